@@ -1,0 +1,1 @@
+"""Measurements against the peer in the same run: `python -m cdlm_lab.benchmarks.NAME`."""

@@ -1,0 +1,1 @@
+"""From records to ids and positions; the tokenizer is an argument."""

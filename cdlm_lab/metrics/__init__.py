@@ -1,0 +1,1 @@
+"""Scores and tests of significance: numpy and scipy only, arrays in, numbers out."""

@@ -1,0 +1,1 @@
+"""Hugging Face models with our attention inside, and the heads of the four systems."""

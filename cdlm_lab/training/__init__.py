@@ -1,0 +1,1 @@
+"""A thin layer on transformers.Trainer: settings, schedule, exact resume. Knows no task."""
