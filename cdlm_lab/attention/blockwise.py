@@ -1,0 +1,71 @@
+"""Exact local + global attention in plain PyTorch, block by block: any device, any precision, with dropout.
+
+The slower exact path. Each block of queries takes its keys (the row's globals and its window), softmaxes in float32 and
+drops weights as Hugging Face's layer does. Blocks are recomputed in the backward, so memory stays linear in length.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from cdlm_lab.attention.plan import Plan, Row
+
+GLOBAL_BLOCK = 128  # global queries handled at once: bounds the scores held to 128 x length
+
+
+def blockwise_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    query_global: Tensor,
+    key_global: Tensor,
+    value_global: Tensor,
+    *,
+    plan: Plan,
+    dropout: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """Attention over packed tokens; arguments and results as in `sparse_attention`, with `dropout` on the weights."""
+    # keys and values get gradients from many blocks: kept in float32, they are summed in float32 (see _attend)
+    key, value, key_global, value_global = (
+        packed.to(torch.promote_types(packed.dtype, torch.float32))
+        for packed in (key, value, key_global, value_global)
+    )
+    local_output = [query[:0]]
+    global_output = [query_global[:0]]
+    for row in plan.rows:
+        local_output += _local_queries(query, key, value, row=row, dropout=dropout)
+        of_row = slice(row.global_start, row.global_start + row.n_global)
+        for queries in query_global[of_row].split(GLOBAL_BLOCK) if row.n_global else ():
+            keys, values = key_global[row.tokens], value_global[row.tokens]
+            global_output.append(checkpoint(_attend, queries, keys, values, None, dropout, use_reentrant=False))
+    return torch.cat(local_output), torch.cat(global_output)
+
+
+def _local_queries(query: Tensor, key: Tensor, value: Tensor, *, row: Row, dropout: float) -> list[Tensor]:
+    """Outputs of one row's local queries, a tensor a block."""
+    outputs = []
+    for block in row.blocks:
+        queries = query[row.local_start + block.query_start : row.local_start + block.query_end]
+        window = row.locals_(block.key_start, block.key_end)
+        keys = torch.cat([key[row.globals_], key[window]])
+        values = torch.cat([value[row.globals_], value[window]])
+        bias = block.bias
+        if bias is not None:
+            bias = torch.nn.functional.pad(bias, (row.n_global, 0))  # every query sees every global
+        outputs.append(checkpoint(_attend, queries, keys, values, bias, dropout, use_reentrant=False))
+    return outputs
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float) -> Tensor:
+    """Softmax attention of (query, head, dim) over (key, head, dim). Returns (query, head, dim)."""
+    key, value = key.to(query.dtype), value.to(query.dtype)
+    scores = torch.einsum("qhd,khd->hqk", query / math.sqrt(query.shape[-1]), key)
+    if bias is not None:
+        scores = scores + bias
+    weights = scores.softmax(dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(query.dtype)
+    weights = torch.nn.functional.dropout(weights, p=dropout)
+    return torch.einsum("hqk,khd->qhd", weights, value)

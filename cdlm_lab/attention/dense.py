@@ -1,0 +1,91 @@
+"""The definition of Longformer's local + global attention (Beltagy et al. 2020, section 3.1), as a matrix.
+
+Quadratic in length: the oracle of the tests, and a picture of the equation. In words:
+
+- a LOCAL token attends, in one softmax, to the local tokens within window // 2 of it and to every global token,
+  all with the local projections;
+- a GLOBAL token attends to every token with the global projections;
+- padding gets no weight, and its own output is zero.
+
+Axes: batch, query (= key = seq), head, dim.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from cdlm_lab.attention.plan import check_masks, check_window
+
+
+def visible_to_local(*, attention_mask: Tensor, global_mask: Tensor, window: int) -> Tensor:
+    """Which keys a local query sees. (batch, query, key) bool, True = sees."""
+    position = torch.arange(attention_mask.shape[1], device=attention_mask.device)
+    near = (position[:, None] - position[None, :]).abs() <= window // 2
+    return (near[None] | global_mask[:, None, :]) & attention_mask[:, None, :]
+
+
+def dense_weights(
+    query: Tensor,
+    key: Tensor,
+    query_global: Tensor,
+    key_global: Tensor,
+    *,
+    attention_mask: Tensor,
+    global_mask: Tensor,
+    window: int,
+) -> Tensor:
+    """Attention weights as a full matrix.
+
+    `query`, `key`, `query_global`, `key_global`: (batch, seq, head, dim), queries not yet scaled. Masks: (batch, seq)
+    bool, True = takes part, True = global. Returns (batch, head, query, key); each row of a token that takes part
+    sums to 1, rows of padding are zero. Raises ValueError for bad masks or window.
+    """
+    check_masks(attention_mask, global_mask)
+    check_window(window)
+    global_mask = global_mask & attention_mask
+    scale = 1 / math.sqrt(query.shape[-1])
+    local_scores = torch.einsum("bqhd,bkhd->bhqk", query * scale, key)
+    global_scores = torch.einsum("bqhd,bkhd->bhqk", query_global * scale, key_global)
+    sees = visible_to_local(attention_mask=attention_mask, global_mask=global_mask, window=window)[:, None]
+    # A padding query may see nothing, and a softmax over nothing is NaN in the backward too: let it see, zero it later.
+    sees = sees | ~attention_mask[:, None, :, None]
+    from_global = global_mask[:, None, :, None]
+    scores = torch.where(
+        from_global,
+        global_scores.masked_fill(~attention_mask[:, None, None, :], float("-inf")),
+        local_scores.masked_fill(~sees, float("-inf")),
+    )
+    # Softmax in float32 (or better) whatever the input, as Hugging Face does.
+    weights = scores.softmax(dim=-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+    weights = torch.where(attention_mask[:, None, :, None], weights, torch.zeros_like(weights))
+    return weights.to(query.dtype)
+
+
+def dense_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    query_global: Tensor,
+    key_global: Tensor,
+    value_global: Tensor,
+    *,
+    attention_mask: Tensor,
+    global_mask: Tensor,
+    window: int,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Outputs of every token, (batch, seq, head, dim); padding is zero. Arguments as in `dense_weights`.
+
+    `dropout` is applied to the weights, as in Hugging Face's layer.
+    """
+    weights = dense_weights(
+        query, key, query_global, key_global, attention_mask=attention_mask, global_mask=global_mask, window=window
+    )
+    weights = torch.nn.functional.dropout(weights, p=dropout)
+    from_global = (global_mask & attention_mask)[:, None, :, None]
+    return torch.einsum("bhqk,bkhd->bqhd", weights * ~from_global, value) + torch.einsum(
+        "bhqk,bkhd->bqhd", weights * from_global, value_global
+    )

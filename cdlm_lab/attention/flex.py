@@ -1,0 +1,101 @@
+"""Exact local + global attention on CUDA: one FlexAttention call over the packed batch, skipping blocks nobody sees.
+
+All rows lie end to end in the compact order (see plan.py), so one call serves a ragged batch. A block table says which
+128 x 128 tiles hold any visible pair: a row's globals fill the first tiles of its keys, its windows lie on the diagonal.
+The table is made from the plan's intervals; no length x length mask is built. Global queries attend to their whole row
+without a mask, which PyTorch's own fused attention does.
+
+FlexAttention has no backward on the CPU: there it only serves as a check of the table (forward, uncompiled).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
+
+from cdlm_lab.attention.plan import Plan
+from cdlm_lab.attention.sparse import attend_from_globals
+
+TILE = 128
+
+
+def flex_local_attention(query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, block_mask: BlockMask) -> Tensor:
+    """Outputs of the local queries, (n_local, head, dim); arguments as in `sparse_attention`."""
+    kernel = compiled_flex_attention() if query.is_cuda else flex_attention
+    heads_first = (packed.transpose(0, 1).unsqueeze(0) for packed in (query, key, value))
+    output = kernel(*heads_first, block_mask=block_mask)
+    return output[0].transpose(0, 1)
+
+
+def flex_packed_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    query_global: Tensor,
+    key_global: Tensor,
+    value_global: Tensor,
+    *,
+    plan: Plan,
+    block_mask: BlockMask | None,
+) -> tuple[Tensor, Tensor]:
+    """Attention over packed tokens; arguments and results as in `sparse_attention`.
+
+    `block_mask`: of `make_block_mask(plan)`, made once a batch; None when no token is local.
+    """
+    local_output = query
+    if block_mask is not None:
+        local_output = flex_local_attention(query, key, value, plan=plan, block_mask=block_mask)
+    return local_output, attend_from_globals(query_global, key_global, value_global, plan=plan)
+
+
+@cache
+def compiled_flex_attention() -> Callable[..., Tensor]:
+    """FlexAttention compiled once a process, for any length."""
+    return torch.compile(flex_attention, dynamic=True)
+
+
+def make_block_mask(plan: Plan) -> BlockMask | None:
+    """Which tiles and which pairs the local queries of a batch see. None when there are no local tokens."""
+    if len(plan.local_order) == 0:
+        return None
+    device = plan.order.device
+    seq = plan.shape[1]
+    query_row, query_position = plan.local_order // seq, plan.local_order % seq
+    key_row, key_position = plan.order // seq, plan.order % seq
+    key_is_global = torch.zeros(len(plan.order), dtype=torch.bool, device=device)
+    for row in plan.rows:
+        key_is_global[row.globals_] = True
+    half = plan.window // 2
+
+    def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        near = (query_position[query] - key_position[key]).abs() <= half
+        return (query_row[query] == key_row[key]) & (near | key_is_global[key])
+
+    tiles = visible_tiles(plan)
+    count = tiles.sum(dim=1, dtype=torch.int32)
+    # the columns of visible tiles first, in order; the rest is never read
+    columns = tiles.to(torch.int8).argsort(dim=1, descending=True, stable=True).to(torch.int32)
+    return BlockMask.from_kv_blocks(
+        count[None, None].to(device),
+        columns[None, None].to(device),
+        BLOCK_SIZE=TILE,
+        mask_mod=sees,
+        seq_lengths=(len(plan.local_order), len(plan.order)),
+    )
+
+
+def visible_tiles(plan: Plan) -> Tensor:
+    """(query tile, key tile) bool on the CPU: True where a local query of the tile sees any key of the tile."""
+    tiles = torch.zeros(-(-len(plan.local_order) // TILE), -(-len(plan.order) // TILE), dtype=torch.bool)
+    for row in plan.rows:
+        for block in row.blocks:
+            first = (row.local_start + block.query_start) // TILE
+            last = (row.local_start + block.query_end - 1) // TILE
+            for keys in (row.globals_, row.locals_(block.key_start, block.key_end)):
+                if keys.stop > keys.start:
+                    tiles[first : last + 1, keys.start // TILE : (keys.stop - 1) // TILE + 1] = True
+    return tiles

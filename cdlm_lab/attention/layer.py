@@ -1,0 +1,221 @@
+"""The drop-in: Hugging Face's Longformer self-attention with our attention inside, same parameter names.
+
+`replace_self_attention(model)` swaps the self-attention of every layer of any Longformer model in place. The six
+projections are the model's own modules, so checkpoints go both ways and nothing is copied.
+
+Work that Hugging Face's layer does in vain is not done: local queries of global tokens, global queries of local tokens,
+projections of padding, global projections where no token is global.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cdlm_lab.attention.blockwise import blockwise_attention
+from cdlm_lab.attention.dense import dense_attention
+from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask
+from cdlm_lab.attention.plan import Plan, check_window, make_plan
+from cdlm_lab.attention.sparse import sparse_attention
+from cdlm_lab.attention.weights import AttentionRecorder, banded_weights
+
+BACKENDS = ("auto", "sparse", "flex", "blockwise", "dense")
+LOCAL_PROJECTIONS = ("query", "key", "value")
+GLOBAL_PROJECTIONS = ("query_global", "key_global", "value_global")
+
+
+class PlanCache:
+    """The compact order of the batch at hand, made by the first layer and used by all.
+
+    Keyed by the identity of the mask tensor, which Hugging Face's encoder hands to every layer (and again to each layer
+    recomputed by gradient checkpointing), and by the window.
+    """
+
+    def __init__(self) -> None:
+        self._mask: weakref.ref[Tensor] | None = None
+        self._plans: dict[int, Plan] = {}
+        self._block_masks: dict[int, Any] = {}
+
+    def plan(self, extended_mask: Tensor, *, window: int) -> Plan:
+        """The plan of a Hugging Face mask: (batch, seq), negative = padding, 0 = local, positive = global."""
+        if self._mask is None or self._mask() is not extended_mask:
+            self._mask = weakref.ref(extended_mask)
+            self._plans, self._block_masks = {}, {}
+        if window not in self._plans:
+            self._plans[window] = make_plan(
+                attention_mask=extended_mask >= 0, global_mask=extended_mask > 0, window=window
+            )
+        return self._plans[window]
+
+    def block_mask(self, plan: Plan) -> Any:
+        """FlexAttention's block table of a plan made by this cache."""
+        if plan.window not in self._block_masks:
+            self._block_masks[plan.window] = make_block_mask(plan)
+        return self._block_masks[plan.window]
+
+
+class LocalGlobalSelfAttention(nn.Module):
+    """Longformer self-attention; takes the place of Hugging Face's `LongformerSelfAttention`.
+
+    `projections`: the six linear modules by name; `window`: total width; `dropout`: on the attention weights while
+    training; `backend`: one of BACKENDS; `plans`: shared by the layers of a model.
+
+    Raises ValueError for an unknown backend or a bad window.
+    """
+
+    def __init__(
+        self,
+        *,
+        projections: dict[str, nn.Module],
+        heads: int,
+        window: int,
+        dropout: float,
+        backend: str = "auto",
+        plans: PlanCache | None = None,
+    ) -> None:
+        super().__init__()
+        if backend not in BACKENDS:
+            raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+        check_window(window)
+        for name in LOCAL_PROJECTIONS + GLOBAL_PROJECTIONS:
+            setattr(self, name, projections[name])
+        self.heads = heads
+        self.window = window
+        self.dropout = dropout
+        self.backend = backend
+        self.plans = plans or PlanCache()
+        self.recorder: AttentionRecorder | None = None
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        attention_mask: Tensor,
+        is_index_masked: Tensor | None = None,
+        is_index_global_attn: Tensor | None = None,
+        is_global_attn: bool | None = None,
+        output_attentions: bool = False,
+    ) -> tuple[Tensor, ...]:
+        """Hugging Face's signature and results.
+
+        `hidden_states`: (batch, seq, embed); `attention_mask`: (batch, seq), negative = padding, 0 = local, positive =
+        global; the other masks are derived from it and ignored. Returns the context (batch, seq, embed), zero at
+        padding, and with `output_attentions` the weights in Hugging Face's banded layout (see `banded_weights`).
+        """
+        batch, seq, embed = hidden_states.shape
+        plan = self.plans.plan(attention_mask, window=self.window)
+        dropout = self.dropout if self.training else 0.0
+        packed = self._project(hidden_states, plan)
+        local_output, global_output = self._attend(packed, plan, dropout)
+        context = hidden_states.new_zeros(batch * seq, embed, dtype=local_output.dtype)
+        context = context.index_copy(0, plan.local_order, local_output.flatten(1))
+        if len(plan.global_order):
+            context = context.index_copy(0, plan.global_order, global_output.flatten(1))
+        context = context.view(batch, seq, embed)
+        if self.recorder is not None:
+            self.recorder.record(packed, plan)
+        if not output_attentions:
+            return (context,)
+        return (context, *banded_weights(packed, plan))
+
+    def _project(self, hidden_states: Tensor, plan: Plan) -> dict[str, Tensor]:
+        """Each projection of just the tokens that need it, packed: (tokens, head, dim)."""
+        flat = hidden_states.flatten(0, 1)
+        hidden = flat.index_select(0, plan.order)
+        sources = {"query": flat.index_select(0, plan.local_order), "key": hidden, "value": hidden}
+        if len(plan.global_order):
+            of_globals = flat.index_select(0, plan.global_order)
+            sources |= {"query_global": of_globals, "key_global": hidden, "value_global": hidden}
+        packed = {name: getattr(self, name)(source).unflatten(-1, (self.heads, -1)) for name, source in sources.items()}
+        if not len(plan.global_order):
+            packed |= {name: packed["query"][:0] for name in GLOBAL_PROJECTIONS}
+        return packed
+
+    def _attend(self, packed: dict[str, Tensor], plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:
+        """Run the backend on packed projections: outputs of the local and of the global tokens."""
+        backend = self._chosen_backend(packed["query"], dropout)
+        arguments = tuple(packed[name] for name in LOCAL_PROJECTIONS + GLOBAL_PROJECTIONS)
+        if backend == "sparse":
+            return sparse_attention(*arguments, plan=plan)
+        if backend == "flex":
+            return flex_packed_attention(*arguments, plan=plan, block_mask=self.plans.block_mask(plan))
+        if backend == "dense":
+            return _dense_on_packed(*arguments, plan=plan, dropout=dropout)
+        return blockwise_attention(*arguments, plan=plan, dropout=dropout)
+
+    def _chosen_backend(self, query: Tensor, dropout: float) -> str:
+        """The fastest exact backend for the device; the fused kernels have no dropout."""
+        if self.backend != "auto":
+            if dropout and self.backend in ("sparse", "flex"):
+                return "blockwise"
+            return self.backend
+        if dropout:
+            return "blockwise"
+        return {"cpu": "sparse", "cuda": "flex"}.get(query.device.type, "blockwise")
+
+
+def _dense_on_packed(*arguments: Tensor, plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:
+    """The oracle on packed projections: spread them over (batch, seq), attend, pack again."""
+    batch, seq = plan.shape
+    orders = (plan.local_order, plan.order, plan.order, plan.global_order, plan.order, plan.order)
+    if not len(plan.global_order):
+        orders = (*orders[:3], *(plan.global_order,) * 3)
+
+    def spread(packed: Tensor, order: Tensor) -> Tensor:
+        empty = packed.new_zeros(batch * seq, *packed.shape[1:])
+        return empty.index_copy(0, order, packed).unflatten(0, (batch, seq))
+
+    present = torch.zeros(batch * seq, dtype=torch.bool, device=plan.order.device)
+    is_global = present.clone()
+    present[plan.order] = True
+    is_global[plan.global_order] = True
+    output = dense_attention(
+        *(spread(packed, order) for packed, order in zip(arguments, orders, strict=True)),
+        attention_mask=present.view(batch, seq),
+        global_mask=is_global.view(batch, seq),
+        window=plan.window,
+        dropout=dropout,
+    ).flatten(0, 1)
+    return output[plan.local_order], output[plan.global_order]
+
+
+def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module:
+    """Swap every Longformer self-attention inside `model` for ours, in place; returns the model.
+
+    A self-attention is known by its six projections and its window, so any Longformer model serves. Called again, it
+    only changes the backend. Raises ValueError when the model holds no Longformer self-attention.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+    plans = PlanCache()
+    found = 0
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, LocalGlobalSelfAttention):
+                child.backend = backend
+                found += 1
+            elif _is_longformer_self_attention(child):
+                setattr(parent, name, _converted(child, backend=backend, plans=plans))
+                found += 1
+    if not found:
+        raise ValueError(f"{type(model).__name__} holds no Longformer self-attention to replace")
+    return model
+
+
+def _is_longformer_self_attention(module: nn.Module) -> bool:
+    names = (*LOCAL_PROJECTIONS, *GLOBAL_PROJECTIONS, "one_sided_attn_window_size")
+    return all(hasattr(module, name) for name in names)
+
+
+def _converted(module: Any, *, backend: str, plans: PlanCache) -> LocalGlobalSelfAttention:
+    replacement = LocalGlobalSelfAttention(
+        projections={name: getattr(module, name) for name in LOCAL_PROJECTIONS + GLOBAL_PROJECTIONS},
+        heads=module.num_heads,
+        window=2 * module.one_sided_attn_window_size,
+        dropout=module.dropout,
+        backend=backend,
+        plans=plans,
+    )
+    return replacement.train(module.training)

@@ -1,0 +1,186 @@
+"""The compact order: which token stands where, computed once for a batch and shared by all layers.
+
+Each row of a batch is written as [its global tokens, its local tokens in text order], padding left out, and rows are
+laid end to end. In this order the keys of a local query are two slices: the row's globals, and one contiguous run of
+locals, because locals keep their order. Nothing is gathered inside a kernel, no column is padded to the heaviest row,
+and rows of unequal length waste nothing.
+
+Two neighbours in the compact order can be far apart in the text (a global token or padding stood between them), so
+windows are always worked out from true text positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Block:
+    """A run of local queries of one row and the run of local keys that covers all their windows.
+
+    `query_start`, `query_end`: half-open range among the row's local tokens. `key_start`, `key_end`: likewise.
+    `bias`: (query, key) float32, 0 where the key lies in the query's window and -inf elsewhere; None when every key
+    of the run lies in every query's window.
+    """
+
+    query_start: int
+    query_end: int
+    key_start: int
+    key_end: int
+    bias: Tensor | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One example: where its tokens stand in the packed tensors.
+
+    `start`: first token in the packed order; `local_start`, `global_start`: first token among all local (global)
+    tokens of the batch; `positions`: (n_local,) text positions of the local tokens, ascending.
+    """
+
+    start: int
+    n_global: int
+    n_local: int
+    local_start: int
+    global_start: int
+    positions: Tensor
+    blocks: tuple[Block, ...]
+
+    @property
+    def tokens(self) -> slice:
+        """The row's tokens in the packed order: globals, then locals."""
+        return slice(self.start, self.start + self.n_global + self.n_local)
+
+    @property
+    def globals_(self) -> slice:
+        """The row's global tokens in the packed order."""
+        return slice(self.start, self.start + self.n_global)
+
+    def locals_(self, start: int, end: int) -> slice:
+        """The row's local tokens `start` to `end` (half-open) in the packed order."""
+        return slice(self.start + self.n_global + start, self.start + self.n_global + end)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The compact order of a batch of `shape` (batch, seq).
+
+    `order`: (n_tokens,) flat indices into batch * seq, in packed order; `local_order`, `global_order`: the same for
+    the local (global) tokens alone, row after row.
+    """
+
+    shape: tuple[int, int]
+    window: int
+    order: Tensor
+    local_order: Tensor
+    global_order: Tensor
+    rows: tuple[Row, ...]
+
+    @property
+    def pairs(self) -> int:
+        """Query-key pairs of one head that the definition asks for (masked corners of blocks not counted)."""
+        total = 0
+        for row in self.rows:
+            lower, upper = _window_bounds(row.positions, window=self.window)
+            total += int((upper - lower).sum()) + row.n_local * row.n_global + row.n_global * (row.n_local + row.n_global)
+        return total
+
+
+def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int, block: int | None = None) -> Plan:
+    """Work out the compact order of a batch.
+
+    `attention_mask`, `global_mask`: (batch, seq) bool; True = takes part, True = global. A global token that is
+    padding is padding. `window`: total width, even; a local token sees window // 2 tokens on each side. `block`:
+    queries handled in one call; by default half the window, at least 32 and at most 128.
+
+    Raises ValueError for masks of other shapes or types, or an odd or non-positive window.
+    """
+    check_masks(attention_mask, global_mask)
+    check_window(window)
+    block = block or min(128, max(32, window // 2))
+    batch, seq = attention_mask.shape
+    # Python loops over rows and blocks want plain integers: one copy to the CPU here spares one per layer and block.
+    present = attention_mask.cpu()
+    is_global = (global_mask.cpu() & present)
+    rows, order, local_order, global_order = [], [], [], []
+    start = local_start = global_start = 0
+    for index in range(batch):
+        of_globals = is_global[index].nonzero().flatten()
+        of_locals = (present[index] & ~is_global[index]).nonzero().flatten()
+        blocks = _blocks(of_locals, window=window, block=block, device=attention_mask.device)
+        rows.append(
+            Row(
+                start=start,
+                n_global=len(of_globals),
+                n_local=len(of_locals),
+                local_start=local_start,
+                global_start=global_start,
+                positions=of_locals,
+                blocks=blocks,
+            )
+        )
+        start += len(of_globals) + len(of_locals)
+        local_start += len(of_locals)
+        global_start += len(of_globals)
+        order += [of_globals + index * seq, of_locals + index * seq]
+        global_order.append(of_globals + index * seq)
+        local_order.append(of_locals + index * seq)
+    to_device = attention_mask.device
+    return Plan(
+        shape=(batch, seq),
+        window=window,
+        order=torch.cat(order).to(to_device),
+        local_order=torch.cat(local_order).to(to_device),
+        global_order=torch.cat(global_order).to(to_device),
+        rows=tuple(rows),
+    )
+
+
+def check_window(window: int) -> None:
+    """Raise ValueError unless `window` is a positive even number."""
+    if window < 2 or window % 2:
+        raise ValueError(f"window ({window}) must be even and at least 2: it is window // 2 tokens on each side")
+
+
+def check_masks(attention_mask: Tensor, global_mask: Tensor) -> None:
+    """Raise ValueError unless both masks are bool and of one (batch, seq) shape."""
+    if attention_mask.dtype != torch.bool or global_mask.dtype != torch.bool:
+        raise ValueError(f"masks must be bool (True = takes part), got {attention_mask.dtype} and {global_mask.dtype}")
+    if attention_mask.dim() != 2 or attention_mask.shape != global_mask.shape:
+        raise ValueError(
+            f"attention_mask {tuple(attention_mask.shape)} and global_mask {tuple(global_mask.shape)} "
+            "must both be (batch, seq)"
+        )
+
+
+def _window_bounds(positions: Tensor, *, window: int) -> tuple[Tensor, Tensor]:
+    """For each local token the half-open range of local tokens within window // 2 of it. (n_local,) twice."""
+    lower = torch.searchsorted(positions, positions - window // 2)
+    upper = torch.searchsorted(positions, positions + window // 2, right=True)
+    return lower, upper
+
+
+def _blocks(positions: Tensor, *, window: int, block: int, device: torch.device) -> tuple[Block, ...]:
+    """Cut the local tokens of a row into blocks of queries."""
+    if len(positions) == 0:
+        return ()
+    lower, upper = _window_bounds(positions, window=window)
+    made = []
+    bias_of: dict[bytes, Tensor] = {}  # interior blocks of dense text have one and the same bias: keep it once
+    for start in range(0, len(positions), block):
+        end = min(start + block, len(positions))
+        first, last = int(lower[start]), int(upper[end - 1])
+        distance = positions[start:end, None] - positions[None, first:last]
+        outside = distance.abs() > window // 2
+        bias = None
+        if outside.any():
+            key = bytes(outside.shape[1].to_bytes(4, "little")) + outside.numpy().tobytes()
+            if key not in bias_of:
+                zeros = torch.zeros(outside.shape, dtype=torch.float32)
+                bias_of[key] = zeros.masked_fill(outside, float("-inf")).to(device)
+            bias = bias_of[key]
+        made.append(Block(query_start=start, query_end=end, key_start=first, key_end=last, bias=bias))
+    return tuple(made)
