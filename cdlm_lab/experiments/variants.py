@@ -1,0 +1,51 @@
+"""The five language models of CDLM's ablation (section 3, "Baseline LMs"), and what sets them apart.
+
+| variant | documents of an example | tokens with global attention |
+|---|---|---|
+| longformer | unrelated ones: the base that all others start from, never shown a cluster | none |
+| local-cdlm | of one cluster | none |
+| rand-cdlm | of different clusters | the masked ones |
+| prefix-cdlm | of one cluster | the first 15% |
+| cdlm | of one cluster | the masked ones |
+
+In the paper `longformer` is the published checkpoint and is not trained. Models that come without a fitted language-model
+head (`tiny` from scratch, `minilm`, whose head is not published) first need that base: it is what `longformer` trains
+here, on unrelated documents with local attention, as Longformer was. Perplexity of each variant is measured with the
+globals it was trained with, always on documents of one cluster (section 3.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """How one of the five models is trained and read.
+
+    `documents`: `related` or `random`, of the training examples; `global_policy`: `masked`, `prefix` or `none`, in
+    training and evaluation alike.
+    """
+
+    name: str
+    documents: str
+    global_policy: str
+
+
+VARIANTS: dict[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant(name="longformer", documents="random", global_policy="none"),
+        Variant(name="local-cdlm", documents="related", global_policy="none"),
+        Variant(name="rand-cdlm", documents="random", global_policy="masked"),
+        Variant(name="prefix-cdlm", documents="related", global_policy="prefix"),
+        Variant(name="cdlm", documents="related", global_policy="masked"),
+    )
+}
+
+
+def variant_of(name: str) -> Variant:
+    """The variant of that name. Raises ValueError naming all of them for any other name."""
+    if name not in VARIANTS:
+        raise ValueError(f"unknown variant {name!r}; choose one of {', '.join(VARIANTS)}")
+    return VARIANTS[name]
