@@ -1,0 +1,141 @@
+"""From single examples to padded batches of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from cdlm_lab.examples.masking import NOT_MASKED
+
+
+@dataclass(frozen=True, slots=True)
+class Collate:
+    """Pads examples to the longest of the batch and stacks them; give it to a `Trainer` or `DataLoader` as it
+    is.
+
+    Attributes:
+        pad_token_id: fills `input_ids`; labels are filled with -100, masks with 0 or False.
+        pad_to_multiple_of: the padded length is rounded up to a multiple of this; None = as long as the
+            longest.
+        cross_document: False = leave the key `cross_document` out, which no model's `forward` takes.
+
+    Example, for `Collate(pad_token_id=0)`:
+
+        [{"input_ids": [5, 7, 9], "labels": [-100, 8, -100], "global_attention_mask": [0, 1, 0]},
+         {"input_ids": [5, 9],    "labels": [-100, 6],       "global_attention_mask": [0, 1]}]
+        gives
+        {"input_ids":             [[5, 7, 9], [5, 9, 0]],
+         "attention_mask":        [[1, 1, 1], [1, 1, 0]],
+         "labels":                [[-100, 8, -100], [-100, 6, -100]],
+         "global_attention_mask": [[0, 1, 0], [0, 1, 0]]}
+    """
+
+    pad_token_id: int
+    pad_to_multiple_of: int | None = None
+    cross_document: bool = True
+
+    def __post_init__(self) -> None:
+        if self.pad_to_multiple_of is not None and self.pad_to_multiple_of < 1:
+            raise ValueError(
+                f"pad_to_multiple_of is {self.pad_to_multiple_of}; it must be at least 1, or None"
+            )
+
+    def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
+        """Pad and stack.
+
+        Args:
+            examples: dicts of arrays (seq,), all with the same keys; `input_ids` and any of `labels`,
+                `global_attention_mask`, `cross_document`.
+
+        Returns:
+            The same keys and `attention_mask` (int64, 1 = a token, 0 = padding), each (batch, longest seq).
+            Integers are int64, `cross_document` is bool.
+
+        Raises:
+            ValueError: no examples; different or unknown keys; arrays of unequal length within one example.
+        """
+        lengths = _checked_lengths(examples)
+        multiple = self.pad_to_multiple_of or 1
+        width = -(-max(lengths) // multiple) * multiple
+        fill = {
+            "input_ids": self.pad_token_id,
+            "labels": NOT_MASKED,
+            "global_attention_mask": 0,
+            "cross_document": False,
+        }
+        batch = {
+            key: _padded([example[key] for example in examples], width=width, fill=fill[key])
+            for key in examples[0]
+            if key != "cross_document" or self.cross_document
+        }
+        batch["attention_mask"] = _padded([np.ones(n, dtype=np.int64) for n in lengths], width=width, fill=0)
+        return batch
+
+
+def batches_by_length(
+    lengths: Sequence[int], global_counts: Sequence[int], batch_size: int
+) -> list[list[int]]:
+    """Group examples of like length, then of like number of global tokens, so that little is spent on
+    padding.
+
+    For evaluation, where the order of examples does not matter. Longest first, so a batch that does not fit
+    into memory fails at once.
+
+    Args:
+        lengths: tokens of each example.
+        global_counts: global tokens of each example.
+        batch_size: examples in a batch; the last batch may have fewer.
+
+    Returns:
+        Batches of indices; each index occurs once. The same for the same input.
+
+    Raises:
+        ValueError: `lengths` and `global_counts` of different sizes; a batch size below 1.
+
+    Example:
+        >>> batches_by_length([10, 40, 10, 40], [1, 2, 3, 4], 2)
+        [[3, 1], [2, 0]]
+    """
+    if len(lengths) != len(global_counts):
+        raise ValueError(f"there are {len(lengths)} lengths but {len(global_counts)} global_counts")
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
+    order = sorted(range(len(lengths)), key=lambda n: (-lengths[n], -global_counts[n], n))
+    return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
+
+
+_KEYS = {"input_ids", "labels", "global_attention_mask", "cross_document"}
+
+
+def _checked_lengths(examples: Sequence[Mapping[str, np.ndarray]]) -> list[int]:
+    """The length of each example, after checking that all arrays agree."""
+    if not examples:
+        raise ValueError("no examples to collate")
+    keys = examples[0].keys()
+    if unknown := keys - _KEYS:
+        raise ValueError(f"unknown key {min(unknown)!r} in an example; known are {', '.join(sorted(_KEYS))}")
+    if "input_ids" not in keys:
+        raise ValueError("an example has no input_ids")
+    for number, example in enumerate(examples):
+        if example.keys() != keys:
+            raise ValueError(
+                f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
+            )
+        for key, values in example.items():
+            if np.shape(values) != (len(example["input_ids"]),):
+                raise ValueError(
+                    f"examples[{number}][{key!r}] has shape {np.shape(values)}, "
+                    f"but there are {len(example['input_ids'])} input_ids"
+                )
+    return [len(example["input_ids"]) for example in examples]
+
+
+def _padded(rows: Sequence[np.ndarray], *, width: int, fill: int | bool) -> torch.Tensor:
+    """Stack (seq,) arrays of unequal length into (batch, width); bool if the fill is, else int64."""
+    out = torch.full((len(rows), width), fill, dtype=torch.bool if isinstance(fill, bool) else torch.int64)
+    for number, row in enumerate(rows):
+        out[number, : len(row)] = torch.as_tensor(np.array(row), dtype=out.dtype)
+    return out

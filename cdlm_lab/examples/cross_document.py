@@ -1,0 +1,277 @@
+"""Examples of cross-document language modelling: related documents, packed and masked (CDLM section 2).
+
+Which documents, in which order, and which tokens are masked is a pure function of (seed, epoch, index): the
+same on every machine, in every process, in any order of access, so a resumed run sees what an uninterrupted
+one would have.
+
+Choices where the paper is silent:
+- every pass over the corpus has its own order of clusters, of documents within each, and its own masks;
+- an example of `documents="random"` (Rand CDLM) has as many documents as the cluster whose turn it is, the
+  first from that cluster and each other one from another cluster, so that Rand sees as much text of as many
+  documents;
+- which documents and which masks are drawn does not depend on the global policy, so models with different
+  policies are compared on the same masks.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from datasets import Dataset
+
+from cdlm_lab.attention.global_tokens import check_policy, global_tokens
+
+from .encode_cluster import NO_FACT
+from .masking import NOT_MASKED, check_probability, mask_tokens
+from .packing import Packed, check_packing, pack_documents
+from .special_tokens import SpecialTokens
+from .tokenised_corpus import COLUMNS, TokenisedCluster, read_cluster
+
+DOCUMENT_CHOICES = ("related", "random", "single")
+_CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent streams of chance of one seed
+
+
+class _Choice(NamedTuple):
+    """One document of a tokenised cluster."""
+
+    cluster: TokenisedCluster
+    document: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CrossDocumentExample:
+    """One example with everything there is to see about it, for the preview before training.
+
+    Attributes:
+        index: of the example; epoch: pass over the corpus, from 0; row: of the cluster in the corpus.
+        document_ids: of the documents drawn, in order, also of those that did not fit.
+        cluster_ids: of the cluster of each document drawn.
+        packed: the sequence before masking, and what was lost.
+        input_ids: int64 (seq,), what the model reads.
+        labels: int64 (seq,), the original id of masked tokens, -100 elsewhere.
+        masked: bool (seq,), True = must be predicted.
+        global_: bool (seq,), True = attends to all tokens and is attended to by all.
+        cross_document: bool (seq,), True = part of a fact that another packed document states too and the
+            token's own document states only here.
+    """
+
+    index: int
+    epoch: int
+    row: int
+    document_ids: tuple[str, ...]
+    cluster_ids: tuple[str, ...]
+    packed: Packed
+    input_ids: np.ndarray
+    labels: np.ndarray
+    masked: np.ndarray
+    global_: np.ndarray
+    cross_document: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CrossDocumentExamples:
+    """Map-style dataset of training or evaluation examples; read it in order, it is shuffled already.
+
+    `examples[i]` is a dict of arrays (seq,): `input_ids` int64, `labels` int64 (-100 = not masked),
+    `global_attention_mask` int64 (1 = global), `cross_document` bool (True = part of a fact that can be
+    recovered from another document in the sequence and from nothing else; whether masked or not).
+
+    Attributes:
+        corpus: from `tokenise_clusters`, or a selection of it.
+        special: ids of the special tokens.
+        max_length: of a sequence, special tokens included.
+        packing: `whole_documents`, `equal_share` or `truncate_last`.
+        global_policy: `masked`, `prefix` or `none`.
+        documents: `related` = all of one cluster (CDLM); `random` = of different clusters (Rand); `single` =
+            one document of the cluster, for fitting a model on single documents.
+        mask_probability: of each text token.
+        seed: not negative; decides all chance.
+        size: number of examples in all, over as many passes as that takes (steps x batch size); None = one
+            pass.
+        shuffle: True = a new order of clusters each pass. False = row i of the corpus is example i, for
+            evaluation.
+
+    Raises:
+        ValueError: a column missing; an empty corpus; a value outside its range; an unknown name; `random`
+            with fewer clusters than an example needs (raised when that example is read).
+    """
+
+    corpus: Dataset
+    special: SpecialTokens
+    max_length: int
+    packing: str = "whole_documents"
+    global_policy: str = "masked"
+    documents: str = "related"
+    mask_probability: float = 0.15
+    seed: int = 0
+    size: int | None = None
+    shuffle: bool = True
+    _rows: Dataset = field(init=False, repr=False)
+    _orders: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if missing := sorted(set(COLUMNS) - set(self.corpus.column_names)):
+            raise ValueError(f"the corpus has no column {missing[0]!r}; make it with tokenise_clusters")
+        if not len(self.corpus):
+            raise ValueError("the corpus has no clusters")
+        if self.documents not in DOCUMENT_CHOICES:
+            raise ValueError(
+                f"unknown choice of documents {self.documents!r}; choose one of {', '.join(DOCUMENT_CHOICES)}"
+            )
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; it must not be negative")
+        if self.size is not None and self.size < 1:
+            raise ValueError(
+                f"size is {self.size}; it must be at least 1, or None for one pass over the corpus"
+            )
+        check_packing(self.packing, max_length=self.max_length, special=self.special)
+        check_policy(self.global_policy)
+        check_probability(self.mask_probability)
+        object.__setattr__(self, "_rows", self.corpus.with_format("arrow"))
+
+    def __len__(self) -> int:
+        return len(self.corpus) if self.size is None else self.size
+
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
+        example = self.describe(index)
+        return {
+            "input_ids": example.input_ids,
+            "labels": example.labels,
+            "global_attention_mask": example.global_.astype(np.int64),
+            "cross_document": example.cross_document,
+        }
+
+    def describe(self, index: int) -> CrossDocumentExample:
+        """Everything about one example.
+
+        Raises:
+            IndexError: an index below 0 or not below the number of examples.
+        """
+        index = operator.index(index)
+        if not 0 <= index < len(self):
+            raise IndexError(f"there is no example {index}; there are {len(self)}, counted from 0")
+        epoch, position = divmod(index, len(self.corpus))
+        row = int(self._order(epoch)[position]) if self.shuffle else position
+        chosen = self._chosen(row, generator=self._generator(_DOCUMENTS, epoch, row))
+        packed = pack_documents(
+            [cluster.input_ids[document] for cluster, document in chosen],
+            max_length=self.max_length,
+            policy=self.packing,
+            special=self.special,
+        )
+        input_ids, labels = mask_tokens(
+            packed.input_ids,
+            ~packed.is_special,
+            generator=self._generator(_MASKS, epoch, row),
+            special=self.special,
+            probability=self.mask_probability,
+        )
+        return CrossDocumentExample(
+            index=index,
+            epoch=epoch,
+            row=row,
+            document_ids=tuple(cluster.document_ids[document] for cluster, document in chosen),
+            cluster_ids=tuple(cluster.id for cluster, _ in chosen),
+            packed=packed,
+            input_ids=input_ids,
+            labels=labels,
+            masked=labels != NOT_MASKED,
+            global_=global_tokens(self.global_policy, labels=labels),
+            cross_document=self._stated_elsewhere(chosen, packed),
+        )
+
+    def _generator(self, stream: int, *key: int) -> np.random.Generator:
+        """A fresh source of chance that depends on nothing but the seed and the key."""
+        return np.random.default_rng([self.seed, stream, *key])
+
+    def _order(self, epoch: int) -> np.ndarray:
+        """The order of clusters in one pass; the last two passes are remembered, for workers between them."""
+        if epoch not in self._orders:
+            while len(self._orders) > 1:
+                self._orders.pop(next(iter(self._orders)))
+            self._orders[epoch] = self._generator(_CLUSTER_ORDER, epoch).permutation(len(self.corpus))
+        return self._orders[epoch]
+
+    def _chosen(self, row: int, *, generator: np.random.Generator) -> list[_Choice]:
+        """The documents of one example, in the order in which they are packed."""
+        own = read_cluster(self._rows, row)
+        count = len(own.input_ids)
+        if self.documents == "related":
+            return [_Choice(own, int(document)) for document in generator.permutation(count)]
+        chosen = [_Choice(own, int(generator.integers(count)))]
+        if self.documents == "single":
+            return chosen
+        others = len(self.corpus) - 1
+        if others < count - 1:
+            raise ValueError(
+                f"cluster {own.id!r} has {count} documents, and with documents='random' each must come from "
+                f"another cluster, but there are only {others + 1} clusters; use a larger corpus"
+            )
+        drawn = generator.choice(others, size=count - 1, replace=False)
+        for other in drawn + (drawn >= row):  # all rows but this one
+            cluster = read_cluster(self._rows, int(other))
+            chosen.append(_Choice(cluster, int(generator.integers(len(cluster.input_ids)))))
+        return chosen
+
+    def _stated_elsewhere(self, chosen: list[_Choice], packed: Packed) -> np.ndarray:
+        """Bool (seq,), True = the token's fact is in another packed document too and once only in its own."""
+        flags = np.zeros(len(packed.input_ids), dtype=bool)
+        if self.documents != "related":
+            return flags  # fact numbers of different clusters have nothing to do with each other
+        facts = [
+            whole_facts(cluster.fact_ids[document], kept=kept)
+            for (cluster, document), kept in zip(chosen, packed.kept_tokens, strict=True)
+        ]
+        recoverable = recoverable_facts(facts)
+        for number in packed.packed_documents:
+            flags[(packed.document == number) & ~packed.is_special] = recoverable[number]
+        return flags
+
+
+def whole_facts(fact_ids: np.ndarray, *, kept: int) -> np.ndarray:
+    """The fact numbers of a document's first `kept` tokens, -1 also for a fact that the cut runs through.
+
+    Args:
+        fact_ids: int (tokens,), -1 = none.
+        kept: tokens of the document in the sequence.
+    """
+    beginning = fact_ids[:kept].copy()
+    if 0 < kept < len(fact_ids) and beginning[-1] != NO_FACT and fact_ids[kept] == beginning[-1]:
+        others = np.flatnonzero(beginning != beginning[-1])
+        beginning[others[-1] + 1 if len(others) else 0 :] = NO_FACT
+    return beginning
+
+
+def recoverable_facts(facts: list[np.ndarray]) -> list[np.ndarray]:
+    """Where a fact stands that one of the other documents states too and its own document states once.
+
+    Args:
+        facts: of each document int (tokens,), number of the fact a token belongs to, -1 = none. Neighbouring
+            tokens of one number are one statement.
+
+    Returns:
+        Of each document bool (tokens,), True = can be recovered from another document and only from there.
+
+    Example:
+        >>> [flags.tolist() for flags in recoverable_facts([np.array([-1, 4, 4, 7]), np.array([4, -1, 4])])]
+        [[False, True, True, False], [False, False, False]]
+    """
+    statements = [_statements(document) for document in facts]
+    stated_in: dict[int, int] = {}
+    for counts in statements:
+        for fact in counts:
+            stated_in[fact] = stated_in.get(fact, 0) + 1
+    return [
+        np.isin(document, [fact for fact, count in counts.items() if count == 1 and stated_in[fact] > 1])
+        for document, counts in zip(facts, statements, strict=True)
+    ]
+
+
+def _statements(fact_ids: np.ndarray) -> dict[int, int]:
+    """Fact number -> how many separate runs of tokens state it."""
+    starts = fact_ids != np.concatenate([[NO_FACT], fact_ids[:-1]])
+    numbers, counts = np.unique(fact_ids[starts & (fact_ids != NO_FACT)], return_counts=True)
+    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))

@@ -1,0 +1,236 @@
+"""Several documents in one sequence: `[CLS] <doc-s> d1 </doc-s> <doc-s> d2 </doc-s> ... [SEP]`.
+
+What to do with documents that do not all fit is a named policy:
+- `whole_documents` (CDLM, section 2.3, "concatenating related documents ... until reaching the input sequence
+  length limit"): documents in order until one does not fit; that one and all after it are left out. If
+  already the first is longer than the budget it is cut to the budget, and reported, because an empty example
+  would teach nothing (the released code builds just that empty example).
+- `equal_share`: each document gets an equal share of the budget; what short ones leave goes to the longer
+  ones. Every document keeps its beginning.
+- `truncate_last`: documents in order until the budget is full; the last is cut.
+
+The special tokens of the released code differ (`<doc-s> <s> sentence </s> ... </doc-s></doc-s>`, sentence
+marks after full stops, no `[CLS]`); the layout above is the paper's, with the tokenizer's own frame.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .special_tokens import SpecialTokens
+
+NOTHING_LOST = ""
+DID_NOT_FIT = "did not fit"
+CUT_TO_SHARE = "cut to share"
+CUT_AT_THE_END = "cut at the end"
+FIRST_TOO_LONG = "first document longer than the budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Packed:
+    """One sequence and where its tokens come from.
+
+    Attributes:
+        input_ids: int64 (seq,).
+        document: int64 (seq,), index into the documents given. `<doc-s>` and `</doc-s>` belong to the
+            document they frame; -1 = no document (`[CLS]`, `[SEP]`).
+        position_in_document: int64 (seq,), index into the document's own tokens; -1 for all special tokens.
+        is_special: bool (seq,), True = put in by the packing, False = text.
+        kept_tokens: of each document given, the text tokens in the sequence. Documents always keep their
+            beginning.
+        lost_tokens: of each document given, the text tokens left out.
+        reasons: of each document given, why tokens were left out; empty if none were.
+    """
+
+    input_ids: np.ndarray
+    document: np.ndarray
+    position_in_document: np.ndarray
+    is_special: np.ndarray
+    kept_tokens: tuple[int, ...]
+    lost_tokens: tuple[int, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def packed_documents(self) -> tuple[int, ...]:
+        """Indices of the documents of which anything is in the sequence, in order."""
+        return tuple(number for number, kept in enumerate(self.kept_tokens) if kept)
+
+
+Share = tuple[list[int], list[str]]  # for each document: tokens kept, reason of the loss
+
+
+def whole_documents(lengths: Sequence[int], *, budget: int, per_document: int) -> Share:
+    """Whole documents in order until one does not fit; only a first one above the budget is cut."""
+    if lengths[0] + per_document > budget:
+        others = len(lengths) - 1
+        return [budget - per_document] + [0] * others, [FIRST_TOO_LONG] + [DID_NOT_FIT] * others
+    used = np.cumsum(np.asarray(lengths) + per_document)
+    fits = int((used <= budget).sum())
+    others = len(lengths) - fits
+    return [*lengths[:fits]] + [0] * others, [NOTHING_LOST] * fits + [DID_NOT_FIT] * others
+
+
+def equal_share(lengths: Sequence[int], *, budget: int, per_document: int) -> Share:
+    """The same share for each document, the unused rest of short ones for the longer ones.
+
+    With less than one text token for each, the last documents are left out.
+    """
+    fits = min(len(lengths), budget // (per_document + 1))
+    room = budget - fits * per_document
+    kept = [0] * len(lengths)
+    # Shortest first: each takes at most an equal part of what is left, so no later (longer) one gets less.
+    # The odd tokens of the division so go to the longest documents, among equally long ones to the earliest.
+    for served, number in enumerate(sorted(range(fits), key=lambda n: (lengths[n], -n))):
+        kept[number] = min(lengths[number], room // (fits - served))
+        room -= kept[number]
+    short = [CUT_TO_SHARE if kept[n] < lengths[n] else NOTHING_LOST for n in range(fits)]
+    return kept, short + [DID_NOT_FIT] * (len(lengths) - fits)
+
+
+def truncate_last(lengths: Sequence[int], *, budget: int, per_document: int) -> Share:
+    """Documents in order until the budget is full; the last that gets at least one token is cut."""
+    kept, reasons = [], []
+    for length in lengths:
+        room = max(0, budget - per_document)
+        kept.append(min(length, room))
+        reasons.append(NOTHING_LOST if length <= room else CUT_AT_THE_END if room else DID_NOT_FIT)
+        budget -= kept[-1] + per_document
+    return kept, reasons
+
+
+PACKING_POLICIES: dict[str, Callable[..., Share]] = {
+    "whole_documents": whole_documents,
+    "equal_share": equal_share,
+    "truncate_last": truncate_last,
+}
+
+
+def pack_documents(
+    documents: Sequence[Sequence[int] | np.ndarray], *, max_length: int, policy: str, special: SpecialTokens
+) -> Packed:
+    """Write documents into one sequence of at most `max_length` tokens.
+
+    Args:
+        documents: token ids of each document without special tokens; order is kept.
+        max_length: of the whole sequence, special tokens included.
+        policy: `whole_documents`, `equal_share` or `truncate_last`.
+        special: ids of the special tokens.
+
+    Raises:
+        ValueError: no document; an empty one; a policy of another name; a `max_length` too small for one text
+            token.
+    """
+    check_packing(policy, max_length=max_length, special=special)
+    if not documents:
+        raise ValueError("no documents to pack")
+    lengths = [len(document) for document in documents]
+    if 0 in lengths:
+        raise ValueError(f"documents[{lengths.index(0)}] is empty; leave empty documents out before packing")
+    kept, reasons = PACKING_POLICIES[policy](
+        lengths, budget=max_length - special.framing, per_document=special.per_document
+    )
+    return Packed(
+        **_written(documents, kept, special=special),
+        kept_tokens=tuple(kept),
+        lost_tokens=tuple(length - k for length, k in zip(lengths, kept, strict=True)),
+        reasons=tuple(reasons),
+    )
+
+
+def _written(
+    documents: Sequence[Sequence[int] | np.ndarray], kept: Sequence[int], *, special: SpecialTokens
+) -> dict[str, np.ndarray]:
+    """The token-wise arrays of `Packed`, each document cut to its kept tokens."""
+    ids, numbers, positions = [[special.cls]], [[-1]], [[-1]]
+    for number, (document, count) in enumerate(zip(documents, kept, strict=True)):
+        if count:
+            ids += [[special.start], document[:count], [special.end]]
+            numbers.append(np.full(count + 2, number))
+            positions += [[-1], np.arange(count), [-1]]
+    position = np.concatenate([*positions, [-1]]).astype(np.int64)
+    return {
+        "input_ids": np.concatenate([*ids, [special.sep]]).astype(np.int64),
+        "document": np.concatenate([*numbers, [-1]]).astype(np.int64),
+        "position_in_document": position,
+        "is_special": position < 0,
+    }
+
+
+def check_packing(policy: str, *, max_length: int, special: SpecialTokens) -> None:
+    """Raise ValueError unless the policy is known and `max_length` leaves room for a text token."""
+    if policy not in PACKING_POLICIES:
+        raise ValueError(f"unknown packing policy {policy!r}; choose one of {', '.join(PACKING_POLICIES)}")
+    least = special.framing + special.per_document + 1
+    if max_length < least:
+        raise ValueError(
+            f"max_length is {max_length}; a document with its special tokens needs at least {least}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossOfText:
+    """How much text a packing policy left out, over many examples; made by `LossOfText.over`.
+
+    Attributes:
+        examples: sequences looked at.
+        examples_with_loss: those that lost anything.
+        documents: documents given, whether packed or not.
+        tokens: text tokens given.
+        tokens_lost: text tokens left out, by reason.
+        documents_touched: documents that lost anything, by reason.
+    """
+
+    examples: int
+    examples_with_loss: int
+    documents: int
+    tokens: int
+    tokens_lost: dict[str, int] = field(default_factory=dict)
+    documents_touched: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def over(cls, examples: Iterable[Packed]) -> LossOfText:
+        """Add up the losses of packed examples; reads them one by one."""
+        seen, with_loss, documents, tokens = 0, 0, 0, 0
+        lost: Counter[str] = Counter()
+        touched: Counter[str] = Counter()
+        for packed in examples:
+            seen += 1
+            with_loss += any(packed.lost_tokens)
+            documents += len(packed.kept_tokens)
+            tokens += sum(packed.kept_tokens) + sum(packed.lost_tokens)
+            for count, reason in zip(packed.lost_tokens, packed.reasons, strict=True):
+                if count:
+                    lost[reason] += count
+                    touched[reason] += 1
+        return cls(
+            examples=seen,
+            examples_with_loss=with_loss,
+            documents=documents,
+            tokens=tokens,
+            tokens_lost=dict(lost.most_common()),
+            documents_touched=dict(touched.most_common()),
+        )
+
+    @property
+    def share_lost(self) -> float:
+        """Text tokens left out as a share of those given, in [0, 1]; 0 without any text."""
+        return sum(self.tokens_lost.values()) / self.tokens if self.tokens else 0.0
+
+    def __str__(self) -> str:
+        """One sentence for people."""
+        given = f"{_counted(self.tokens, 'token')} in {_counted(self.documents, 'document')}"
+        lead = f"{self.share_lost:.1%} of {given} were left out"
+        parts = [
+            f"{reason}: {_counted(count, 'token')} of {_counted(self.documents_touched[reason], 'document')}"
+            for reason, count in self.tokens_lost.items()
+        ]
+        return f"{lead} ({'; '.join(parts)})" if parts else lead
+
+
+def _counted(count: int, noun: str) -> str:
+    """`1 token`, `2,000 tokens`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

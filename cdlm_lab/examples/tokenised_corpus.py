@@ -1,0 +1,279 @@
+"""Clusters of documents, tokenised once into a memory-mapped Arrow file and read from there ever after.
+
+Folder of one tokenised corpus, `<cache_dir>/<fingerprint>/`: `clusters.arrow` (one row a cluster) and
+`counts.json`. The folder is written under another name and renamed when it is complete, and a lock lets one
+process build while others wait, so nothing half-made is ever read. Memory stays the same however large the
+corpus is.
+
+The paper (section 2.3) uses clusters of at least 3 documents. Empty documents are removed BEFORE counting;
+the released code counts them, so that a trailing separator in a corpus file lets clusters of two documents
+in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from datasets import Dataset, Features, List, Value
+from datasets.arrow_writer import ArrowWriter
+from filelock import FileLock
+from tqdm.auto import tqdm
+
+from cdlm_lab.data.records import Cluster
+
+from .encode_cluster import encode_cluster
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+FORMAT_VERSION = 1  # part of every fingerprint; raise it when the columns or their meaning change
+COLUMNS = Features(
+    {
+        "cluster_id": Value("string"),
+        "document_ids": List(Value("string")),
+        "input_ids": List(List(Value("int32"))),
+        "fact_ids": List(List(Value("int32"))),
+    }
+)
+_ARROW_FILE, _COUNTS_FILE = "clusters.arrow", "counts.json"
+_CLUSTERS_AT_ONCE = 64  # rows kept in memory before they are written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TokenisedCluster:
+    """One row of a tokenised corpus.
+
+    Attributes:
+        id: of the cluster.
+        document_ids: of its non-empty documents.
+        input_ids: of each document int32 (tokens,), no special tokens; views of the file, not to be written
+            to.
+        fact_ids: of each document int32 (tokens,): the number, within the cluster, of the fact a token
+            belongs to; -1 = none.
+    """
+
+    id: str
+    document_ids: tuple[str, ...]
+    input_ids: tuple[np.ndarray, ...]
+    fact_ids: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusCounts:
+    """What went into a tokenised corpus.
+
+    Attributes:
+        clusters_read: all clusters of the source.
+        clusters_kept: those with enough non-empty documents.
+        clusters_dropped: those with fewer.
+        minimum_documents: how many are enough.
+        documents: in the clusters kept.
+        empty_documents_removed: documents without text in all clusters read.
+        tokens: of the documents, special tokens not counted.
+        longest_document: tokens of the longest one.
+        documents_per_cluster: number of documents -> number of clusters kept that have so many, ascending.
+    """
+
+    clusters_read: int = 0
+    clusters_kept: int = 0
+    clusters_dropped: int = 0
+    minimum_documents: int = 3
+    documents: int = 0
+    empty_documents_removed: int = 0
+    tokens: int = 0
+    longest_document: int = 0
+    documents_per_cluster: dict[int, int] = field(default_factory=dict)
+
+
+def corpus_fingerprint(
+    corpus_checksum: str, tokenizer: PreTrainedTokenizerBase, *, minimum_documents: int = 3
+) -> str:
+    """Name of the cache folder: 32 hexadecimal digits that change with anything that changes the tokens.
+
+    Args:
+        corpus_checksum: names everything that decides which clusters are read: files, split, size, seed.
+        tokenizer: a fast one; hashed is what it does, not where it was loaded from.
+        minimum_documents: as for `tokenise_clusters`.
+
+    Raises:
+        ValueError: a tokenizer that is not a fast one.
+    """
+    _check_fast(tokenizer)
+    rules = json.loads(tokenizer.backend_tokenizer.to_str())
+    # Left behind by whatever was tokenised last; tokenise_clusters uses neither.
+    rules.pop("truncation", None)
+    rules.pop("padding", None)
+    parts = json.dumps([FORMAT_VERSION, corpus_checksum, minimum_documents, rules], sort_keys=True)
+    return hashlib.sha256(parts.encode()).hexdigest()[:32]
+
+
+def tokenise_clusters(
+    clusters: Callable[[], Iterator[Cluster]],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    cache_dir: Path,
+    fingerprint: str,
+    minimum_documents: int = 3,
+) -> Dataset:
+    """The tokenised corpus of that fingerprint, made first if it is not there yet.
+
+    Args:
+        clusters: gives the clusters one by one; called only if the corpus must be made.
+        tokenizer: a fast one, for the character offsets of tokens.
+        cache_dir: holds one folder for each fingerprint; created if missing.
+        fingerprint: from `corpus_fingerprint`.
+        minimum_documents: clusters with fewer non-empty documents are dropped and counted.
+
+    Returns:
+        A memory-mapped dataset with the columns `cluster_id`, `document_ids`, `input_ids` and `fact_ids`, one
+        row a cluster, in the order of the source. `read_cluster` reads a row, `read_counts` the counts.
+
+    Raises:
+        ValueError: no cluster is large enough; `minimum_documents` below 1; a slow tokenizer; a fingerprint
+            that is no file name; a file in the cache that cannot be read. Whatever reading the source raises
+            passes through; nothing is left behind.
+    """
+    _check_fast(tokenizer)
+    if minimum_documents < 1:
+        raise ValueError(f"minimum_documents is {minimum_documents}; it must be at least 1 (the paper: 3)")
+    folder = _folder(cache_dir, fingerprint)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(f".{fingerprint}.lock")):
+        if not _complete(folder):
+            _build(clusters, tokenizer, folder=folder, minimum_documents=minimum_documents)
+    return _opened(folder)
+
+
+def read_counts(cache_dir: Path, *, fingerprint: str) -> CorpusCounts:
+    """The counts kept beside a tokenised corpus.
+
+    Raises:
+        FileNotFoundError: no such corpus has been made.
+    """
+    path = _folder(cache_dir, fingerprint) / _COUNTS_FILE
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such tokenised corpus; make it with tokenise_clusters")
+    values = json.loads(path.read_text(encoding="utf-8"))
+    per_cluster = {int(size): count for size, count in values.pop("documents_per_cluster").items()}
+    return CorpusCounts(**values, documents_per_cluster=per_cluster)
+
+
+def read_cluster(corpus: Dataset, row: int) -> TokenisedCluster:
+    """Read one row without turning tokens into Python numbers.
+
+    Args:
+        corpus: from `tokenise_clusters`, or a selection of it, in the format `corpus.with_format("arrow")`.
+        row: 0 to `len(corpus) - 1`.
+    """
+    table = corpus[row]
+    return TokenisedCluster(
+        id=table["cluster_id"][0].as_py(),
+        document_ids=tuple(table["document_ids"][0].as_py()),
+        input_ids=tuple(_arrays(table["input_ids"][0].values)),
+        fact_ids=tuple(_arrays(table["fact_ids"][0].values)),
+    )
+
+
+def _arrays(lists) -> Iterator[np.ndarray]:
+    """Views into an Arrow array of lists, one a document."""
+    offsets = lists.offsets.to_numpy()
+    values = lists.values.to_numpy()
+    for start, end in pairwise(offsets):
+        yield values[start:end]
+
+
+def _build(
+    clusters: Callable[[], Iterator[Cluster]],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    folder: Path,
+    minimum_documents: int,
+) -> None:
+    """Write the corpus under another name and rename it; the caller holds the lock."""
+    # Only killed builds leave these behind: whoever builds holds the lock.
+    for leftover in [*folder.parent.glob(f".{folder.name}.*.building"), folder]:
+        shutil.rmtree(leftover, ignore_errors=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".building", dir=folder.parent))
+    try:
+        counts = _write_arrow(
+            clusters(), tokenizer, path=unfinished / _ARROW_FILE, minimum_documents=minimum_documents
+        )
+        if not counts.clusters_kept:
+            raise ValueError(
+                f"none of the {counts.clusters_read:,} clusters has at least {minimum_documents} "
+                "non-empty documents; lower minimum_documents, or check how the corpus separates documents"
+            )
+        (unfinished / _COUNTS_FILE).write_text(json.dumps(asdict(counts), indent=2) + "\n", encoding="utf-8")
+        unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _write_arrow(
+    clusters: Iterator[Cluster], tokenizer: PreTrainedTokenizerBase, *, path: Path, minimum_documents: int
+) -> CorpusCounts:
+    """Stream the clusters into an Arrow file."""
+    sums: Counter[str] = Counter()
+    sizes: Counter[int] = Counter()
+    longest = 0
+    with ArrowWriter(path=str(path), features=COLUMNS, writer_batch_size=_CLUSTERS_AT_ONCE) as writer:
+        for cluster in tqdm(clusters, desc="tokenising", unit=" clusters", mininterval=1.0):
+            row = encode_cluster(cluster, tokenizer)
+            lengths = [len(ids) for ids in row["input_ids"]]
+            sums["clusters_read"] += 1
+            sums["empty_documents_removed"] += len(cluster.documents) - len(lengths)
+            if len(lengths) < minimum_documents:
+                sums["clusters_dropped"] += 1
+                continue
+            writer.write(row)
+            sums.update(clusters_kept=1, documents=len(lengths), tokens=sum(lengths))
+            sizes[len(lengths)] += 1
+            longest = max(longest, *lengths)
+        writer.finalize()
+    return CorpusCounts(
+        **sums,
+        minimum_documents=minimum_documents,
+        longest_document=longest,
+        documents_per_cluster=dict(sorted(sizes.items())),
+    )
+
+
+def _folder(cache_dir: Path, fingerprint: str) -> Path:
+    """Folder of one tokenised corpus."""
+    if not re.fullmatch(r"[0-9A-Za-z_-]+", fingerprint):
+        raise ValueError(f"the fingerprint {fingerprint!r} is no file name; take it from corpus_fingerprint")
+    return Path(cache_dir) / fingerprint
+
+
+def _complete(folder: Path) -> bool:
+    """Whether both files are there; the folder appears under its name only when they are."""
+    return (folder / _ARROW_FILE).is_file() and (folder / _COUNTS_FILE).is_file()
+
+
+def _opened(folder: Path) -> Dataset:
+    """Memory-map the Arrow file."""
+    try:
+        return Dataset.from_file(str(folder / _ARROW_FILE))
+    except Exception as error:  # pyarrow and datasets raise many kinds for a damaged file
+        raise ValueError(
+            f"{folder / _ARROW_FILE} cannot be read ({error}); delete the folder {folder} and run again"
+        ) from error
+
+
+def _check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
+    if not tokenizer.is_fast:
+        raise ValueError(
+            f"{type(tokenizer).__name__} is a slow tokenizer, which does not say where in the text a token "
+            "stands; load the fast one (a folder with tokenizer.json)"
+        )

@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch.utils.data import DataLoader
+
+from cdlm_lab.data.records import Cluster, Document, Fact
+from cdlm_lab.examples.cross_document import CrossDocumentExamples, recoverable_facts, whole_facts
+
+KEYS = ["input_ids", "labels", "global_attention_mask", "cross_document"]
+
+
+@pytest.fixture
+def examples(forty, special):
+    """Examples over the forty clusters of `numbered_clusters`; arguments may be changed."""
+
+    def made(**changes) -> CrossDocumentExamples:
+        return CrossDocumentExamples(**{"corpus": forty, "special": special, "max_length": 64, **changes})
+
+    return made
+
+
+def same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
+    return all(np.array_equal(first[key], second[key]) for key in KEYS)
+
+
+class TestKeys:
+    def test_names_kinds_and_shapes(self, examples):
+        example = examples()[3]
+        assert list(example) == KEYS
+        assert {key: values.dtype.name for key, values in example.items()} == {
+            "input_ids": "int64",
+            "labels": "int64",
+            "global_attention_mask": "int64",
+            "cross_document": "bool",
+        }
+        assert len({values.shape for values in example.values()}) == 1
+
+    def test_they_agree_with_the_description(self, examples, special):
+        made = examples()
+        for index in range(40):
+            example, told = made[index], made.describe(index)
+            masked = example["labels"] != -100
+            assert (told.masked == masked).all()
+            assert (told.packed.input_ids[masked] == example["labels"][masked]).all()
+            assert (told.packed.input_ids[~masked] == example["input_ids"][~masked]).all()
+            assert not special.is_special(told.packed.input_ids[masked]).any()
+            assert told.index == index
+            assert len(told.document_ids) == len(told.cluster_ids) == len(told.packed.kept_tokens)
+
+    @pytest.mark.parametrize("policy", ["masked", "prefix", "none"])
+    def test_global_policies(self, examples, policy):
+        example = examples(global_policy=policy)[0]
+        chosen = example["global_attention_mask"] == 1
+        length = len(chosen)
+        expected = {
+            "masked": example["labels"] != -100,
+            "prefix": np.arange(length) < int(np.ceil(0.15 * length)),
+            "none": np.zeros(length, dtype=bool),
+        }
+        assert (chosen == expected[policy]).all()
+
+    def test_policies_are_compared_on_the_same_masks(self, examples):
+        masked, none = examples(global_policy="masked"), examples(global_policy="none")
+        for index in range(40):
+            assert np.array_equal(masked[index]["labels"], none[index]["labels"])
+            assert np.array_equal(masked[index]["input_ids"], none[index]["input_ids"])
+
+
+class TestPurity:
+    @pytest.mark.parametrize("documents", ["related", "random", "single"])
+    def test_the_same_index_twice_in_any_order(self, examples, documents):
+        made = examples(size=100, documents=documents)
+        in_order = [made[index] for index in range(100)]
+        fresh = examples(size=100, documents=documents)
+        shuffled = random.Random(0).sample(range(100), 100)
+        assert all(same(fresh[index], in_order[index]) for index in shuffled)
+        assert all(same(made[index], in_order[index]) for index in reversed(range(100)))
+
+    def test_a_longer_run_begins_like_a_shorter_one(self, examples):
+        short, long = examples(size=50), examples(size=500)
+        assert all(same(short[index], long[index]) for index in range(50))
+
+    def test_after_pickling_and_in_worker_processes(self, examples):
+        made = examples(size=90)
+        copy = pickle.loads(pickle.dumps(made))  # noqa: S301 (our own bytes)
+        loader = DataLoader(made, batch_size=7, num_workers=2, collate_fn=list)
+        for index, example in enumerate(example for batch in loader for example in batch):
+            assert same(example, made[index])
+            assert same(example, copy[index])
+
+    @pytest.mark.slow
+    def test_in_a_new_interpreter_with_another_hash_seed(self, examples, forty, special, tmp_path):
+        file = forty.cache_files[0]["filename"]
+        code = (
+            "import sys, numpy as np\n"
+            "from datasets import Dataset\n"
+            "from cdlm_lab.examples.cross_document import CrossDocumentExamples\n"
+            "from cdlm_lab.examples.special_tokens import SpecialTokens\n"
+            f"corpus, special = Dataset.from_file({file!r}), {special!r}\n"
+            "made = CrossDocumentExamples(\n"
+            "    corpus=corpus, special=special, max_length=64, size=100, documents='random'\n"
+            ")\n"
+            "np.savez(sys.argv[1], **{f'{key}{i}': made[i][key] for i in (0, 41, 99) for key in made[i]})\n"
+        )
+        root = Path(__file__).parents[2]
+        environment = {**os.environ, "PYTHONHASHSEED": "123", "PYTHONPATH": str(root)}
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.npz")], check=True, env=environment)
+        made = examples(size=100, documents="random")
+        stored = np.load(tmp_path / "x.npz")
+        for index in (0, 41, 99):
+            assert same({key: stored[f"{key}{index}"] for key in KEYS}, made[index])
+
+    def test_seeds_and_passes_differ(self, examples):
+        made = examples(size=80)
+        told = {made.describe(index).row: made.describe(index) for index in range(40)}
+        differ = 0
+        for index in range(40, 80):
+            second = made.describe(index)
+            first = told[second.row]
+            assert (first.epoch, second.epoch) == (0, 1)
+            assert sorted(first.document_ids) == sorted(second.document_ids)
+            differ += first.document_ids != second.document_ids and not np.array_equal(
+                first.labels, second.labels
+            )
+        # 3 to 5 documents have 6 to 120 orders, so about one in ten stays by chance
+        assert differ > 25
+        other = examples(size=80, seed=1)
+        assert sum(same(other[index], made[index]) for index in range(80)) == 0
+
+
+class TestOrder:
+    def test_each_pass_has_every_cluster_once_in_an_order_of_its_own(self, examples):
+        made = examples(size=120)
+        rows = np.array([made.describe(index).row for index in range(120)]).reshape(3, 40)
+        assert (np.sort(rows) == np.arange(40)).all()
+        assert len({tuple(order) for order in rows.tolist()} | {tuple(range(40))}) == 4
+
+    def test_size_may_end_in_the_middle_of_a_pass(self, examples):
+        assert len(examples(size=55)) == 55
+        assert examples(size=55).describe(54).epoch == 1
+        assert len(examples()) == 40
+
+    def test_evaluation_takes_the_clusters_as_they_come(self, examples):
+        made = examples(shuffle=False)
+        assert [made.describe(index).row for index in range(40)] == list(range(40))
+        assert [made.describe(index).cluster_ids[0] for index in (0, 39)] == ["c0", "c39"]
+
+    def test_evaluation_on_a_part_has_the_masks_of_the_whole(self, examples, forty):
+        whole, part = examples(shuffle=False), examples(shuffle=False, corpus=forty.select(range(10)))
+        assert all(same(whole[index], part[index]) for index in range(10))
+
+    def test_only_two_orders_are_remembered(self, examples):
+        made = examples(size=4000)
+        for index in range(0, 4000, 40):
+            made[index]
+        assert len(made._orders) == 2
+
+    def test_it_can_be_iterated(self, examples):
+        assert len(list(examples(size=45))) == 45
+
+
+class TestDocuments:
+    def test_related_takes_all_documents_of_one_cluster(self, examples):
+        made = examples(shuffle=False)
+        for index in range(40):
+            told = made.describe(index)
+            assert set(told.cluster_ids) == {f"c{index}"}
+            count = (3, 4, 5)[index % 3]
+            assert sorted(told.document_ids) == [f"c{index}d{number}" for number in range(count)]
+
+    def test_every_order_of_documents_is_as_likely(self, tokenised, special):
+        corpus = tokenised([Cluster(id="c", documents=tuple(Document(id=d, text="w1") for d in "abc"))])
+        made = CrossDocumentExamples(corpus=corpus, special=special, max_length=32, size=1200)
+        orders = ["".join(made.describe(index).document_ids) for index in range(1200)]
+        shares = [orders.count(order) / 1200 for order in ("abc", "acb", "bac", "bca", "cab", "cba")]
+        np.testing.assert_allclose(shares, 1 / 6, atol=0.04)
+
+    def test_random_never_has_two_documents_of_one_cluster(self, examples):
+        made = examples(size=200, documents="random")
+        partners = set()
+        for index in range(200):
+            told = made.describe(index)
+            assert len(set(told.cluster_ids)) == len(told.cluster_ids) == (3, 4, 5)[told.row % 3]
+            assert told.cluster_ids[0] == f"c{told.row}"
+            partners |= set(told.cluster_ids[1:])
+        assert partners == {f"c{number}" for number in range(40)}
+
+    def test_random_has_no_cross_document_tokens(self, examples):
+        """All clusters number their facts from 0, which must not be mistaken for one fact."""
+        related, unrelated = examples(), examples(documents="random")
+        assert all(related[index]["cross_document"].any() for index in range(40))
+        assert not any(unrelated[index]["cross_document"].any() for index in range(40))
+
+    def test_random_with_exactly_enough_clusters_and_with_too_few(self, forty, special):
+        def one(rows: list[int]) -> CrossDocumentExamples:
+            return CrossDocumentExamples(
+                corpus=forty.select(rows), special=special, max_length=64, documents="random", shuffle=False
+            )
+
+        assert sorted(one([0, 1, 2]).describe(0).cluster_ids) == ["c0", "c1", "c2"]
+        with pytest.raises(ValueError, match=r"'c2' has 5 documents, .* there are only 3 clusters"):
+            one([0, 1, 2])[2]
+
+    def test_single_takes_one_document_and_all_get_their_turn(self, examples):
+        made = examples(size=2000, documents="single")
+        seen = set()
+        for index in range(2000):
+            told = made.describe(index)
+            assert len(told.document_ids) == 1
+            assert not told.cross_document.any()
+            seen |= set(told.document_ids)
+        assert len(seen) == 14 * 3 + 13 * 4 + 13 * 5
+
+
+class TestCrossDocumentTokens:
+    def test_a_small_example(self, tokenised, special, tokenizer):
+        """`w1` is in two documents; `w2` in one only; `w3` in two, but twice in the first."""
+
+        def document(name: str, text: str) -> Document:
+            facts = [
+                Fact(start=text.index(w), end=text.index(w) + 2, id=w)
+                for w in ("w1", "w2", "w3")
+                if w in text
+            ]
+            if text.count("w3") == 2:
+                facts.append(Fact(start=text.rindex("w3"), end=text.rindex("w3") + 2, id="w3"))
+            return Document(id=name, text=text, facts=tuple(facts))
+
+        texts = {"a": "w9 w1 w3 w9 w3", "b": "w3 w1 w9 w2", "c": "w9 w9"}
+        corpus = tokenised([Cluster(id="c", documents=tuple(document(n, t) for n, t in texts.items()))])
+        made = CrossDocumentExamples(corpus=corpus, special=special, max_length=32)
+        told = made.describe(0)
+        flagged = {}
+        for number, name in enumerate(told.document_ids):
+            own = (told.packed.document == number) & told.cross_document
+            flagged[name] = tokenizer.convert_ids_to_tokens(told.packed.input_ids[own].tolist())
+        assert flagged == {"a": ["w1"], "b": ["w3", "w1"], "c": []}
+
+    def test_a_fact_that_was_not_packed_does_not_count(self, forty, special):
+        """Each document is a fact and 5 or more other tokens; with room for one nothing can be recovered."""
+        one = CrossDocumentExamples(corpus=forty, special=special, max_length=16)
+        two = CrossDocumentExamples(corpus=forty, special=special, max_length=24)
+        for index in range(40):
+            told = two.describe(index)
+            enough = len(told.packed.packed_documents) > 1
+            assert told.cross_document.sum() == (2 if enough else 0)
+            assert not one.describe(index).cross_document.any()
+
+    @pytest.mark.parametrize(
+        ("kept", "expected"),
+        [
+            (6, [0, 0, -1, 1, 1, 1]),
+            (7, [0, 0, -1, 1, 1, 1, -1]),
+            (5, [0, 0, -1, -1, -1]),  # cut through fact 1
+            (4, [0, 0, -1, -1]),
+            (3, [0, 0, -1]),
+            (2, [0, 0]),
+            (1, [-1]),
+            (0, []),
+        ],
+    )
+    def test_whole_facts(self, kept, expected):
+        facts = np.array([0, 0, -1, 1, 1, 1, -1])
+        assert whole_facts(facts, kept=kept).tolist() == expected
+        assert facts.tolist() == [0, 0, -1, 1, 1, 1, -1]
+
+    def test_recoverable_facts_by_a_second_definition(self):
+        generator = np.random.default_rng(5)
+        for _ in range(200):
+            facts = [generator.integers(-1, 4, size=generator.integers(1, 12)) for _ in range(3)]
+            for number, found in enumerate(recoverable_facts(facts)):
+                own = facts[number].tolist()
+                runs = [fact for place, fact in enumerate(own) if place == 0 or own[place - 1] != fact]
+                others = {
+                    fact for other, document in enumerate(facts) if other != number for fact in document
+                }
+                assert found.tolist() == [
+                    fact >= 0 and fact in others and runs.count(fact) == 1 for fact in own
+                ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"packing": "greedy"}, "unknown packing policy 'greedy'"),
+        ({"global_policy": "all"}, "unknown global policy 'all'; choose one of masked, prefix, none"),
+        ({"documents": "rand"}, "unknown choice of documents 'rand'; choose one of related, random, single"),
+        ({"max_length": 3}, "max_length is 3"),
+        ({"mask_probability": 0}, "the masking probability is 0"),
+        ({"seed": -1}, "seed is -1; it must not be negative"),
+        ({"size": 0}, "size is 0; it must be at least 1"),
+    ],
+)
+def test_bad_arguments(examples, changes, message):
+    with pytest.raises(ValueError, match=message):
+        examples(**changes)
+
+
+def test_bad_corpora(examples, forty):
+    with pytest.raises(ValueError, match="the corpus has no column 'fact_ids'"):
+        examples(corpus=forty.remove_columns("fact_ids"))
+    with pytest.raises(ValueError, match="the corpus has no clusters"):
+        examples(corpus=forty.select([]))
+
+
+@pytest.mark.parametrize("index", [-1, 40])
+def test_an_index_out_of_range(examples, index):
+    with pytest.raises(IndexError, match=f"there is no example {index}; there are 40"):
+        examples()[index]

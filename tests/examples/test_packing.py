@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdlm_lab.examples.packing import LossOfText, Packed, pack_documents
+from cdlm_lab.examples.special_tokens import SpecialTokens
+
+SPECIAL = SpecialTokens(
+    start=0, end=1, cls=2, sep=3, pad=4, mask=5, all_special=frozenset(range(6)), vocabulary_size=1000
+)
+SIGNS = {0: "<", 1: ">", 2: "C", 3: "S"}
+
+
+def documents(*lengths: int) -> list[np.ndarray]:
+    """Document n has the tokens 100n+100, 100n+101, ..."""
+    return [100 * (number + 1) + np.arange(length, dtype=np.int32) for number, length in enumerate(lengths)]
+
+
+def packed(*lengths: int, max_length: int, policy: str) -> Packed:
+    return pack_documents(documents(*lengths), max_length=max_length, policy=policy, special=SPECIAL)
+
+
+def picture(example: Packed) -> str:
+    """The sequence in signs: C and S frame it, < and > each document, letters a, b, c are text."""
+    return "".join(SIGNS.get(token) or "abcdefgh"[token // 100 - 1] for token in example.input_ids.tolist())
+
+
+@pytest.mark.parametrize(
+    ("policy", "lengths", "max_length", "expected"),
+    [
+        ("whole_documents", (3, 2, 1), 14, "C<aaa><bb><c>S"),
+        # b does not fit, so packing stops, although c would fit
+        ("whole_documents", (3, 5, 1), 13, "C<aaa>S"),
+        ("whole_documents", (3, 2, 1), 13, "C<aaa><bb>S"),
+        ("whole_documents", (9, 1), 8, "C<aaaa>S"),
+        ("whole_documents", (4, 1), 8, "C<aaaa>S"),
+        # 12 text tokens are 4 for each; b needs 1, so a and c share 11, the odd one going to a
+        ("equal_share", (9, 1, 9), 20, "C<aaaaaa><b><ccccc>S"),
+        ("equal_share", (9, 1, 2), 20, "C<aaaaaaaaa><b><cc>S"),
+        ("equal_share", (3, 3, 3), 13, "C<aa><bb><c>S"),
+        # one token for each needs 2 + 3 x 3 = 11
+        ("equal_share", (3, 3, 3), 11, "C<a><b><c>S"),
+        ("equal_share", (3, 3, 3), 10, "C<aa><bb>S"),
+        ("truncate_last", (3, 5, 1), 13, "C<aaa><bbbb>S"),
+        ("truncate_last", (3, 2, 1), 14, "C<aaa><bb><c>S"),
+        # 2 places left for <b>, which needs 3
+        ("truncate_last", (3, 5, 1), 9, "C<aaa>S"),
+        ("truncate_last", (3, 5, 1), 10, "C<aaa><b>S"),
+        ("truncate_last", (9, 5), 5, "C<a>S"),
+    ],
+)
+def test_pictures(policy, lengths, max_length, expected):
+    example = packed(*lengths, max_length=max_length, policy=policy)
+    assert picture(example) == expected
+
+
+def test_arrays_and_losses_of_one_example():
+    example = packed(4, 1, 5, 2, max_length=16, policy="truncate_last")
+    assert picture(example) == "C<aaaa><b><ccc>S"
+    # tokens           C  <  a  a  a  a  >  <  b  >  <  c  c  c  >  S
+    document = [-1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, -1]
+    position = [-1, -1, 0, 1, 2, 3, -1, -1, 0, -1, -1, 0, 1, 2, -1, -1]
+    assert example.document.tolist() == document
+    assert example.position_in_document.tolist() == position
+    assert example.is_special.tolist() == [p < 0 for p in position]
+    assert example.kept_tokens == (4, 1, 3, 0)
+    assert example.lost_tokens == (0, 0, 2, 2)
+    assert example.reasons == ("", "", "cut at the end", "did not fit")
+    assert example.packed_documents == (0, 1, 2)
+    for array in (example.input_ids, example.document, example.position_in_document):
+        assert array.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("policy", "lengths", "max_length", "reasons"),
+    [
+        ("whole_documents", (9, 1), 8, ("first document longer than the budget", "did not fit")),
+        ("whole_documents", (3, 5, 1), 13, ("", "did not fit", "did not fit")),
+        ("equal_share", (9, 1, 9), 20, ("cut to share", "", "cut to share")),
+        ("equal_share", (1, 1, 1), 10, ("", "", "did not fit")),
+        ("truncate_last", (9, 1), 8, ("cut at the end", "did not fit")),
+    ],
+)
+def test_reasons(policy, lengths, max_length, reasons):
+    assert packed(*lengths, max_length=max_length, policy=policy).reasons == reasons
+
+
+CASES = st.tuples(st.lists(st.integers(1, 60), min_size=1, max_size=8), st.integers(5, 200))
+
+
+@given(case=CASES, policy=st.sampled_from(["whole_documents", "equal_share", "truncate_last"]))
+def test_every_policy_keeps_beginnings_and_accounts_for_every_token(case, policy):
+    lengths, max_length = case
+    example = packed(*lengths, max_length=max_length, policy=policy)
+    assert len(example.input_ids) <= max_length
+    for number, document in enumerate(documents(*lengths)):
+        text = example.input_ids[(example.document == number) & ~example.is_special]
+        assert text.tolist() == document[: example.kept_tokens[number]].tolist()
+        assert example.kept_tokens[number] + example.lost_tokens[number] == len(document)
+        assert bool(example.reasons[number]) == bool(example.lost_tokens[number])
+    assert sum(example.kept_tokens) > 0
+    everything = sum(lengths) + 2 * len(lengths) + 2
+    assert (len(example.input_ids) == everything) == (everything <= max_length)
+
+
+@given(case=CASES)
+def test_whole_documents_cuts_none_but_the_first(case):
+    lengths, max_length = case
+    example = packed(*lengths, max_length=max_length, policy="whole_documents")
+    for kept, length in list(zip(example.kept_tokens, lengths, strict=True))[1:]:
+        assert kept in (0, length)
+    if example.lost_tokens[0]:
+        assert lengths[0] > max_length - 4
+        assert len(example.input_ids) == max_length
+
+
+@given(case=CASES)
+def test_equal_share_is_the_water_level(case):
+    """Second definition: all documents filled to one level, the level as high as the budget allows."""
+    lengths, max_length = case
+    example = packed(*lengths, max_length=max_length, policy="equal_share")
+    count = min(len(lengths), (max_length - 2) // 3)
+    room = max_length - 2 - 2 * count
+    level = max(n for n in range(61) if sum(min(n, length) for length in lengths[:count]) <= room)
+    odd = room - sum(min(level, length) for length in lengths[:count])
+    above = [number for number in range(count) if lengths[number] > level]
+    lucky = sorted(above, key=lambda number: (-lengths[number], number))[:odd]
+    expected = [min(level, length) + (number in lucky) for number, length in enumerate(lengths[:count])]
+    assert list(example.kept_tokens[:count]) == expected
+    assert not any(example.kept_tokens[count:])
+
+
+@pytest.mark.parametrize("policy", ["equal_share", "truncate_last"])
+def test_the_budget_is_used_up_when_there_is_text(policy):
+    assert len(packed(40, 7, 90, max_length=64, policy=policy).input_ids) == 64
+
+
+def test_the_documents_are_left_unchanged():
+    given_documents = documents(30, 30)
+    pack_documents(given_documents, max_length=20, policy="equal_share", special=SPECIAL)
+    assert [d.tolist() for d in given_documents] == [d.tolist() for d in documents(30, 30)]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "arguments", "message"),
+    [
+        (
+            (3,),
+            {"policy": "greedy"},
+            "unknown packing policy 'greedy'; choose one of whole_documents, equal_share",
+        ),
+        ((3,), {"max_length": 4}, "max_length is 4; a document with its special tokens needs at least 5"),
+        ((), {}, "no documents to pack"),
+        ((3, 0), {}, r"documents\[1\] is empty"),
+    ],
+)
+def test_bad_input(lengths, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        packed(*lengths, **{"max_length": 20, "policy": "whole_documents", **arguments})
+
+
+def test_loss_of_text_adds_up():
+    examples = [
+        packed(9, 1, max_length=8, policy="whole_documents"),  # keeps 4 of 9 and 0 of 1
+        packed(3, 5, 1, max_length=13, policy="whole_documents"),  # keeps 3, loses 5 and 1
+        packed(3, 2, 1, max_length=14, policy="whole_documents"),  # keeps all 6
+    ]
+    loss = LossOfText.over(iter(examples))
+    assert (loss.examples, loss.examples_with_loss, loss.documents, loss.tokens) == (3, 2, 8, 10 + 9 + 6)
+    assert loss.tokens_lost == {"did not fit": 1 + 5 + 1, "first document longer than the budget": 5}
+    assert loss.documents_touched == {"did not fit": 3, "first document longer than the budget": 1}
+    assert loss.share_lost == pytest.approx(12 / 25)
+    assert sum(loss.tokens_lost.values()) + sum(sum(e.kept_tokens) for e in examples) == loss.tokens
+    assert str(loss) == (
+        "48.0% of 25 tokens in 8 documents were left out (did not fit: 7 tokens of 3 documents; "
+        "first document longer than the budget: 5 tokens of 1 document)"
+    )
+
+
+def test_loss_of_no_text():
+    assert str(LossOfText.over([packed(3, max_length=9, policy="equal_share")])) == (
+        "0.0% of 3 tokens in 1 document were left out"
+    )
+    assert LossOfText.over([]).share_lost == 0
