@@ -1,7 +1,7 @@
 """What every reader yields: documents, clusters of related documents, and the gold that tasks need. Frozen.
 
-Spans are half-open [start, end) character offsets into `Document.text`; documents of a cluster and sentences of a
-document are named by their index.
+Spans are half-open [start, end) character offsets into `Document.text`; documents of a cluster and sentences
+of a document are named by their index.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """Characters that state a fact. The same `id` in two documents of a cluster = the same fact in the same words."""
+    """Characters that state a fact. One `id` in two documents = the same fact in the same words."""
 
     start: int
     end: int
@@ -25,8 +25,8 @@ class Fact:
 class Document:
     """One text. `text` is everything a model reads; a headline, if any, is its first line.
 
-    `sentences`: spans in order, empty when the source does not give them. `facts`: characters that can be recovered from
-    another document of the cluster and from nothing else (storyworld only).
+    `sentences`: spans in order, empty when the source does not give them. `facts`: characters that can be
+    recovered from another document of the cluster and from nothing else (storyworld only).
     """
 
     id: str
@@ -73,7 +73,7 @@ class SentenceAlignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityTag:
-    """A named entity: `label` is one of PER LOC ORG FAC DATE NUM."""
+    """A named entity: `label` is one of PER LOC ORG FAC DATE NUM MISC (works of art, brands)."""
 
     document: int
     start: int
@@ -83,7 +83,7 @@ class EntityTag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question over two documents. `answer` is "yes", "no" or text that stands at every one of `answer_spans`.
+    """A question over two documents; `answer` is "yes", "no" or text that stands at each of `answer_spans`.
 
     `answer_spans`: (document, start, end), empty for yes and no. `supporting`: the sentences an answer needs.
     """

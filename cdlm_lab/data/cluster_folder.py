@@ -1,0 +1,85 @@
+"""A user's own texts: one sub-folder = one cluster, one `.txt` file in it = one document.
+
+    my_corpus/
+      flood_in_the_valley/   daily.txt  evening_post.txt  radio.txt
+      harbour_strike/        a.txt  b.txt
+
+Clusters go to train, validation and test by a hash of their name (90/5/5), unless the folder itself has
+sub-folders `train`, `validation` and `test` that hold the clusters. A headline is the first line of a text.
+Names that begin with a dot, and files that are not `.txt` (or `.txt.gz`, `.txt.xz`), are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cdlm_lab.data.files import DataError, plain_name, read_text
+from cdlm_lab.data.records import Cluster, Document
+from cdlm_lab.data.splits import SPLIT_NAMES, Split, hashed_split
+
+
+def is_cluster_folder(path: str | Path) -> bool:
+    """True for a folder with a text in one of the sub-folders that are clusters."""
+    return any(_texts(cluster) for _, cluster in _cluster_folders(Path(path)))
+
+
+def cluster_files(path: str | Path, *, split: Split | None = None) -> Iterator[Path]:
+    """The texts of the clusters of `split` (None: of all), in order."""
+    for own_split, cluster in _cluster_folders(Path(path)):
+        if split in (None, own_split):
+            yield from _texts(cluster)
+
+
+def read_cluster_folder(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
+    """Clusters in order of their names; `split` None for those of every split.
+
+    Raises:
+        DataError: a sub-folder without texts, two files that would be the same document, two folders that
+            would be the same cluster, and as `files.read_lines`. An empty file is an empty document.
+    """
+    path = Path(path)
+    seen: dict[str, Path] = {}
+    for own_split, folder in _cluster_folders(path):
+        if folder.name in seen:
+            what = f"{folder.relative_to(path)} and {seen[folder.name].relative_to(path)} have the same name"
+            raise DataError(path, what, "rename one: the name is the id of the cluster", field="folder name")
+        seen[folder.name] = folder
+        if split in (None, own_split):
+            yield _read_cluster(folder)
+
+
+def _read_cluster(folder: Path) -> Cluster:
+    documents: dict[str, Document] = {}
+    for file in _texts(folder):
+        name = plain_name(file).removesuffix(".txt")
+        if name in documents:
+            what = f"another file of this folder is document {name!r} too"
+            raise DataError(file, what, "keep one of them, or rename it", field="file name")
+        documents[name] = Document(id=name, text=read_text(file, allow_empty=True).strip())
+    if not documents:
+        remedy = "put one .txt file for each document there, or remove the folder"
+        raise DataError(folder, "a cluster without documents", remedy, field="folder")
+    return Cluster(id=folder.name, documents=tuple(documents.values()))
+
+
+def _cluster_folders(path: Path) -> Iterator[tuple[Split, Path]]:
+    """(split, folder) of every cluster, in order of names."""
+    for folder in _sub_folders(path):
+        split = SPLIT_NAMES.get(folder.name)
+        if split is None or _texts(folder):  # a cluster may be called "test"
+            yield hashed_split(folder.name), folder
+        else:
+            yield from ((split, cluster) for cluster in _sub_folders(folder))
+
+
+def _sub_folders(path: Path) -> list[Path]:
+    return sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+
+
+def _texts(folder: Path) -> list[Path]:
+    return sorted(
+        entry
+        for entry in folder.iterdir()
+        if entry.is_file() and plain_name(entry).endswith(".txt") and not entry.name.startswith(".")
+    )

@@ -1,0 +1,110 @@
+"""ECB+ (Cybulska and Vossen 2014) as clusters of plain text, without its annotation, for pre-training.
+
+Folder: `ECB+/<topic>/<topic>_<number>ecb[plus].xml`, given itself, or as the sub-folder `ECB+` or
+`ECB+_LREC2014/ECB+` of what is given. A cluster is a sub-topic, "1ecb" or "1ecbplus": the two halves of a
+topic tell of different events of the same kind. Tokens are joined by spaces, one sentence a line. Sentence 0
+of the `ecbplus` files is the address of the page, cut into tokens; it is left out. Topics are split as in
+appendix A.2 of the CDLM paper (topics 15 and 17 do not exist).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.records import Cluster, Document
+from cdlm_lab.data.splits import Split
+
+TOPICS: dict[Split, frozenset[int]] = {
+    "train": frozenset([1, 3, 4, *range(6, 12), 13, 14, 15, 16, 17, 19, 20, 22, *range(24, 34)]),
+    "validation": frozenset([2, 5, 12, 18, 21, 23, 34, 35]),
+    "test": frozenset(range(36, 46)),
+}
+_FILE_NAME = re.compile(r"(\d+)_(\d+)(ecb|ecbplus)\.xml")
+_NAME_REMEDY = "keep the official names, <topic>/<topic>_<number>ecb.xml or ...ecbplus.xml, topics 1 to 45"
+
+
+def ecb_plus_files(path: str | Path, *, split: Split | None = None) -> list[Path]:
+    """The XML files of the topics of `split` (None: of all) by topic, half and number; [] if there are none.
+
+    Raises:
+        DataError: an XML file in a topic folder is not named as in the corpus.
+    """
+    below = (Path(path) / name for name in ("ECB+", "ECB+_LREC2014/ECB+"))
+    root = next((folder for folder in below if folder.is_dir()), Path(path))
+    keys = {
+        file: _key(file)
+        for topic in root.iterdir()
+        if topic.is_dir() and topic.name.isdecimal()
+        for file in topic.glob("[!.]*.xml")
+    }
+    return sorted(
+        (file for file in keys if split is None or keys[file][0] in TOPICS[split]), key=keys.__getitem__
+    )
+
+
+def read_ecb_plus_topics(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
+    """Sub-topics in order of topic; `split` None for those of every split.
+
+    Raises:
+        DataError: no such files, a file name or XML that is not as in the corpus, and as `files.read_lines`.
+    """
+    files = ecb_plus_files(path, split=split)
+    if not files:
+        raise DataError(path, f"no ECB+ files for the split {split}", _NAME_REMEDY, field="folder")
+    for (topic, half), members in groupby(files, key=lambda file: _key(file)[:2]):
+        yield Cluster(id=f"{topic}{half}", documents=tuple(_read_document(file) for file in members))
+
+
+def _key(file: Path) -> tuple[int, str, int]:
+    """(topic, half, number) of a file."""
+    match = _FILE_NAME.fullmatch(file.name)
+    topic = int(match[1]) if match else 0
+    if not match or match[1] != file.parent.name or not any(topic in topics for topics in TOPICS.values()):
+        raise DataError(file, "not the name of an ECB+ file", _NAME_REMEDY, field="file name")
+    return topic, match[3], int(match[2])
+
+
+def _read_document(file: Path) -> Document:
+    source = read_text(file)
+    lines: list[str] = []
+    for sentence, tokens in groupby(
+        _root(file, source).iter("token"), lambda token: _sentence(token, file, source)
+    ):
+        if sentence or not file.stem.endswith("plus"):
+            lines.append(" ".join(token.text.strip() for token in tokens if token.text))
+    spans, start = [], 0
+    for line in lines:
+        spans.append((start, start + len(line)))
+        start += len(line) + 1
+    return Document(id=file.stem, text="\n".join(lines), sentences=tuple(spans))
+
+
+def _root(file: Path, source: str) -> Element:
+    try:
+        return fromstring(source)
+    except ParseError as error:
+        line, column = error.position
+        remedy = "copy the file again from the official release"
+        raise DataError(file, f"not XML ({error})", remedy, line=line, field=f"column {column + 1}") from None
+    except DefusedXmlException as error:
+        remedy = "remove the DOCTYPE: the corpus has none"
+        raise DataError(file, f"the XML defines entities ({error})", remedy, field="DOCTYPE") from None
+
+
+def _sentence(token: Element, file: Path, source: str) -> int:
+    """Number of the sentence that a token belongs to."""
+    number = token.get("sentence", "")
+    if number.isdecimal():
+        return int(number)
+    mark = f't_id="{token.get("t_id")}"'
+    line = source[: max(0, source.find(mark))].count("\n") + 1
+    what = f"{number!r} of the token {mark} is not a number" if number else f"missing in the token {mark}"
+    raise DataError(file, what, 'write the number from 0, as in sentence="3"', line=line, field="sentence")

@@ -1,0 +1,111 @@
+"""Records from files of one JSON object a line, with the line and the field in every complaint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdlm_lab.data.files import DataError, read_lines
+
+_KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonRecord:
+    """An object of a JSON line, or one inside it.
+
+    Attributes:
+        path, line: where it stands.
+        fields: what it holds, as parsed.
+        within: the way to it from the line, "documents[2]." for the third of a list, "" for the line itself.
+    """
+
+    path: Path
+    line: int
+    fields: dict[str, object]
+    within: str = ""
+
+    def error(self, field: str, what: str, remedy: str) -> DataError:
+        """A complaint about one of the record's fields, to be raised."""
+        return DataError(self.path, what, remedy, line=self.line, field=f"{self.within}{field}")
+
+    def text(self, field: str) -> str:
+        """A field that must be a text. Raises DataError if it is missing or something else."""
+        if field not in self.fields:
+            raise self.error(field, "missing", f'add "{field}": "..." to the record')
+        return self.checked_text(field, self.fields[field])
+
+    def optional_text(self, field: str) -> str | None:
+        """A field that may be missing or null. Raises DataError if it is neither that nor a text."""
+        value = self.fields.get(field)
+        return None if value is None else self.checked_text(field, value)
+
+    def items(self, field: str) -> list[object]:
+        """A field that must be a list with at least one item. Raises DataError if it is not."""
+        if field not in self.fields:
+            raise self.error(field, "missing", f'add "{field}": [...] to the record')
+        value = self.fields[field]
+        if not isinstance(value, list):
+            raise self.error(field, f"{kind_of(value)} where a list belongs", "write it as [...]")
+        if not value:
+            raise self.error(field, "an empty list", "a cluster needs documents; add some or delete the line")
+        return value
+
+    def record(self, field: str, value: object) -> JsonRecord:
+        """`value`, found at `field`, as a record of its own. Raises DataError if it is not an object."""
+        if not isinstance(value, dict):
+            raise self.error(field, f"{kind_of(value)} where an object belongs", "write it as {...}")
+        return JsonRecord(path=self.path, line=self.line, fields=value, within=f"{self.within}{field}.")
+
+    def checked_text(self, field: str, value: object) -> str:
+        """`value`, found at `field`. Raises DataError if it is not a text or cannot be written as UTF-8."""
+        if not isinstance(value, str):
+            raise self.error(field, f"{kind_of(value)} where a text belongs", "put it in quotes")
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            what = f"half a surrogate pair at character {error.start}"
+            raise self.error(field, what, "remove the lone \\ud... escape") from None
+        return value
+
+
+def read_json_lines(path: str | Path) -> Iterator[JsonRecord]:
+    """Objects of a JSON-lines file, one at a time; blank lines are passed over.
+
+    Raises:
+        DataError: a line is not a JSON object, and as `files.read_lines`.
+    """
+    for number, line in read_lines(path):
+        if line.strip():
+            yield _parse(line, Path(path), number)
+
+
+def kind_of(value: object) -> str:
+    """What a parsed JSON value is, in words: "a list", "a number"."""
+    return _KINDS[type(value)]
+
+
+def _parse(line: str, path: Path, number: int) -> JsonRecord:
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        remedy = "write one complete JSON object on each line"
+        field = f"column {error.colno}"
+        raise DataError(path, f"not JSON ({error.msg})", remedy, line=number, field=field) from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
+        remedy = "write a plain record: texts and lists of texts"
+        raise DataError(path, f"not JSON ({error})", remedy, line=number, field="line") from None
+    if not isinstance(value, dict):
+        what = f"{kind_of(value)} where an object belongs"
+        raise DataError(path, what, "write each cluster as {...}", line=number, field="line")
+    return JsonRecord(path=path, line=number, fields=value)

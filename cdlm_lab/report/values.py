@@ -1,0 +1,67 @@
+"""Values as JSON has them, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class RunError(RuntimeError):
+    """A run's folder or report cannot be used; the message says which, why, and what to do."""
+
+
+def plain_score(score: Any, where: str) -> dict[str, Any]:
+    """A score as a mapping with "value"; `where` begins the message if it is none.
+
+    Raises:
+        RunError: neither a number nor a mapping with "value"; and as in `plain`.
+    """
+    values = plain(score, where)
+    if isinstance(values, int | float) and not isinstance(values, bool):
+        return {"value": values}
+    if not isinstance(values, dict) or "value" not in values:
+        raise RunError(f"{where} is {score!r}; it must be a number, or a mapping with 'value'")
+    return values
+
+
+def plain(value: Any, where: str) -> Any:
+    """The value as JSON has it: tuples become lists, paths text, scalars and arrays of NumPy plain numbers.
+
+    Raises:
+        RunError: nan, infinity, a key that is not text, or something that JSON has not; it names the place.
+    """
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise RunError(f"{where} has the key {key!r}; keys must be text")
+        return {key: plain(item, f"{where}[{key!r}]") for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), where)
+    if isinstance(value, list | tuple):
+        return [plain(item, f"{where}[{number}]") for number, item in enumerate(value)]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RunError(f"{where} is {value}, which is no score and not in JSON: find out where it comes from")
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise RunError(f"{where} is {value!r} ({type(value).__name__}), which JSON has not")
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Whole or not at all."""
+    temporary = path.with_name(f".{path.name}.unfinished")
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(values, file, indent=2, ensure_ascii=False, allow_nan=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,114 @@
+"""A bar with the time left, for terminals, notebooks and logs; and a stop that loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+from tqdm import tqdm
+from transformers.utils import logging
+
+
+class ProgressBar:
+    """tqdm for a run of many hours: steps done, time left, and the last losses.
+
+    On a terminal it moves ten times a second. Elsewhere, as under papermill, every picture of the bar stays
+    in the log; so there it is drawn every second at first and then whenever a sixtieth of the time so far has
+    passed: a day leaves about 500 lines.
+    """
+
+    def __init__(self, *, total: int, done: int) -> None:
+        self._live = sys.stderr.isatty()
+        self._began = time.monotonic()
+        interval = 0.1 if self._live else 1.0
+        self._bar = tqdm(
+            total=total, initial=done, unit="step", mininterval=interval, dynamic_ncols=self._live
+        )
+        self._facts: dict[str, str] = {}
+        self._checking: tqdm | None = None
+
+    def advance(self) -> None:
+        """One step is done."""
+        if not self._live:
+            self._bar.mininterval = max(1.0, (time.monotonic() - self._began) / 60)
+        self._bar.update(1)
+
+    def show(self, **facts: float) -> None:
+        """Numbers to stand beside the bar from now on."""
+        self._facts |= {name: f"{value:.4g}" for name, value in facts.items()}
+        self._bar.set_postfix(self._facts, refresh=False)
+
+    def checking(self, *, total: int) -> None:
+        """One batch of an evaluation of `total` batches is done; on a terminal it has a bar of its own."""
+        if self._live:
+            if self._checking is None:
+                self._checking = tqdm(
+                    total=total, unit="batch", desc="validation", leave=False, dynamic_ncols=True
+                )
+            self._checking.update(1)
+
+    def checked(self) -> None:
+        """The evaluation is over."""
+        if self._checking is not None:
+            self._checking.close()
+            self._checking = None
+
+    def close(self) -> None:
+        """Draw the last state and let go of the terminal."""
+        self.checked()
+        self._bar.close()
+
+
+@contextlib.contextmanager
+def without_bars() -> Iterator[None]:
+    """Within, transformers draws no bars of its own; `save_pretrained` would draw one for each checkpoint."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+class StopRequest:
+    """Remembers that someone asked the run to stop; `signal` is the number of the signal, None if nobody
+    did."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+
+@contextlib.contextmanager
+def stop_on_signals() -> Iterator[StopRequest]:
+    """Within, the first interrupt (Ctrl-C, the stop button of a notebook) or SIGTERM only notes the request,
+    so that the step can be finished and saved; the second one interrupts at once. Handlers are put back
+    afterwards, and a SIGTERM then ends the process as it was meant to.
+
+    In a thread that is not the main one signals cannot be caught, and nothing is changed.
+    """
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if request.signal is not None:
+            raise KeyboardInterrupt
+        request.signal = number
+        print("Stopping after this step; once more stops at once.", file=sys.stderr, flush=True)
+
+    old = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for number, action in old.items():
+            # None stands for a handler that was not set from Python and cannot be put back from it.
+            signal.signal(number, action if action is not None else signal.SIG_DFL)
+    if request.signal == signal.SIGTERM:
+        signal.raise_signal(signal.SIGTERM)

@@ -1,0 +1,317 @@
+"""transformers.Trainer with exact resumption, exact validation loss, and checkpoints that are complete or
+absent.
+
+What is changed, and why (Trainer of transformers 5.23):
+- Models whose `forward` takes `**kwargs` are taken to divide their loss by `num_items_in_batch`. Longformer-,
+  Roberta- and BertForMaskedLM do not, and their accumulated gradients come out several times too long. Here a
+  model does so only if it says `accepts_loss_kwargs = True`; for others the mean over micro-batches is taken.
+- `evaluate` averages the losses of batches, and with several processes counts some examples twice. See
+  validation.py.
+- Checkpoints are written in place and become visible file by file, with pickled arguments among them. See
+  resume.py.
+- The losses summed up since the last record are forgotten in a checkpoint. Here they are kept, so the records
+  after a resumption equal those of a run that was never stopped.
+- Non-finite losses are replaced in the log by the mean of earlier ones. Here they end the run.
+- All processes begin with the same dropout; here process n has the seed plus n.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import Sampler, SequentialSampler
+from transformers import (
+    PreTrainedTokenizerBase,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer_callback import PrinterCallback
+
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.history import Record, RunHistory
+from cdlm_lab.training.optimiser import parameter_groups
+from cdlm_lab.training.progress import ProgressBar, StopRequest, without_bars
+from cdlm_lab.training.random_state import gather_random_state, load_random_state, save_random_state
+from cdlm_lab.training.resume import (
+    PROGRESS_FILE,
+    check_loaded,
+    checkpoint_path,
+    checkpoint_step,
+    keep_only,
+    read_progress,
+    writing_checkpoint,
+)
+from cdlm_lab.training.validation import SharedBatches, validation_loader, validation_loss
+
+
+class ResumableTrainer(Trainer):
+    """See the module docstring; made and run by `cdlm_lab.training.trainer.train`.
+
+    Args:
+        config: the settings that `args` was made from.
+        tokenizer: saved with each checkpoint if given.
+        on_log: called in rank 0 with each record.
+        stop: asked after each step.
+        trainer_arguments: those of `transformers.Trainer`.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: TrainingConfig,
+        tokenizer: PreTrainedTokenizerBase | None,
+        on_log: Callable[[Record], None] | None,
+        stop: StopRequest,
+        **trainer_arguments: Any,
+    ) -> None:
+        super().__init__(**trainer_arguments)
+        self.config, self.stop, self.tokenizer_to_save = config, stop, tokenizer
+        self.folder = Path(self.args.output_dir)
+        self.history = RunHistory(self.folder, writer=self.is_world_process_zero(), on_log=on_log)
+        self.bar: ProgressBar | None = None
+        self.interrupted = False
+        self.model_accepts_loss_kwargs = bool(getattr(self.model, "accepts_loss_kwargs", False))
+        self.remove_callback(PrinterCallback)  # what `disable_tqdm` puts in place of the bars
+        self.add_callback(_Steps(self))
+        self._saved: dict[str, Any] | None = None
+        self._seconds_before, self._tokens_before, self._began = 0.0, 0, time.monotonic()
+        self._tokens = torch.zeros((), dtype=torch.int64, device=self.args.device)
+        if self.accelerator.num_processes > 1:
+            torch.manual_seed(self.args.seed + self.accelerator.process_index)
+
+    # ---- beginning and going on
+
+    def run(self, checkpoint: Path | None) -> None:
+        """Train from the start (None) or from a complete checkpoint to the end, or until a stop is asked for.
+
+        Raises:
+            CheckpointError: the checkpoint was written with other settings; the disk is full.
+            FloatingPointError: a loss is nan or infinite.
+        """
+        if checkpoint is not None:
+            self._saved = read_progress(checkpoint, config=self.config)
+        self.history.begin(checkpoint_step(checkpoint) if checkpoint else 0)
+        self._began = time.monotonic()
+        try:
+            self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+            self.accelerator.wait_for_everyone()  # rank 0 may still be writing what the others read next
+            if self.state.best_global_step and not self.interrupted:
+                self.state.best_model_checkpoint = str(
+                    checkpoint_path(self.folder, self.state.best_global_step)
+                )
+                self._load_best_model()
+            if self.interrupted and self.is_world_process_zero():
+                print(
+                    f"Stopped after step {self.state.global_step}; the same command goes on from there.",
+                    flush=True,
+                )
+        finally:
+            if self.bar:
+                self.bar.close()
+            # Without this the model would go on computing in half precision wherever it is used next.
+            self.accelerator.unwrap_model(self.model_wrapped, keep_fp32_wrapper=False)
+
+    def restore_sums(self) -> None:
+        """Take up the sums that Trainer forgets; called when it has set up its own."""
+        saved = self._saved
+        if saved is None:
+            return
+        sums, process = saved["loss_sums"], self.accelerator.process_index
+        same_processes = len(sums) == self.accelerator.num_processes
+        self._tr_loss += sums[process] if same_processes else sum(sums) / len(sums)
+        self._globalstep_last_logged = saved["last_logged_step"]
+        self._seconds_before, self._tokens_before = saved["seconds"], saved["tokens"]
+
+    # ---- data and gradients
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler:
+        return SequentialSampler(self.train_dataset if train_dataset is None else train_dataset)
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator, num_batches: int, device: torch.device
+    ) -> tuple[list, Tensor | int | None]:
+        """Trainer's own, counting tokens (padding left out) without waiting for the device."""
+        batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        for batch in batches:
+            mask = batch.get("attention_mask")
+            self._tokens += batch["input_ids"].numel() if mask is None else mask.sum().to(self._tokens.device)
+        return batches, items
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """AdamW over the groups of `parameter_groups`."""
+        if self.optimizer is None:
+            model = self.model if model is None else model
+            groups = parameter_groups(
+                model,
+                decayed=set(self.get_decay_parameter_names(model)),
+                weight_decay=self.config.weight_decay,
+                learning_rate=self.config.learning_rate,
+                factors=self.config.learning_rate_factors,
+            )
+            kind, arguments = self.get_optimizer_cls_and_kwargs(self.args, model)
+            self.optimizer = kind(groups, **arguments)
+        return self.optimizer
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """0: Trainer would count all parameters anew for each micro-batch, for a number nobody reads."""
+        return 0
+
+    # ---- records
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Make a record of what Trainer reports; its closing summary is left out.
+
+        Raises:
+            FloatingPointError: the loss is nan or infinite.
+        """
+        if not {"loss", "eval_loss"} & logs.keys():
+            return
+        loss, step = logs.get("loss", logs.get("eval_loss")), self.state.global_step
+        if loss is None or not math.isfinite(loss):
+            kind = "training" if "loss" in logs else "validation"
+            raise FloatingPointError(
+                f"the {kind} loss is {loss} at step {step}: lower the learning rate "
+                f"({self.config.learning_rate:g}), lengthen the warm-up ({self.config.warmup_steps} steps) "
+                "or use precision 'float32'"
+            )
+        record: Record = {"step": step, **logs}
+        if "grad_norm" in record:
+            norm = record.pop("grad_norm")
+            record["gradient_norm"] = norm if math.isfinite(norm) else None
+        record |= {
+            "seconds": round(self._seconds(), 3),
+            "tokens": self._tokens_read(),
+            "total_steps": self.state.max_steps,
+        }
+        self.history.add(record)
+        if self.bar:
+            names = {"loss": "loss", "eval_perplexity": "perplexity"}
+            self.bar.show(**{shown: record[name] for name, shown in names.items() if name in record})
+        self.control = self.callback_handler.on_log(self.args, self.state, self.control, logs)
+
+    def elapsed(self) -> tuple[float, int]:
+        """(seconds, tokens read) since the run began; all processes must call it."""
+        return self._seconds(), self._tokens_read()
+
+    def _seconds(self) -> float:
+        return self._seconds_before + time.monotonic() - self._began
+
+    def _tokens_read(self) -> int:
+        """Tokens that all processes have read since the run began. All must call it."""
+        tokens = self._tokens
+        if self.accelerator.num_processes > 1:
+            tokens = self.accelerator.gather(tokens[None]).sum()
+        return self._tokens_before + int(tokens.item())
+
+    # ---- evaluation
+
+    def evaluate(
+        self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
+    ) -> dict[str, float]:
+        """The token-weighted loss on the validation examples, and exp of it, the perplexity."""
+        examples = self.eval_dataset if eval_dataset is None else eval_dataset
+        batches = SharedBatches(
+            len(examples),
+            batch_size=self.config.micro_batch_size,
+            process=self.accelerator.process_index,
+            processes=self.accelerator.num_processes,
+        )
+        loss, _ = validation_loss(
+            self.model,
+            validation_loader(examples, self.data_collator, batches),
+            accelerator=self.accelerator,
+            to_device=self._prepare_inputs,
+            after_batch=lambda: self.bar.checking(total=len(batches)) if self.bar else None,
+        )
+        if self.bar:
+            self.bar.checked()
+        # exp overflows at 709.8; a loss beyond that is refused by `log` as infinite.
+        perplexity = math.exp(loss) if loss < 700 else math.inf
+        metrics = {
+            "eval_loss": loss if math.isfinite(perplexity) else perplexity,
+            "eval_perplexity": perplexity,
+        }
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        """Trainer's own; a new best model is saved whether or not a checkpoint is due."""
+        best = super()._determine_best_metric(metrics, trial)
+        self.control.should_save |= best
+        return best
+
+    # ---- checkpoints
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Write a checkpoint; then remove all but this one and the best."""
+        step = self.state.global_step
+        random_state = gather_random_state(self.accelerator)
+        progress = {
+            "config": dataclasses.asdict(self.config),
+            "seconds": self._seconds(),
+            "tokens": self._tokens_read(),
+            "loss_sums": self.accelerator.gather(self._tr_loss[None]).tolist(),
+            "last_logged_step": self._globalstep_last_logged,
+        }
+        if not self.args.should_save:
+            return
+        with writing_checkpoint(self.folder, step) as folder:
+            with without_bars():
+                self.model.save_pretrained(folder)
+            if self.tokenizer_to_save is not None:
+                self.tokenizer_to_save.save_pretrained(folder)
+            self._save_optimizer_and_scheduler(str(folder))
+            self._save_scaler(str(folder))
+            save_random_state(random_state, folder)
+            (folder / PROGRESS_FILE).write_text(json.dumps(progress, indent=1) + "\n", encoding="utf-8")
+            self.state.save_to_json(str(folder / "trainer_state.json"))
+        keep_only(self.folder, {step, self.state.best_global_step or step})
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Trainer would warn of tied weights, and only warn of others."""
+        check_loaded(self.model, missing=load_result.missing_keys, unexpected=load_result.unexpected_keys)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is not None and not load_random_state(Path(checkpoint), self.accelerator):
+            print(
+                "More processes than before: the run goes on, but with other dropout than it would have had."
+            )
+
+
+class _Steps(TrainerCallback):
+    """Moves the bar after each step and stops the run when asked."""
+
+    def __init__(self, trainer: ResumableTrainer) -> None:
+        self._trainer = trainer
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self._trainer.restore_sums()
+        if state.is_world_process_zero:
+            self._trainer.bar = ProgressBar(total=state.max_steps, done=state.global_step)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        trainer = self._trainer
+        if trainer.bar:
+            trainer.bar.advance()
+        asked = torch.tensor([trainer.stop.signal is not None], dtype=torch.int64, device=args.device)
+        if trainer.accelerator.num_processes > 1:  # signals reach the processes in different steps
+            asked = trainer.accelerator.gather(asked)
+        if asked.any() and state.global_step < state.max_steps:
+            trainer.interrupted = True
+            control.should_training_stop = control.should_save = True

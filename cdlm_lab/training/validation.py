@@ -1,0 +1,100 @@
+"""The loss on the validation examples: a mean over masked tokens, not over batches, however many processes
+share it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Sampler
+
+IGNORED_LABEL = -100
+
+
+class SharedBatches(Sampler[list[int]]):
+    """Batches of indices in order; of several processes each takes every n-th one, and none is taken twice.
+
+    Accelerate's own sharding repeats examples until all processes have equally many, which would count them
+    twice.
+
+    Args:
+        size: number of examples.
+        batch_size: examples in a batch; the last may have fewer.
+        process: number of this process.
+        processes: how many share the batches.
+    """
+
+    def __init__(self, size: int, *, batch_size: int, process: int = 0, processes: int = 1) -> None:
+        starts = range(0, size, batch_size)
+        self.total = len(starts)
+        self._size, self._batch_size = size, batch_size
+        self._own = list(enumerate(starts))[process::processes]
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers, among all batches, of those that this process takes."""
+        return [number for number, _ in self._own]
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (list(range(start, min(start + self._batch_size, self._size))) for _, start in self._own)
+
+
+def validation_loader(
+    examples: Any, collate: Callable[..., Mapping[str, Tensor]], batches: SharedBatches
+) -> DataLoader:
+    """A loader with a generator of its own, so that evaluating more or less often leaves the dropout of
+    training as it is (a DataLoader takes a number from the global generator whenever it is gone through)."""
+    return DataLoader(examples, batch_sampler=batches, collate_fn=collate, generator=torch.Generator())
+
+
+@torch.no_grad()
+def validation_loss(
+    model: nn.Module,
+    loader: DataLoader,
+    *,
+    accelerator: Accelerator,
+    to_device: Callable[[Mapping[str, Tensor]], dict[str, Tensor]],
+    after_batch: Callable[[], None],
+) -> tuple[float, int]:
+    """The mean loss over all masked tokens of all batches of all processes.
+
+    The sums of the batches are put in their order before they are added up (in float64), so several processes
+    give the same number as one, to the last bit.
+
+    Args:
+        model: gives the mean loss over the labels of a batch that are not -100; it is put into evaluation
+            mode.
+        loader: this process's batches, from `validation_loader`.
+        accelerator: joins the processes.
+        to_device: brings a batch to the model.
+        after_batch: called after each batch, for progress.
+
+    Returns:
+        (loss in nats, number of masked tokens).
+
+    Raises:
+        ValueError: no token of the validation examples is masked.
+    """
+    batches = loader.batch_sampler
+    assert isinstance(batches, SharedBatches)
+    sums = torch.zeros(2, batches.total, dtype=torch.float64, device=accelerator.device)
+    model.eval()
+    for number, batch in zip(batches.numbers, loader, strict=True):
+        inputs = to_device(batch)
+        masked = inputs["labels"].ne(IGNORED_LABEL).sum()
+        if masked:  # the mean over no tokens is nan
+            loss = model(**inputs)["loss"]
+            sums[:, number] = torch.stack([loss.double() * masked, masked.double()])
+        after_batch()
+    if accelerator.num_processes > 1:
+        sums = accelerator.reduce(sums, reduction="sum")
+    total, count = sums[0].sum().item(), int(sums[1].sum().item())
+    if not count:
+        raise ValueError(f"no token of the {len(loader.dataset)} validation examples is masked")  # type: ignore[arg-type]
+    return total / count, count

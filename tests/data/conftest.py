@@ -1,0 +1,52 @@
+"""Fixtures of the reader tests: files written on the spot, and the real data where somebody has them."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cdlm_lab.data.files import DataError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """write(name, content): a file below tmp_path, with the folders it needs."""
+
+    def _write(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return _write
+
+
+@pytest.fixture(scope="session")
+def complains() -> Callable[..., object]:
+    """complains(path, line, field, what, remedy): a context that must raise exactly this complaint."""
+
+    @contextmanager
+    def _complains(path: Path, line: int, field: str, what: str, remedy: str) -> Iterator[None]:
+        expected = f"{path}:{line}: field {field}: {what}; {remedy}"
+        with pytest.raises(DataError, match=f"^{re.escape(expected)}$"):
+            yield
+
+    return _complains
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Callable[[str], Path]:
+    """real_data("ecbplus"): a folder of real data; skips the test where there is none."""
+    folder = Path(os.environ.get("CDLM_LAB_DATA") or ROOT.parent / "shared" / "data")
+
+    def _real_data(name: str) -> Path:
+        if not (folder / name).is_dir():
+            pytest.skip(f"skipped until the data is present: {folder / name} (or below CDLM_LAB_DATA)")
+        return folder / name
+
+    return _real_data

@@ -1,0 +1,126 @@
+"""Cards: the block at their head, and that the project's own cards agree with the readers."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from cdlm_lab.data.cards import Card, check_files, read_card, read_cards
+from cdlm_lab.data.corpus import open_corpus
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+SHA = hashlib.sha256(b"abc").hexdigest()
+GOOD = f"""---
+name: toy
+licence: CC BY 4.0: see the site
+shipped: no
+
+count train clusters: 12
+sha256 a.txt: {SHA}
+---
+# Toy
+
+Some prose.
+---
+count: none
+"""
+
+
+def test_a_card(write):
+    assert read_card(write("toy/README.md", GOOD)) == Card(
+        name="toy",
+        licence="CC BY 4.0: see the site",
+        shipped=False,
+        counts={"train clusters": 12},
+        checksums={"a.txt": SHA},
+        text="# Toy\n\nSome prose.\n---\ncount: none",
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "field", "what", "remedy"),
+    [
+        ("name: toy", "name", 2, "name", "not `key: value`", "write a key, a colon and a value"),
+        ("name: toy", ": toy", 2, "key", "not `key: value`", "write a key, a colon and a value"),
+        ("name: toy\n", "", 1, "name", "missing", "add a line `name: ...` to the block"),
+        (
+            "licence",
+            "license",
+            3,
+            "license",
+            "unknown key",
+            "use name, licence, shipped, count ... or sha256 ...",
+        ),
+        ("shipped: no", "name: no", 4, "name", "stands in line 2 already", "keep one of the two lines"),
+        ("shipped: no", "shipped: some", 1, "shipped", "'some' is neither yes nor no", "write yes or no"),
+        (
+            "12",
+            "1,200",
+            6,
+            "count train clusters",
+            "'1,200' is not a whole number in plain digits",
+            "write a whole number in plain digits",
+        ),
+        (
+            SHA,
+            SHA[:-1],
+            7,
+            "sha256 a.txt",
+            f"'{SHA[:-1]}' is not 64 hexadecimal digits",
+            "write 64 hexadecimal digits",
+        ),
+    ],
+)
+def test_malformed_line(write, complains, old, new, line, field, what, remedy):
+    path = write("README.md", GOOD.replace(old, new, 1))
+    with complains(path, line, field, what, remedy):
+        read_card(path)
+
+
+@pytest.mark.parametrize("content", ["# Toy\n", "---\nname: toy\n", "\n" + GOOD])
+def test_a_card_without_its_block(write, complains, content):
+    path = write("README.md", content)
+    remedy = "begin the card with --- and end the block with --- on a line of its own"
+    with complains(path, 1, "block", "no block between two lines of ---", remedy):
+        read_card(path)
+
+
+def test_files_are_held_against_their_checksums(write, tmp_path, complains):
+    card = read_card(write("README.md", GOOD))
+    assert check_files(card, tmp_path) == []
+    path = write("a.txt", "abc")
+    assert check_files(card, tmp_path) == ["a.txt"]
+    write("a.txt", "abd")
+    what = f"{hashlib.sha256(b'abd').hexdigest()} is not {SHA} as on the card of toy"
+    with complains(path, 1, "sha256", what, "copy or download the file again"):
+        check_files(card, tmp_path)
+
+
+def test_the_projects_own_cards():
+    cards = read_cards(DATA)
+    assert {"ecb_plus", "multi_news", "news_clusters", "storyworld"} <= {card.name for card in cards}
+    for card in cards:
+        assert read_card(DATA / card.name / "README.md") == card  # named after its folder
+        assert "corpus = " in card.text
+        assert card.shipped == (card.name == "storyworld")
+
+
+def test_the_card_of_storyworld_bounds_its_clusters():
+    counts = read_card(DATA / "storyworld" / "README.md").counts
+    sizes = {len(cluster.documents) for cluster in open_corpus("storyworld", split="test", size=60)}
+    assert min(sizes) == counts["documents of a cluster at least"]
+    assert max(sizes) == counts["documents of a cluster at most"]
+
+
+def test_the_card_of_the_news_clusters_has_the_real_checksums_and_counts(real_data):
+    folder = real_data("news_clusters")
+    card = read_card(DATA / "news_clusters" / "README.md")
+    assert check_files(card, folder) == list(card.checksums)
+    # By hand: 1148 + 1564 clusters and 2701 + 3731 documents, the automatic clusters being all for training.
+    assert (card.counts["train clusters"], card.counts["train documents"]) == (2712, 6432)
+    for split in ("train", "validation", "test"):
+        sizes = [len(cluster.documents) for cluster in open_corpus(str(folder), split=split)]
+        assert (len(sizes), sum(sizes)) == (
+            card.counts[f"{split} clusters"],
+            card.counts[f"{split} documents"],
+        )

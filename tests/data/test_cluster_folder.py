@@ -1,0 +1,81 @@
+"""Folders of folders of texts."""
+
+import gzip
+
+from cdlm_lab.data.cluster_folder import cluster_files, is_cluster_folder, read_cluster_folder
+from cdlm_lab.data.records import Cluster, Document
+from cdlm_lab.data.splits import hashed_split
+
+
+def test_clusters(write, tmp_path):
+    write("b/2.txt", "\ufeffHeadline\r\nText\u2028of two.\r\n".encode())
+    write("b/1.txt.gz", gzip.compress(b"Text of one."))
+    write("b/notes.md", "not read")
+    write("b/.hidden.txt", b"\xff")
+    write("a/only.txt", "")
+    write(".git/x.txt", "not read")
+    write("readme.txt", "not read")
+    a, b = read_cluster_folder(tmp_path)
+    assert a == Cluster(id="a", documents=(Document(id="only", text=""),))
+    assert b == Cluster(
+        id="b",
+        documents=(
+            Document(id="1", text="Text of one."),
+            Document(id="2", text="Headline\nText\u2028of two."),
+        ),
+    )
+    assert [path.name for path in cluster_files(tmp_path)] == ["only.txt", "1.txt.gz", "2.txt"]
+    assert is_cluster_folder(tmp_path)
+    assert not is_cluster_folder(tmp_path / "b")
+
+
+def test_the_name_of_the_cluster_decides_the_split(write, tmp_path):
+    names = [f"c{index:03}" for index in range(100)]
+    for name in names:
+        write(f"{name}/a.txt", "t")
+    for split in ("train", "validation", "test"):
+        expected = [name for name in names if hashed_split(name) == split]
+        assert [cluster.id for cluster in read_cluster_folder(tmp_path, split=split)] == expected
+        assert [path.parent.name for path in cluster_files(tmp_path, split=split)] == expected
+        assert expected
+
+
+def test_sub_folders_named_after_splits(write, tmp_path):
+    write("train/a/1.txt", "t")
+    write("val/b/1.txt", "t")
+    write("test/1.txt", "a cluster that is called test")
+    assert is_cluster_folder(tmp_path)
+    assert [cluster.id for cluster in read_cluster_folder(tmp_path)] == ["test", "a", "b"]
+    assert [cluster.id for cluster in read_cluster_folder(tmp_path, split="validation")] == ["b"]
+    assert "a" in [cluster.id for cluster in read_cluster_folder(tmp_path, split="train")]
+
+
+def test_cluster_without_documents(write, tmp_path, complains):
+    write("a/1.txt", "t")
+    path = write("b/notes.md", "t").parent
+    remedy = "put one .txt file for each document there, or remove the folder"
+    with complains(path, 1, "folder", "a cluster without documents", remedy):
+        list(read_cluster_folder(tmp_path))
+
+
+def test_the_same_document_twice(write, tmp_path, complains):
+    write("a/1.txt", "t")
+    path = write("a/1.txt.gz", gzip.compress(b"t"))
+    what = "another file of this folder is document '1' too"
+    with complains(path, 1, "file name", what, "keep one of them, or rename it"):
+        list(read_cluster_folder(tmp_path))
+
+
+def test_the_same_cluster_twice(write, tmp_path, complains):
+    write("train/a/1.txt", "t")
+    write("test/a/1.txt", "t")
+    what, remedy = "train/a and test/a have the same name", "rename one: the name is the id of the cluster"
+    with complains(tmp_path, 1, "folder name", what, remedy):
+        list(read_cluster_folder(tmp_path))
+
+
+def test_faults_inside_a_text(write, tmp_path, complains):
+    path = write("a/1.txt", b"fine\nna\xefve\n")
+    remedy = "convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 1.txt"
+    with complains(path, 2, "byte 7", "0xef is not UTF-8", remedy):
+        list(read_cluster_folder(tmp_path))

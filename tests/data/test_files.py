@@ -1,0 +1,106 @@
+"""Checked opening: what passes, and the exact complaint about what does not."""
+
+import gzip
+import hashlib
+import lzma
+import os
+
+import pytest
+
+from cdlm_lab.data import files
+from cdlm_lab.data.files import DataError
+
+
+def test_the_message_has_one_shape_and_one_line():
+    error = DataError("a/b.txt", "two\nlines", "join them", line=3, field="text")
+    assert str(error) == "a/b.txt:3: field text: two lines; join them"
+    assert (error.path.name, error.line, error.field) == ("b.txt", 3, "text")
+    assert isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
+def test_lines_end_at_line_feeds_only(write, ending, pack):
+    text = "one\u2028still one\u0085and\x0bon\r\n\n  three  \nlast"
+    path = write("x.txt" + ending, pack(text.encode()))
+    assert list(files.read_lines(path)) == [
+        (1, "one\u2028still one\u0085and\x0bon"),
+        (2, ""),
+        (3, "  three  "),
+        (4, "last"),
+    ]
+    assert files.read_text(path) == "one\u2028still one\u0085and\x0bon\n\n  three  \nlast"
+
+
+def test_a_byte_order_mark_is_dropped_where_it_begins_the_file(write):
+    path = write("x.txt", "\ufeffa\n\ufeffb\n".encode())
+    assert [line for _, line in files.read_lines(path)] == ["a", "\ufeffb"]
+
+
+def test_lines_are_read_one_at_a_time(write):
+    lines = files.read_lines(write("x.txt", b"good\n\xff\n"))
+    assert next(lines) == (1, "good")
+    with pytest.raises(DataError, match="0xff is not UTF-8"):
+        next(lines)
+
+
+def test_missing(tmp_path, complains):
+    for name in ("no.txt", "no.txt.gz", "no.txt.xz"):
+        path = tmp_path / name
+        with complains(path, 1, "file", "there is no such file", "check the spelling of the path"):
+            list(files.read_lines(path))
+        with complains(path, 1, "file", "there is no such file", "check the spelling of the path"):
+            files.sha256_of_file(path)
+
+
+def test_folder(tmp_path, complains):
+    with complains(tmp_path, 1, "file", "this is a folder, not a file", "give the path of a file in it"):
+        files.read_text(tmp_path)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="skipped until run without root rights"
+)
+def test_no_permission(write, complains):
+    path = write("x.txt", "a")
+    path.chmod(0)
+    what = "the file cannot be read (Permission denied)"
+    with complains(path, 1, "file", what, "check its permissions and the disk"):
+        files.read_text(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \t\n", "\ufeff".encode()])
+def test_empty(write, complains, content):
+    path = write("x.txt", content)
+    with complains(path, 1, "file", "the file is empty", "fill it, or take it out of the corpus"):
+        list(files.read_lines(path))
+    assert files.read_text(path, allow_empty=True).strip() == ""
+
+
+def test_binary(write, complains):
+    path = write("x.txt", b"ab\ncd\0ef\n")
+    remedy = "save it as plain UTF-8 text (files in UTF-16 look like this too)"
+    with complains(path, 2, "byte 5", "a NUL byte, so this is a binary file", remedy):
+        files.read_text(path)
+
+
+def test_not_utf_8(write, complains):
+    path = write("x.txt", "ab\ncaf\xe9\n".encode("latin-1"))
+    remedy = "convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 x.txt"
+    with complains(path, 2, "byte 6", "0xe9 is not UTF-8", remedy):
+        files.read_text(path)
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_damaged(write, ending, pack):
+    whole = pack(os.urandom(3000).hex().encode())
+    for content in (whole[: len(whole) // 2], b"not compressed at all"):
+        path = write("x.txt" + ending, content)
+        with pytest.raises(DataError, match=r":1: field file: .* is damaged .*; copy or download it again$"):
+            files.read_text(path)
+
+
+def test_names_and_checksums(write):
+    assert files.plain_name("x/train.txt.src.gz") == "train.txt.src"
+    assert files.plain_name("x/train.txt.src") == "train.txt.src"
+    assert files.plain_stem("x/train.txt.src.xz") == "train"
+    assert files.sha256_of_file(write("x", b"abc")) == hashlib.sha256(b"abc").hexdigest()

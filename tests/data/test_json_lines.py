@@ -1,0 +1,70 @@
+"""JSON lines: what is no record, and where."""
+
+import pytest
+
+from cdlm_lab.data.json_lines import read_json_lines
+
+
+def test_records_know_their_line_and_blank_lines_are_passed_over(write):
+    path = write("x.jsonl", '{"a": "1"}\n\n{"a": "2", "b": null}\n')
+    first, second = read_json_lines(path)
+    assert (first.line, first.text("a")) == (1, "1")
+    assert (second.line, second.text("a"), second.optional_text("b")) == (3, "2", None)
+    assert second.optional_text("c") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "what", "remedy"),
+    [
+        (
+            '{"a": "1"',
+            "column 10",
+            "not JSON (Expecting ',' delimiter)",
+            "write one complete JSON object on each line",
+        ),
+        (
+            "plain text",
+            "column 1",
+            "not JSON (Expecting value)",
+            "write one complete JSON object on each line",
+        ),
+        ("[1]", "line", "a list where an object belongs", "write each cluster as {...}"),
+        ("null", "line", "null where an object belongs", "write each cluster as {...}"),
+        ("3", "line", "a number where an object belongs", "write each cluster as {...}"),
+    ],
+)
+def test_lines_that_are_no_records(write, complains, line, field, what, remedy):
+    path = write("x.jsonl", '{"a": "1"}\n' + line)
+    with complains(path, 2, field, what, remedy):
+        list(read_json_lines(path))
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
+def test_lines_that_no_parser_takes(write, line):
+    path = write("x.jsonl", line)
+    with pytest.raises(ValueError, match=r"x\.jsonl:1: field line: not JSON \(.*write a plain record"):
+        list(read_json_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "remedy"),
+    [
+        ("{}", "missing", 'add "a": "..." to the record'),
+        ('{"a": 1}', "a number where a text belongs", "put it in quotes"),
+        ('{"a": 1.5}', "a number where a text belongs", "put it in quotes"),
+        ('{"a": true}', "true or false where a text belongs", "put it in quotes"),
+        ('{"a": {}}', "an object where a text belongs", "put it in quotes"),
+        ('{"a": null}', "null where a text belongs", "put it in quotes"),
+        ('{"a": "xy\\ud800"}', "half a surrogate pair at character 2", "remove the lone \\ud... escape"),
+    ],
+)
+def test_fields_that_are_no_texts(write, complains, line, what, remedy):
+    path = write("x.jsonl", line)
+    with complains(path, 1, "a", what, remedy):
+        next(read_json_lines(path)).text("a")
+
+
+def test_fields_that_are_no_lists(write, complains):
+    path = write("x.jsonl", '{"a": "text"}')
+    with complains(path, 1, "a", "a text where a list belongs", "write it as [...]"):
+        next(read_json_lines(path)).items("a")

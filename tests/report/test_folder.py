@@ -1,0 +1,156 @@
+"""A used folder is refused before any work; an interrupted run is taken up; one process at a time."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cdlm_lab.report import RunError, open_run, read_report
+
+PARAMETERS = {"steps": 3, "rate": 0.1, "seed": 7, "factors": (("a", 1.0),)}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start(folder: Path, then: str) -> subprocess.Popen[str]:
+    """Another process that opens the folder, says so, and does `then`."""
+    code = f"""
+import os, signal, sys, time
+from cdlm_lab.report import open_run
+run = open_run({str(folder)!r}, name="x", parameters={PARAMETERS!r})
+print("open", flush=True)
+{then}
+"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert process.stdout is not None
+    with process.stdout as said:
+        assert said.readline() == "open\n"
+    return process
+
+
+def interrupted(folder: Path) -> None:
+    """Leave what a killed run leaves."""
+    assert start(folder, "os.kill(os.getpid(), signal.SIGKILL)").wait() == -9
+
+
+def test_a_new_folder(tmp_path: Path):
+    run = open_run(tmp_path / "a" / "b", name="x", parameters=PARAMETERS)
+    assert (run.resumed, run.writer, run.parameters["factors"]) == (False, True, [["a", 1.0]])
+    written = json.loads((run.folder / "run.json").read_text())
+    assert written["parameters"] == json.loads(json.dumps(PARAMETERS))
+    assert written["sessions"][0]["pid"] == os.getpid()
+
+
+def test_a_finished_run_is_refused(tmp_path: Path):
+    open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores={"f1": 0.5})
+    with pytest.raises(RunError, match="holds a finished run"):
+        open_run(tmp_path, name="x", parameters=PARAMETERS)
+
+
+def test_other_files_are_refused_and_untouched(tmp_path: Path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(RunError, match=r"holds other files \(thesis.txt\)"):
+        open_run(tmp_path, name="x", parameters=PARAMETERS)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_notebooks_and_logs_are_no_other_files(tmp_path: Path):
+    for name in ("out.ipynb", "job.log", ".ipynb_checkpoints"):
+        (tmp_path / name).touch()
+    assert not open_run(tmp_path, name="x", parameters=PARAMETERS).resumed
+
+
+def test_a_file_is_no_folder(tmp_path: Path):
+    (tmp_path / "a").touch()
+    with pytest.raises(RunError, match="is a file"):
+        open_run(tmp_path / "a", name="x", parameters={})
+
+
+def test_an_interrupted_run_is_taken_up(tmp_path: Path):
+    interrupted(tmp_path)
+    run = open_run(tmp_path, name="x", parameters=PARAMETERS)
+    assert run.resumed
+    assert run.write_report(scores={}).parameters["steps"] == 3
+
+
+def test_other_parameters_are_listed(tmp_path: Path):
+    interrupted(tmp_path)
+    changed = PARAMETERS | {"steps": 4, "extra": None}
+    del changed["rate"]
+    with pytest.raises(
+        RunError, match=r"extra \(absent\) -> None, rate 0.1 -> \(absent\), steps 3 -> 4\. Use"
+    ):
+        open_run(tmp_path, name="x", parameters=changed)
+    with pytest.raises(RunError, match="a run of 'x', not of 'y'"):
+        open_run(tmp_path, name="y", parameters=PARAMETERS)
+    with pytest.raises(RunError, match="holds an interrupted run"):
+        open_run(tmp_path, name="x", parameters=PARAMETERS, resume=False)
+    assert open_run(tmp_path, name="x", parameters=PARAMETERS).resumed  # nothing was spoilt
+
+
+def test_a_damaged_run_file(tmp_path: Path):
+    (tmp_path / "run.json").write_text('{"name": ')
+    with pytest.raises(RunError, match=r"run\.json cannot be read"):
+        open_run(tmp_path, name="x", parameters={})
+
+
+def test_a_live_process_holds_the_folder(tmp_path: Path):
+    process = start(tmp_path, "time.sleep(60)")
+    try:
+        with pytest.raises(RunError, match=f"in use by process {process.pid} on"):
+            open_run(tmp_path, name="x", parameters=PARAMETERS)
+    finally:
+        process.kill()
+        process.wait()
+    assert open_run(tmp_path, name="x", parameters=PARAMETERS).resumed
+
+
+def test_a_cell_run_again_goes_on(tmp_path: Path):
+    first = open_run(tmp_path, name="x", parameters=PARAMETERS)
+    again = open_run(tmp_path, name="x", parameters=PARAMETERS)
+    assert again.resumed
+    again.write_report(scores={})
+    with pytest.raises(RunError, match="holds a finished run"):
+        first.write_report(scores={})
+
+
+def test_time_is_summed_over_sessions(tmp_path: Path):
+    interrupted(tmp_path)
+    kept = json.loads((tmp_path / "run.json").read_text())
+    began = time.time()
+    kept["sessions"][0]["started"] = "2020-01-01T00:00:00+00:00"
+    (tmp_path / "run.json").write_text(json.dumps(kept))
+    for path in tmp_path.iterdir():
+        os.utime(path, (1577836890, 1577836890))  # 2020-01-01T00:01:30: the last sign of life
+    (
+        tmp_path / "out.ipynb"
+    ).touch()  # papermill writes it before the notebook begins: no sign of the killed run
+    report = open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores={})
+    assert 90 <= report.seconds <= 90 + time.time() - began + 0.01
+    assert report.started == "2020-01-01T00:00:00+00:00"
+
+
+def test_other_ranks_write_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RANK", "1")
+    run = open_run(tmp_path / "a", name="x", parameters=PARAMETERS)
+    assert not run.writer
+    assert run.write_report(scores={"f1": 0.5}).scores == {"f1": {"value": 0.5}}
+    assert not (tmp_path / "a").exists()
+
+
+def test_figures_are_files_of_the_run(tmp_path: Path):
+    run = open_run(tmp_path / "run", name="x", parameters={})
+    with pytest.raises(RunError, match=r"figures\['curve'\]: there is no file"):
+        run.write_report(scores={}, figures={"curve": "curve.svg"})
+    (tmp_path / "other.svg").touch()
+    with pytest.raises(RunError, match="is not in the folder of the run"):
+        run.write_report(scores={}, figures={"curve": tmp_path / "other.svg"})
+    (run.folder / "curve.svg").touch()
+    run.write_report(scores={}, figures={"curve": run.folder / "curve.svg"})
+    assert read_report(run.folder).figures == {"curve": "curve.svg"}

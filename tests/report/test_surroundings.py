@@ -1,0 +1,43 @@
+"""What a run ran on, taken from the machine as it is."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cdlm_lab.report import surroundings
+
+
+def git(folder: Path, *command: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    return subprocess.run(
+        ["git", *who, *command], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def test_the_commit_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    code = tmp_path / "surroundings.py"
+    monkeypatch.setattr(surroundings, "__file__", str(code))
+    assert surroundings.git_commit() is None  # no checkout
+    code.write_text("a = 1\n")
+    git(tmp_path, "init", "-q")
+    assert surroundings.git_commit() is None  # somebody else's checkout
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    assert surroundings.git_commit() == commit
+    code.write_text("a = 2\n")
+    assert surroundings.git_commit() == f"{commit}-dirty"
+
+
+def test_peak_memory_grows():
+    before = surroundings.peak_memory()["cpu"]
+    block = b"\x01" * (before + 2**26)  # more than was ever held
+    assert surroundings.peak_memory()["cpu"] >= before + 2**25
+    assert len(block) > before
+
+
+def test_hardware_names_the_processor():
+    found = surroundings.hardware()
+    assert found["processor"]
+    assert 1 <= found["cores_available"] <= found["cores"]

@@ -1,0 +1,161 @@
+"""Types are held against annotations, and misspelt notebook parameters are found from inside the notebook."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import nbformat
+import papermill
+import pytest
+
+from cdlm_lab.parameters import ParameterError, check_types, closest_name, refuse_unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    kind: ClassVar[str] = "ignored"
+    steps: int = 1
+    rate: float = 0.5
+    name: str = "a"
+    fast: bool = False
+    policy: Literal["masked", "prefix"] = "masked"
+    limit: int | None = None
+    length: int | Literal["all"] = "all"
+    factors: tuple[tuple[str, float], ...] = ()
+    names: list[str] = field(default_factory=list)
+    shares: Sequence[float] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    anything: Any = None
+
+    def __post_init__(self) -> None:
+        check_types(self)
+
+
+def test_right_types_pass():
+    Settings(
+        rate=1, limit=3, length=7, factors=(("global", 10), ("head", 0.5)), shares=[1, 0.5], sizes={"a": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"rate": "1e-4"},
+            "rate is the text '1e-4', not a number: papermill -y reads 1e-4 as text, write 0.0001 or 1.0e-4",
+        ),
+        ({"rate": "3e5"}, "papermill -y reads 3e5 as text, write 300000 or 3.0e+5"),
+        ({"steps": "1e3"}, "papermill -y reads 1e3 as text, write 1000"),
+        ({"rate": "0.5"}, "rate is the text '0.5'; it must be a number: write 0.5 without quotes"),
+        ({"rate": "fast"}, "rate is the text 'fast'; it must be a number"),
+        ({"rate": True}, "rate is True (bool); it must be a number"),
+        ({"rate": float("nan")}, "rate is nan, which is not a number"),
+        ({"steps": True}, "steps is True (bool); it must be a whole number"),
+        ({"steps": 2.0}, "steps is 2.0 (float); it must be a whole number"),
+        ({"fast": 1}, "fast is 1 (int); it must be True or False"),
+        ({"fast": "true"}, "fast is 'true' (str); it must be True or False"),
+        ({"name": 3}, "name is 3 (int); it must be text"),
+        ({"policy": "mask"}, "policy is 'mask'; it must be one of 'masked', 'prefix'"),
+        ({"limit": "x"}, "limit is the text 'x'; it must be a whole number"),
+        ({"length": "some"}, "length is 'some' (str); it must be int | "),
+        ({"factors": [("a", 1.0)]}, "factors is [('a', 1.0)] (list); it must be a tuple"),
+        ({"factors": (("a", "b"),)}, "factors[0][1] is the text 'b'; it must be a number"),
+        ({"factors": (("a", 1.0), ("a",))}, "factors[1] is ('a',); it must have 2 items, not 1"),
+        ({"names": ["a", 1]}, "names[1] is 1 (int); it must be text"),
+        ({"shares": "0.5"}, "shares is '0.5' (str); it must be a list or tuple"),
+        ({"sizes": {"a": 1.5}}, "sizes['a'] is 1.5 (float); it must be a whole number"),
+        ({"sizes": {1: 1}}, "the key 1 of sizes is 1 (int); it must be text"),
+    ],
+)
+def test_wrong_types_are_named(values: dict[str, Any], message: str):
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        Settings(**values)
+
+
+def test_closest_name():
+    assert closest_name("lerning_rate", ["learning_rate", "steps"]) == "did you mean 'learning_rate'?"
+    assert closest_name("zzz", ["b", "a"]) == "known are a, b"
+
+
+def test_unknown_literals_are_refused():
+    namespace = {
+        "steps": 3,
+        "stepps": [1, {"a": (None, 2.5)}],
+        "lr": True,
+        "_i": "x",
+        "Out": {},
+        "path": Path(),
+        "f": len,
+    }
+    with pytest.raises(ParameterError) as error:
+        refuse_unknown(namespace, ["steps"])
+    assert str(error.value).splitlines() == [
+        "unknown parameter stepps = [1, {'a': (None, 2.5)}]: did you mean 'steps'?",
+        "unknown parameter lr = True: known are steps",
+    ]
+    refuse_unknown(namespace, ["steps", "stepps", "lr"])
+
+
+def test_with_a_record_of_cells_only_parameter_cells_count():
+    cells = [
+        "",
+        "steps = 3\nrate: float = 1e-4  # comment\n",
+        "for i in range(3):\n    name = 'a'\n",
+        "%matplotlib",
+    ]
+    namespace = {"In": cells, "steps": 3, "rate": 1e-4, "i": 2, "name": "a"}
+    refuse_unknown(namespace, ["steps", "rate"])
+    with pytest.raises(ParameterError, match=r"unknown parameter rate = 0\.0001"):
+        refuse_unknown(namespace, ["steps"])
+
+
+@pytest.mark.parametrize("value", ["-1", "[1, 'a']", "{'a': (1, None)}", "2 * 8", "float('nan')", "None"])
+def test_what_counts_as_a_literal_cell(value: str):
+    with pytest.raises(ParameterError, match="unknown parameter rat "):
+        refuse_unknown({"In": [f"rat = {value}"], "rat": 1}, ["rate"])
+
+
+@pytest.mark.parametrize(
+    "cell", ["rat = f()", "rat = other", "rat += 1\nprint(rat)", "a.rat = 1", "rat, b = 1, 2"]
+)
+def test_what_does_not(cell: str):
+    refuse_unknown({"In": [cell], "rat": 1}, ["rate"])
+
+
+def notebook(folder: Path) -> Path:
+    """Three cells: parameters, check, work."""
+    cells = [
+        nbformat.v4.new_code_cell("steps = 3  # updates\nrate = 0.1\n", metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell(
+            "from cdlm_lab.parameters import refuse_unknown\nrefuse_unknown(globals(), ['steps', 'rate'])\n"
+        ),
+        nbformat.v4.new_code_cell("print(steps * 2)"),
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path = folder / "in.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
+    return path
+
+
+def execute(path: Path, **parameters: object) -> nbformat.NotebookNode:
+    return papermill.execute_notebook(
+        str(path),
+        str(path.with_name("out.ipynb")),
+        parameters=parameters,
+        progress_bar=False,
+        cwd=str(Path.cwd()),
+    )
+
+
+def test_papermill_a_misspelt_parameter_stops_the_notebook(tmp_path: Path):
+    path = notebook(tmp_path)
+    with pytest.raises(
+        papermill.PapermillExecutionError, match=r"unknown parameter rte = 0\.5: did you mean 'rate'"
+    ):
+        execute(path, steps=5, rte=0.5)
+    done = execute(path, steps=5)
+    assert done.cells[-1].outputs[0].text == "10\n"

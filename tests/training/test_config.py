@@ -1,0 +1,73 @@
+"""Settings are checked when they are made, with both values in the message."""
+
+import pytest
+import torch
+from tiny_run import tiny_config
+
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.training.config import TrainingConfig, resolve_precision
+
+
+def test_defaults_are_those_of_the_paper():
+    config = TrainingConfig(
+        steps=25_000,
+        batch_size=64,
+        micro_batch_size=1,
+        evaluate_every=500,
+        save_every=500,
+        log_every=10,
+        seed=0,
+    )
+    assert (config.learning_rate, config.warmup_steps, config.decay_power) == (3e-5, 500, 3)
+    assert (config.weight_decay, config.adam_beta2, config.adam_epsilon) == (0.01, 0.98, 1e-6)
+    assert config.accumulation(processes=8) == 8
+    assert [config.learning_rate_at(step) for step in (0, 250, 500, 25_000)] == [0, 1.5e-5, 3e-5, 0]
+    assert config.learning_rate_at(500 + 24_500 // 2) == pytest.approx(3e-5 / 8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, "steps is 0; it must be at least 1"),
+        ({"warmup_steps": 10}, r"warmup_steps \(10\) must be fewer than steps \(10\)"),
+        ({"warmup_steps": -1}, r"warmup_steps \(-1\)"),
+        ({"batch_size": 5}, r"batch_size \(5\) must be a multiple of micro_batch_size \(2\)$"),
+        ({"learning_rate": "1e-4"}, "papermill -y reads 1e-4 as text"),
+        ({"learning_rate": 0}, "learning_rate is 0; it must be above 0"),
+        ({"learning_rate": float("inf")}, "learning_rate is inf"),
+        ({"max_gradient_norm": -1.0}, "max_gradient_norm is -1.0; it must be 0 or more"),
+        ({"adam_beta2": 1.0}, r"adam_beta2 is 1.0; it must be in \[0, 1\)"),
+        (
+            {"precision": "fp16"},
+            "precision is 'fp16'; it must be one of 'auto', 'float32', 'bfloat16', 'float16'",
+        ),
+        ({"learning_rate_factors": (("a", -2.0),)}, "learning-rate factor of 'a' is -2.0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"gradient_checkpointing": 1}, "gradient_checkpointing is 1"),
+    ],
+)
+def test_what_cannot_be(changes: dict[str, object], message: str):
+    with pytest.raises(ParameterError, match=message):
+        tiny_config(**changes)
+
+
+def test_processes_must_share_the_batch_evenly():
+    assert tiny_config(batch_size=12).accumulation(processes=3) == 2
+    with pytest.raises(
+        ParameterError, match=r"batch_size \(4\) must .* micro_batch_size \(2\) x 3 processes = 6"
+    ):
+        tiny_config().accumulation(processes=3)
+
+
+@pytest.mark.parametrize(("has_bfloat16", "chosen"), [(True, "bfloat16"), (False, "float16")])
+def test_precision(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, chosen: str):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has_bfloat16)
+    assert resolve_precision("auto", device="cuda") == chosen
+    assert resolve_precision("auto", device="cpu") == resolve_precision("auto", device="mps") == "float32"
+    assert resolve_precision("bfloat16", device="cpu") == "bfloat16"
+    assert resolve_precision("float16", device="cuda") == "float16"
+    with pytest.raises(ParameterError, match="needs CUDA, but the device is 'cpu'"):
+        resolve_precision("float16", device="cpu")
+    if not has_bfloat16:
+        with pytest.raises(ParameterError, match="does not have"):
+            resolve_precision("bfloat16", device="cuda")

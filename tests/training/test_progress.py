@@ -1,0 +1,59 @@
+"""Progress is visible in a log; the first interrupt waits for the step, the second does not."""
+
+import os
+import signal
+import threading
+
+import pytest
+from transformers.utils import logging
+
+from cdlm_lab.training.progress import ProgressBar, stop_on_signals, without_bars
+
+
+def test_a_bar_in_a_log_says_what_is_left(capsys: pytest.CaptureFixture[str]):
+    bar = ProgressBar(total=10, done=4)
+    bar.show(loss=2.34567)
+    for _ in range(3):
+        bar.advance()
+        bar.checking(total=5)
+    bar.checked()
+    bar.show(perplexity=10.0)
+    bar.advance()
+    bar.close()
+    told = capsys.readouterr().err
+    assert "8/10" in told
+    assert "loss=2.346, perplexity=10" in told
+    assert "step/s" in told
+    assert told.count("\r") <= 3  # not a line for every step
+    assert "validation" not in told
+
+
+def test_the_first_interrupt_is_noted_and_the_second_obeyed(capsys: pytest.CaptureFixture[str]):
+    with stop_on_signals() as stop:
+        assert stop.signal is None
+        signal.raise_signal(signal.SIGINT)
+        assert stop.signal == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert "Stopping after this step" in capsys.readouterr().err
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_in_another_thread_nothing_is_changed():
+    found = []
+
+    def inside() -> None:
+        with stop_on_signals() as stop:
+            found.append(stop.signal)
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    assert found == [None]
+
+
+def test_bars_of_transformers_come_back():
+    with without_bars():
+        assert not logging.is_progress_bar_enabled()
+    assert logging.is_progress_bar_enabled()

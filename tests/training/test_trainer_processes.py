@@ -1,0 +1,73 @@
+"""Two processes do what one does: loss, gradients, validation, records, and resumption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_run
+import torch
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+pytestmark = pytest.mark.slow
+
+
+def start(folder: Path, *, processes: int, **options: Any) -> dict[str, Any]:
+    launcher = TORCHRUN if processes > 1 else []
+    command = [sys.executable, *launcher, tiny_run.__file__, str(folder), json.dumps(options)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    if "kill_at" in options:
+        assert done.returncode in (1, -signal.SIGKILL)
+        return {}
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads((folder / "outcome.json").read_text())
+
+
+def timeless(outcome: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {name: value for name, value in record.items() if name != "seconds"} for record in outcome["history"]
+    ]
+
+
+@pytest.mark.parametrize("global_from", [0, 99])
+def test_two_processes_are_one(tmp_path: Path, global_from: int):
+    """With `global_from` 0 the global projections have a gradient in some micro-batches of some processes, so
+    that often one process has none; with 99 nowhere."""
+    settings = {"double": True, "model": {"dropout": 0.0}, "micro_batch_size": 1, "global_from": global_from}
+    one = start(tmp_path / "one", processes=1, **settings)
+    two = start(tmp_path / "two", processes=2, **settings)
+    assert len(one["history"]) == len(two["history"]) == 13
+    for a, b in zip(timeless(one), timeless(two), strict=True):
+        assert a == pytest.approx(b, rel=1e-6)
+    for name, value in one["weights"].items():
+        torch.testing.assert_close(
+            torch.tensor(value), torch.tensor(two["weights"][name]), rtol=0, atol=1e-10
+        )
+    assert one["best_step"] == two["best_step"]
+    written = (tmp_path / "two" / "history.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in written] == two["history"]
+
+
+def test_two_processes_resume_exactly(tmp_path: Path):
+    settings = {"micro_batch_size": 1, "log_every": 4, "evaluate_every": 5}
+    whole = start(tmp_path / "whole", processes=2, **settings)
+    start(tmp_path / "killed", processes=2, **settings, kill_at=8)
+    assert not (tmp_path / "killed" / "outcome.json").exists()
+    assert (tmp_path / "killed" / "checkpoint-6").exists()
+    again = start(tmp_path / "killed", processes=2, **settings)
+    assert timeless(again) == timeless(whole)
+    assert again["weights"] == whole["weights"]
+
+
+def test_a_run_of_one_process_goes_on_in_two(tmp_path: Path):
+    settings = {"model": {"dropout": 0.0}, "double": True, "micro_batch_size": 1, "log_every": 4}
+    whole = start(tmp_path / "whole", processes=1, **settings)
+    start(tmp_path / "killed", processes=1, **settings, kill_at=8)
+    again = start(tmp_path / "killed", processes=2, **settings)
+    for a, b in zip(timeless(whole), timeless(again), strict=True):
+        assert a == pytest.approx(b, rel=1e-6)

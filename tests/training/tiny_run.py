@@ -1,0 +1,191 @@
+"""A tiny masked language model, examples for it, and a run of it: imported by tests, started as a program.
+
+`python tiny_run.py FOLDER '{"kill_at": 7}'` trains and dies by SIGKILL right after the record of step 7.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import MaskedLMOutput
+
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.trainer import TrainingResult, train
+
+VOCABULARY = 40
+
+
+class TinyConfig(PreTrainedConfig):
+    """One width for all layers."""
+
+    model_type = "tiny-run"
+
+    def __init__(self, width: int = 16, dropout: float = 0.2, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.width, self.dropout = width, dropout
+
+
+class PlainModel(PreTrainedModel):
+    """Takes any keyword, as Hugging Face's masked language models do, and ignores `num_items_in_batch`."""
+
+    config_class = TinyConfig
+
+    def __init__(self, config: TinyConfig) -> None:
+        super().__init__(config)
+        self.embedding = nn.Embedding(VOCABULARY, config.width)
+        self.local = nn.Linear(config.width, config.width)
+        self.global_projection = nn.Linear(config.width, config.width)
+        self.norm = nn.LayerNorm(config.width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.vocabulary = nn.Linear(config.width, VOCABULARY)
+        self.post_init()
+
+    def logits(self, input_ids: Tensor, attention_mask: Tensor, global_attention_mask: Tensor) -> Tensor:
+        """The global projection has no part in it unless a token is global, as in Longformer."""
+        hidden = self.embedding(input_ids) * attention_mask[..., None]
+        mixed = self.local(hidden.sum(1, keepdim=True) / attention_mask.sum(1)[:, None, None])
+        if global_attention_mask.any():
+            mixed = mixed + self.global_projection(hidden) * global_attention_mask[..., None]
+        return self.vocabulary(self.dropout(self.norm(hidden + mixed)))
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        global_attention_mask: Tensor,
+        labels: Tensor,
+        **kwargs: Any,
+    ) -> MaskedLMOutput:
+        logits = self.logits(input_ids, attention_mask, global_attention_mask)
+        return MaskedLMOutput(loss=nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()))
+
+
+class TinyModel(PlainModel):
+    """Divides its loss as CrossDocumentLM does."""
+
+    accepts_loss_kwargs = True
+
+    def forward(
+        self, *, labels: Tensor, num_items_in_batch: Tensor | None = None, **inputs: Tensor
+    ) -> MaskedLMOutput:
+        logits = self.logits(**inputs)
+        total = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+        count = labels.ne(-100).sum() if num_items_in_batch is None else num_items_in_batch
+        return MaskedLMOutput(loss=total / count)
+
+
+class Examples:
+    """Examples of 3 to 14 tokens with 1 to 5 masked ones; each a pure function of seed and index."""
+
+    def __init__(self, *, seed: int, size: int, global_from: int = 0) -> None:
+        self.seed, self.size, self.global_from = seed, size, global_from
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
+        if index >= self.size:
+            raise IndexError(index)
+        random = np.random.default_rng([self.seed, index])
+        length = int(random.integers(3, 15))
+        tokens = random.integers(1, VOCABULARY, length)
+        masked = random.choice(length, size=int(random.integers(1, min(6, length + 1))), replace=False)
+        labels = np.full(length, -100)
+        labels[masked] = tokens[masked]
+        # Of the examples from `global_from` on, every third has global tokens.
+        global_tokens = (labels != -100) & (index >= self.global_from and index % 3 == 0)
+        return {
+            "input_ids": np.where(labels == -100, tokens, 0),
+            "labels": labels,
+            "global_attention_mask": global_tokens.astype(np.int64),
+        }
+
+
+def collate(examples: list[dict[str, np.ndarray]]) -> dict[str, Tensor]:
+    """Pads to the longest."""
+    longest = max(len(example["labels"]) for example in examples)
+    fill = {"input_ids": 0, "labels": -100, "global_attention_mask": 0, "attention_mask": 0}
+    batch = {name: torch.full((len(examples), longest), value) for name, value in fill.items()}
+    for row, example in enumerate(examples):
+        batch["attention_mask"][row, : len(example["labels"])] = 1
+        for name, values in example.items():
+            batch[name][row, : len(values)] = torch.as_tensor(values)
+    return batch
+
+
+def tiny_config(**changes: Any) -> TrainingConfig:
+    """Ten steps of four examples, two at a time."""
+    settings: dict[str, Any] = {
+        "steps": 10,
+        "batch_size": 4,
+        "micro_batch_size": 2,
+        "learning_rate": 0.01,
+        "warmup_steps": 2,
+        "evaluate_every": 4,
+        "save_every": 3,
+        "log_every": 1,
+        "seed": 5,
+    }
+    return TrainingConfig(**(settings | changes))
+
+
+def tiny_model(kind: type[PlainModel] = TinyModel, **settings: Any) -> PlainModel:
+    """The same weights each time."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return kind(TinyConfig(**settings))
+
+
+def run(
+    folder: str | Path,
+    *,
+    model: PlainModel | None = None,
+    on_log: Callable[[dict[str, Any]], None] | None = None,
+    train_examples: Examples | None = None,
+    resume: bool = True,
+    **changes: Any,
+) -> TrainingResult:
+    """Train a tiny model in a folder."""
+    config = tiny_config(**changes)
+    return train(
+        model=model or tiny_model(),
+        train_examples=train_examples or Examples(seed=1, size=config.steps * config.batch_size),
+        validation_examples=Examples(seed=2, size=11),
+        collate=collate,
+        config=config,
+        output_dir=folder,
+        on_log=on_log,
+        resume=resume,
+    )
+
+
+def main(folder: str, options: str = "{}") -> None:
+    """One run as a program of its own, which dies if told to; prints what came of it as JSON."""
+    settings = json.loads(options)
+    kill_at, model = settings.pop("kill_at", None), settings.pop("model", {})
+    global_from, double = settings.pop("global_from", 0), settings.pop("double", False)
+
+    def die(record: dict[str, Any]) -> None:
+        if record["step"] == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    examples = Examples(seed=1, size=1000, global_from=global_from)
+    tiny = tiny_model(**model)
+    tiny = tiny.double() if double else tiny
+    result = run(folder, model=tiny, on_log=die, train_examples=examples, **settings)
+    if os.environ.get("RANK", "0") == "0":
+        weights = {name: value.tolist() for name, value in tiny.state_dict().items()}
+        outcome = {"history": result.history, "weights": weights, "best_step": result.best_step}
+        (Path(folder) / "outcome.json").write_text(json.dumps(outcome), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
