@@ -1,0 +1,158 @@
+"""What a training step will cost, by plain arithmetic on the sizes: shown before training, exact to about
+a fifth.
+
+With D the width, F the intermediate width, V words, L tokens of which G global and M masked, and P = L
+rounded up to a multiple of the window (Hugging Face pads so; our attention skips that padding, the other
+layers do not), one layer needs these floating-point operations forward (a multiply-add counts two):
+
+    projections    2 D^2 (3 L - G)            query of the locals, key and value of all
+                 + 2 D^2 (2 L + G)   if G     query_global of the globals, key_global and value_global of all
+                 + 2 D^2 P                    output
+    feed-forward   4 D F P
+    attention      4 D (pairs)                a score and a weighted sum for each pair of tokens that look
+
+    pairs = (pairs inside the window) (1 - G/L)^2      local to local
+          + (L - G) G + G L                            local to global, global to all
+
+and the vocabulary projection 2 M D (D + V). A backward costs twice the forward, inside the attention 2.5
+times, since it computes the scores again; gradient checkpointing runs the layers' forward once more.
+
+Kept for the backward, in numbers (4 bytes, 2 under bf16 or fp16): 6 D + 2 F a padded token and layer, 5 D
+a true one, 2 D more where there are globals, and 3 V + 5 D a masked token (logits, their softmax, their
+gradient). Gradient checkpointing keeps D a token and layer and all numbers of one layer at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+from transformers import LongformerConfig
+
+MASKED_SHARE = 0.15
+BACKWARD, ATTENTION_BACKWARD = 2.0, 2.5
+# float32 weight and gradient, and AdamW's two averages
+STATE_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Cost of training.
+
+    Attributes:
+        parameters: numbers in the model, tied ones once.
+        forward_flops: floating-point operations of one example, forward.
+        training_flops: the same, forward and backward.
+        activation_bytes: what is kept for the backward of one batch.
+        state_bytes: weights, gradients and AdamW's averages.
+    """
+
+    parameters: int
+    forward_flops: float
+    training_flops: float
+    activation_bytes: float
+    state_bytes: int
+
+    @property
+    def peak_bytes(self) -> float:
+        """Weights, gradients, optimiser and activations together."""
+        return self.activation_bytes + self.state_bytes
+
+
+def parameter_count(model: nn.Module) -> int:
+    """Numbers in the model's weights; tied weights count once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def estimate(
+    config: LongformerConfig,
+    *,
+    length: int,
+    batch: int,
+    global_tokens: float,
+    masked_tokens: float | None = None,
+    bytes_per_number: int = 4,
+    gradient_checkpointing: bool = False,
+) -> Estimate:
+    """Cost of training a `CrossDocumentLM` with this config on `batch` examples of `length` tokens each.
+
+    `global_tokens`, `masked_tokens`: of one example, on average; None = 15% of `length`.
+    `bytes_per_number`: 4 for float32, 2 for bf16 or fp16.
+
+    Raises ValueError for sizes below 1 or more global or masked tokens than there are tokens.
+    """
+    masked = MASKED_SHARE * length if masked_tokens is None else masked_tokens
+    if length < 1 or batch < 1:
+        raise ValueError(f"length ({length}) and batch ({batch}) must be at least 1")
+    for name, count in (("global_tokens", global_tokens), ("masked_tokens", masked)):
+        if not 0 <= count <= length:
+            raise ValueError(f"{name} ({count}) must be between 0 and length ({length})")
+    padded = _padded(length, _windows(config))
+    linear = config.num_hidden_layers * _linear_flops(config, length, padded, global_tokens)
+    attention = (
+        4.0 * config.hidden_size * sum(_pairs(length, global_tokens, window) for window in _windows(config))
+    )
+    head = 2.0 * masked * config.hidden_size * (config.hidden_size + config.vocab_size)
+    again = linear + attention if gradient_checkpointing else 0.0
+    parameters = _parameters(config)
+    return Estimate(
+        parameters=parameters,
+        forward_flops=linear + attention + head,
+        training_flops=(1 + BACKWARD) * (linear + head) + (1 + ATTENTION_BACKWARD) * attention + again,
+        activation_bytes=batch
+        * bytes_per_number
+        * (
+            _layer_numbers(config, length, padded, global_tokens, checkpointing=gradient_checkpointing)
+            + masked * (3 * config.vocab_size + 5 * config.hidden_size)
+        ),
+        state_bytes=STATE_BYTES * parameters,
+    )
+
+
+def _linear_flops(config: LongformerConfig, length: int, padded: int, global_tokens: float) -> float:
+    """Forward of all linear layers of one layer, one example."""
+    width = config.hidden_size
+    projected = 3 * length - global_tokens + padded
+    if global_tokens:
+        projected += 2 * length + global_tokens
+    return 2.0 * width * width * projected + 4.0 * width * config.intermediate_size * padded
+
+
+def _pairs(length: int, global_tokens: float, window: int) -> float:
+    """Pairs (query, key) of one example and head."""
+    side = min(window // 2, length - 1)
+    in_window = length * (2 * side + 1) - side * (
+        side + 1
+    )  # the windows of the first and last tokens are cut
+    local = length - global_tokens
+    return in_window * (local / length) ** 2 + local * global_tokens + global_tokens * length
+
+
+def _layer_numbers(
+    config: LongformerConfig, length: int, padded: int, global_tokens: float, *, checkpointing: bool
+) -> float:
+    """Numbers kept for the backward by all layers, one example."""
+    width, layers = config.hidden_size, config.num_hidden_layers
+    of_one = (
+        padded * (6 * width + 2 * config.intermediate_size) + length * (7 if global_tokens else 5) * width
+    )
+    return layers * padded * width + of_one if checkpointing else layers * of_one
+
+
+def _padded(length: int, windows: list[int]) -> int:
+    return -(-length // max(windows)) * max(windows)
+
+
+def _windows(config: LongformerConfig) -> list[int]:
+    window = config.attention_window
+    return [window] * config.num_hidden_layers if isinstance(window, int) else list(window)
+
+
+def _parameters(config: LongformerConfig) -> int:
+    width = config.hidden_size
+    norm = 2 * width
+    tables = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    attention = 7 * (width * width + width) + norm
+    feed_forward = 2 * width * config.intermediate_size + config.intermediate_size + width + norm
+    head = width * width + width + norm + config.vocab_size
+    return tables * width + norm + config.num_hidden_layers * (attention + feed_forward) + head

@@ -1,0 +1,76 @@
+"""Tokenizers with the document separators `<doc-s>` and `</doc-s>` among their special tokens."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from cdlm_lab.examples.special_tokens import DOCUMENT_END, DOCUMENT_START
+from cdlm_lab.models.checkpoint import CheckpointError, first_line, minilm_folder
+from cdlm_lab.models.tiny import TinySizes, tiny_tokenizer
+
+DOCUMENT_SEPARATORS = (DOCUMENT_START, DOCUMENT_END)
+NEEDED = ("cls_token", "sep_token", "pad_token", "mask_token")
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
+
+
+def load_tokenizer(
+    name_or_path: str | os.PathLike[str], *, sizes: TinySizes | None = None
+) -> PreTrainedTokenizerFast:
+    """The tokenizer of an encoder; the document separators are added where it does not have them.
+
+    `name_or_path`: as for `load_language_model`. `sizes`: of `tiny`, else unused.
+
+    Raises CheckpointError when there is no tokenizer, it is not a fast one (facts and mentions need
+    character offsets), or it has no CLS, SEP, padding or mask token.
+    """
+    tokenizer = read_tokenizer(name_or_path, sizes=sizes)
+    add_separators(tokenizer)
+    return tokenizer
+
+
+def read_tokenizer(
+    name_or_path: str | os.PathLike[str], *, sizes: TinySizes | None = None
+) -> PreTrainedTokenizerFast:
+    """The tokenizer as it is saved; arguments and errors as of `load_tokenizer`."""
+    name = os.fspath(name_or_path)
+    tokenizer = tiny_tokenizer(sizes=sizes) if name == "tiny" else _from_files(name)
+    for token in NEEDED:
+        if getattr(tokenizer, token) is None:
+            raise CheckpointError(
+                f"{name}: its tokenizer has no {token}, which a masked language model needs"
+            )
+    return tokenizer
+
+
+def add_separators(tokenizer: PreTrainedTokenizerFast) -> list[int]:
+    """Make the document separators special tokens of `tokenizer`, in place; returns the ids it did not
+    have."""
+    known = tokenizer.get_vocab()
+    tokenizer.add_special_tokens(
+        {"extra_special_tokens": list(DOCUMENT_SEPARATORS)}, replace_extra_special_tokens=False
+    )
+    return [tokenizer.convert_tokens_to_ids(token) for token in DOCUMENT_SEPARATORS if token not in known]
+
+
+def _from_files(name: str) -> PreTrainedTokenizerFast:
+    source = minilm_folder() if name == "minilm" else Path(name)
+    if source.is_dir() and not any((source / file).is_file() for file in TOKENIZER_FILES):
+        raise CheckpointError(f"{name}: no tokenizer.json; save the tokenizer there with its save_pretrained")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(source), use_fast=True, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f'{name}: not "tiny" or "minilm", and neither a folder with a tokenizer nor a hub model within '
+            f"reach ({first_line(error)})"
+        ) from error
+    if not tokenizer.is_fast:
+        raise CheckpointError(
+            f"{name}: its tokenizer has no fast version (tokenizer.json), which character offsets need"
+        )
+    # Sentence encoders such as MiniLM come with a length to cut and to pad to; we pack documents ourselves.
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    return tokenizer
