@@ -1,0 +1,233 @@
+"""A training run to watch: a curve that redraws itself in its place, and a line of text now and then.
+
+In JupyterLab the curve is an output that is replaced at most once a second; what is saved with the notebook
+is the last picture alone, about 15 kB. The lines of text are for `papermill --log-output` and for logs. They
+come every ten seconds at first and, after ten minutes, whenever a sixtieth of the time so far has passed: a
+run of a day leaves 360.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+
+from cdlm_lab.widgets.curve_drawing import RunHistory, curve_svg, smoothed, smoothing_span
+from cdlm_lab.widgets.markup import MUTED, count_in_words, escaped, image_from_svg, seconds_in_words
+from cdlm_lab.widgets.theme import GLOBAL, MASKED
+
+RECENT = 50  # reports from which the speed is taken
+
+
+class LiveCurve:
+    """Call it with each record of a run; use it as a context manager so that the last picture is kept
+    whatever happens.
+
+    A record is a mapping. Keys that count, all but `step` optional and None where there is nothing to say:
+    `step` (optimiser updates done), `loss` (mean over masked tokens, nats), `learning_rate`,
+    `eval_perplexity`, `seconds` (since the run began), `total_steps`. Other keys are passed over.
+
+    Args:
+        title: shown above the curve (untrusted text).
+        redraw_seconds: least time between two pictures.
+        text_seconds: least time between two lines of text; 0 = a line for each record.
+        write: where lines of text go; `print` with flushing by default.
+        show: called with the HTML of each picture. By default the notebook's output is made and then
+            replaced; outside a notebook nothing is shown.
+        clock: a clock in seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        title: str = "",
+        redraw_seconds: float = 1.0,
+        text_seconds: float = 10.0,
+        write: Callable[[str], None] | None = None,
+        show: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.title, self.redraw_seconds, self.text_seconds = title, redraw_seconds, text_seconds
+        self.history = RunHistory()
+        self._write = write or _print_line
+        self._show = show or ReplacedOutput()
+        self._clock = clock
+        self._began = clock()
+        self._drawn = self._told = -math.inf
+        self._untold = False
+        self._times: list[tuple[int, float]] = []
+        self._learning_rate: float | None = None
+
+    def __call__(self, record: Mapping[str, object]) -> None:
+        """Take in one record; redraw and write when it is time.
+
+        Raises:
+            ValueError: no `step` in the record, a step smaller than the last one, or a value that is not a
+                number.
+        """
+        values = {key: _number(record, key) for key in _KEYS}
+        self._remember(values)
+        now = self._clock()
+        self._untold = True
+        if now - self._drawn >= self.redraw_seconds:
+            self._draw(final=False)
+        quiet = max(self.text_seconds, (now - self._began) / 60) if self.text_seconds else 0.0
+        if now - self._told >= quiet or values["eval_perplexity"] is not None:
+            self._told = now
+            self._tell()
+
+    def close(self) -> None:
+        """Draw and write the last state; the picture then also survives in a notebook that is not trusted."""
+        self._draw(final=True)
+        if self._untold:
+            self._tell()
+
+    def __enter__(self) -> LiveCurve:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _remember(self, values: dict[str, float | None]) -> None:
+        if values["step"] is None:
+            raise ValueError(
+                "a record of training needs the key 'step', the number of optimiser updates done"
+            )
+        step, history = int(values["step"]), self.history
+        last = max([*history.steps[-1:], *history.eval_steps[-1:], step])
+        if step < last:
+            raise ValueError(f"step {step} comes after step {last}: begin a new LiveCurve for a new run")
+        if values["loss"] is not None:
+            history.steps.append(step)
+            history.losses.append(values["loss"])
+        if values["eval_perplexity"] is not None:
+            history.eval_steps.append(step)
+            history.eval_perplexities.append(values["eval_perplexity"])
+        if values["total_steps"] is not None:
+            history.total_steps = int(values["total_steps"])
+        if values["learning_rate"] is not None:
+            self._learning_rate = values["learning_rate"]
+        seconds = values["seconds"] if values["seconds"] is not None else self._clock() - self._began
+        self._times = [*self._times[-RECENT:], (step, seconds)]
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds to the end at the speed of the last reports; None while that is not known."""
+        if not self.history.total_steps or len(self._times) < 2:
+            return None
+        (first_step, first), (step, seconds) = self._times[0], self._times[-1]
+        if step <= first_step or seconds <= first:
+            return None
+        return max(self.history.total_steps - step, 0) * (seconds - first) / (step - first_step)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """(name, value) of what is worth reading now: step, loss, perplexity, learning rate, time."""
+        history = self.history
+        total = history.total_steps
+        step, seconds = self._times[-1] if self._times else (0, 0.0)
+        rows = [
+            (
+                "step",
+                count_in_words(step) + (f" of {count_in_words(total)} ({step / total:.0%})" if total else ""),
+            )
+        ]
+        if history.losses:
+            average = smoothed(history.losses, span=smoothing_span(len(history.losses)))[-1]
+            broken = not math.isfinite(history.losses[-1])
+            rows.append(
+                ("training loss", f"{history.losses[-1]:g}, not a number" if broken else f"{average:.3f}")
+            )
+        if history.eval_perplexities:
+            best, last = min(history.eval_perplexities), history.eval_perplexities[-1]
+            rows.append(
+                ("validation perplexity", f"{last:.2f}" + (f" (best {best:.2f})" if best < last else ""))
+            )
+        if self._learning_rate is not None:
+            rows.append(("learning rate", f"{self._learning_rate:.1e}"))
+        rows.append(("so far", seconds_in_words(seconds)))
+        if (left := self.seconds_left) is not None:
+            rows.append(("left", seconds_in_words(left)))
+        return rows
+
+    def line(self) -> str:
+        """The facts as one line of text."""
+        return " | ".join(f"{name} {value}" for name, value in self.facts())
+
+    def html(self, *, final: bool = True) -> str:
+        """The facts and the curve as HTML. While a run goes on the picture is inline, so that it does not
+        flicker; the final one is an image, which notebooks keep even where they are not trusted."""
+        svg = curve_svg(self.history)
+        words = "The training loss and the validation perplexity by step. " + self.line()
+        picture = image_from_svg(svg, description=words) if final else svg
+        title = (
+            f'<div style="font-size:15px;font-weight:600"><bdi>{escaped(self.title)}</bdi></div>'
+            if self.title
+            else ""
+        )
+        tiles = "".join(
+            '<div style="display:inline-block;margin:4px 28px 6px 0">'
+            f'<div style="font-size:12px;{MUTED}">{name}</div>'
+            f'<div style="font-size:16px;font-weight:600">{value}</div></div>'
+            for name, value in self.facts()
+        )
+        key = (
+            f'<span style="color:{MASKED}">\u2501\u2501</span> training loss, smoothed &emsp;'
+            f'<span style="color:{GLOBAL}">\u25cf</span> validation perplexity'
+        )
+        return (
+            f'<div class="cdlm-curve" style="max-width:900px">{title}<div>{tiles}</div>'
+            f'<div style="font-size:12.5px;margin:2px 0 8px">{key}</div>{picture}</div>'
+        )
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def _tell(self) -> None:
+        self._untold = False
+        self._write(self.line())
+
+    def _draw(self, *, final: bool) -> None:
+        self._drawn = self._clock()
+        self._show(self.html(final=final))
+
+
+_KEYS = ("step", "loss", "learning_rate", "eval_perplexity", "seconds", "total_steps")
+
+
+def _number(record: Mapping[str, object], key: str) -> float | None:
+    value = record.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool | str):
+        raise ValueError(f"{key} must be a number, got {value!r}")
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ValueError(f"{key} must be a number, got {value!r}") from None
+
+
+def _print_line(text: str) -> None:
+    print(text, flush=True)
+
+
+class ReplacedOutput:
+    """Shows HTML in the running notebook, each time in place of the last; outside a notebook it shows
+    nothing."""
+
+    def __init__(self) -> None:
+        self._output = None
+
+    def __call__(self, html: str) -> None:
+        from IPython import get_ipython
+        from IPython.display import HTML, display
+
+        shell = get_ipython()
+        if shell is None or not hasattr(shell, "kernel"):
+            return
+        if self._output is None:
+            self._output = display(HTML(html), display_id=True)
+        else:
+            self._output.update(HTML(html))

@@ -1,0 +1,171 @@
+"""The live curve: throttled, small, honest about what it knows."""
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import cdlm_lab
+from cdlm_lab.widgets.live_curve import LiveCurve
+
+
+class Stage:
+    """A clock that is set by hand, and a record of what was shown and written."""
+
+    def __init__(self, **options):
+        self.now, self.pictures, self.lines = 0.0, [], []
+        self.curve = LiveCurve(
+            clock=lambda: self.now, show=self.pictures.append, write=self.lines.append, **options
+        )
+
+
+def test_pictures_and_lines_are_throttled():
+    stage = Stage()
+    for step in range(1, 1001):  # 100 seconds
+        stage.now = step / 10
+        stage.curve({"step": step, "loss": 3.0})
+    assert len(stage.pictures) == 100
+    assert len(stage.lines) == 10
+
+
+def test_lines_become_rare_in_a_long_run():
+    stage = Stage(redraw_seconds=1e9)
+    for quarter in range(24 * 60 * 4):  # a day, four records a minute
+        stage.now = quarter * 15.0
+        stage.curve({"step": 1000, "learning_rate": 3e-5})
+    assert 200 < len(stage.lines) < 400
+
+
+def test_a_validation_is_always_told():
+    stage = Stage()
+    stage.curve({"step": 1, "loss": 3.0})
+    stage.curve({"step": 2, "eval_perplexity": 12.5})
+    stage.curve({"step": 3, "loss": 3.0})
+    assert len(stage.lines) == 2
+    assert "validation perplexity 12.50" in stage.lines[1]
+
+
+def test_close_shows_and_tells_the_last_state_once():
+    stage = Stage()
+    with stage.curve as curve:
+        curve({"step": 1, "loss": 3.0})
+        curve({"step": 7, "loss": 3.0})
+    assert len(stage.pictures) == 2
+    assert "<img" in stage.pictures[-1]
+    assert "<svg" not in stage.pictures[-1]
+    assert [line.split(" | ")[0] for line in stage.lines] == ["step 1", "step 7"]
+
+
+def test_close_does_not_tell_twice():
+    stage = Stage()
+    with stage.curve as curve:
+        curve({"step": 1, "loss": 3.0})
+    assert len(stage.lines) == 1
+
+
+def test_an_interrupted_run_still_leaves_its_picture():
+    stage = Stage()
+
+    def train():
+        with stage.curve as curve:
+            curve({"step": 1, "loss": 3.0})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    assert "<img" in stage.pictures[-1]
+
+
+def test_facts_by_hand():
+    stage = Stage()
+    stage.curve({"step": 100, "loss": 4.0, "learning_rate": 3e-5, "seconds": 50, "total_steps": 1000})
+    stage.curve({"step": 200, "eval_perplexity": 9.0, "seconds": 100})
+    stage.curve({"step": 300, "eval_perplexity": 11.0, "seconds": 150, "grad_norm": 1.0})
+    assert stage.curve.line() == (
+        "step 300 of 1,000 (30%) | training loss 4.000 | validation perplexity 11.00 (best 9.00) | "
+        "learning rate 3.0e-05 | so far 2 min 30 s | left 5 min 50 s"
+    )  # 700 steps at half a second
+
+
+def test_time_left_of_a_resumed_run_counts_its_own_steps_only():
+    stage = Stage()
+    stage.curve({"step": 900, "loss": 2.0, "seconds": 1, "total_steps": 1000})
+    stage.curve({"step": 910, "loss": 2.0, "seconds": 21, "total_steps": 1000})
+    assert stage.curve.seconds_left == pytest.approx(180)
+
+
+def test_a_loss_that_is_not_a_number_is_said():
+    stage = Stage()
+    stage.curve({"step": 1, "loss": 4.0})
+    stage.curve({"step": 2, "loss": math.nan})
+    assert "training loss nan, not a number" in stage.curve.line()
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"loss": 1.0}, "needs the key 'step'"),
+        ({"step": 1, "loss": "1e-4"}, "loss must be a number, got '1e-4'"),
+        ({"step": 4, "loss": 1.0}, "step 4 comes after step 5"),
+    ],
+)
+def test_records_that_make_no_sense_are_refused(record, message):
+    stage = Stage()
+    stage.curve({"step": 5, "loss": 1.0} if record.get("step") == 4 else {"step": 1, "loss": 1.0})
+    with pytest.raises(ValueError, match=message):
+        stage.curve(record)
+
+
+def test_the_title_is_escaped():
+    stage = Stage(title="<script>alert(1)</script>")
+    stage.curve({"step": 1, "loss": 1.0})
+    assert "<script" not in stage.curve.html(final=False)
+
+
+def test_html_is_small():
+    stage = Stage()
+    for step in range(5000):
+        stage.curve({"step": step, "loss": 3 + math.sin(step)})
+    assert len(stage.curve.html()) < 20_000
+
+
+def test_outside_a_notebook_only_lines_are_written(capsys):
+    with LiveCurve() as curve:
+        curve({"step": 1, "loss": 3.0})
+    assert capsys.readouterr().out.startswith("step 1 | training loss 3.000")
+
+
+def test_under_papermill_the_notebook_stays_small_and_the_log_is_written(tmp_path):
+    cell = (
+        "from cdlm_lab.widgets.live_curve import LiveCurve\n"
+        "with LiveCurve(redraw_seconds=0, text_seconds=1000) as curve:\n"
+        "    for step in range(500):\n"
+        "        curve({'step': step, 'loss': 9 - step / 100})\n"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, tmp_path / "in.ipynb")
+    command = [
+        sys.executable,
+        "-m",
+        "papermill",
+        "--log-output",
+        "--no-progress-bar",
+        "in.ipynb",
+        "out.ipynb",
+    ]
+    # The kernel starts in another folder and must find the package even where it is not installed.
+    environment = os.environ | {"PYTHONPATH": str(Path(cdlm_lab.__file__).parents[1])}
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=environment)
+    assert run.returncode == 0, run.stderr
+    assert "step 0 | training loss 9.000" in run.stderr + run.stdout
+    assert (tmp_path / "out.ipynb").stat().st_size < 50_000
+    outputs = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[0].outputs
+    pictures = [output for output in outputs if output.output_type == "display_data"]
+    assert len(pictures) == 1
+    assert "data:image/svg+xml;base64," in pictures[0].data["text/html"]
+    assert ">499<" in pictures[0].data["text/html"]  # the last state, not the first

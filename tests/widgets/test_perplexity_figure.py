@@ -1,0 +1,129 @@
+"""Figures of perplexities and of training curves, and the colours they share."""
+
+import math
+
+import pytest
+
+from cdlm_lab.widgets.perplexity_figure import LossHistory, logarithmic_ticks, loss_curves, perplexity_figure
+from cdlm_lab.widgets.perplexity_table import PAPER_TABLE_1, Perplexity, PerplexityRow
+from cdlm_lab.widgets.theme import VARIANT_COLOURS, VARIANTS, paper_order, variant_colours
+
+
+def rows(*, cross=True):
+    return [
+        PerplexityRow(
+            variant=variant,
+            clusters=10,
+            all_masked=Perplexity(value=4.0 + i, low=3.5 + i, high=5.0 + i, tokens=100),
+            cross_document=Perplexity(value=40.0, low=30.0, high=60.0, tokens=10) if cross else None,
+        )
+        for i, variant in enumerate(reversed(VARIANTS))
+    ]
+
+
+def test_one_dot_for_each_variant_and_panel():
+    figure = perplexity_figure(rows())
+    assert [(trace.x[0], trace.y[0], trace.xaxis) for trace in figure.data] == [
+        *[(8.0 - i, name, "x") for i, name in enumerate(NAMES)],
+        *[(40.0, name, "x2") for name in NAMES],
+    ]
+    assert figure.layout.xaxis.type == figure.layout.xaxis2.type == "log"
+
+
+NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
+
+
+def test_the_first_variant_is_on_top():
+    assert list(perplexity_figure(rows()).layout.yaxis.categoryarray) == NAMES[::-1]
+
+
+def test_intervals_reach_from_low_to_high():
+    for trace in perplexity_figure(rows(cross=False)).data:
+        assert (trace.error_x.arrayminus[0], trace.error_x.array[0]) == (0.5, 1.0)
+
+
+def test_one_panel_without_cross_document_tokens():
+    figure = perplexity_figure(rows(cross=False))
+    assert len(figure.data) == 5
+    assert [annotation.text for annotation in figure.layout.annotations] == ["all masked tokens"]
+
+
+def test_the_papers_numbers_are_marks_in_the_first_panel():
+    published = perplexity_figure(rows(), paper=PAPER_TABLE_1).data[5]
+    assert published.xaxis == "x"
+    assert list(published.x) == [3.89, 3.94, 3.78, 3.84, 3.68, 3.81, 3.20, 3.41, 3.23, 3.39]
+    assert list(published.y)[::2] == NAMES
+
+
+def test_the_axis_holds_every_interval_and_mark():
+    low, high = perplexity_figure(rows(), paper={"cdlm": (3.0, 20.0)}).layout.xaxis.range
+    assert 10**low < 3.0
+    assert 10**high > 20.0
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(3, 9.5, [4, 6, 8]), (5, 340, [5, 10, 20, 50, 100, 200]), (2, 30_000, [10, 100, 1000, 10_000])],
+)
+def test_logarithmic_ticks(low, high, expected):
+    assert logarithmic_ticks(low, high) == pytest.approx(expected)
+
+
+def test_logarithmic_ticks_refuse_zero():
+    with pytest.raises(ValueError, match="0 < low < high, got 0 and 3"):
+        logarithmic_ticks(0, 3)
+
+
+def histories():
+    steps = list(range(10, 1010, 10))
+    history = LossHistory(
+        steps=steps, losses=[5.0] * 100, eval_steps=[500, 1000], eval_perplexities=[20.0, 10.0]
+    )
+    return {"cdlm": history, "longformer": history, "my <b>model</b>": history}
+
+
+def test_loss_curves_of_several_variants():
+    figure = loss_curves(histories())
+    assert [trace.name for trace in figure.data[::2]] == ["Longformer", "CDLM", "my &lt;b&gt;model&lt;/b&gt;"]
+    line, points = figure.data[2:4]
+    assert line.line.color == points.marker.color == VARIANT_COLOURS["cdlm"]
+    assert list(line.y) == [5.0] * 100
+    assert list(points.y) == pytest.approx([math.log(20), math.log(10)], abs=1e-4)
+
+
+def test_many_steps_are_thinned_and_the_ends_kept():
+    history = LossHistory(steps=list(range(1, 25_001)), losses=[4.0] * 25_000)
+    (line,) = loss_curves({"cdlm": history}).data
+    assert (len(line.x), line.x[0], line.x[-1]) == (220, 1, 25_000)
+
+
+def test_histories_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="steps has 2 entries, losses has 1"):
+        LossHistory(steps=[1, 2], losses=[3.0])
+    with pytest.raises(ValueError, match="eval_steps has 0 entries, eval_perplexities has 1"):
+        LossHistory(steps=[], losses=[], eval_perplexities=[3.0])
+    with pytest.raises(ValueError, match="histories is empty"):
+        loss_curves({})
+
+
+def test_figures_are_small_and_can_be_written_offline(tmp_path):
+    for figure in (
+        perplexity_figure(rows(), title="<i>t</i>", paper=PAPER_TABLE_1),
+        loss_curves(histories()),
+    ):
+        assert len(figure.to_json()) < 20_000
+        figure.write_html(tmp_path / "figure.html", include_plotlyjs=True)
+        assert "https://cdn" not in (tmp_path / "figure.html").read_text(encoding="utf-8")[-100_000:]
+    assert perplexity_figure(rows(), title="<i>t</i>").layout.title.text == "&lt;i&gt;t&lt;/i&gt;"
+
+
+def test_figures_have_no_ground_of_their_own():
+    template = loss_curves(histories()).layout.template.layout
+    assert template.paper_bgcolor == template.plot_bgcolor == "rgba(0,0,0,0)"
+
+
+def test_order_and_colours_of_variants():
+    assert paper_order(["mine", "cdlm", "longformer", "cdlm"]) == ["longformer", "cdlm", "mine"]
+    colours = variant_colours(["mine", "yours", *VARIANTS])
+    assert len(set(colours.values())) == 7
+    assert {v: colours[v] for v in VARIANTS} == VARIANT_COLOURS
