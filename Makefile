@@ -1,0 +1,64 @@
+# `make` lists what there is. Everything is installed into .venv, once; scripts/set_up.py says how and why.
+# On the command line: PYTHON=python3.12, VENV=folder, TORCH_BUILD=auto|cpu|default, RUN=runs/my-run, ARGS="..."
+
+VENV  ?= .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/set-up-done
+ARGS  ?=
+
+export VENV TORCH_BUILD TORCH_CPU_INDEX
+# Output appears as it is made, and the kernel is .venv's even where the user has others.
+export PYTHONUNBUFFERED := 1
+export JUPYTER_PREFER_ENV_PATH := 1
+# The default paths need no network; to use a hub model in JupyterLab: make lab HF_HUB_OFFLINE=0
+HF_HUB_OFFLINE ?= 1
+
+.PHONY: help setup run lab test test-all lint strip clean
+.DEFAULT_GOAL := help
+
+help:  ## list these commands
+	@echo "cdlm_lab: make COMMAND"; \
+	awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(STAMP)  ## install everything into .venv (the other commands do it by themselves)
+
+# The first Python on the path that is new enough; set_up.py explains itself if none is.
+$(STAMP): pyproject.toml scripts/set_up.py
+	@for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	  if [ -n "$(PYTHON)" ] || $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then break; fi; \
+	  python=python3; \
+	done; \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$$python is missing or older than 3.11 (`$$python --version 2>&1`); install Python 3.11 or newer," \
+	       "or name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }; \
+	$$python scripts/set_up.py
+
+run: $(STAMP)  ## run the tour on the embedded corpus: five models, one perplexity table
+	@set -e; run="$(RUN)"; \
+	if [ -z "$$run" ]; then run=runs/tour-$$(date +%Y%m%d-%H%M%S); fi; \
+	mkdir -p "$$(dirname "$$run")"; \
+	echo "executing notebooks/00_tour.ipynb; results go to $$run"; \
+	HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/python -m papermill notebooks/00_tour.ipynb "$$run.ipynb" \
+	  --kernel python3 --log-output --progress-bar --autosave-cell-every 30 -p run_folder "$$run" $(ARGS); \
+	test -s "$$run/report.json" || { echo "the notebook ended but left no $$run/report.json"; exit 1; }; \
+	echo "results: $$run/report.json"; echo "executed notebook: $$run.ipynb"
+
+lab: $(STAMP)  ## open JupyterLab on the notebooks
+	@HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/jupyter lab --notebook-dir=. \
+	  $(shell [ "$$(id -u)" = 0 ] && echo --allow-root) $(ARGS) notebooks/00_tour.ipynb
+
+test: $(STAMP)  ## run the tests (offline, CPU; the slow ones are left out)
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-all: $(STAMP)  ## run all tests, the slow ones and, where they can run, those for GPU and browser
+	@$(BIN)/python -m pytest -m "slow or not slow" --durations=15 $(ARGS)
+
+lint: $(STAMP)  ## check the style of code and notebooks
+	@$(BIN)/ruff check .
+
+strip: $(STAMP)  ## take the outputs out of the notebooks, before a commit
+	@$(BIN)/nbstripout --extra-keys metadata.language_info.version notebooks/*.ipynb
+
+clean:  ## remove caches and .venv; runs/ stays
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	find cdlm_lab tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,275 @@
+"""The house rules that a reader of cdlm_lab can rely on, checked by reading the source, not by running it.
+
+Imports only point down the list LAYERS; sizes, names and docstrings are bounded; nothing unpickles. Each
+rule takes a module and yields faults as "line: what is wrong". tests/test_structure.py holds the library to
+them and tries each rule on snippets that break it.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# From the top down. A module may import from its own group and from lower ones, never sideways.
+LAYERS = (
+    ("experiments", "batch", "benchmarks"),
+    ("widgets", "report"),
+    ("analysis", "clustering", "training"),
+    ("models",),
+    ("collate",),
+    ("examples",),
+    ("attention", "metrics", "data"),
+    ("parameters",),
+)
+HEIGHT = {group: height for height, groups in enumerate(reversed(LAYERS)) for group in groups}
+
+# Group -> what it must run without: readers and scorers run anywhere and fast, attention serves any model,
+# widgets live on texts and arrays.
+WITHOUT = {
+    "data": ("torch", "transformers"),
+    "metrics": ("torch", "transformers"),
+    "attention": ("transformers",),
+    "widgets": ("torch", "transformers", "cdlm_lab.models"),
+    "parameters": ("torch", "transformers"),
+}
+UNPICKLERS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal")
+UNSAFE_CALLS = ("eval", "exec", "torch.load", "__import__")
+UNSAFE_SWITCHES = ("trust_remote_code", "allow_pickle")
+VAGUE = {"util", "utils", "utility", "utilities", "helper", "helpers", "manager", "managers", "handler"}
+# As first word only: `peak_memory_of_process` says what it means, `process_batch` and `BaseModel` do not.
+VAGUE_FIRST = {"process", "handle", "manage", "base"}
+MAX_FILE, MAX_FUNCTION = 330, 50
+# Attention takes six projections by position, then masks and settings by name; nothing else needs so many.
+MAX_PARAMETERS, MAX_POSITIONAL = 10, 6
+
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+DEFINITION = FUNCTION | ast.ClassDef
+AT_IMPORT = r"manual_seed$|random\.seed$|cuda\.is_available$|^os\.environ$|^os\.getenv$"
+NUMPY_GLOBAL = (
+    r"(np|numpy)\.random\.(seed|rand|randn|random|randint|choice|shuffle|permutation|normal|uniform)"
+)
+PYTHON_GLOBAL = r"random\.(seed|random|randint|randrange|choice|choices|shuffle|sample|uniform|gauss)"
+
+
+@dataclass(frozen=True)
+class Module:
+    """One source file; `name` is dotted, `package` True for an __init__.py."""
+
+    name: str
+    source: str
+    package: bool = False
+
+    @property
+    def tree(self) -> ast.Module:
+        """The syntax tree of the source."""
+        return ast.parse(self.source)
+
+    @property
+    def group(self) -> str:
+        """The part of the library the module belongs to (data, models, ...); "" for cdlm_lab itself."""
+        return self.name.partition(".")[2].partition(".")[0]
+
+
+Rule = Callable[[Module], Iterator[str]]
+
+
+def read_library(root: Path) -> list[Module]:
+    """Every module of `root`/cdlm_lab."""
+    modules = []
+    for path in sorted((root / "cdlm_lab").rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if package else parts)
+        modules.append(Module(name, path.read_text(encoding="utf-8"), package))
+    return modules
+
+
+def faults(rule: Rule, module: Module) -> list[str]:
+    """What `rule` finds in `module`, each once (`from a import b` names both a and a.b)."""
+    return list(dict.fromkeys(rule(module)))
+
+
+def imports(module: Module) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of everything imported anywhere in the module, relative imports made absolute."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            start = node.module or ""
+            if node.level:
+                parts = module.name.split(".")
+                kept = parts[: len(parts) - node.level + module.package]
+                start = ".".join([*kept, *([node.module] if node.module else [])])
+            yield node.lineno, start
+            for alias in node.names:  # `from cdlm_lab import models` imports a module as well
+                yield node.lineno, f"{start}.{alias.name}"
+
+
+def within(name: str, package: str) -> bool:
+    """True if the dotted `name` is `package` or lies in it."""
+    return name == package or name.startswith(f"{package}.")
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """All functions and methods, nested ones too."""
+    return (node for node in ast.walk(tree) if isinstance(node, FUNCTION))
+
+
+def upward_imports(module: Module) -> Iterator[str]:
+    """Imports from a higher group or from a neighbour, and modules in a group that LAYERS does not know."""
+    if module.group and module.group not in HEIGHT:
+        yield f"1: {module.group} has no place in LAYERS"
+        return
+    for line, name in imports(module):
+        target = name.partition(".")[2].partition(".")[0]
+        if not within(name, "cdlm_lab") or target not in HEIGHT or target == module.group:
+            continue
+        if not module.group or HEIGHT[target] >= HEIGHT[module.group]:
+            yield f"{line}: {module.group or 'cdlm_lab'} must not import {target}"
+
+
+def foreign_imports(module: Module) -> Iterator[str]:
+    """Imports that the module's group must do without."""
+    for line, name in imports(module):
+        for banned in WITHOUT.get(module.group, ()):
+            if within(name, banned):
+                yield f"{line}: {module.group} must run without {banned}"
+
+
+def unsafe_code(module: Module) -> Iterator[str]:
+    """Whatever runs code that comes with the data."""
+    for line, name in imports(module):
+        if name.split(".")[0] in UNPICKLERS or name == "torch.load":
+            yield f"{line}: {name} can run code that comes with the data"
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in UNSAFE_CALLS:
+            yield f"{node.lineno}: {ast.unparse(node.func)}()"
+        if (
+            isinstance(node, ast.keyword)
+            and node.arg in UNSAFE_SWITCHES
+            and ast.unparse(node.value) != "False"
+        ):
+            yield f"{node.value.lineno}: {node.arg}={ast.unparse(node.value)}"
+
+
+def too_large(module: Module) -> Iterator[str]:
+    """Files and functions too long to be read in one go."""
+    lines = len(module.source.splitlines())
+    if lines > MAX_FILE:
+        yield f"1: {lines} lines, at most {MAX_FILE}"
+    for node in functions(module.tree):
+        length = node.end_lineno - node.lineno + 1
+        if length > MAX_FUNCTION:
+            yield f"{node.lineno}: {node.name} has {length} lines, at most {MAX_FUNCTION}"
+
+
+def crowded_signatures(module: Module) -> Iterator[str]:
+    """Functions with too many parameters. Methods are left out: Hugging Face dictates those of `forward`."""
+    classes = (node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+    methods = {id(child) for node in classes for child in node.body}
+    for node in functions(module.tree):
+        positional = node.args.posonlyargs + node.args.args
+        count = len(positional) + len(node.args.kwonlyargs)
+        required = len(positional) - len(node.args.defaults)
+        if id(node) in methods:
+            continue
+        if count > MAX_PARAMETERS:
+            yield f"{node.lineno}: {node.name} has {count} parameters, at most {MAX_PARAMETERS}"
+        if required > MAX_POSITIONAL and not node.name.startswith("_"):
+            yield f"{node.lineno}: {node.name} takes {required} by position; make them keyword-only"
+
+
+def public_definitions(
+    body: list[ast.stmt],
+) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Public classes and functions, and those inside public classes; overloads and setters excepted."""
+    for node in body:
+        if not isinstance(node, DEFINITION) or node.name.startswith("_"):
+            continue
+        marks = {ast.unparse(mark).split(".")[-1] for mark in node.decorator_list}
+        if not {"overload", "setter"} & marks:
+            yield node
+        if isinstance(node, ast.ClassDef):
+            yield from public_definitions(node.body)
+
+
+def undocumented(module: Module) -> Iterator[str]:
+    """Public names without a docstring, public functions without a return type."""
+    if not ast.get_docstring(module.tree):
+        yield "1: the module has no docstring"
+    for node in public_definitions(module.tree.body):
+        if not ast.get_docstring(node):
+            yield f"{node.lineno}: {node.name} has no docstring"
+        if not isinstance(node, ast.ClassDef) and node.returns is None:
+            yield f"{node.lineno}: {node.name} does not say what type it returns"
+
+
+def says_little(name: str) -> bool:
+    """True for names that fit anything: text_utils, DataManager, process_batch, BaseModel."""
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+    return bool(VAGUE & set(words)) or bool(words and words[0] in VAGUE_FIRST)
+
+
+def vague_names(module: Module) -> Iterator[str]:
+    """Modules, classes and functions whose names fit anything."""
+    for part in module.name.split("."):
+        if says_little(part):
+            yield f"1: module name {part} does not say what it is for"
+    for node in ast.walk(module.tree):
+        if isinstance(node, DEFINITION) and says_little(node.name):
+            yield f"{node.lineno}: {node.name} does not say what it is for"
+
+
+def state_at_import(module: Module) -> Iterator[str]:
+    """What must not happen at import: choosing a device, seeding, reading the environment."""
+    for statement in module.tree.body:
+        if isinstance(statement, DEFINITION | ast.If):  # an `if` at top level is `if __name__ == ...`
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Attribute | ast.Name) and re.search(AT_IMPORT, ast.unparse(node)):
+                yield f"{node.lineno}: {ast.unparse(node)} at import time"
+
+
+def global_generators(module: Module) -> Iterator[str]:
+    """Random numbers from a generator that all the program shares, so that nobody can repeat them."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if re.fullmatch(NUMPY_GLOBAL, called) or re.fullmatch(PYTHON_GLOBAL, called):
+                yield f"{node.lineno}: {called}() uses the global generator; pass one explicitly"
+
+
+def import_cycle(modules: list[Module]) -> list[str]:
+    """Modules that import each other in a circle, in order; [] if none do. Those inside functions count."""
+    names = {module.name for module in modules}
+    graph = {m.name: {n for _, n in imports(m) if n in names and n != m.name} for m in modules}
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        for target in sorted(graph[name]):
+            # A package named on the way to one of its own modules is not a circle.
+            if not within(name, target) and (found := visit(target, [*path, name])):
+                return found
+        done.add(name)
+        return []
+
+    return next((found for name in sorted(graph) if (found := visit(name, []))), [])
+
+
+RULES: tuple[Rule, ...] = (
+    upward_imports,
+    foreign_imports,
+    unsafe_code,
+    too_large,
+    crowded_signatures,
+    undocumented,
+    vague_names,
+    state_at_import,
+    global_generators,
+)

@@ -1,0 +1,223 @@
+"""The contract of the notebooks, checked on their JSON. tests/notebooks/test_contract.py applies it.
+
+A notebook is an experiment of a paper that a person reads from the top and papermill runs unattended: a
+header that says what it is, one cell of parameters, one of imports and settings, short cells that call the
+library, and a last cell that reads the result. Each rule takes the notebook as a dict (nbformat 4) and yields
+faults as "cell N: what is wrong", cells counted from 0.
+"""
+
+import ast
+import io
+import json
+import re
+import tokenize
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+Notebook = dict
+Rule = Callable[[Notebook], Iterator[str]]
+
+MAX_LINES = 25  # of a cell
+# What the header must answer, each under a bold label: **Question.** ..., **Data.** ...
+HEADER_LABELS = ("Question", "Paper", "Data", "Cost", "Leaves behind")
+READING_WORDS = 15  # of the last cell, if it is prose
+PARAMETER_CHECK = (
+    "refuse_unknown"  # must be called by the second code cell: papermill itself only logs a misspelt name
+)
+
+
+def read_notebook(path: Path) -> Notebook:
+    """The JSON of a notebook."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def source_of(cell: dict) -> str:
+    """A cell's text; nbformat stores it as one string or as a list of lines."""
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(source)
+
+
+def code_cells(notebook: Notebook) -> list[tuple[int, dict]]:
+    """(position, cell) of the code cells."""
+    return [(i, cell) for i, cell in enumerate(notebook["cells"]) if cell["cell_type"] == "code"]
+
+
+def tags(cell: dict) -> list[str]:
+    """The tags of a cell."""
+    return cell.get("metadata", {}).get("tags", [])
+
+
+def parse(cell: dict) -> ast.Module | None:
+    """The syntax tree of a code cell, None where it is no plain Python (a magic, a shell line)."""
+    try:
+        return ast.parse(source_of(cell))
+    except SyntaxError:
+        return None
+
+
+def names_read(tree: ast.AST) -> set[str]:
+    """Names that the code reads."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {node.id for node in nodes if isinstance(node.ctx, ast.Load)}
+
+
+def names_called(tree: ast.AST) -> set[str]:
+    """Last parts of what the code calls: `parameters.refuse_unknown(...)` -> refuse_unknown."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {ast.unparse(node.func).split(".")[-1] for node in calls}
+
+
+def assigned_parameters(notebook: Notebook) -> dict[str, ast.AST]:
+    """Parameter name -> its statement, from the first code cell."""
+    found = {}
+    tree = parse(code_cells(notebook)[0][1]) if code_cells(notebook) else None
+    for node in tree.body if tree else ():
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        found.update({target.id: node for target in targets if isinstance(target, ast.Name)})
+    return found
+
+
+def header(notebook: Notebook) -> Iterator[str]:
+    """The first cell is prose with a title and answers every question of HEADER_LABELS."""
+    first = notebook["cells"][0] if notebook["cells"] else {"cell_type": "none"}
+    if first["cell_type"] != "markdown":
+        yield "cell 0: the header must be a markdown cell"
+        return
+    text = source_of(first)
+    if not text.startswith("# "):
+        yield "cell 0: the header must begin with a title, '# ...'"
+    for label in HEADER_LABELS:
+        if not re.search(rf"\*\*{label}[^*]*\*\*\s*\S", text, re.IGNORECASE):
+            yield f"cell 0: the header has no **{label}.**"
+
+
+def parameters_cell(notebook: Notebook) -> Iterator[str]:
+    """The first code cell, and no other, is tagged `parameters`."""
+    tagged = [i for i, cell in enumerate(notebook["cells"]) if "parameters" in tags(cell)]
+    first = [i for i, _ in code_cells(notebook)[:1]]
+    if not first or tagged != first:
+        yield f"cells tagged 'parameters': {tagged}; must be the first code cell alone, {first}"
+
+
+def literal_parameters(notebook: Notebook) -> Iterator[str]:
+    """Every statement of the parameters cell gives a literal to one name, with a comment beside or above."""
+    if not code_cells(notebook):
+        return
+    position, cell = code_cells(notebook)[0]
+    tree = parse(cell)
+    if tree is None:  # plain_python reports it
+        return
+    beside, above = comment_lines(source_of(cell))
+    for node in tree.body:
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or len(getattr(node, "targets", [0])) != 1:
+            yield f"cell {position}: line {node.lineno}: only `name = literal` may stand here"
+            continue
+        name = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+        try:
+            ast.literal_eval(node.value)
+        except (ValueError, TypeError):
+            yield f"cell {position}: {name} is not a literal"
+        if not beside & set(range(node.lineno, node.end_lineno + 1)) and node.lineno - 1 not in above:
+            yield f"cell {position}: {name} has no comment"
+
+
+def comment_lines(source: str) -> tuple[set[int], set[int]]:
+    """Numbers of all lines with a comment, and of those with nothing else, which speak for the line below."""
+    comments = [
+        t for t in tokenize.generate_tokens(io.StringIO(source).readline) if t.type == tokenize.COMMENT
+    ]
+    return (
+        {token.start[0] for token in comments},
+        {token.start[0] for token in comments if token.line.lstrip().startswith("#")},
+    )
+
+
+def settings_cell(notebook: Notebook) -> Iterator[str]:
+    """Imports stand in the second code cell and nowhere else, and it refuses parameters that do not exist."""
+    for order, (position, cell) in enumerate(code_cells(notebook)):
+        tree = parse(cell)
+        imports = (
+            [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)] if tree else []
+        )
+        if order == 1:
+            if not imports:
+                yield f"cell {position}: the second code cell must hold the imports and settings"
+            if tree and PARAMETER_CHECK not in names_called(tree):
+                yield f"cell {position}: the second code cell must call {PARAMETER_CHECK}"
+        elif imports:
+            yield f"cell {position}: imports belong into the second code cell"
+    if len(code_cells(notebook)) < 2:
+        yield "no second code cell with imports and settings"
+
+
+def plain_python(notebook: Notebook) -> Iterator[str]:
+    """No definitions (their place is the library), no magics, no shell lines (they fail in silence)."""
+    for position, cell in code_cells(notebook):
+        tree = parse(cell)
+        if tree is None:
+            yield f"cell {position}: not plain Python"
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield f"cell {position}: {node.name} belongs into the library"
+
+
+def short_cells(notebook: Notebook) -> Iterator[str]:
+    """No cell is longer than MAX_LINES."""
+    for position, cell in enumerate(notebook["cells"]):
+        lines = len(source_of(cell).splitlines())
+        if lines > MAX_LINES:
+            yield f"cell {position}: {lines} lines, at most {MAX_LINES}"
+
+
+def parameters_used(notebook: Notebook) -> Iterator[str]:
+    """Every parameter is read by a later cell."""
+    trees = [parse(cell) for _, cell in code_cells(notebook)[1:]]
+    read = set().union(*(names_read(tree) for tree in trees if tree))
+    for name in assigned_parameters(notebook):
+        if name not in read:
+            yield f"parameter {name} is never used"
+
+
+def no_outputs(notebook: Notebook) -> Iterator[str]:
+    """Nothing of a run is stored: no outputs, no execution counts, no widget state, no attachments."""
+    for position, cell in enumerate(notebook["cells"]):
+        if cell.get("outputs") or cell.get("execution_count") is not None or cell.get("attachments"):
+            yield f"cell {position}: stored output; run `make strip`"
+    for key in ("widgets", "papermill"):
+        if key in notebook["metadata"]:
+            yield f"metadata holds {key}; run `make strip`"
+
+
+def result_is_read(notebook: Notebook) -> Iterator[str]:
+    """The last cell says in prose what came out, or has the report say it."""
+    last = notebook["cells"][-1] if notebook["cells"] else {"cell_type": "none"}
+    tree = parse(last) if last["cell_type"] == "code" else None
+    if last["cell_type"] == "markdown" and len(re.findall(r"\w{2,}", source_of(last))) >= READING_WORDS:
+        return
+    mentioned = (
+        {ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Name | ast.Attribute)} if tree else set()
+    )
+    if not any("report" in name.lower() for name in mentioned):
+        yield f"the last cell must read the result: {READING_WORDS} words of prose, or code on the report"
+
+
+def kernel(notebook: Notebook) -> Iterator[str]:
+    """The kernel is the one every Jupyter has."""
+    name = notebook["metadata"].get("kernelspec", {}).get("name")
+    if name != "python3":
+        yield f"kernelspec is {name!r}, must be 'python3'"
+
+
+RULES: tuple[Rule, ...] = (
+    header,
+    parameters_cell,
+    literal_parameters,
+    settings_cell,
+    plain_python,
+    short_cells,
+    parameters_used,
+    no_outputs,
+    result_is_read,
+    kernel,
+)

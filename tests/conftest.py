@@ -1,0 +1,39 @@
+"""What all tests share: no network, and a reason for every test that cannot run."""
+
+import os
+import shutil
+
+import pytest
+
+# Before anything imports transformers or datasets, which read these once.
+for _name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"):
+    os.environ[_name] = "1"
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+try:
+    from hypothesis import settings
+except ModuleNotFoundError:  # the tests that use it will say so themselves
+    pass
+else:
+    # No deadline: a loaded machine is not a fault. The same examples everywhere: a failure can be repeated.
+    settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+    settings.load_profile("repeatable")
+
+
+def _has_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _has_browser() -> bool:
+    return any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a marked test where it cannot run, once it was asked for (the default run deselects it)."""
+    if item.get_closest_marker("gpu") and not _has_cuda():
+        pytest.skip("needs a CUDA device: skipped until the machine has one")
+    if item.get_closest_marker("browser") and not _has_browser():
+        pytest.skip("needs Chromium: skipped until it is installed")

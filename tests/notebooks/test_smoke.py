@@ -1,0 +1,168 @@
+"""Every notebook runs from top to bottom, small, as papermill runs it, and its report holds sensible numbers.
+
+A row of SMALL says how to make a notebook small and what its scores must then be. A new notebook needs a row.
+"""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN_FOLDER = "run_folder"  # the parameter, of every notebook, that says where results go
+KERNEL = "the-python-of-the-tests"
+
+
+@dataclass(frozen=True)
+class Small:
+    """`parameters` make the notebook small; `scores`: path in report.json -> (lowest, highest)."""
+
+    parameters: dict[str, object]
+    scores: dict[str, tuple[float, float]]
+    seconds: int = 120
+    marks: tuple[pytest.MarkDecorator, ...] = field(default=())
+
+
+SMALL: dict[str, Small] = {
+    # "00_tour": Small({"steps": 20, "clusters": 40}, {"scores.cdlm.perplexity.value": (1.0, 2000.0)}),
+}
+
+
+@pytest.fixture(scope="module")
+def jupyter_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kernel that is this very interpreter, whatever kernels the machine has."""
+    folder = tmp_path_factory.mktemp("jupyter")
+    spec = folder / "kernels" / KERNEL / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec.write_text(
+        json.dumps({"argv": argv, "display_name": KERNEL, "language": "python"}), encoding="utf-8"
+    )
+    return folder
+
+
+def papermill(
+    notebook: Path, parameters: dict, *, folder: Path, jupyter_path: Path, seconds: int
+) -> tuple[int, str]:
+    """(exit code, everything printed) of one unattended run; killed after `seconds`."""
+    # A file, and written by yaml: on the command line, and in JSON, 1e-05 would arrive as a string.
+    given = folder / "parameters.yaml"
+    given.write_text(yaml.safe_dump(parameters), encoding="utf-8")
+    command = [sys.executable, "-m", "papermill", str(notebook), str(folder / "executed.ipynb")]
+    command += ["--kernel", KERNEL, "--log-output", "--no-progress-bar", "-f", str(given)]
+    environ = os.environ | {"JUPYTER_PATH": str(jupyter_path), "PYTHONUNBUFFERED": "1"}
+    log = folder / "log.txt"
+    with log.open("w", encoding="utf-8") as stream:
+        run = subprocess.Popen(
+            command, cwd=ROOT, env=environ, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            code = run.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            pytest.fail(
+                f"{notebook.name} took more than {seconds} s:\n{log.read_text(encoding='utf-8')[-3000:]}"
+            )
+    return code, log.read_text(encoding="utf-8")
+
+
+def at(report: dict, path: str) -> float:
+    """The number at a dotted path of the report; a list is entered by position."""
+    found = report
+    for step in path.split("."):
+        found = found[int(step)] if isinstance(found, list) else found[step]
+    return found
+
+
+def numbers(found: object) -> list[float]:
+    """All numbers of a JSON value."""
+    if isinstance(found, dict | list):
+        return [n for inner in (found.values() if isinstance(found, dict) else found) for n in numbers(inner)]
+    return [found] if isinstance(found, int | float) else []
+
+
+ROWS = [pytest.param(name, small, marks=small.marks, id=name) for name, small in SMALL.items()]
+
+
+@pytest.mark.parametrize(("name", "small"), ROWS)
+def test_notebook_runs(name: str, small: Small, tmp_path: Path, jupyter_path: Path):
+    run = tmp_path / "run"
+    code, log = papermill(
+        ROOT / "notebooks" / f"{name}.ipynb",
+        small.parameters | {RUN_FOLDER: str(run)},
+        folder=tmp_path,
+        jupyter_path=jupyter_path,
+        seconds=small.seconds,
+    )
+    assert code == 0, log[-3000:]
+    report = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert all(math.isfinite(number) for number in numbers(report))
+    for path, (lowest, highest) in small.scores.items():
+        assert lowest <= at(report, path) <= highest, f"{path} = {at(report, path)}"
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_misspelt_parameter_stops_the_run_before_any_work(name: str, tmp_path: Path, jupyter_path: Path):
+    run = tmp_path / "run"
+    code, log = papermill(
+        ROOT / "notebooks" / f"{name}.ipynb",
+        SMALL[name].parameters | {RUN_FOLDER: str(run), "lerning_rate": 0.5},
+        folder=tmp_path,
+        jupyter_path=jupyter_path,
+        seconds=60,
+    )
+    assert code != 0
+    assert "lerning_rate" in log
+    assert not (run / "report.json").exists()
+
+
+def test_every_notebook_has_a_row():
+    assert set(SMALL) == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert all(small.scores for small in SMALL.values())
+
+
+# ---- the way notebooks are run here can fail ----
+
+
+def write_notebook(path: Path, *sources: str) -> Path:
+    cells = [
+        {"cell_type": "code", "id": f"c{i}", "source": source, "outputs": [], "execution_count": None}
+        | {"metadata": {"tags": ["parameters"] if i == 0 else []}}
+        for i, source in enumerate(sources)
+    ]
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    return path
+
+
+def test_parameters_arrive_with_their_types_in_this_interpreter(tmp_path: Path, jupyter_path: Path):
+    out = tmp_path / "seen.json"
+    notebook = write_notebook(
+        tmp_path / "n.ipynb",
+        "rate = 0.0",
+        f"import json, sys; open({str(out)!r}, 'w').write(json.dumps([rate, sys.executable]))",
+    )
+    code, log = papermill(notebook, {"rate": 1e-05}, folder=tmp_path, jupyter_path=jupyter_path, seconds=60)
+    assert code == 0, log
+    assert json.loads(out.read_text()) == [1e-05, sys.executable]
+
+
+def test_an_error_in_a_cell_is_seen(tmp_path: Path, jupyter_path: Path):
+    notebook = write_notebook(tmp_path / "n.ipynb", "a = 1", "raise ValueError('seen')")
+    code, log = papermill(notebook, {}, folder=tmp_path, jupyter_path=jupyter_path, seconds=60)
+    assert code != 0
+    assert "seen" in log
+
+
+def test_numbers_are_found():
+    report = {"scores": {"cdlm": [2.5, {"low": 1}]}, "name": "x"}
+    assert numbers(report) == [2.5, 1]
+    assert at(report, "scores.cdlm.1.low") == 1

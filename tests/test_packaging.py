@@ -1,0 +1,265 @@
+"""What a stranger meets first agrees with itself: pyproject, environment.yml, README, Makefile, set-up."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import set_up
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+import cdlm_lab
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = set(re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.MULTILINE))
+IMPORTED_AS = {"scikit-learn": "sklearn", "pyyaml": "yaml", "ipython": "IPython"}
+TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".ipynb", ".js", ".css", ""}
+
+
+def requirements() -> list[Requirement]:
+    extras = [requirement for group in EXTRAS.values() for requirement in group]
+    return [Requirement(text) for text in PROJECT["dependencies"] + extras]
+
+
+def project_files() -> list[Path]:
+    """Files of the project as git would have them: nothing ignored, nothing generated."""
+    skipped = {".git", ".venv", "runs", "build", "dist", "__pycache__", ".cache", ".ipynb_checkpoints"}
+    found = []
+    for folder, folders, files in os.walk(ROOT):
+        hidden = {
+            f for f in folders if f.endswith((".egg-info", "_cache")) or f in skipped or f == ".hypothesis"
+        }
+        folders[:] = sorted(set(folders) - hidden)
+        found += [Path(folder, file) for file in sorted(files)]
+    return found
+
+
+@pytest.mark.parametrize("requirement", requirements(), ids=lambda requirement: requirement.name)
+def test_every_requirement_has_a_lower_and_an_upper_bound(requirement: Requirement):
+    assert {clause.operator for clause in requirement.specifier} == {">=", "<"}
+
+
+def test_environment_for_conda_agrees_with_pyproject():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    plain = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
+    pip = next(entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    python = next(entry for entry in plain if entry.startswith("python"))
+    assert environment["name"] == PROJECT["name"]
+    assert SpecifierSet(python.removeprefix("python")) == SpecifierSet(PROJECT["requires-python"])
+    assert [entry.removeprefix("python")[:1] for entry in plain if entry != "pip"] == [
+        ">"
+    ]  # all else from pip
+    extras = re.fullmatch(r"-e \.\[([\w,]+)\]", pip[-1])[1].split(",")
+    assert set(extras) == set(set_up.EXTRAS.split(",")) <= set(EXTRAS)
+
+
+def test_the_environment_of_the_tests_satisfies_the_bounds():
+    outside = {
+        f"{requirement} is {version(requirement.name)}"
+        for requirement in requirements()
+        if not requirement.specifier.contains(version(requirement.name), prereleases=True)
+    }
+    assert outside == set()
+
+
+def third_party(tree: ast.Module) -> set[str]:
+    """Top-level names of the packages that a source file imports anywhere."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module.split(".")[0])
+    return names - sys.stdlib_module_names - {"cdlm_lab"}
+
+
+def importable(texts: list[str]) -> set[str]:
+    names = [Requirement(text).name for text in texts]
+    return {IMPORTED_AS.get(name, name.replace("-", "_")) for name in names}
+
+
+def test_the_library_imports_only_what_pyproject_declares():
+    optional = importable(EXTRAS["minilm"] + EXTRAS["lab"])
+    allowed = importable(PROJECT["dependencies"]) | optional
+    undeclared = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (ROOT / "cdlm_lab").rglob("*.py")
+        for name in third_party(ast.parse(path.read_text(encoding="utf-8"))) - allowed
+    }
+    assert undeclared == set()
+
+
+def test_optional_packages_are_imported_where_they_are_used():
+    optional = importable(EXTRAS["minilm"] + EXTRAS["lab"] + EXTRAS["test"])
+    at_top = set()
+    for path in (ROOT / "cdlm_lab").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        found = third_party(ast.Module(body=top, type_ignores=[])) & optional
+        at_top |= {f"{path.relative_to(ROOT)}: {name}" for name in found}
+    assert at_top == set()
+
+
+def test_commands_of_the_readme_exist():
+    named = set(re.findall(r"^make ([a-z-]+)|`make ([a-z-]+)", README, re.MULTILINE))
+    named = {first or second for first, second in named}
+    assert {"run", "lab", "test", "test-all", "lint"} <= named <= TARGETS
+
+
+def test_files_that_the_readme_names_exist():
+    for path in re.findall(r"`((?:scripts|tests|data|notebooks)/[\w./-]+)`", README):
+        assert (ROOT / path).exists(), path
+    notebooks = set(re.findall(r"^\| `(\d\d_\w+)`", README, re.MULTILINE))
+    assert notebooks == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+
+
+def test_make_lists_its_commands():
+    shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert all(re.search(rf"^  {target} ", shown, re.MULTILINE) for target in TARGETS)
+    assert {"run", "test", "lab"} <= TARGETS
+
+
+def test_ci_calls_the_command_of_the_readme():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "set -euo pipefail" in script
+    assert "make test" in script
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_the_version_has_an_entry_in_the_changelog():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{cdlm_lab.__version__}]" in changelog
+    assert "## [Unreleased]" in changelog
+
+
+def test_the_licence_is_the_one_that_pyproject_names():
+    assert PROJECT["license"] == "Apache-2.0"
+    licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in licence
+    assert "END OF TERMS AND CONDITIONS" in licence
+
+
+def test_no_file_names_a_folder_of_one_machine():
+    personal = re.compile(r"(?<![\w./~:])/(home|root|Users|opt|mnt|work|workspace)/\w|\.\./shared")
+    found = []
+    for path in project_files():
+        if path.suffix in TEXT and path != Path(__file__):
+            text = path.read_text(encoding="utf-8")
+            found += [f"{path.relative_to(ROOT)}: {hit[0]}" for hit in personal.finditer(text)]
+    assert found == []
+
+
+# ---- scripts/set_up.py ----
+
+
+def test_set_up_reads_pyproject():
+    requires_python, torch = set_up.read_project()
+    assert requires_python == PROJECT["requires-python"]
+    assert torch in PROJECT["dependencies"]
+    assert set_up.python_bounds(requires_python) == ((3, 11), (3, 15))
+    assert set(re.findall(r"version_info < (\(.+?\))\)", MAKEFILE)) == {"(3, 11)"}
+
+
+def test_a_python_too_old_is_told_what_to_do():
+    with pytest.raises(SystemExit, match=r"needs >=3\.98,<3\.99.*PYTHON="):
+        set_up.check_python(">=3.98,<3.99")
+
+
+def sources(build: str, **machine: object) -> list[list[str]]:
+    machine = {"system": "Linux", "gpu": False, "cpu_index": "INDEX"} | machine
+    return [arguments for _, arguments in set_up.torch_sources(build, **machine)]
+
+
+def test_torch_fits_the_machine():
+    cpu = [["--no-index"], ["--index-url", "INDEX"]]
+    assert sources("auto") == [*cpu, []]
+    assert sources("auto", gpu=True) == [[]]
+    assert sources("auto", system="Darwin") == [[]]
+    assert sources("cpu", gpu=True) == cpu
+    assert sources("default") == [[]]
+    with pytest.raises(SystemExit, match="'cuda', must be auto, cpu or default"):
+        sources("cuda")
+
+
+def test_the_last_resort_warns_of_its_size():
+    *_, (said, _) = set_up.torch_sources("auto", system="Linux", gpu=False, cpu_index="INDEX")
+    assert "WARNING" in said
+    assert "GB" in said
+
+
+LISTING = """global.find-links='wheels more-wheels'
+global.extra-index-url='https://a.example/simple'
+install.find-links='mine'
+:env:.cert='ca.pem'
+wheel.find-links='not asked'
+"""
+
+
+def test_configuration_of_pip_is_handed_to_uv():
+    settings = set_up.pip_configuration(LISTING)
+    assert settings == {
+        "find-links": ["mine"],
+        "extra-index-url": ["https://a.example/simple"],
+        "cert": ["ca.pem"],
+    }
+    told = set_up.uv_environment(settings, {"HOME": "h", "UV_FIND_LINKS": "user's own"})
+    assert told == {
+        "HOME": "h",
+        "UV_FIND_LINKS": "user's own",
+        "UV_INDEX": "https://a.example/simple",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "SSL_CERT_FILE": "ca.pem",
+    }
+    assert set_up.uv_environment({"find-links": ["a", "b"]}, {}) == {"UV_FIND_LINKS": "a,b"}
+
+
+def test_an_index_that_does_not_answer_is_passed_over():
+    assert not set_up.answers("http://127.0.0.1:9/whl")  # the discard port: nobody listens
+    assert set_up.answers("a-folder-of-wheels")
+
+
+RECORDER = """
+import sys
+with open(sys.argv[1], "a") as log:
+    log.write(" ".join(sys.argv[2:]) + "\\n")
+sys.exit(sys.argv[-2] in {failing})
+"""
+
+
+@pytest.mark.parametrize(
+    ("failing", "tried"),
+    [
+        ([], ["--no-deps --no-index torch"]),
+        (["--no-index"], ["--no-deps --no-index torch", "--no-deps --index-url wheels torch"]),
+        (
+            ["--no-index", "wheels"],
+            ["--no-deps --no-index torch", "--no-deps --index-url wheels torch", "--no-deps torch"],
+        ),
+    ],
+)
+def test_torch_is_taken_from_the_first_source_that_has_it(failing: list, tried: list, tmp_path: Path):
+    installer, log = tmp_path / "installer.py", tmp_path / "log"
+    installer.write_text(RECORDER.format(failing=failing))
+    install = [sys.executable, str(installer), str(log)]
+    found = set_up.torch_sources("auto", system="Linux", gpu=False, cpu_index="wheels")
+    set_up.install_torch(install, dict(os.environ), "torch", found)
+    assert log.read_text().splitlines() == tried
+
+
+def test_torch_that_is_nowhere_stops_the_set_up(tmp_path: Path):
+    installer = tmp_path / "installer.py"
+    installer.write_text("import sys; sys.exit(1)")
+    found = set_up.torch_sources("cpu", system="Linux", gpu=False, cpu_index="http://127.0.0.1:9")
+    with pytest.raises(SystemExit, match="could not be installed from any source"):
+        set_up.install_torch([sys.executable, str(installer)], dict(os.environ), "torch", found)
