@@ -8,10 +8,11 @@
 | prefix-cdlm | of one cluster | the first 15% |
 | cdlm | of one cluster | the masked ones |
 
-In the paper `longformer` is the published checkpoint and is not trained. Models that come without a fitted language-model
-head (`tiny` from scratch, `minilm`, whose head is not published) first need that base: it is what `longformer` trains
-here, on unrelated documents with local attention, as Longformer was. Perplexity of each variant is measured with the
-globals it was trained with, always on documents of one cluster (section 3.1).
+In the paper `longformer` is the published checkpoint and is not trained. Models that come without a fitted
+language-model head (`tiny` from scratch, `minilm`, whose head is not published) first need that base: it is
+what `longformer` trains here, on unrelated documents with local attention, as Longformer was. Perplexity of
+each variant is measured with the globals it was trained with, always on documents of one cluster (section
+3.1).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from dataclasses import dataclass
 class Variant:
     """How one of the five models is trained and read.
 
-    `documents`: `related` or `random`, of the training examples; `global_policy`: `masked`, `prefix` or `none`, in
-    training and evaluation alike.
+    `documents`: `related` or `random`, of the training examples; `global_policy`: `masked`, `prefix` or
+    `none`, in training and evaluation alike.
     """
 
     name: str

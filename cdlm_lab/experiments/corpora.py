@@ -1,0 +1,141 @@
+"""From the corpus a notebook names to tokenised clusters and examples of a variant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.data.corpus import corpus_checksum, open_corpus
+from cdlm_lab.examples.cross_document import CrossDocumentExamples
+from cdlm_lab.examples.packing import PACKING_POLICIES
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.examples.tokenised_corpus import (
+    CorpusCounts,
+    corpus_fingerprint,
+    read_counts,
+    tokenise_clusters,
+)
+from cdlm_lab.experiments.variants import Variant
+from cdlm_lab.parameters import ParameterError, check_types
+
+Split = Literal["train", "validation", "test"]
+# Masks are drawn from the seed and a number of their own for each split: no split sees the chance of another.
+SPLIT_SEEDS: dict[str, int] = {"train": 1, "validation": 2, "test": 3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusSettings:
+    """Which clusters, and how they become sequences.
+
+    `corpus`: `storyworld` or a path (see `cdlm_lab.data.corpus`). `train_clusters`, `held_out_clusters`: at
+    most so many (0 = all; storyworld, which has no end, needs a number). `minimum_documents`: smaller
+    clusters are dropped (the paper: 3). `packing`: whole_documents (the paper), equal_share or truncate_last.
+    `max_length`: of a sequence, special tokens included. `mask_probability`: of each text token. `seed`: of
+    documents, order and masks. `cache_folder`: where tokenised corpora are kept.
+    """
+
+    corpus: str
+    train_clusters: int
+    held_out_clusters: int
+    minimum_documents: int
+    packing: str
+    max_length: int
+    mask_probability: float
+    seed: int
+    cache_folder: str
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if self.packing not in PACKING_POLICIES:
+            raise ParameterError(f"packing is {self.packing!r}; choose one of {', '.join(PACKING_POLICIES)}")
+        for name in ("train_clusters", "held_out_clusters"):
+            if getattr(self, name) < 0:
+                raise ParameterError(f"{name} is {getattr(self, name)}; write 0 for all, or how many at most")
+            if self.corpus == "storyworld" and not getattr(self, name):
+                raise ParameterError(
+                    f"{name} is 0, but storyworld has no end; write how many clusters to use"
+                )
+
+    def size(self, split: str) -> int:
+        """How many clusters of a split are read; 0 = all."""
+        return self.train_clusters if split == "train" else self.held_out_clusters
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenisedSplit:
+    """One split of a corpus, tokenised: the clusters, what was dropped, and the checksum of what was read."""
+
+    clusters: Dataset
+    counts: CorpusCounts
+    checksum: str
+
+
+def tokenised_split(
+    settings: CorpusSettings, split: Split, *, tokenizer: PreTrainedTokenizerBase
+) -> TokenisedSplit:
+    """Tokenise a split, or open it if that was done before. Raises what the readers raise for a bad
+    corpus."""
+    source = {"split": split, "size": settings.size(split), "seed": 0}
+    checksum = corpus_checksum(settings.corpus, **source)
+    cache = Path(settings.cache_folder)
+    fingerprint = corpus_fingerprint(
+        f"{checksum}/{split}/{settings.size(split)}", tokenizer, minimum_documents=settings.minimum_documents
+    )
+    clusters = tokenise_clusters(
+        lambda: open_corpus(settings.corpus, **source),
+        tokenizer,
+        cache_dir=cache,
+        fingerprint=fingerprint,
+        minimum_documents=settings.minimum_documents,
+    )
+    counts = read_counts(cache, fingerprint=fingerprint)
+    return TokenisedSplit(clusters=clusters, counts=counts, checksum=checksum)
+
+
+def training_examples(
+    split: TokenisedSplit,
+    settings: CorpusSettings,
+    *,
+    variant: Variant,
+    tokenizer: PreTrainedTokenizerBase,
+    size: int,
+) -> CrossDocumentExamples:
+    """`size` examples in the order of training, with the variant's documents and globals."""
+    return _examples(split, settings, variant, tokenizer, "train", documents=variant.documents, size=size)
+
+
+def held_out_examples(
+    split: TokenisedSplit,
+    settings: CorpusSettings,
+    *,
+    variant: Variant,
+    tokenizer: PreTrainedTokenizerBase,
+    name: Split,
+) -> CrossDocumentExamples:
+    """One example a cluster, always of related documents, with fixed masks that are the same for every
+    variant."""
+    return _examples(split, settings, variant, tokenizer, name, documents="related", shuffle=False)
+
+
+def _examples(
+    split: TokenisedSplit,
+    settings: CorpusSettings,
+    variant: Variant,
+    tokenizer: PreTrainedTokenizerBase,
+    name: str,
+    **choices: object,
+) -> CrossDocumentExamples:
+    return CrossDocumentExamples(
+        corpus=split.clusters,
+        special=from_tokenizer(tokenizer),
+        max_length=settings.max_length,
+        packing=settings.packing,
+        global_policy=variant.global_policy,
+        mask_probability=settings.mask_probability,
+        seed=settings.seed * len(SPLIT_SEEDS) + SPLIT_SEEDS[name],
+        **choices,
+    )

@@ -1,0 +1,221 @@
+"""Cross-document perplexity of the five variants (CDLM section 3.1, Table 1): notebook 02.
+
+Every variant predicts the same masked tokens of the same packed clusters, each with the global tokens it was
+trained with. Losses are kept per cluster, so that the mean is weighted by masked tokens, intervals resample
+clusters, and two variants are compared cluster by cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm.auto import tqdm
+
+from cdlm_lab.collate import Collate, batches_by_length
+from cdlm_lab.examples.cross_document import CrossDocumentExamples
+from cdlm_lab.examples.masking import NOT_MASKED
+from cdlm_lab.experiments.corpora import (
+    CorpusSettings,
+    Split,
+    TokenisedSplit,
+    held_out_examples,
+    tokenised_split,
+)
+from cdlm_lab.experiments.variants import VARIANTS, variant_of
+from cdlm_lab.metrics.language_modelling import perplexity
+from cdlm_lab.metrics.significance import Comparison, compare_perplexities, holm
+from cdlm_lab.models.encoder import load_language_model
+from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.report import Report, Run
+from cdlm_lab.widgets.perplexity_table import Perplexity as ShownPerplexity
+from cdlm_lab.widgets.perplexity_table import PerplexityRow
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterLosses:
+    """Of each cluster the summed loss in nats and the number of masked tokens, (clusters,) each.
+
+    `loss`, `tokens`: over all masked tokens; `cross_loss`, `cross_tokens`: over those that can be recovered
+    from another document of the sequence and from nothing else (all zero where the corpus does not mark
+    them).
+    """
+
+    loss: np.ndarray
+    tokens: np.ndarray
+    cross_loss: np.ndarray
+    cross_tokens: np.ndarray
+
+
+def cluster_losses(
+    model: CrossDocumentLM, examples: CrossDocumentExamples, *, batch_size: int, name: str = ""
+) -> ClusterLosses:
+    """Losses of every example under fixed masks; a progress bar with time left."""
+    read = [examples[index] for index in range(len(examples))]
+    batches = batches_by_length(
+        [len(example["input_ids"]) for example in read],
+        [int(example["global_attention_mask"].sum()) for example in read],
+        batch_size,
+    )
+    collate = Collate(pad_token_id=model.config.pad_token_id)
+    sums = np.zeros((4, len(read)))
+    model.eval()
+    with (
+        tqdm(total=len(read), desc=f"perplexity of {name}", unit="cluster", mininterval=1) as bar,
+        torch.no_grad(),
+    ):
+        for batch_of in batches:
+            batch = {
+                key: tensor.to(model.device) for key, tensor in collate([read[i] for i in batch_of]).items()
+            }
+            crossing = batch.pop("cross_document")
+            row, column = (batch["labels"] != NOT_MASKED).nonzero(as_tuple=True)
+            loss = model(**batch).token_loss.double().cpu().numpy()
+            index = np.array(batch_of)[row.cpu().numpy()]
+            is_cross = crossing[row, column].cpu().numpy()
+            for place, weights in enumerate((loss, np.ones_like(loss), loss * is_cross, is_cross)):
+                sums[place] += np.bincount(index, weights=weights, minlength=len(read))
+            bar.update(len(batch_of))
+    return ClusterLosses(loss=sums[0], tokens=sums[1], cross_loss=sums[2], cross_tokens=sums[3])
+
+
+def measure_variants(
+    checkpoints: Mapping[str, str | Path],
+    settings: CorpusSettings,
+    *,
+    split: Split,
+    window: int,
+    batch_size: int,
+    attention: str = "auto",
+    device: str | None = None,
+) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
+    """Losses of each variant's checkpoint (variant name -> folder or hub name) on one split.
+
+    Raises ValueError for an unknown variant or when tokenizers differ (their perplexities could not be
+    compared), and what loading raises.
+    """
+    losses: dict[str, ClusterLosses] = {}
+    tokenised: TokenisedSplit | None = None
+    vocabulary = None
+    for name in [name for name in VARIANTS if name in checkpoints] + [
+        n for n in checkpoints if n not in VARIANTS
+    ]:
+        variant = variant_of(name)
+        model, tokenizer = load_language_model(
+            str(checkpoints[name]),
+            max_length=settings.max_length,
+            window=window,
+            attention=attention,
+            seed=settings.seed,
+        )
+        if vocabulary not in (None, tokenizer.get_vocab()):
+            raise ValueError(
+                f"{checkpoints[name]}: its vocabulary is not that of the variants before; perplexities of "
+                "different vocabularies cannot be compared"
+            )
+        vocabulary = tokenizer.get_vocab()
+        model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        tokenised = tokenised or tokenised_split(settings, split, tokenizer=tokenizer)
+        examples = held_out_examples(tokenised, settings, variant=variant, tokenizer=tokenizer, name=split)
+        losses[name] = cluster_losses(model, examples, batch_size=batch_size, name=name)
+    assert tokenised is not None, "no checkpoints given"
+    return losses, tokenised
+
+
+KINDS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
+
+
+def scores_of(losses: Mapping[str, ClusterLosses], *, seed: int) -> dict[str, dict[str, Any]]:
+    """For the report: `variant/perplexity` and, where the corpus marks such tokens,
+    `variant/cross_document_perplexity`, each with its 95% interval, the number of clusters (n) and of masked
+    tokens."""
+    scores: dict[str, dict[str, Any]] = {}
+    for variant, sums in losses.items():
+        for kind, (loss, tokens) in KINDS.items():
+            if getattr(sums, tokens).sum():
+                found = perplexity(getattr(sums, loss), getattr(sums, tokens), seed=seed)
+                scores[f"{variant}/{kind}"] = {
+                    "value": found.value,
+                    "low": found.low,
+                    "high": found.high,
+                    "n": found.clusters,
+                    "tokens": found.tokens,
+                }
+    return scores
+
+
+def comparisons_of(losses: Mapping[str, ClusterLosses], *, seed: int) -> list[dict[str, Any]]:
+    """For the report: each variant against the next in paper order, paired by cluster.
+
+    `difference` is in nats a token (log-perplexity of `a` minus that of `b`); `p` is that of the permutation
+    test, `p_holm` corrected for all rows of one kind.
+    """
+    rows: list[dict[str, Any]] = []
+    for kind, (loss, tokens) in KINDS.items():
+        found: list[tuple[str, str, Comparison]] = []
+        for a, b in pairwise(losses):
+            if getattr(losses[a], tokens).sum():
+                first, second = losses[a], losses[b]
+                compared = compare_perplexities(
+                    getattr(first, loss), getattr(second, loss), getattr(first, tokens), seed=seed
+                )
+                found.append((a, b, compared))
+        corrected = holm([compared.p_permutation for _, _, compared in found]) if found else []
+        rows += [
+            {
+                "kind": kind,
+                "a": a,
+                "b": b,
+                "difference": compared.difference,
+                "low": compared.low,
+                "high": compared.high,
+                "p": compared.p_permutation,
+                "p_holm": p_holm,
+            }
+            for (a, b, compared), p_holm in zip(found, corrected, strict=True)
+        ]
+    return rows
+
+
+def rows_of(report: Report) -> list[PerplexityRow]:
+    """The table of a report, for the figure and the table of the widgets; made from the report and nothing
+    else."""
+    p_of = {(row["kind"], row["a"]): row["p_holm"] for row in report.tables.get("comparisons", [])}
+
+    def shown(variant: str, kind: str) -> ShownPerplexity | None:
+        score = report.scores.get(f"{variant}/{kind}")
+        if score is None:
+            return None
+        values = {name: score[name] for name in ("value", "low", "high", "tokens")}
+        return ShownPerplexity(**values, p_next=p_of.get((kind, variant)))
+
+    variants = [name.removesuffix("/perplexity") for name in report.scores if name.endswith("/perplexity")]
+    return [
+        PerplexityRow(
+            variant=variant,
+            clusters=report.scores[f"{variant}/perplexity"]["n"],
+            all_masked=shown(variant, "perplexity"),
+            cross_document=shown(variant, "cross_document_perplexity"),
+        )
+        for variant in variants
+    ]
+
+
+def write_perplexity_report(
+    run: Run, losses: Mapping[str, ClusterLosses], split: TokenisedSplit, *, seed: int
+) -> Report:
+    """Scores, comparisons and what they were measured on, as the run's report."""
+    return run.write_report(
+        scores=scores_of(losses, seed=seed),
+        data={
+            "checksum": split.checksum,
+            "clusters": split.counts.clusters_kept,
+            "clusters_dropped": split.counts.clusters_dropped,
+        },
+        tables={"comparisons": comparisons_of(losses, seed=seed)},
+    )

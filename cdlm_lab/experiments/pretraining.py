@@ -1,0 +1,219 @@
+"""Pretraining one variant (CDLM section 2, appendix B): notebook 01.
+
+`prepare` reads and tokenises the corpus and loads the model; nothing is trained, so that a person can look at
+what will be (`preview`). `pretrain` trains, keeps the best checkpoint on validation perplexity, and writes
+the model and the report into the run's folder. A run that was stopped goes on when the same is called again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.collate import Collate
+from cdlm_lab.examples.cross_document import CrossDocumentExamples
+from cdlm_lab.examples.packing import LossOfText
+from cdlm_lab.experiments.corpora import (
+    CorpusSettings,
+    TokenisedSplit,
+    held_out_examples,
+    tokenised_split,
+    training_examples,
+)
+from cdlm_lab.experiments.perplexity import cluster_losses, scores_of
+from cdlm_lab.experiments.variants import Variant, variant_of
+from cdlm_lab.models.encoder import copy_local_to_global, load_language_model
+from cdlm_lab.models.estimate import parameter_count
+from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.report import Report, Run
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.trainer import TrainingResult, train
+
+MODEL_FOLDER, TRAINING_FOLDER = "model", "training"
+EXAMPLES_LOOKED_AT = 200  # for the share of text lost and the mean number of global tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """The model to start from: `model` is a hub name, a folder, `minilm` or `tiny`; `window` the total width
+    of local attention; `attention` a backend; `dropout` of everything (None = as the checkpoint says); `seed`
+    of new weights."""
+
+    model: str
+    window: int
+    attention: str
+    dropout: float | None
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_types(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """All that a run needs, before anything is trained."""
+
+    variant: Variant
+    model: CrossDocumentLM
+    tokenizer: PreTrainedTokenizerBase
+    corpus: CorpusSettings
+    training: TrainingConfig
+    train_split: TokenisedSplit
+    validation_split: TokenisedSplit
+    train_examples: CrossDocumentExamples
+    validation_examples: CrossDocumentExamples
+
+
+def prepare(
+    *, variant: str, model: ModelSettings, corpus: CorpusSettings, training: TrainingConfig
+) -> Prepared:
+    """Load the model, tokenise the corpus (once), make the examples.
+
+    Global projections start as copies of the local ones wherever the checkpoint was not pretrained with
+    global tokens; a Longformer checkpoint's own are kept. Raises ValueError with one clear line for whatever
+    does not fit.
+    """
+    chosen = variant_of(variant)
+    if variant == "longformer" and model.model not in ("tiny", "minilm"):
+        raise ParameterError(
+            f"variant is 'longformer', which is the base itself: {model.model!r} has a language-model head "
+            "and needs no training; choose another variant"
+        )
+    language_model, tokenizer = load_language_model(
+        model.model,
+        max_length=corpus.max_length,
+        window=model.window,
+        attention=model.attention,
+        dropout=model.dropout,
+        seed=model.seed,
+    )
+    if model.model == "tiny":
+        copy_local_to_global(language_model)
+    train_split = tokenised_split(corpus, "train", tokenizer=tokenizer)
+    validation_split = tokenised_split(corpus, "validation", tokenizer=tokenizer)
+    parts = {"variant": chosen, "tokenizer": tokenizer}
+    return Prepared(
+        model=language_model,
+        corpus=corpus,
+        training=training,
+        train_split=train_split,
+        validation_split=validation_split,
+        train_examples=training_examples(
+            train_split, corpus, size=training.steps * training.batch_size, **parts
+        ),
+        validation_examples=held_out_examples(validation_split, corpus, name="validation", **parts),
+        **parts,
+    )
+
+
+def loss_of_text(prepared: Prepared) -> LossOfText:
+    """How much text the packing leaves out, and why, over the first examples of the training."""
+    examples = prepared.train_examples
+    looked_at = range(min(EXAMPLES_LOOKED_AT, len(examples)))
+    return LossOfText.over(examples.describe(index).packed for index in looked_at)
+
+
+def train_model(
+    prepared: Prepared, folder: Path, *, on_log: Callable[[Mapping[str, Any]], None] | None = None
+) -> TrainingResult:
+    """Train and write the best model into `folder/model`; checkpoints and history go to `folder/training`.
+
+    For variants trained without global tokens the global projections are set to the local ones at the end,
+    as the paper does. An interrupted run writes no model.
+    """
+    model, tokenizer = prepared.model, prepared.tokenizer
+    result = train(
+        model=model,
+        tokenizer=tokenizer,
+        train_examples=prepared.train_examples,
+        validation_examples=prepared.validation_examples,
+        collate=Collate(pad_token_id=tokenizer.pad_token_id, cross_document=False),
+        config=prepared.training,
+        output_dir=folder / TRAINING_FOLDER,
+        on_log=on_log,
+    )
+    if not result.interrupted:
+        if prepared.variant.global_policy == "none":
+            copy_local_to_global(model)
+        if os.environ.get("RANK", "0") == "0":
+            model.save_pretrained(folder / MODEL_FOLDER)
+            tokenizer.save_pretrained(folder / MODEL_FOLDER)
+    return result
+
+
+def pretrain(
+    prepared: Prepared, run: Run, *, on_log: Callable[[Mapping[str, Any]], None] | None = None
+) -> tuple[TrainingResult, Report | None]:
+    """Train, then write `model/` and `report.json` into the run's folder; no report if the run was
+    interrupted.
+
+    The validation perplexity in the report is that of the model written, with its interval over clusters.
+    """
+    result = train_model(prepared, run.folder, on_log=on_log)
+    if result.interrupted:
+        return result, None
+    losses = {
+        prepared.variant.name: cluster_losses(
+            prepared.model,
+            prepared.validation_examples,
+            batch_size=prepared.training.micro_batch_size,
+            name="validation",
+        )
+    }
+    report = run.write_report(
+        scores={
+            **scores_of(losses, seed=prepared.corpus.seed),
+            "training_seconds": {"value": result.seconds},
+            "training_tokens": {"value": result.tokens},
+        },
+        data={
+            "corpus": prepared.corpus.corpus,
+            "train_checksum": prepared.train_split.checksum,
+            "validation_checksum": prepared.validation_split.checksum,
+            "train_clusters": prepared.train_split.counts.clusters_kept,
+            "train_clusters_dropped": prepared.train_split.counts.clusters_dropped,
+            "share_of_text_lost": loss_of_text(prepared).share_lost,
+            "weights": parameter_count(prepared.model),
+        },
+        tables={"history": [dict(record) for record in result.history]},
+    )
+    return result, report
+
+
+def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
+    """What a person wants to know before a run starts, as (name, text) pairs."""
+    counts, training = prepared.train_split.counts, prepared.training
+    sizes = ", ".join(f"{n} documents: {count:,}" for n, count in counts.documents_per_cluster.items())
+    return [
+        (
+            "clusters",
+            f"{counts.clusters_kept:,} for training ({sizes}); {counts.clusters_dropped:,} dropped "
+            f"for having fewer than {counts.minimum_documents} documents",
+        ),
+        ("held out", f"{prepared.validation_split.counts.clusters_kept:,} clusters"),
+        ("text", str(loss_of_text(prepared))),
+        ("weights", f"{parameter_count(prepared.model):,}"),
+        (
+            "training",
+            f"{training.steps:,} steps of {training.batch_size} examples, "
+            f"about {training.steps * training.batch_size * prepared.corpus.max_length:,} tokens",
+        ),
+    ]
+
+
+def measured_matmul_rate(size: int = 1024) -> float:
+    """Floating-point operations a second of a matrix product on the device at hand, for estimates of time."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    left = torch.ones(size, size, device=device)
+    (left @ left).sum().item()
+    start = time.perf_counter()
+    (left @ left).sum().item()
+    return 2 * size**3 / (time.perf_counter() - start)

@@ -1,0 +1,61 @@
+"""The tour: five small language models trained live on the embedded corpus, one perplexity table (notebook
+00).
+
+The base (`longformer`) is trained first, on unrelated documents with local attention; the other four start
+from it with equal budgets. A few minutes teach a small model the wording of the reports and little about
+other documents, so the tour also measures checkpoints of the same models that were trained for longer and
+are shipped with the project, clearly labelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.pretraining import MODEL_FOLDER, ModelSettings, prepare, train_model
+from cdlm_lab.experiments.variants import VARIANTS
+from cdlm_lab.report import Run
+from cdlm_lab.training.config import TrainingConfig
+
+SHIPPED_FOLDER = Path(__file__).resolve().parents[2] / "data" / "storyworld" / "checkpoints"
+
+
+def train_five(
+    run: Run,
+    *,
+    model: ModelSettings,
+    corpus: CorpusSettings,
+    base_training: TrainingConfig,
+    training: TrainingConfig,
+    curve: Callable[[str], Callable[[Mapping[str, Any]], None] | None],
+) -> dict[str, Path]:
+    """Train the base and then the four variants from it; variant name -> folder of its model.
+
+    `curve(name)` gives the callback for a variant's records, or None. Variants whose model stands in the
+    run's folder are not trained again, so that an interrupted tour goes on where it was.
+
+    Raises KeyboardInterrupt when a training was asked to stop.
+    """
+    models: dict[str, Path] = {}
+    for name in VARIANTS:
+        folder = run.folder / name
+        models[name] = folder / MODEL_FOLDER
+        if (models[name] / "tokenizer.json").exists():  # written last
+            continue
+        is_base = name == "longformer"
+        start = model if is_base else replace(model, model=str(models["longformer"]))
+        prepared = prepare(
+            variant=name, model=start, corpus=corpus, training=base_training if is_base else training
+        )
+        if train_model(prepared, folder, on_log=curve(name)).interrupted:
+            raise KeyboardInterrupt(f"stopped while training {name}; the same command goes on from there")
+    return models
+
+
+def shipped_checkpoints(folder: Path = SHIPPED_FOLDER) -> dict[str, Path]:
+    """The variants' checkpoints that come with the project, variant name -> folder; empty if there are
+    none."""
+    return {name: folder / name for name in VARIANTS if (folder / name / "model.safetensors").exists()}
