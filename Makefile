@@ -1,4 +1,4 @@
-# `make` lists what there is. Everything is installed into .venv, once; scripts/set_up.py says how and why.
+# `make` lists what there is. Everything is installed into .venv, once; .make/set_up.py says how and why.
 # On the command line: PYTHON=python3.12, VENV=folder, TORCH_BUILD=auto|cpu|default, RUN=runs/my-run, ARGS="..."
 
 VENV  ?= .venv
@@ -23,7 +23,7 @@ help:  ## list these commands
 setup: $(STAMP)  ## install everything into .venv (the other commands do it by themselves)
 
 # The first Python on the path that is new enough; set_up.py explains itself if none is.
-$(STAMP): pyproject.toml scripts/set_up.py
+$(STAMP): pyproject.toml .make/set_up.py
 	@for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 	  if [ -n "$(PYTHON)" ] || $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then break; fi; \
 	  python=python3; \
@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml scripts/set_up.py
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "$$python is missing or older than 3.11 (`$$python --version 2>&1`); install Python 3.11 or newer," \
 	       "or name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }; \
-	$$python scripts/set_up.py
+	$$python .make/set_up.py
 
 run: $(STAMP)  ## run the tour on the embedded corpus: five models, one perplexity table
 	@set -e; run="$(RUN)"; \
@@ -61,4 +61,4 @@ strip: $(STAMP)  ## take the outputs out of the notebooks, before a commit
 
 clean:  ## remove caches and .venv; runs/ stays
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
-	find cdlm_lab tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find cdlm_lab tests .make -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,6 +24,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.MULTILINE))
 IMPORTED_AS = {"scikit-learn": "sklearn", "pyyaml": "yaml", "ipython": "IPython"}
+TOP = {"cdlm_lab", "data", "notebooks", "tests", "environment.yml", "pyproject.toml", "Makefile"}
+TOP |= {"README.md", "CHANGELOG.md", "LICENSE"}
 TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".ipynb", ".js", ".css", ""}
 
 
@@ -43,6 +45,26 @@ def project_files() -> list[Path]:
         folders[:] = sorted(set(folders) - hidden)
         found += [Path(folder, file) for file in sorted(files)]
     return found
+
+
+def tracked_files() -> list[str]:
+    """Paths that git tracks, relative to ROOT; without git (a downloaded archive) those of `project_files`."""
+    try:
+        asked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+        listed = asked.stdout.splitlines() if asked.returncode == 0 else []
+    except FileNotFoundError:
+        listed = []
+    return listed or [path.relative_to(ROOT).as_posix() for path in project_files()]
+
+
+def strays(paths: list[str]) -> set[str]:
+    """What stands at the top of the repository besides TOP and dotfiles."""
+    return {name for name in (path.partition("/")[0] for path in paths) if name[0] != "."} - TOP
+
+
+def test_the_top_level_holds_what_a_visitor_expects_and_nothing_else():
+    assert strays(tracked_files()) == set()
+    assert strays(["notes.txt", "scripts/a.py", ".ci/run", "data/x", "LICENSE"]) == {"notes.txt", "scripts"}
 
 
 @pytest.mark.parametrize("requirement", requirements(), ids=lambda requirement: requirement.name)
@@ -118,7 +140,7 @@ def test_commands_of_the_readme_exist():
 
 
 def test_files_that_the_readme_names_exist():
-    for path in re.findall(r"`((?:scripts|tests|data|notebooks)/[\w./-]+)`", README):
+    for path in re.findall(r"`((?:\.make|tests|data|notebooks)/[\w./-]+)`", README):
         assert (ROOT / path).exists(), path
     notebooks = set(re.findall(r"^\| `(\d\d_\w+)`", README, re.MULTILINE))
     assert notebooks == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
@@ -160,7 +182,7 @@ def test_no_file_names_a_folder_of_one_machine():
     assert found == []
 
 
-# ---- scripts/set_up.py ----
+# ---- .make/set_up.py ----
 
 
 def test_set_up_reads_pyproject():

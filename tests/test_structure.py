@@ -1,4 +1,4 @@
-"""The library follows the rules of scripts/house_rules.py, and each rule finds what it looks for."""
+"""The library follows the rules of tests/rules/house_rules.py, and each rule finds what it looks for."""
 
 from pathlib import Path
 

@@ -41,7 +41,9 @@ def blockwise_attention(
         of_row = slice(row.global_start, row.global_start + row.n_global)
         for queries in query_global[of_row].split(GLOBAL_BLOCK) if row.n_global else ():
             keys, values = key_global[row.tokens], value_global[row.tokens]
-            global_output.append(checkpoint(_attend, queries, keys, values, None, dropout, use_reentrant=False))
+            global_output.append(
+                checkpoint(_attend, queries, keys, values, None, dropout, use_reentrant=False)
+            )
     return torch.cat(local_output), torch.cat(global_output)
 
 

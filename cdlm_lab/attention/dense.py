@@ -82,7 +82,13 @@ def dense_attention(
     `dropout` is applied to the weights, as in Hugging Face's layer.
     """
     weights = dense_weights(
-        query, key, query_global, key_global, attention_mask=attention_mask, global_mask=global_mask, window=window
+        query,
+        key,
+        query_global,
+        key_global,
+        attention_mask=attention_mask,
+        global_mask=global_mask,
+        window=window,
     )
     weights = torch.nn.functional.dropout(weights, p=dropout)
     from_global = (global_mask & attention_mask)[:, None, :, None]

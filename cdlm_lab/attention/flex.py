@@ -23,7 +23,9 @@ from cdlm_lab.attention.sparse import attend_from_globals
 TILE = 128
 
 
-def flex_local_attention(query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, block_mask: BlockMask) -> Tensor:
+def flex_local_attention(
+    query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, block_mask: BlockMask
+) -> Tensor:
     """Outputs of the local queries, (n_local, head, dim); arguments as in `sparse_attention`."""
     kernel = compiled_flex_attention() if query.is_cuda else flex_attention
     heads_first = (packed.transpose(0, 1).unsqueeze(0) for packed in (query, key, value))

@@ -128,9 +128,12 @@ class LocalGlobalSelfAttention(nn.Module):
         if len(plan.global_order):
             of_globals = flat.index_select(0, plan.global_order)
             sources |= {"query_global": of_globals, "key_global": hidden, "value_global": hidden}
-        packed = {name: getattr(self, name)(source).unflatten(-1, (self.heads, -1)) for name, source in sources.items()}
+        packed = {
+            name: getattr(self, name)(source).unflatten(-1, (self.heads, -1))
+            for name, source in sources.items()
+        }
         if not len(plan.global_order):
-            packed |= {name: packed["query"][:0] for name in GLOBAL_PROJECTIONS}
+            packed |= dict.fromkeys(GLOBAL_PROJECTIONS, packed["query"][:0])
         return packed
 
     def _attend(self, packed: dict[str, Tensor], plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:

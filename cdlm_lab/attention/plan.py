@@ -85,7 +85,11 @@ class Plan:
         total = 0
         for row in self.rows:
             lower, upper = _window_bounds(row.positions, window=self.window)
-            total += int((upper - lower).sum()) + row.n_local * row.n_global + row.n_global * (row.n_local + row.n_global)
+            total += (
+                int((upper - lower).sum())
+                + row.n_local * row.n_global
+                + row.n_global * (row.n_local + row.n_global)
+            )
         return total
 
 
@@ -104,7 +108,7 @@ def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int, block
     batch, seq = attention_mask.shape
     # Python loops over rows and blocks want plain integers: one copy to the CPU here spares one per layer and block.
     present = attention_mask.cpu()
-    is_global = (global_mask.cpu() & present)
+    is_global = global_mask.cpu() & present
     rows, order, local_order, global_order = [], [], [], []
     start = local_start = global_start = 0
     for index in range(batch):
@@ -142,13 +146,17 @@ def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int, block
 def check_window(window: int) -> None:
     """Raise ValueError unless `window` is a positive even number."""
     if window < 2 or window % 2:
-        raise ValueError(f"window ({window}) must be even and at least 2: it is window // 2 tokens on each side")
+        raise ValueError(
+            f"window ({window}) must be even and at least 2: it is window // 2 tokens on each side"
+        )
 
 
 def check_masks(attention_mask: Tensor, global_mask: Tensor) -> None:
     """Raise ValueError unless both masks are bool and of one (batch, seq) shape."""
     if attention_mask.dtype != torch.bool or global_mask.dtype != torch.bool:
-        raise ValueError(f"masks must be bool (True = takes part), got {attention_mask.dtype} and {global_mask.dtype}")
+        raise ValueError(
+            f"masks must be bool (True = takes part), got {attention_mask.dtype} and {global_mask.dtype}"
+        )
     if attention_mask.dim() != 2 or attention_mask.shape != global_mask.shape:
         raise ValueError(
             f"attention_mask {tuple(attention_mask.shape)} and global_mask {tuple(global_mask.shape)} "
@@ -169,7 +177,9 @@ def _blocks(positions: Tensor, *, window: int, block: int, device: torch.device)
         return ()
     lower, upper = _window_bounds(positions, window=window)
     made = []
-    bias_of: dict[bytes, Tensor] = {}  # interior blocks of dense text have one and the same bias: keep it once
+    bias_of: dict[
+        bytes, Tensor
+    ] = {}  # interior blocks of dense text have one and the same bias: keep it once
     for start in range(0, len(positions), block):
         end = min(start + block, len(positions))
         first, last = int(lower[start]), int(upper[end - 1])

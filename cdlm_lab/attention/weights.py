@@ -29,7 +29,9 @@ class AttentionRecorder:
 
     def __init__(self, tokens: Tensor) -> None:
         if tokens.dim() != 2 or tokens.dtype != torch.long:
-            raise ValueError(f"tokens must be (batch, chosen) long positions, got {tuple(tokens.shape)} {tokens.dtype}")
+            raise ValueError(
+                f"tokens must be (batch, chosen) long positions, got {tuple(tokens.shape)} {tokens.dtype}"
+            )
         self.tokens = tokens
         self.from_tokens: list[Tensor] = []
         self.to_tokens: list[Tensor] = []
@@ -48,8 +50,12 @@ class AttentionRecorder:
             for column, token in enumerate(self.tokens[index].tolist()):
                 chosen = (positions == token).nonzero().flatten()
                 if len(chosen) == 0:
-                    raise ValueError(f"token {token} of row {index} is padding or outside the text of length {seq}")
-                given[index, :, column, positions] = _given_by(int(chosen), packed, row, positions, plan.window)
+                    raise ValueError(
+                        f"token {token} of row {index} is padding or outside the text of length {seq}"
+                    )
+                given[index, :, column, positions] = _given_by(
+                    int(chosen), packed, row, positions, plan.window
+                )
                 received[index, :, column, positions] = _received_by(int(chosen), packed, row)
         self.from_tokens.append(given)
         self.to_tokens.append(received)

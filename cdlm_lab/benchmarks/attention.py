@@ -40,7 +40,9 @@ def number_of_globals(text: str, length: int) -> int:
     return round(length * float(text[:-1]) / 100) if text.endswith("%") else int(text)
 
 
-def make_case(*, length: int, n_global: int, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def make_case(
+    *, length: int, n_global: int, device: torch.device, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
     """Hidden states (1, length, embed) that want a gradient, and Hugging Face's mask with globals spread evenly."""
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(1, length, HEADS * HEAD_SIZE, generator=generator).to(device, dtype).requires_grad_()
@@ -71,9 +73,15 @@ def layers(*, device: torch.device, dtype: torch.dtype) -> dict[str, nn.Module]:
 def step(layer: nn.Module, hidden: Tensor, mask: Tensor) -> None:
     """One forward and backward. The mask is copied so that our plan is made anew, as for a new batch."""
     mask = mask.clone()
-    arguments = {} if isinstance(layer, LocalGlobalSelfAttention) else {
-        "is_index_masked": mask < 0, "is_index_global_attn": mask > 0, "is_global_attn": bool((mask > 0).any())
-    }
+    arguments = (
+        {}
+        if isinstance(layer, LocalGlobalSelfAttention)
+        else {
+            "is_index_masked": mask < 0,
+            "is_index_global_attn": mask > 0,
+            "is_global_attn": bool((mask > 0).any()),
+        }
+    )
     layer(hidden, attention_mask=mask, **arguments)[0].sum().backward()
     hidden.grad = None
     layer.zero_grad(set_to_none=True)
@@ -137,11 +145,22 @@ def resident_mib(field: str) -> float:
 def peak_memory_in_fresh_process(name: str, *, length: int, n_global: int, device: str, dtype: str) -> float:
     """`peak_memory`, measured where nothing else has run."""
     arguments = ["--peak-of", name, "--lengths", str(length), "--globals", str(n_global)]
-    command = [sys.executable, "-m", "cdlm_lab.benchmarks.attention", *arguments, "--device", device, "--dtype", dtype]
+    command = [
+        sys.executable,
+        "-m",
+        "cdlm_lab.benchmarks.attention",
+        *arguments,
+        "--device",
+        device,
+        "--dtype",
+        dtype,
+    ]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
 
-def measure(*, length: int, n_global: int, device: str, dtype: str, repeats: int, peak_rate: float) -> dict[str, float]:
+def measure(
+    *, length: int, n_global: int, device: str, dtype: str, repeats: int, peak_rate: float
+) -> dict[str, float]:
     """One row of the table."""
     place, precision = torch.device(device), getattr(torch, dtype)
     both = layers(device=place, dtype=precision)
@@ -193,7 +212,9 @@ def markdown(rows: list[dict[str, float]]) -> str:
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--globals", nargs="+", default=GLOBALS, help="numbers, or shares such as 15%%")
     parser.add_argument("--repeats", type=int, default=7)
@@ -205,23 +226,37 @@ def main() -> None:
     device, dtype = torch.device(asked.device), getattr(torch, asked.dtype)
     cases = [(length, number_of_globals(text, length)) for length in asked.lengths for text in asked.globals]
     if asked.peak_of:
-        print(peak_memory(asked.peak_of, length=cases[0][0], n_global=cases[0][1], device=device, dtype=dtype))
+        print(
+            peak_memory(asked.peak_of, length=cases[0][0], n_global=cases[0][1], device=device, dtype=dtype)
+        )
         return
     rate = matmul_rate(device=device, dtype=dtype)
-    where = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    where = (
+        torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
+    )
     print(
         f"torch {torch.__version__}, {where}, {asked.dtype}, matrix product {rate / 1e9:.0f} GFLOP/s; "
         f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, forward + backward, {asked.repeats} pairs of runs\n"
     )
     rows = [
         measure(
-            length=length, n_global=n_global, device=asked.device, dtype=asked.dtype, repeats=asked.repeats, peak_rate=rate
+            length=length,
+            n_global=n_global,
+            device=asked.device,
+            dtype=asked.dtype,
+            repeats=asked.repeats,
+            peak_rate=rate,
         )
         for length, n_global in tqdm(cases, desc="cases")
     ]
     print(markdown(rows))
     if asked.json:
-        head = {"machine": where, "torch": torch.__version__, "dtype": asked.dtype, "matmul_gflops": rate / 1e9}
+        head = {
+            "machine": where,
+            "torch": torch.__version__,
+            "dtype": asked.dtype,
+            "matmul_gflops": rate / 1e9,
+        }
         asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
 
 

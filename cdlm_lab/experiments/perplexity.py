@@ -36,6 +36,26 @@ from cdlm_lab.report import Report, Run
 from cdlm_lab.widgets.perplexity_table import Perplexity as ShownPerplexity
 from cdlm_lab.widgets.perplexity_table import PerplexityRow
 
+# The parameters of notebook 02.
+PARAMETERS = (
+    "run_folder",
+    "longformer",
+    "local_cdlm",
+    "rand_cdlm",
+    "prefix_cdlm",
+    "cdlm",
+    "corpus",
+    "split",
+    "clusters",
+    "minimum_documents",
+    "packing",
+    "max_length",
+    "window",
+    "mask_probability",
+    "batch_size",
+    "seed",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterLosses:

@@ -37,6 +37,33 @@ from cdlm_lab.report import Report, Run
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.trainer import TrainingResult, train
 
+# The parameters of notebook 01.
+PARAMETERS = (
+    "run_folder",
+    "variant",
+    "model",
+    "corpus",
+    "train_clusters",
+    "held_out_clusters",
+    "minimum_documents",
+    "packing",
+    "max_length",
+    "window",
+    "mask_probability",
+    "attention",
+    "dropout",
+    "steps",
+    "batch_size",
+    "micro_batch_size",
+    "learning_rate",
+    "warmup_steps",
+    "decay_power",
+    "global_learning_rate_factor",
+    "precision",
+    "gradient_checkpointing",
+    "evaluate_every",
+    "seed",
+)
 MODEL_FOLDER, TRAINING_FOLDER = "model", "training"
 EXAMPLES_LOOKED_AT = 200  # for the share of text lost and the mean number of global tokens
 

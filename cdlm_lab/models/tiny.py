@@ -83,8 +83,8 @@ def byte_level_tokenizer(texts: Iterator[str], *, vocabulary: int) -> PreTrained
     tokenizer.train_from_iterator(texts, trainer=trainer)
     begin, end = SPECIAL["bos_token"], SPECIAL["eos_token"]
     tokenizer.post_processor = processors.RobertaProcessing(
-        sep=(end, tokenizer.token_to_id(end)),
-        cls=(begin, tokenizer.token_to_id(begin)),
+        (end, tokenizer.token_to_id(end)),
+        (begin, tokenizer.token_to_id(begin)),
         add_prefix_space=True,
     )
     return PreTrainedTokenizerFast(

@@ -39,7 +39,9 @@ def masks_of(batch: int, seq: int, globals_: float, padding: float) -> tuple[Ten
 def inputs_of(batch: int, seq: int, dtype: torch.dtype) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seq)
     return [
-        torch.randn(batch, seq, HEADS, DIM, generator=generator, dtype=torch.float64).to(dtype).requires_grad_()
+        torch.randn(batch, seq, HEADS, DIM, generator=generator, dtype=torch.float64)
+        .to(dtype)
+        .requires_grad_()
         for _ in range(6)
     ]
 
@@ -114,7 +116,9 @@ def test_a_row_alone_equals_the_row_in_its_batch(backend) -> None:
     together = unpacked(backend(*packed(inputs, plan), plan=plan), plan)
     for row in range(batch):
         alone_plan = make_plan(
-            attention_mask=attention_mask[row : row + 1], global_mask=global_mask[row : row + 1], window=window
+            attention_mask=attention_mask[row : row + 1],
+            global_mask=global_mask[row : row + 1],
+            window=window,
         )
         alone_inputs = packed([tensor[row : row + 1] for tensor in inputs], alone_plan)
         alone = unpacked(backend(*alone_inputs, plan=alone_plan), alone_plan)
@@ -128,7 +132,9 @@ def test_dropout_keeps_the_expectation_and_memory_path_is_differentiable() -> No
     inputs = inputs_of(batch, seq, torch.float64)
     exact = unpacked(blockwise_attention(*packed(inputs, plan), plan=plan), plan)
     torch.manual_seed(0)
-    draws = [unpacked(blockwise_attention(*packed(inputs, plan), plan=plan, dropout=0.2), plan) for _ in range(400)]
+    draws = [
+        unpacked(blockwise_attention(*packed(inputs, plan), plan=plan, dropout=0.2), plan) for _ in range(400)
+    ]
     mean, deviation = torch.stack(draws).mean(0), torch.stack(draws).std(0)
     assert deviation.max() > 0.1, "dropout did nothing"
     # 5 standard errors of the mean over 400 draws; thousands of values, so 3 would fail by chance
@@ -195,7 +201,13 @@ def test_dense_weights_are_distributions() -> None:
     attention_mask, global_mask = masks_of(batch, seq, globals_, padding)
     query, key, _, query_global, key_global, _ = inputs_of(batch, seq, torch.float64)
     weights = dense_weights(
-        query, key, query_global, key_global, attention_mask=attention_mask, global_mask=global_mask, window=window
+        query,
+        key,
+        query_global,
+        key_global,
+        attention_mask=attention_mask,
+        global_mask=global_mask,
+        window=window,
     )
     total = weights.sum(-1)[:, 0]
     torch.testing.assert_close(total, attention_mask.double(), rtol=0, atol=1e-12)

@@ -29,7 +29,9 @@ def huggingface_model(**changes) -> LongformerForMaskedLM:
     torch.manual_seed(0)
     model = LongformerForMaskedLM(LongformerConfig(**settings | changes))
     with torch.no_grad():
-        for parameter in model.parameters():  # the default of 0.02 makes attention uniform: nothing to compare
+        for (
+            parameter
+        ) in model.parameters():  # the default of 0.02 makes attention uniform: nothing to compare
             parameter.normal_(0, 0.2)
     return model
 
@@ -74,7 +76,9 @@ def test_logits_equal_huggingface_in_a_padded_ragged_batch() -> None:
     batch = batch_of()
     present = batch["attention_mask"].bool()
     with torch.no_grad():
-        torch.testing.assert_close(ours(**batch).logits[present], theirs(**batch).logits[present], rtol=0, atol=2e-5)
+        torch.testing.assert_close(
+            ours(**batch).logits[present], theirs(**batch).logits[present], rtol=0, atol=2e-5
+        )
 
 
 def test_a_row_alone_equals_the_row_in_its_batch_and_padding_is_inert() -> None:
@@ -118,7 +122,9 @@ def test_returned_attentions_equal_huggingface() -> None:
         mine, wanted = found.global_attentions[layer], expected.global_attentions[layer]
         assert mine.shape == wanted.shape
         for row in range(3):  # beyond a row's own globals Hugging Face returns filler
-            torch.testing.assert_close(mine[row, ..., : n_global[row]], wanted[row, ..., : n_global[row]], atol=2e-6, rtol=0)
+            torch.testing.assert_close(
+                mine[row, ..., : n_global[row]], wanted[row, ..., : n_global[row]], atol=2e-6, rtol=0
+            )
 
 
 def test_recorded_attention_equals_the_full_matrix() -> None:
@@ -144,14 +150,20 @@ def test_recorded_attention_equals_the_full_matrix() -> None:
                     matrix[:, query, key] = banded[:, query, len(globals_) + column]
         matrix[:, globals_] = from_globals[:, :LENGTH].transpose(1, 2)
         for column, token in enumerate(chosen[0].tolist()):
-            given, received = recorder.from_tokens[layer][0, :, column], recorder.to_tokens[layer][0, :, column]
+            given, received = (
+                recorder.from_tokens[layer][0, :, column],
+                recorder.to_tokens[layer][0, :, column],
+            )
             torch.testing.assert_close(given[:, :LENGTH], matrix[:, token], rtol=0, atol=2e-6)
             torch.testing.assert_close(received[:, :LENGTH], matrix[:, :, token], rtol=0, atol=2e-6)
 
 
 def test_recorder_names_what_is_wrong() -> None:
     model = huggingface_model()
-    with pytest.raises(ValueError, match="call replace_self_attention"), record_attention(model, torch.tensor([[0]])):
+    with (
+        pytest.raises(ValueError, match="call replace_self_attention"),
+        record_attention(model, torch.tensor([[0]])),
+    ):
         pass
     replace_self_attention(model)
     with pytest.raises(ValueError, match="token 50 of row 1 is padding"), torch.no_grad():
@@ -182,7 +194,9 @@ def test_gradient_checkpointing_gives_the_same_gradients() -> None:
         model.train()
         model.zero_grad()
         model(**batch).logits.square().mean().backward()
-        gradients.append([parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None])
+        gradients.append(
+            [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+        )
     for plain, recomputed in zip(*gradients, strict=True):
         torch.testing.assert_close(recomputed, plain, rtol=0, atol=1e-12)
 

@@ -123,6 +123,11 @@ def test_checksum_of_storyworld_names_all_that_decides(monkeypatch):
     before = checksum()
     monkeypatch.setattr("cdlm_lab.data.storyworld.GENERATOR_VERSION", GENERATOR_VERSION + "x")
     assert checksum() != before
+    # Version and seed are told apart, not run together.
+    monkeypatch.setattr("cdlm_lab.data.storyworld.GENERATOR_VERSION", "1")
+    before = checksum(seed=12)
+    monkeypatch.setattr("cdlm_lab.data.storyworld.GENERATOR_VERSION", "11")
+    assert checksum(seed=2) != before
 
 
 def test_checksum_of_files(write, tmp_path):
@@ -147,3 +152,12 @@ def test_checksum_of_files(write, tmp_path):
     write("here/train/a/2.txt", "u")
     (tmp_path / "here/train/a/2.txt").rename(tmp_path / "here/train/a/3.txt")
     assert first != checksum("here")
+
+
+def test_a_path_may_begin_with_the_home_folder(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write("x.jsonl", jsonl(1))
+    assert next(open_corpus("~/x.jsonl", split="train")).id == "c0"
+    assert corpus_checksum("~/x.jsonl", split="train") == corpus_checksum(
+        str(tmp_path / "x.jsonl"), split="train"
+    )

@@ -6,7 +6,7 @@ from cdlm_lab.data.json_lines import read_json_lines
 
 
 def test_records_know_their_line_and_blank_lines_are_passed_over(write):
-    path = write("x.jsonl", '{"a": "1"}\n\n{"a": "2", "b": null}\n')
+    path = write("x.jsonl", '{"a": "1"}\n \t\n{"a": "2", "b": null}\n')
     first, second = read_json_lines(path)
     assert (first.line, first.text("a")) == (1, "1")
     assert (second.line, second.text("a"), second.optional_text("b")) == (3, "2", None)

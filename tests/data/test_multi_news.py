@@ -31,10 +31,10 @@ def test_newline_tokens_become_line_breaks(write):
 
 
 def test_lone_and_empty_documents_keep_their_lines(write):
-    path = write("train.txt.src", f"alone\n\na{BAR}b\n{BAR}\n")
-    assert texts(path) == [["alone"], [""], ["a", "b"], [""]]
+    path = write("train.txt.src", f"alone\n\na{BAR}b\n{BAR}\nalone too\n")
+    assert texts(path) == [["alone"], [""], ["a", "b"], [""], ["alone too"]]
     clusters = list(read_multi_news(path))
-    assert [cluster.id for cluster in clusters] == ["train-0", "train-1", "train-2", "train-3"]
+    assert [cluster.id for cluster in clusters] == [f"train-{line}" for line in range(5)]
     assert [document.id for document in clusters[2].documents] == ["train-2-0", "train-2-1"]
 
 

@@ -78,6 +78,14 @@ def test_bootstrap_equals_a_loop_over_resampled_indices():
     assert found.p == min(1, 2 * (rarer + 1) / 501)
 
 
+def test_sums_that_differ_by_rounding_are_ties():
+    # The same numbers as whole ones, whose sums are exact, and as tenths, whose sums are not.
+    for test, a, b in [(paired_permutation, (9, 2, 7), (9, 1, 4)), (paired_bootstrap, (4, 8, 5), (1, 7, 7))]:
+        whole = test(column(*a), column(*b), total, n_resamples=199)
+        tenths = test(column(*a) / 10, column(*b) / 10, total, n_resamples=199)
+        assert tenths.p == whole.p
+
+
 def test_p_is_never_zero():
     # b is worse by exactly 1 everywhere: no resample but the data themselves reaches it.
     better, worse = np.ones((40, 1)), np.full((40, 1), 2.0)

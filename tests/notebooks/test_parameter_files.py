@@ -1,0 +1,47 @@
+"""The parameter files that the project ships set parameters their notebook has, to values it takes."""
+
+import re
+from pathlib import Path
+
+import notebook_rules as rules
+import pytest
+import yaml
+
+from cdlm_lab.experiments.pretraining import PARAMETERS
+from cdlm_lab.training.config import TrainingConfig
+
+ROOT = Path(__file__).resolve().parents[2]
+PAPER = ROOT / "notebooks" / "parameters" / "cdlm_paper.yaml"
+
+
+def declared(name: str) -> set[str]:
+    cells = rules.code_cells(rules.read_notebook(ROOT / "notebooks" / f"{name}.ipynb"))
+    source = rules.source_of(cells[0][1])
+    return set(re.findall(r"^(\w+) = ", source, flags=re.MULTILINE))
+
+
+def test_paper_parameters_are_those_of_the_pretraining_notebook() -> None:
+    assert declared("01_pretraining") == set(PARAMETERS)
+    assert set(yaml.safe_load(PAPER.read_text(encoding="utf-8"))) <= set(PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("steps", 25_000),
+        ("batch_size", 64),
+        ("max_length", 4096),
+        ("learning_rate", 3e-5),
+        ("warmup_steps", 500),
+    ],
+)
+def test_paper_parameters_are_the_papers(name: str, value: float) -> None:
+    """CDLM, appendix B."""
+    assert yaml.safe_load(PAPER.read_text(encoding="utf-8"))[name] == value
+
+
+def test_paper_parameters_make_a_training_config() -> None:
+    given = yaml.safe_load(PAPER.read_text(encoding="utf-8"))
+    fields = {name: value for name, value in given.items() if name in TrainingConfig.__dataclass_fields__}
+    config = TrainingConfig(**fields, save_every=1000, log_every=100, seed=0)
+    assert config.accumulation(processes=8) == 1, "8 examples on each of 8 GPUs, as in the paper"
