@@ -31,7 +31,48 @@ class Small:
 
 
 SMALL: dict[str, Small] = {
-    # "00_tour": Small({"steps": 20, "clusters": 40}, {"scores.cdlm.perplexity.value": (1.0, 2000.0)}),
+    "00_tour": Small(
+        {
+            "train_clusters": 40,
+            "held_out_clusters": 8,
+            "max_length": 256,
+            "base_steps": 6,
+            "steps": 5,
+            "batch_size": 2,
+            "shipped": False,
+        },
+        # below 1 is impossible; a model that knew nothing would stand at the vocabulary's 4,096
+        {
+            "scores.cdlm/perplexity.value": (10, 4090),
+            "scores.longformer/cross_document_perplexity.value": (10, 10_000),
+        },
+    ),
+    "01_pretraining": Small(
+        {
+            "train_clusters": 40,
+            "held_out_clusters": 8,
+            "max_length": 256,
+            "steps": 6,
+            "batch_size": 2,
+            "micro_batch_size": 1,
+            "warmup_steps": 2,
+            "evaluate_every": 3,
+        },
+        {"scores.cdlm/perplexity.value": (10, 4090), "scores.training_tokens.value": (500, 6 * 2 * 256)},
+    ),
+    "02_cross_document_perplexity": Small(
+        {
+            "longformer": "tiny",
+            "local_cdlm": "",
+            "rand_cdlm": "",
+            "prefix_cdlm": "",
+            "cdlm": "tiny",
+            "clusters": 8,
+            "max_length": 256,
+        },
+        # models from scratch: about as good as guessing among 4,096 words
+        {"scores.longformer/perplexity.value": (2000, 8000), "scores.cdlm/perplexity.value": (2000, 8000)},
+    ),
 }
 
 

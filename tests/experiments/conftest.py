@@ -1,0 +1,65 @@
+"""A small storyworld corpus and settings for it, shared by the tests of the experiments."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.pretraining import ModelSettings, Prepared, prepare
+from cdlm_lab.training.config import TrainingConfig
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """The models are too small for two threads to help."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> CorpusSettings:
+    return CorpusSettings(
+        corpus="storyworld",
+        train_clusters=20,
+        held_out_clusters=6,
+        minimum_documents=3,
+        packing="equal_share",
+        max_length=256,
+        mask_probability=0.15,
+        seed=0,
+        cache_folder=str(tmp_path_factory.mktemp("cache")),
+    )
+
+
+@pytest.fixture(scope="session")
+def tiny() -> ModelSettings:
+    return ModelSettings(model="tiny", window=32, attention="auto", dropout=None, seed=0)
+
+
+@pytest.fixture(scope="session")
+def training() -> TrainingConfig:
+    return TrainingConfig(
+        steps=4,
+        batch_size=2,
+        micro_batch_size=1,
+        evaluate_every=2,
+        save_every=2,
+        log_every=1,
+        seed=0,
+        learning_rate=1e-3,
+        warmup_steps=1,
+    )
+
+
+@pytest.fixture(scope="session")
+def prepared(corpus: CorpusSettings, tiny: ModelSettings, training: TrainingConfig) -> Prepared:
+    """Not to be trained: other tests look at it."""
+    return prepare(variant="cdlm", model=tiny, corpus=corpus, training=training)
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    prepared.model.save_pretrained(folder)
+    prepared.tokenizer.save_pretrained(folder)
+    return folder
