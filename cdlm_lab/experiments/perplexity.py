@@ -114,20 +114,24 @@ def measure_variants(
     attention: str = "auto",
     device: str | None = None,
 ) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
-    """Losses of each variant's checkpoint (variant name -> folder or hub name) on one split.
+    """Losses of each variant's checkpoint (variant name -> folder or hub name, "" = left out) on one split.
 
-    Raises ValueError for an unknown variant or when tokenizers differ (their perplexities could not be
+    Raises ValueError for an unknown variant, when none is left, or when tokenizers differ (their perplexities could not be
     compared), and what loading raises.
     """
+    given = {name: str(where) for name, where in checkpoints.items() if where}
+    for name in given:
+        variant_of(name)
+    if not given:
+        raise ValueError("every variant is left out; name at least one checkpoint")
     losses: dict[str, ClusterLosses] = {}
-    tokenised: TokenisedSplit | None = None
+    tokenised: TokenisedSplit | None = None  # of the first tokenizer, which is that of all
     vocabulary = None
-    for name in [name for name in VARIANTS if name in checkpoints] + [
-        n for n in checkpoints if n not in VARIANTS
-    ]:
-        variant = variant_of(name)
+    for name, variant in VARIANTS.items():
+        if name not in given:
+            continue
         model, tokenizer = load_language_model(
-            str(checkpoints[name]),
+            given[name],
             max_length=settings.max_length,
             window=window,
             attention=attention,
@@ -135,7 +139,7 @@ def measure_variants(
         )
         if vocabulary not in (None, tokenizer.get_vocab()):
             raise ValueError(
-                f"{checkpoints[name]}: its vocabulary is not that of the variants before; perplexities of "
+                f"{given[name]}: its vocabulary is not that of the variants before; perplexities of "
                 "different vocabularies cannot be compared"
             )
         vocabulary = tokenizer.get_vocab()
@@ -143,7 +147,6 @@ def measure_variants(
         tokenised = tokenised or tokenised_split(settings, split, tokenizer=tokenizer)
         examples = held_out_examples(tokenised, settings, variant=variant, tokenizer=tokenizer, name=split)
         losses[name] = cluster_losses(model, examples, batch_size=batch_size, name=name)
-    assert tokenised is not None, "no checkpoints given"
     return losses, tokenised
 
 

@@ -96,6 +96,11 @@ def test_other_vocabularies_are_not_compared(
         )
 
 
+def test_variants_may_be_left_out_but_not_all(corpus: CorpusSettings) -> None:
+    with pytest.raises(ValueError, match="every variant is left out"):
+        measure_variants({"cdlm": ""}, corpus, split="validation", window=32, batch_size=4)
+
+
 def test_an_unknown_variant_is_refused_by_name(corpus: CorpusSettings, tiny_folder) -> None:
     with pytest.raises(ValueError, match="unknown variant 'bigbird'"):
         measure_variants(

@@ -1,11 +1,10 @@
-"""The tour: five models from one base, shipped checkpoints, and going on after a stop."""
+"""The tour: five models from one base, and going on after a stop."""
 
-import pytest
 import torch
 
 from cdlm_lab.experiments.corpora import CorpusSettings
 from cdlm_lab.experiments.pretraining import ModelSettings
-from cdlm_lab.experiments.tour import chosen_checkpoints, measure_shipped, shipped_checkpoints, train_five
+from cdlm_lab.experiments.tour import train_five
 from cdlm_lab.experiments.variants import VARIANTS
 from cdlm_lab.report import open_run
 from cdlm_lab.training.config import TrainingConfig
@@ -36,21 +35,3 @@ def load(folder) -> torch.nn.Module:
     from transformers import LongformerForMaskedLM
 
     return LongformerForMaskedLM.from_pretrained(folder)
-
-
-def test_checkpoints_are_chosen_by_name(tmp_path) -> None:
-    assert chosen_checkpoints({"cdlm": "some/folder", "longformer": ""}) == {"cdlm": "some/folder"}
-    with pytest.raises(ValueError, match="every variant is left out"):
-        chosen_checkpoints({"cdlm": ""})
-    with pytest.raises(ValueError, match="no checkpoint of bigbird is shipped"):
-        chosen_checkpoints({"bigbird": "shipped"})
-    assert shipped_checkpoints(tmp_path) == {}
-
-
-@pytest.mark.skipif(not shipped_checkpoints(), reason="until checkpoints are shipped")
-def test_shipped_checkpoints_are_measured(tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)  # the cache is relative
-    report = measure_shipped(tmp_path, clusters=4, seed=0)
-    assert {name.split("/")[0] for name in report.scores} == set(VARIANTS)
-    # guessing among 4,096 words would give 4,096
-    assert all(score["value"] < 1500 for name, score in report.scores.items() if name.endswith("/perplexity"))

@@ -39,7 +39,6 @@ SMALL: dict[str, Small] = {
             "base_steps": 6,
             "steps": 5,
             "batch_size": 2,
-            "shipped": False,
         },
         # below 1 is impossible; a model that knew nothing would stand at the vocabulary's 4,096
         {
