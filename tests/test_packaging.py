@@ -48,7 +48,8 @@ def project_files() -> list[Path]:
 
 
 def tracked_files() -> list[str]:
-    """Paths that git tracks, relative to ROOT; without git (a downloaded archive) those of `project_files`."""
+    """Paths that git tracks, relative to ROOT; without git (a downloaded archive) those of
+    `project_files`."""
     try:
         asked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
         listed = asked.stdout.splitlines() if asked.returncode == 0 else []

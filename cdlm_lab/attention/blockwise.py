@@ -1,7 +1,8 @@
 """Exact local + global attention in plain PyTorch, block by block: any device, any precision, with dropout.
 
-The slower exact path. Each block of queries takes its keys (the row's globals and its window), softmaxes in float32 and
-drops weights as Hugging Face's layer does. Blocks are recomputed in the backward, so memory stays linear in length.
+The slower exact path. Each block of queries takes its keys (the row's globals and its window), softmaxes in
+float32 and drops weights as Hugging Face's layer does. Blocks are recomputed in the backward, so memory stays
+linear in length.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ def blockwise_attention(
     plan: Plan,
     dropout: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Attention over packed tokens; arguments and results as in `sparse_attention`, with `dropout` on the weights."""
-    # keys and values get gradients from many blocks: kept in float32, they are summed in float32 (see _attend)
+    """Attention over packed tokens; arguments and results as in `sparse_attention`, with `dropout` on the
+    weights."""
+    # keys and values get gradients from many blocks: kept in float32, they are summed in float32 (see
+    # _attend)
     key, value, key_global, value_global = (
         packed.to(torch.promote_types(packed.dtype, torch.float32))
         for packed in (key, value, key_global, value_global)

@@ -2,8 +2,8 @@
 
 Quadratic in length: the oracle of the tests, and a picture of the equation. In words:
 
-- a LOCAL token attends, in one softmax, to the local tokens within window // 2 of it and to every global token,
-  all with the local projections;
+- a LOCAL token attends, in one softmax, to the local tokens within window // 2 of it and to every global
+  token, all with the local projections;
 - a GLOBAL token attends to every token with the global projections;
 - padding gets no weight, and its own output is zero.
 
@@ -39,9 +39,9 @@ def dense_weights(
 ) -> Tensor:
     """Attention weights as a full matrix.
 
-    `query`, `key`, `query_global`, `key_global`: (batch, seq, head, dim), queries not yet scaled. Masks: (batch, seq)
-    bool, True = takes part, True = global. Returns (batch, head, query, key); each row of a token that takes part
-    sums to 1, rows of padding are zero. Raises ValueError for bad masks or window.
+    `query`, `key`, `query_global`, `key_global`: (batch, seq, head, dim), queries not yet scaled. Masks:
+    (batch, seq) bool, True = takes part, True = global. Returns (batch, head, query, key); each row of a
+    token that takes part sums to 1, rows of padding are zero. Raises ValueError for bad masks or window.
     """
     check_masks(attention_mask, global_mask)
     check_window(window)
@@ -50,7 +50,8 @@ def dense_weights(
     local_scores = torch.einsum("bqhd,bkhd->bhqk", query * scale, key)
     global_scores = torch.einsum("bqhd,bkhd->bhqk", query_global * scale, key_global)
     sees = visible_to_local(attention_mask=attention_mask, global_mask=global_mask, window=window)[:, None]
-    # A padding query may see nothing, and a softmax over nothing is NaN in the backward too: let it see, zero it later.
+    # A padding query may see nothing, and a softmax over nothing is NaN in the backward too: let it see, zero
+    # it later.
     sees = sees | ~attention_mask[:, None, :, None]
     from_global = global_mask[:, None, :, None]
     scores = torch.where(

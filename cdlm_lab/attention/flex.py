@@ -1,9 +1,10 @@
-"""Exact local + global attention on CUDA: one FlexAttention call over the packed batch, skipping blocks nobody sees.
+"""Exact local + global attention on CUDA: one FlexAttention call over the packed batch, skipping blocks
+nobody sees.
 
-All rows lie end to end in the compact order (see plan.py), so one call serves a ragged batch. A block table says which
-128 x 128 tiles hold any visible pair: a row's globals fill the first tiles of its keys, its windows lie on the diagonal.
-The table is made from the plan's intervals; no length x length mask is built. Global queries attend to their whole row
-without a mask, which PyTorch's own fused attention does.
+All rows lie end to end in the compact order (see plan.py), so one call serves a ragged batch. A block table
+says which 128 x 128 tiles hold any visible pair: a row's globals fill the first tiles of its keys, its
+windows lie on the diagonal. The table is made from the plan's intervals; no length x length mask is built.
+Global queries attend to their whole row without a mask, which PyTorch's own fused attention does.
 
 FlexAttention has no backward on the CPU: there it only serves as a check of the table (forward, uncompiled).
 """
@@ -91,7 +92,8 @@ def make_block_mask(plan: Plan) -> BlockMask | None:
 
 
 def visible_tiles(plan: Plan) -> Tensor:
-    """(query tile, key tile) bool on the CPU: True where a local query of the tile sees any key of the tile."""
+    """(query tile, key tile) bool on the CPU: True where a local query of the tile sees any key of the
+    tile."""
     tiles = torch.zeros(-(-len(plan.local_order) // TILE), -(-len(plan.order) // TILE), dtype=torch.bool)
     for row in plan.rows:
         for block in row.blocks:

@@ -1,10 +1,10 @@
 """The drop-in: Hugging Face's Longformer self-attention with our attention inside, same parameter names.
 
-`replace_self_attention(model)` swaps the self-attention of every layer of any Longformer model in place. The six
-projections are the model's own modules, so checkpoints go both ways and nothing is copied.
+`replace_self_attention(model)` swaps the self-attention of every layer of any Longformer model in place. The
+six projections are the model's own modules, so checkpoints go both ways and nothing is copied.
 
-Work that Hugging Face's layer does in vain is not done: local queries of global tokens, global queries of local tokens,
-projections of padding, global projections where no token is global.
+Work that Hugging Face's layer does in vain is not done: local queries of global tokens, global queries of
+local tokens, projections of padding, global projections where no token is global.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ GLOBAL_PROJECTIONS = ("query_global", "key_global", "value_global")
 class PlanCache:
     """The compact order of the batch at hand, made by the first layer and used by all.
 
-    Keyed by the identity of the mask tensor, which Hugging Face's encoder hands to every layer (and again to each layer
-    recomputed by gradient checkpointing), and by the window.
+    Keyed by the identity of the mask tensor, which Hugging Face's encoder hands to every layer (and again to
+    each layer recomputed by gradient checkpointing), and by the window.
     """
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class PlanCache:
 class LocalGlobalSelfAttention(nn.Module):
     """Longformer self-attention; takes the place of Hugging Face's `LongformerSelfAttention`.
 
-    `projections`: the six linear modules by name; `window`: total width; `dropout`: on the attention weights while
-    training; `backend`: one of BACKENDS; `plans`: shared by the layers of a model.
+    `projections`: the six linear modules by name; `window`: total width; `dropout`: on the attention weights
+    while training; `backend`: one of BACKENDS; `plans`: shared by the layers of a model.
 
     Raises ValueError for an unknown backend or a bad window.
     """
@@ -100,9 +100,10 @@ class LocalGlobalSelfAttention(nn.Module):
     ) -> tuple[Tensor, ...]:
         """Hugging Face's signature and results.
 
-        `hidden_states`: (batch, seq, embed); `attention_mask`: (batch, seq), negative = padding, 0 = local, positive =
-        global; the other masks are derived from it and ignored. Returns the context (batch, seq, embed), zero at
-        padding, and with `output_attentions` the weights in Hugging Face's banded layout (see `banded_weights`).
+        `hidden_states`: (batch, seq, embed); `attention_mask`: (batch, seq), negative = padding, 0 = local,
+        positive = global; the other masks are derived from it and ignored. Returns the context (batch, seq,
+        embed), zero at padding, and with `output_attentions` the weights in Hugging Face's banded layout (see
+        `banded_weights`).
         """
         batch, seq, embed = hidden_states.shape
         plan = self.plans.plan(attention_mask, window=self.window)
@@ -187,8 +188,8 @@ def _dense_on_packed(*arguments: Tensor, plan: Plan, dropout: float) -> tuple[Te
 def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module:
     """Swap every Longformer self-attention inside `model` for ours, in place; returns the model.
 
-    A self-attention is known by its six projections and its window, so any Longformer model serves. Called again, it
-    only changes the backend. Raises ValueError when the model holds no Longformer self-attention.
+    A self-attention is known by its six projections and its window, so any Longformer model serves. Called
+    again, it only changes the backend. Raises ValueError when the model holds no Longformer self-attention.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")

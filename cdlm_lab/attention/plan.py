@@ -1,12 +1,12 @@
 """The compact order: which token stands where, computed once for a batch and shared by all layers.
 
-Each row of a batch is written as [its global tokens, its local tokens in text order], padding left out, and rows are
-laid end to end. In this order the keys of a local query are two slices: the row's globals, and one contiguous run of
-locals, because locals keep their order. Nothing is gathered inside a kernel, no column is padded to the heaviest row,
-and rows of unequal length waste nothing.
+Each row of a batch is written as [its global tokens, its local tokens in text order], padding left out, and
+rows are laid end to end. In this order the keys of a local query are two slices: the row's globals, and one
+contiguous run of locals, because locals keep their order. Nothing is gathered inside a kernel, no column is
+padded to the heaviest row, and rows of unequal length waste nothing.
 
-Two neighbours in the compact order can be far apart in the text (a global token or padding stood between them), so
-windows are always worked out from true text positions.
+Two neighbours in the compact order can be far apart in the text (a global token or padding stood between
+them), so windows are always worked out from true text positions.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from torch import Tensor
 class Block:
     """A run of local queries of one row and the run of local keys that covers all their windows.
 
-    `query_start`, `query_end`: half-open range among the row's local tokens. `key_start`, `key_end`: likewise.
-    `bias`: (query, key) float32, 0 where the key lies in the query's window and -inf elsewhere; None when every key
-    of the run lies in every query's window.
+    `query_start`, `query_end`: half-open range among the row's local tokens. `key_start`, `key_end`:
+    likewise. `bias`: (query, key) float32, 0 where the key lies in the query's window and -inf elsewhere;
+    None when every key of the run lies in every query's window.
     """
 
     query_start: int
@@ -37,8 +37,8 @@ class Block:
 class Row:
     """One example: where its tokens stand in the packed tensors.
 
-    `start`: first token in the packed order; `local_start`, `global_start`: first token among all local (global)
-    tokens of the batch; `positions`: (n_local,) text positions of the local tokens, ascending.
+    `start`: first token in the packed order; `local_start`, `global_start`: first token among all local
+    (global) tokens of the batch; `positions`: (n_local,) text positions of the local tokens, ascending.
     """
 
     start: int
@@ -68,8 +68,8 @@ class Row:
 class Plan:
     """The compact order of a batch of `shape` (batch, seq).
 
-    `order`: (n_tokens,) flat indices into batch * seq, in packed order; `local_order`, `global_order`: the same for
-    the local (global) tokens alone, row after row.
+    `order`: (n_tokens,) flat indices into batch * seq, in packed order; `local_order`, `global_order`: the
+    same for the local (global) tokens alone, row after row.
     """
 
     shape: tuple[int, int]
@@ -96,9 +96,9 @@ class Plan:
 def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int, block: int | None = None) -> Plan:
     """Work out the compact order of a batch.
 
-    `attention_mask`, `global_mask`: (batch, seq) bool; True = takes part, True = global. A global token that is
-    padding is padding. `window`: total width, even; a local token sees window // 2 tokens on each side. `block`:
-    queries handled in one call; by default half the window, at least 32 and at most 128.
+    `attention_mask`, `global_mask`: (batch, seq) bool; True = takes part, True = global. A global token that
+    is padding is padding. `window`: total width, even; a local token sees window // 2 tokens on each side.
+    `block`: queries handled in one call; by default half the window, at least 32 and at most 128.
 
     Raises ValueError for masks of other shapes or types, or an odd or non-positive window.
     """
@@ -106,7 +106,8 @@ def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int, block
     check_window(window)
     block = block or min(128, max(32, window // 2))
     batch, seq = attention_mask.shape
-    # Python loops over rows and blocks want plain integers: one copy to the CPU here spares one per layer and block.
+    # Python loops over rows and blocks want plain integers: one copy to the CPU here spares one per layer and
+    # block.
     present = attention_mask.cpu()
     is_global = global_mask.cpu() & present
     rows, order, local_order, global_order = [], [], [], []

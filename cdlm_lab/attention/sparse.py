@@ -1,16 +1,19 @@
-"""Exact local + global attention in linear memory: the compact order, one fused kernel a block, merged by log-sum-exp.
+"""Exact local + global attention in linear memory: the compact order, one fused kernel a block, merged by
+log-sum-exp.
 
-A local query's softmax runs over two sets of keys: the locals of its window and the row's globals. Each set goes through
-PyTorch's fused CPU kernel on its own, which returns the output o and the log-sum-exp l of its scores, and
+A local query's softmax runs over two sets of keys: the locals of its window and the row's globals. Each set
+goes through PyTorch's fused CPU kernel on its own, which returns the output o and the log-sum-exp l of its
+scores, and
 
     l = log(exp(l_window) + exp(l_global)),    o = exp(l_window - l) o_window + exp(l_global - l) o_global
 
 is the joint softmax exactly. For the backward, the kernel's twin recomputes the probabilities of a set as
-exp(score - l) and subtracts rowsum(do * o); handed the MERGED l and o it returns that set's exact share of the gradient.
-Autograd cannot differentiate through the kernel's log-sum-exp, hence the torch.autograd.Function.
+exp(score - l) and subtracts rowsum(do * o); handed the MERGED l and o it returns that set's exact share of
+the gradient. Autograd cannot differentiate through the kernel's log-sum-exp, hence the
+torch.autograd.Function.
 
-Nothing of size length x length is ever held: for the backward only queries, keys, values, outputs and one number a query.
-Dropout inside the attention is not supported by the kernel: see blockwise.py.
+Nothing of size length x length is ever held: for the backward only queries, keys, values, outputs and one
+number a query. Dropout inside the attention is not supported by the kernel: see blockwise.py.
 """
 
 from __future__ import annotations
@@ -37,8 +40,8 @@ def sparse_attention(
     """Attention over packed tokens on the CPU; returns the outputs of the local and of the global tokens.
 
     `query`: (n_local, head, dim), in `plan.local_order`; `key`, `value`, `key_global`, `value_global`:
-    (n_tokens, head, dim) in `plan.order`; `query_global`: (n_global, head, dim) in `plan.global_order`; none scaled.
-    Returns (n_local, head, dim) and (n_global, head, dim). Float16, bfloat16, float32 and float64.
+    (n_tokens, head, dim) in `plan.order`; `query_global`: (n_global, head, dim) in `plan.global_order`; none
+    scaled. Returns (n_local, head, dim) and (n_global, head, dim). Float16, bfloat16, float32 and float64.
     """
     local_output = _LocalQueries.apply(query, key, value, plan)
     global_output = attend_from_globals(query_global, key_global, value_global, plan=plan)
@@ -59,7 +62,8 @@ def _heads_first(packed: Tensor) -> Tensor:
 
 
 def _kernel(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """One fused call on packed slices. Returns output (1, head, query, dim) and log-sum-exp (1, head, query)."""
+    """One fused call on packed slices. Returns output (1, head, query, dim) and log-sum-exp (1, head,
+    query)."""
     output, log_sum_exp = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
         _heads_first(query),
         _heads_first(key),

@@ -1,8 +1,9 @@
-"""Attention weights for people to look at: from and to a few chosen tokens, or all of them in Hugging Face's layout.
+"""Attention weights for people to look at: from and to a few chosen tokens, or all of them in Hugging Face's
+layout.
 
-The kernels never hold weights. These functions recompute just the ones asked for from the packed queries and keys, a
-block of queries at a time: memory is linear in length. They are for analysis, carry no gradient, and show the weights
-before dropout.
+The kernels never hold weights. These functions recompute just the ones asked for from the packed queries and
+keys, a block of queries at a time: memory is linear in length. They are for analysis, carry no gradient, and
+show the weights before dropout.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ GLOBAL_BLOCK = 128  # global queries whose scores are held at once
 class AttentionRecorder:
     """Collects, layer by layer, the attention from and to chosen tokens while a model runs.
 
-    `tokens`: (batch, chosen) long text positions. After the run `from_tokens` and `to_tokens` are lists with one tensor
-    a layer, (batch, head, chosen, seq) float32: the weight the chosen token gives to each position, and the weight each
-    position gives to the chosen token. Two tokens too far apart, neither global, have weight exactly 0; so has padding.
+    `tokens`: (batch, chosen) long text positions. After the run `from_tokens` and `to_tokens` are lists with
+    one tensor a layer, (batch, head, chosen, seq) float32: the weight the chosen token gives to each
+    position, and the weight each position gives to the chosen token. Two tokens too far apart, neither
+    global, have weight exactly 0; so has padding.
     """
 
     def __init__(self, tokens: Tensor) -> None:
@@ -38,7 +40,8 @@ class AttentionRecorder:
 
     @torch.no_grad()
     def record(self, packed: dict[str, Tensor], plan: Plan) -> None:
-        """Called by the layer with its packed projections. Raises ValueError for a chosen token that is padding."""
+        """Called by the layer with its packed projections. Raises ValueError for a chosen token that is
+        padding."""
         heads = packed["query"].shape[1]
         batch, seq = plan.shape
         if len(self.tokens) != batch:
@@ -65,8 +68,8 @@ class AttentionRecorder:
 def record_attention(model: nn.Module, tokens: Tensor) -> Iterator[AttentionRecorder]:
     """Record the attention from and to `tokens` ((batch, chosen) long positions) in every layer of `model`.
 
-    Use: `with record_attention(model, tokens) as recorder: model(**batch)`. Raises ValueError when the model's attention
-    is not ours (see `replace_self_attention`).
+    Use: `with record_attention(model, tokens) as recorder: model(**batch)`. Raises ValueError when the
+    model's attention is not ours (see `replace_self_attention`).
     """
     layers = [module for module in model.modules() if hasattr(module, "recorder")]
     if not layers:
@@ -103,8 +106,8 @@ def _received_by(token: int, packed: dict[str, Tensor], row: Row) -> Tensor:
     from_globals = [scores.softmax(-1)[:, :, token] for scores in _global_scores(packed, row)]
     from_locals = []
     for _, _, first, scores in _local_scores(packed, row):
-        # columns of `scores`: all globals, then the run of locals that starts at `first`; out of it nothing is seen,
-        # and what the run holds beyond a query's window has weight exp(-inf) = 0
+        # columns of `scores`: all globals, then the run of locals that starts at `first`; out of it nothing
+        # is seen, and what the run holds beyond a query's window has weight exp(-inf) = 0
         column = token if token < row.n_global else token - first
         seen = token < row.n_global or row.n_global <= column < scores.shape[-1]
         from_locals.append(scores.softmax(-1)[:, :, column] if seen else scores.new_zeros(scores.shape[:2]))
@@ -119,7 +122,8 @@ def _global_scores(packed: dict[str, Tensor], row: Row) -> Iterator[Tensor]:
 
 
 def _local_scores(packed: dict[str, Tensor], row: Row) -> Iterator[tuple[int, int, int, Tensor]]:
-    """For each block: its first and last query, its first key, and the scores (head, query, globals + run)."""
+    """For each block: its first and last query, its first key, and the scores (head, query, globals +
+    run)."""
     for block in row.blocks:
         queries = packed["query"][row.local_start + block.query_start : row.local_start + block.query_end]
         window = packed["key"][row.locals_(block.key_start, block.key_end)]
@@ -133,10 +137,11 @@ def _local_scores(packed: dict[str, Tensor], row: Row) -> Iterator[tuple[int, in
 def banded_weights(packed: dict[str, Tensor], plan: Plan) -> tuple[Tensor, ...]:
     """All weights of a layer in the layout of Hugging Face's Longformer layer.
 
-    Returns (batch, seq, head, n_global + window + 1): the weight on each of the row's global tokens, in text order, then
-    on the key at query - window // 2 + column; rows of global tokens and padding are zero, and so are the window's
-    columns of global keys, which count among the globals. When the batch has globals also (batch, head, n_global, seq),
-    the weights that global tokens give; both zero-padded to the batch's largest number of globals.
+    Returns (batch, seq, head, n_global + window + 1): the weight on each of the row's global tokens, in text
+    order, then on the key at query - window // 2 + column; rows of global tokens and padding are zero, and so
+    are the window's columns of global keys, which count among the globals. When the batch has globals also
+    (batch, head, n_global, seq), the weights that global tokens give; both zero-padded to the batch's largest
+    number of globals.
     """
     batch, seq = plan.shape
     heads, half = packed["query"].shape[1], plan.window // 2

@@ -1,14 +1,16 @@
-"""Our attention layer against Hugging Face's, forward + backward, with projections: time, memory, fraction of peak.
+"""Our attention layer against Hugging Face's, forward + backward, with projections: time, memory, fraction of
+peak.
 
-    python -m cdlm_lab.benchmarks.attention                     # the table of the README: 2 CPU cores or a GPU
-    python -m cdlm_lab.benchmarks.attention --lengths 1024 --globals 15% 0 --repeats 5 --json out.json
+    python -m cdlm_lab.benchmarks.attention                     # the table of the README: 2 CPU cores or a
+    GPU python -m cdlm_lab.benchmarks.attention --lengths 1024 --globals 15% 0 --repeats 5 --json out.json
 
-Both layers share their weights and run in turn in one process (A B A B ...), so that a machine whose speed drifts
-drifts for both; the ratio is the median of the ratios pair by pair. Peak memory is taken in a fresh process a case and
-layer: the growth of the resident set over the inputs (CPU), or the allocator's peak over the inputs (CUDA).
+Both layers share their weights and run in turn in one process (A B A B ...), so that a machine whose speed
+drifts drifts for both; the ratio is the median of the ratios pair by pair. Peak memory is taken in a fresh
+process a case and layer: the growth of the resident set over the inputs (CPU), or the allocator's peak over
+the inputs (CUDA).
 
-"of peak" = useful floating-point operations (the pairs the definition asks for and the projections they need, nothing
-masked or thrown away) per second, over the rate of a large matrix product measured in the same run.
+"of peak" = useful floating-point operations (the pairs the definition asks for and the projections they need,
+nothing masked or thrown away) per second, over the rate of a large matrix product measured in the same run.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ def number_of_globals(text: str, length: int) -> int:
 def make_case(
     *, length: int, n_global: int, device: torch.device, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Hidden states (1, length, embed) that want a gradient, and Hugging Face's mask with globals spread evenly."""
+    """Hidden states (1, length, embed) that want a gradient, and Hugging Face's mask with globals spread
+    evenly."""
     generator = torch.Generator().manual_seed(0)
     hidden = torch.randn(1, length, HEADS * HEAD_SIZE, generator=generator).to(device, dtype).requires_grad_()
     mask = torch.zeros(1, length, device=device)
@@ -108,8 +111,8 @@ def matmul_rate(*, device: torch.device, dtype: torch.dtype, size: int = 2048) -
 def useful_operations(plan: Plan) -> int:
     """Multiply-adds x 2 of forward and backward: pairs (scores and values) and the projections they need.
 
-    The backward of a product costs two products; of fused attention it costs five for the forward's two, since scores
-    are recomputed, but only the four that the definition needs are counted.
+    The backward of a product costs two products; of fused attention it costs five for the forward's two,
+    since scores are recomputed, but only the four that the definition needs are counted.
     """
     embed = HEADS * HEAD_SIZE
     n_tokens, n_local, n_global = len(plan.order), len(plan.local_order), len(plan.global_order)
@@ -196,7 +199,8 @@ def measure(
 def markdown(rows: list[dict[str, float]]) -> str:
     """The rows as a Markdown table."""
     lines = [
-        "| length | globals | Hugging Face ms | ours ms | times faster (min-max) | Hugging Face MiB | ours MiB "
+        "| length | globals | Hugging Face ms | ours ms | times faster (min-max) | "
+        "Hugging Face MiB | ours MiB "
         "| times less memory | of peak |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
@@ -236,7 +240,8 @@ def main() -> None:
     )
     print(
         f"torch {torch.__version__}, {where}, {asked.dtype}, matrix product {rate / 1e9:.0f} GFLOP/s; "
-        f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, forward + backward, {asked.repeats} pairs of runs\n"
+        f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, forward + backward, "
+        f"{asked.repeats} pairs of runs\n"
     )
     rows = [
         measure(

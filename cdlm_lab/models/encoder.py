@@ -236,7 +236,8 @@ def _with_window(config: LongformerConfig, plan: _Plan) -> LongformerConfig:
     longest = config.max_position_embeddings - config.pad_token_id - 1
     if plan.max_length > longest:
         raise CheckpointError(
-            f"max_length ({plan.max_length}) is longer than {plan.name} was made for ({longest}); lower it to "
+            f"max_length ({plan.max_length}) is longer than {plan.name} was made for "
+            f"({longest}); lower it to "
             f"{longest} or less, or take a longer checkpoint: a Longformer's positions are never extended"
         )
     config.attention_window = [plan.window] * config.num_hidden_layers
@@ -261,7 +262,8 @@ def _make_room_for_separators(loaded: _Loaded, plan: _Plan, *, new_words: list[i
     without_row = [row for row in separators if row >= rows]
     if len(tokenizer) - len(without_row) > rows:
         raise CheckpointError(
-            f"{plan.name}: its tokenizer has {len(tokenizer)} words, its embeddings {rows} rows; they are not "
+            f"{plan.name}: its tokenizer has {len(tokenizer)} words, its embeddings {rows} "
+            "rows; they are not "
             "of one model"
         )
     if without_row:

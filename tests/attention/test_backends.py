@@ -140,11 +140,13 @@ def test_dropout_keeps_the_expectation_and_memory_path_is_differentiable() -> No
     # 5 standard errors of the mean over 400 draws; thousands of values, so 3 would fail by chance
     assert ((mean - exact).abs() <= 5 * deviation / 400**0.5 + 1e-9).all()
     gradient = torch.autograd.grad(draws[0].sum(), inputs[0])[0]
-    assert gradient.isfinite().all() and gradient.any()
+    assert gradient.isfinite().all()
+    assert gradient.any()
 
 
 def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
-    """The backward recomputes each block: it must draw the same weights again (finite differences, same seed)."""
+    """The backward recomputes each block: it must draw the same weights again (finite differences, same
+    seed)."""
     attention_mask = torch.ones(1, 40, dtype=torch.bool)
     global_mask = torch.zeros(1, 40, dtype=torch.bool)
     global_mask[0, ::7] = True
@@ -162,7 +164,8 @@ def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_flex_block_table_is_exact_on_the_cpu(shape) -> None:
-    """FlexAttention has no backward on the CPU; the forward holds the block table and the pair rule to the oracle."""
+    """FlexAttention has no backward on the CPU; the forward holds the block table and the pair rule to the
+    oracle."""
     batch, seq, window, globals_, padding = shape
     attention_mask, global_mask = masks_of(batch, seq, globals_, padding)
     inputs = [tensor.detach() for tensor in inputs_of(batch, seq, torch.float32)]

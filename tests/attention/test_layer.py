@@ -1,4 +1,5 @@
-"""The drop-in layer inside Hugging Face's models: outputs, gradients, checkpoints, returned attentions, recorder."""
+"""The drop-in layer inside Hugging Face's models: outputs, gradients, checkpoints, returned attentions,
+recorder."""
 
 import copy
 
@@ -128,7 +129,8 @@ def test_returned_attentions_equal_huggingface() -> None:
 
 
 def test_recorded_attention_equals_the_full_matrix() -> None:
-    """From and to a global token, a local one and one at the end, against Hugging Face's returned weights made dense."""
+    """From and to a global token, a local one and one at the end, against Hugging Face's returned weights
+    made dense."""
     theirs = huggingface_model()
     ours = replace_self_attention(copy.deepcopy(theirs))
     batch = {name: tensor[:1] for name, tensor in batch_of().items()}
@@ -166,9 +168,12 @@ def test_recorder_names_what_is_wrong() -> None:
     ):
         pass
     replace_self_attention(model)
-    with pytest.raises(ValueError, match="token 50 of row 1 is padding"), torch.no_grad():
-        with record_attention(model, torch.tensor([[0], [50], [0]])):
-            model(**batch_of())
+    with (
+        pytest.raises(ValueError, match="token 50 of row 1 is padding"),
+        torch.no_grad(),
+        record_attention(model, torch.tensor([[0], [50], [0]])),
+    ):
+        model(**batch_of())
     assert all(getattr(module, "recorder", None) is None for module in model.modules()), "left recording"
 
 
@@ -190,7 +195,7 @@ def test_gradient_checkpointing_gives_the_same_gradients() -> None:
     gradients = []
     for checkpointing in (False, True):
         if checkpointing:
-            model.gradient_checkpointing_enable()
+            model.activation_checkpointing_enable()
         model.train()
         model.zero_grad()
         model(**batch).logits.square().mean().backward()
@@ -229,7 +234,8 @@ def test_changing_the_backend_later() -> None:
 
 
 def test_memory_is_linear_in_length() -> None:
-    """What the backward keeps of the sparse path: twice the length, twice the elements (a full matrix: four times)."""
+    """What the backward keeps of the sparse path: twice the length, twice the elements (a full matrix: four
+    times)."""
 
     def kept(length: int) -> int:
         layer = replace_self_attention(torch.nn.ModuleDict({"self": huggingface_layer()}))["self"]

@@ -1,4 +1,5 @@
-"""Every notebook keeps the contract of tests/rules/notebook_rules.py, and each rule finds what it looks for."""
+"""Every notebook keeps the contract of tests/rules/notebook_rules.py, and each rule finds what it looks
+for."""
 
 import copy
 import re
