@@ -21,6 +21,7 @@ from pathlib import Path
 from cdlm_lab.data.files import DataError, read_lines, sha256_of_file
 
 CARD_NAME = "README.md"
+RESULTS = "results"  # the folder beside the data sets that holds reports of recorded runs, and no card
 _FENCE = "---"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REMEDY = "begin the card with --- and end the block with --- on a line of its own"
@@ -91,8 +92,9 @@ def read_card(path: str | Path) -> Card:
 
 
 def read_cards(folder: str | Path) -> list[Card]:
-    """All cards `<folder>/<name>/README.md` in order of name. Raises as `read_card`."""
-    return [read_card(path) for path in sorted(Path(folder).glob(f"*/{CARD_NAME}"))]
+    """All cards `<folder>/<name>/README.md` in order of name, `results` apart. Raises as `read_card`."""
+    paths = sorted(Path(folder).glob(f"*/{CARD_NAME}"))
+    return [read_card(path) for path in paths if path.parent.name != RESULTS]
 
 
 def check_files(card: Card, folder: str | Path) -> list[str]:

@@ -35,8 +35,9 @@ def read_cluster_folder(path: str | Path, *, split: Split | None = None) -> Iter
     """Clusters in order of their names; `split` None for those of every split.
 
     Raises:
-        DataError: a sub-folder without texts, two files that would be the same document, two folders that
-            would be the same cluster, and as `files.read_lines`. An empty file is an empty document.
+        DataError: a sub-folder without texts, or with empty ones only, two files that would be the same
+            document, two folders that would be the same cluster, and as `files.read_lines`. An empty file
+            beside a filled one is an empty document.
     """
     path = Path(path)
     seen: dict[str, Path] = {}
@@ -60,6 +61,10 @@ def _read_cluster(folder: Path) -> Cluster:
     if not documents:
         remedy = "put one .txt file for each document there, or remove the folder"
         raise DataError(folder, "a cluster without documents", remedy, field="folder")
+    if not any(document.text for document in documents.values()):
+        raise DataError(
+            folder, "no document has any text", "fill its files, or remove the folder", field="folder"
+        )
     return Cluster(id=folder.name, documents=tuple(documents.values()))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cdlm_lab.data.json_lines import JsonRecord, kind_of, read_json_lines
+from cdlm_lab.data.json_lines import JsonRecord, checked_filled, kind_of, read_json_lines
 from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import SPLIT_NAMES, Split, hashed_split
 
@@ -23,8 +23,9 @@ def read_cluster_jsonl(path: str | Path, *, split: Split | None = None) -> Itera
     Ids are kept in memory to find repeated ones; nothing else is.
 
     Raises:
-        DataError: a malformed line, a cluster without documents, an id that occurs twice, an unknown split,
-            and as `files.read_lines`. Empty documents are no fault.
+        DataError: a malformed line, a cluster without documents or with empty ones only, an id that occurs
+            twice, an unknown split, and as `files.read_lines`. Empty documents beside filled ones are no
+            fault.
     """
     first_line: dict[str, int] = {}
     for record in read_json_lines(path):
@@ -59,7 +60,7 @@ def _documents(record: JsonRecord) -> tuple[Document, ...]:
                 f"documents[{index}].id", what, "give every document of a cluster an id of its own"
             )
         documents[document.id] = document
-    return tuple(documents.values())
+    return checked_filled(record, "documents", tuple(documents.values()))
 
 
 def _document(record: JsonRecord, item: object, index: int) -> Document:

@@ -2,9 +2,9 @@
 
 Folder: `ECB+/<topic>/<topic>_<number>ecb[plus].xml`, given itself, or as the sub-folder `ECB+` or
 `ECB+_LREC2014/ECB+` of what is given. A cluster is a sub-topic, "1ecb" or "1ecbplus": the two halves of a
-topic tell of different events of the same kind. Tokens are joined by spaces, one sentence a line. Sentence 0
-of the `ecbplus` files is the address of the page, cut into tokens; it is left out. Topics are split as in
-appendix A.2 of the CDLM paper (topics 15 and 17 do not exist).
+topic tell of different events of the same kind. `by_topic` makes one cluster of both, "1". Tokens are joined
+by spaces, one sentence a line. Sentence 0 of the `ecbplus` files is the address of the page, cut into tokens;
+it is left out. Topics are split as in appendix A.2 of the CDLM paper (topics 15 and 17 do not exist).
 """
 
 from __future__ import annotations
@@ -50,17 +50,25 @@ def ecb_plus_files(path: str | Path, *, split: Split | None = None) -> list[Path
     )
 
 
-def read_ecb_plus_topics(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
-    """Sub-topics in order of topic; `split` None for those of every split.
+def read_ecb_plus_topics(
+    path: str | Path, *, split: Split | None = None, by_topic: bool = False
+) -> Iterator[Cluster]:
+    """Sub-topics, or topics, in order of topic; `split` None for those of every split.
 
     Raises:
         DataError: no such files, a file name or XML that is not as in the corpus, and as `files.read_lines`.
     """
     files = ecb_plus_files(path, split=split)
     if not files:
-        raise DataError(path, f"no ECB+ files for the split {split}", _NAME_REMEDY, field="folder")
-    for (topic, half), members in groupby(files, key=lambda file: _key(file)[:2]):
-        yield Cluster(id=f"{topic}{half}", documents=tuple(_read_document(file) for file in members))
+        what = f"no ECB+ files for the split {split}" if split else "no ECB+ files"
+        raise DataError(path, what, _NAME_REMEDY, field="folder")
+    for cluster_id, members in groupby(files, key=lambda file: _cluster_id(file, by_topic=by_topic)):
+        yield Cluster(id=cluster_id, documents=tuple(_read_document(file) for file in members))
+
+
+def _cluster_id(file: Path, *, by_topic: bool) -> str:
+    topic, half, _ = _key(file)
+    return str(topic) if by_topic else f"{topic}{half}"
 
 
 def _key(file: Path) -> tuple[int, str, int]:

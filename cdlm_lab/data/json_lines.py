@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdlm_lab.data.files import DataError, read_lines
+from cdlm_lab.data.records import Document
 
 _KINDS = {
     dict: "an object",
@@ -88,6 +89,13 @@ def read_json_lines(path: str | Path) -> Iterator[JsonRecord]:
     for number, line in read_lines(path):
         if line.strip():
             yield _parse(line, Path(path), number)
+
+
+def checked_filled(record: JsonRecord, field: str, documents: tuple[Document, ...]) -> tuple[Document, ...]:
+    """`documents`, found at `field` of the record. Raises DataError if none of them has any text."""
+    if not any(document.text.strip() for document in documents):
+        raise record.error(field, "no document has any text", "fill one in, or delete the line")
+    return documents
 
 
 def kind_of(value: object) -> str:

@@ -5,7 +5,8 @@ One cluster a line, documents joined by a separator. Both conventions are read: 
 one begins no document; the released CDLM code takes it for one, and so lets clusters of two documents pass
 for three. NEWLINE_CHAR tokens become line breaks. Empty documents between two separators, and blank lines (a
 cluster of one empty document), are kept: they are dropped and counted when clusters are tokenised, and line
-numbers stay those of the summaries in `*.tgt`.
+numbers stay those of the summaries in `*.tgt`. (Elsewhere a cluster without any text is a fault; a published
+file with such lines has to be read as it is.)
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def read_multi_news(path: str | Path, *, split: Split | None = None) -> Iterator
     files = multi_news_files(path, split=split)
     if not files:
         name = {"validation": "val", None: "train"}.get(split, split)
-        raise DataError(path, f"no file for the split {split}", f"put {name}.txt.src there", field="folder")
+        what = f"no file for the split {split}" if split else "no file for any split"
+        raise DataError(path, what, f"put {name}.txt.src there", field="folder")
     for file in files:
         yield from _read_file(file)
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cdlm_lab.data.files import DataError, plain_name, plain_stem, read_lines
-from cdlm_lab.data.json_lines import JsonRecord, read_json_lines
+from cdlm_lab.data.json_lines import JsonRecord, checked_filled, read_json_lines
 from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import SPLIT_NAMES, Split
 
@@ -51,8 +51,8 @@ def read_news_clusters(path: str | Path, *, split: Split | None = None) -> Itera
     """Clusters of a file, or of all files of a folder, in order; `split` None for those of every split.
 
     Raises:
-        DataError: a folder without such files, a malformed record, an id that occurs twice, and as
-            `files.read_lines`.
+        DataError: a folder without such files, a malformed record, a cluster without any text, an id that
+            occurs twice, and as `files.read_lines`.
     """
     path = Path(path)
     if not path.is_dir():
@@ -98,6 +98,9 @@ def read_neus(path: str | Path, *, split: Split | None = None) -> Iterator[Clust
             _neus_document(piece, f"{cluster_id}-{index}", path=path, line=number, index=index)
             for index, piece in enumerate(line.split(_SEPARATOR))
         )
+        if not any(document.text for document in documents):
+            remedy = "fill one in, or delete the line"
+            raise DataError(path, "no document has any text", remedy, line=number, field="line")
         yield Cluster(id=cluster_id, documents=documents)
 
 
@@ -116,7 +119,7 @@ def _allsides_documents(record: JsonRecord) -> tuple[Document, ...]:
             raise found.error("id", what, "list every document of a cluster once")
         text = _title_and_body(title, found.text("text"))
         documents[document_id] = Document(id=document_id, text=text, title=title)
-    return tuple(documents.values())
+    return checked_filled(record, "docs", tuple(documents.values()))
 
 
 def _neus_document(piece: str, document_id: str, *, path: Path, line: int, index: int) -> Document:

@@ -48,8 +48,9 @@ class MaskedTokensOutput(ModelOutput):
 class CrossDocumentLM(LongformerForMaskedLM):
     """Masked language model over packed documents (CDLM, section 2.2).
 
-    Every weight gets a gradient from a batch with masked and global tokens; without global tokens the global
-    projections get none (None or zero, by the attention backend).
+    Every weight gets a gradient from a batch whose masked tokens are partly global. Without global tokens the
+    global projections get none (None or zero, by the attention backend); where all masked tokens are global,
+    as in CDLM, the last layer's local queries get none, for nothing is read from local tokens there.
     """
 
     # transformers.Trainer then counts the masked tokens of the whole effective batch
@@ -68,13 +69,13 @@ class CrossDocumentLM(LongformerForMaskedLM):
         tokens.
 
         Args:
-            input_ids: (batch, seq). attention_mask: (batch, seq), 1 = token, 0 = padding; None = no
-            padding. global_attention_mask: (batch, seq), 1 = global; None = none. labels: (batch, seq),
-            the token that was masked, -100 where none was. num_items_in_batch: masked tokens of the whole
-            effective batch; None = those of this one. A batch without
-                a masked token has loss 0 and zero gradients.
-            encoder_arguments: others that `LongformerModel` takes (`token_type_ids`,
-            `output_hidden_states`, ...).
+            input_ids: (batch, seq).
+            attention_mask: (batch, seq), 1 = token, 0 = padding; None = no padding.
+            global_attention_mask: (batch, seq), 1 = global; None = none.
+            labels: (batch, seq), the token that was masked, -100 where none was.
+            num_items_in_batch: masked tokens of the whole effective batch; None = those of this one. A batch
+                without a masked token has loss 0 and zero gradients.
+            encoder_arguments: others that `LongformerModel` takes (`token_type_ids`, ...).
         """
         if labels is None:
             return super().forward(

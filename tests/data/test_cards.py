@@ -96,6 +96,12 @@ def test_files_are_held_against_their_checksums(write, tmp_path, complains):
         check_files(card, tmp_path)
 
 
+def test_recorded_runs_have_no_card(write, tmp_path):
+    write("data/toy/README.md", GOOD)
+    write("data/results/README.md", "# Recorded runs\n")
+    assert [card.name for card in read_cards(tmp_path / "data")] == ["toy"]
+
+
 def test_the_projects_own_cards():
     cards = read_cards(DATA)
     assert {"ecb_plus", "multi_news", "news_clusters", "storyworld"} <= {card.name for card in cards}

@@ -12,11 +12,12 @@ def test_clusters(write, tmp_path):
     write("b/1.txt.gz", gzip.compress(b"Text of one."))
     write("b/notes.md", "not read")
     write("b/.hidden.txt", b"\xff")
-    write("a/only.txt", "")
+    write("a/empty.txt", "")
+    write("a/only.txt", "t")
     write(".git/x.txt", "not read")
     write("readme.txt", "not read")
     a, b = read_cluster_folder(tmp_path)
-    assert a == Cluster(id="a", documents=(Document(id="only", text=""),))
+    assert a == Cluster(id="a", documents=(Document(id="empty", text=""), Document(id="only", text="t")))
     assert b == Cluster(
         id="b",
         documents=(
@@ -24,7 +25,7 @@ def test_clusters(write, tmp_path):
             Document(id="2", text="Headline\nText\u2028of two."),
         ),
     )
-    assert [path.name for path in cluster_files(tmp_path)] == ["only.txt", "1.txt.gz", "2.txt"]
+    assert [path.name for path in cluster_files(tmp_path)] == ["empty.txt", "only.txt", "1.txt.gz", "2.txt"]
     assert is_cluster_folder(tmp_path)
     assert not is_cluster_folder(tmp_path / "b")
 
@@ -55,6 +56,13 @@ def test_cluster_without_documents(write, tmp_path, complains):
     path = write("b/notes.md", "t").parent
     remedy = "put one .txt file for each document there, or remove the folder"
     with complains(path, 1, "folder", "a cluster without documents", remedy):
+        list(read_cluster_folder(tmp_path))
+
+
+def test_cluster_without_any_text(write, tmp_path, complains):
+    write("a/1.txt", "")
+    path = write("a/2.txt", " \n\t\n").parent
+    with complains(path, 1, "folder", "no document has any text", "fill its files, or remove the folder"):
         list(read_cluster_folder(tmp_path))
 
 

@@ -68,6 +68,12 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
             "a cluster needs documents; add some or delete the line",
         ),
         (
+            '{"id": "c", "documents": ["", {"text": " \\n"}]}',
+            "documents",
+            "no document has any text",
+            "fill one in, or delete the line",
+        ),
+        (
             '{"id": "c", "documents": ["t", null]}',
             "documents[1]",
             "null where a document belongs",

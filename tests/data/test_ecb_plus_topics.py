@@ -46,7 +46,19 @@ def test_sub_topics(write, tmp_path):
     assert [cluster.id for cluster in read_ecb_plus_topics(tmp_path, split="test")] == ["36ecb"]
 
 
+def test_whole_topics(write, tmp_path):
+    for name in ("2/2_1ecbplus.xml", "2/2_9ecb.xml", "10/10_3ecb.xml"):
+        write(name, WITH_ADDRESS)
+    clusters = list(read_ecb_plus_topics(tmp_path, by_topic=True))
+    assert [(cluster.id, [document.id for document in cluster.documents]) for cluster in clusters] == [
+        ("2", ["2_9ecb", "2_1ecbplus"]),
+        ("10", ["10_3ecb"]),
+    ]
+
+
 def test_no_files(write, tmp_path, complains):
+    with complains(tmp_path, 1, "folder", "no ECB+ files", NAME_REMEDY):
+        list(read_ecb_plus_topics(tmp_path))
     write("1/1_1ecb.xml", WITH_ADDRESS)
     assert ecb_plus_files(tmp_path, split="test") == []
     with complains(tmp_path, 1, "folder", "no ECB+ files for the split test", NAME_REMEDY):
@@ -126,6 +138,8 @@ def ecb_plus(real_data, tmp_path_factory) -> Path:
 def test_counts_of_the_real_corpus(ecb_plus, split, topics, documents):
     clusters = list(read_ecb_plus_topics(ecb_plus, split=split))
     assert len(clusters) == 2 * topics
+    whole = [len(cluster.documents) for cluster in read_ecb_plus_topics(ecb_plus, split=split, by_topic=True)]
+    assert (len(whole), sum(whole)) == (topics, documents)
     assert sum(len(cluster.documents) for cluster in clusters) == documents
     assert all(document.text and document.sentences for cluster in clusters for document in cluster.documents)
     assert not any(document.text.startswith("http") for cluster in clusters for document in cluster.documents)

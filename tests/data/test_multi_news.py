@@ -51,6 +51,9 @@ def test_folder_of_official_files(write, tmp_path, complains):
     (tmp_path / "val.txt.src.gz").unlink()
     with complains(tmp_path, 1, "folder", "no file for the split validation", "put val.txt.src there"):
         list(read_multi_news(tmp_path, split="validation"))
+    (empty := tmp_path / "empty").mkdir()
+    with complains(empty, 1, "folder", "no file for any split", "put train.txt.src there"):
+        list(read_multi_news(empty))
     write("train.txt.src.cleaned", f"a{BAR}b\n")
     what = "train.txt.src and train.txt.src.cleaned both hold the train split"
     with complains(tmp_path, 1, "folder", what, "give the path of one file, or move the other away"):

@@ -27,7 +27,7 @@ def test_allsides_records(write):
         + "\n"
         + allsides("b", ("1", "", "No title"), split="val")
         + allsides("c", ("1", "T", "x"))
-        + '{"cluster_id": "d", "split": null, "docs": [{"id": "1", "text": ""}]}\n'
+        + '{"cluster_id": "d", "split": null, "docs": [{"id": "1", "text": ""}, {"id": "2", "text": "y"}]}\n'
     )
     path = write("allsides_x.jsonl.xz", lzma.compress(lines.encode()))
     a, b, c, d = read_allsides(path)
@@ -69,6 +69,12 @@ def test_allsides_records(write):
             "split",
             "'train2' is not a split",
             "write one of train, validation, valid, val, dev, test, or leave it out",
+        ),
+        (
+            allsides("b", ("1", "", ""), ("2", "", " ")),
+            "docs",
+            "no document has any text",
+            "fill one in, or delete the line",
         ),
         (
             allsides("b", ("1", "", ""), ("1", "", "")),
@@ -118,6 +124,12 @@ def test_neus_records(write):
 def test_malformed_neus_line(write, complains, line, document, mark):
     path = write("neus_train.source", NEUS + line + "\n")
     with complains(path, 3, f"document {document}", f"no {mark} where one belongs", NEUS_REMEDY):
+        list(read_neus(path))
+
+
+def test_neus_line_without_any_text(write, complains):
+    path = write("neus_train.source", NEUS + "TITLE=>  ARTICLE=> [SEP] TITLE=> ARTICLE=>\n")
+    with complains(path, 3, "line", "no document has any text", "fill one in, or delete the line"):
         list(read_neus(path))
 
 

@@ -1,0 +1,87 @@
+"""Small random models of each kind, and a word-level tokenizer that fits them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    LongformerConfig,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.models.language_model import CrossDocumentLM
+
+WORDS = [f"w{number}" for number in range(50)]
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "initializer_range": 0.2,  # with the usual 0.02 attention is uniform and a test of it says little
+}
+
+
+def word_tokenizer(pad: int) -> PreTrainedTokenizerFast:
+    """[PAD] has the id that the model wants: 0 for BERT, 1 for RoBERTa and Longformer."""
+    special = ["[PAD]", "[CLS]"] if pad == 0 else ["[CLS]", "[PAD]"]
+    words = [*special, "[SEP]", "[UNK]", "[MASK]", *WORDS]
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        special_tokens=[(word, words.index(word)) for word in ("[CLS]", "[SEP]")],
+    )
+    names = {"unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "pad": "[PAD]", "mask": "[MASK]"}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, **{f"{name}_token": word for name, word in names.items()}
+    )
+
+
+def saved(model, tokenizer, folder: Path) -> Path:
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """The models are too small for two threads to help."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT with its language-model head, 24 positions."""
+    torch.manual_seed(0)
+    tokenizer = word_tokenizer(pad=0)
+    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=24, pad_token_id=0, **SIZES)
+    return saved(BertForMaskedLM(config), tokenizer, tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(scope="session")
+def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A RoBERTa with its language-model head, 24 positions and the two rows before them."""
+    torch.manual_seed(1)
+    tokenizer = word_tokenizer(pad=1)
+    config = RobertaConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=26, pad_token_id=1, type_vocab_size=1, **SIZES
+    )
+    return saved(RobertaForMaskedLM(config), tokenizer, tmp_path_factory.mktemp("roberta"))
+
+
+@pytest.fixture
+def language_model() -> CrossDocumentLM:
+    """A small CrossDocumentLM for 40 tokens, our attention inside, in eval mode."""
+    torch.manual_seed(2)
+    config = LongformerConfig(
+        vocab_size=55, max_position_embeddings=42, attention_window=[8, 8], pad_token_id=1, **SIZES
+    )
+    return replace_self_attention(CrossDocumentLM(config)).eval()
