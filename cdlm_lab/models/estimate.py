@@ -17,10 +17,10 @@ layers do not), one layer needs these floating-point operations forward (a multi
 and the vocabulary projection 2 M D (D + V). A backward costs twice the forward, inside the attention 2.5
 times, since it computes the scores again; gradient checkpointing runs the layers' forward once more.
 
-Kept for the backward, in numbers (4 bytes, 2 under bf16 or fp16): 6 D + 2 F a padded token and layer, 5 D
-a true one, 2 D more where there are globals, and 3 V + 5 D a masked token (logits, their softmax, their
-gradient). Gradient checkpointing keeps D a token and layer and all numbers of one layer at a time. With dropout inside the attention another
-kernel runs, which keeps up to half as much again.
+Kept for the backward, in numbers (4 bytes, 2 under bf16 or fp16): 6 D + 2 F a padded token and layer, 5 D a
+true one, 2 D more where there are globals, and 3 V + 5 D a masked token (logits, their softmax, their
+gradient). Gradient checkpointing keeps D a token and layer and all numbers of one layer at a time. With
+dropout inside the attention another kernel runs, which keeps up to half as much again.
 """
 
 from __future__ import annotations
