@@ -226,7 +226,6 @@ def _converted(original: PreTrainedModel, config: LongformerConfig, plan: _Plan)
     with own_randomness(plan.seed):  # all is replaced below, but drawing it would move the global generator
         model = CrossDocumentLM(config)
     model.load_state_dict(weights)
-    model.tie_weights()
     return model
 
 

@@ -122,9 +122,8 @@ def _linear_flops(config: LongformerConfig, length: int, padded: int, global_tok
 def _pairs(length: int, global_tokens: float, window: int) -> float:
     """Pairs (query, key) of one example and head."""
     side = min(window // 2, length - 1)
-    in_window = length * (2 * side + 1) - side * (
-        side + 1
-    )  # the windows of the first and last tokens are cut
+    # the windows of the first and last tokens are cut
+    in_window = length * (2 * side + 1) - side * (side + 1)
     local = length - global_tokens
     return in_window * (local / length) ** 2 + local * global_tokens + global_tokens * length
 

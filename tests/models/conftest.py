@@ -25,6 +25,7 @@ SIZES = {
     "intermediate_size": 48,
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
+    "layer_norm_eps": 1e-2,  # so large that forgetting to copy it shows
     "initializer_range": 0.2,  # with the usual 0.02 attention is uniform and a test of it says little
 }
 

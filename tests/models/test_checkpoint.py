@@ -148,6 +148,13 @@ def test_separators_in_rows_that_the_checkpoint_never_used(bert, tmp_path) -> No
     assert len(tokenizer) == 57
 
 
+def test_half_precision_checkpoints_become_float32(longformer, tmp_path) -> None:
+    LongformerForMaskedLM.from_pretrained(longformer).half().save_pretrained(tmp_path / "half")
+    load_tokenizer(longformer).save_pretrained(tmp_path / "half")
+    model, _ = load_language_model(tmp_path / "half", max_length=32, window=8)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
 def test_a_tokenizer_of_another_model_is_refused(bert, tmp_path) -> None:
     folder = Path(shutil.copytree(bert, tmp_path / "other"))
     tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -48,6 +48,8 @@ def test_token_losses_stand_row_after_row(language_model: CrossDocumentLM) -> No
     torch.testing.assert_close(output.token_loss, full[labels != -100].detach(), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(output.loss, output.token_loss.mean(), rtol=1e-6, atol=0)
     assert output.logits.shape == ((labels != -100).sum(), 55)
+    assert output.loss.requires_grad
+    assert not output.token_loss.requires_grad, "kept over an evaluation it would keep the graph alive"
 
 
 def test_micro_batches_with_the_whole_count_give_the_full_batch(language_model: CrossDocumentLM) -> None:
@@ -138,6 +140,12 @@ def test_the_loss_is_float32_under_autocast(language_model: CrossDocumentLM, dty
         rounded = language_model(**batch_of()).loss
     assert rounded.dtype == torch.float32
     torch.testing.assert_close(rounded, exact, rtol=0.03, atol=0)
+
+
+def test_the_loss_is_float32_in_a_bfloat16_model(language_model: CrossDocumentLM) -> None:
+    output = language_model.bfloat16()(**batch_of())
+    assert output.loss.dtype == output.token_loss.dtype == torch.float32
+    assert output.logits.dtype == torch.bfloat16
 
 
 def test_it_learns_eight_examples_by_heart(language_model: CrossDocumentLM) -> None:

@@ -46,6 +46,11 @@ def test_offsets_are_those_of_the_words_without_the_space_before_them(tokenizer)
     assert pieces[:3] == ["The", "mayor", "of"]
 
 
+def test_a_word_is_the_same_at_the_beginning_of_a_text(tokenizer) -> None:
+    first = tokenizer("river", add_special_tokens=False)["input_ids"]
+    assert tokenizer("the river", add_special_tokens=False)["input_ids"][-len(first) :] == first
+
+
 def test_size_of_the_default_and_what_is_loaded_again(monkeypatch, tokenizer, tmp_path) -> None:
     monkeypatch.setattr("cdlm_lab.models.tokenizer.tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
     before = torch.get_rng_state()
