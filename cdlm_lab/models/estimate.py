@@ -20,7 +20,7 @@ times, since it computes the scores again; gradient checkpointing runs the layer
 Kept for the backward, in numbers (4 bytes, 2 under bf16 or fp16): 6 D + 2 F a padded token and layer, 5 D a
 true one, 2 D more where there are globals, and 3 V + 5 D a masked token (logits, their softmax, their
 gradient). Gradient checkpointing keeps D a token and layer and all numbers of one layer at a time. With
-dropout inside the attention another kernel runs, which keeps up to half as much again.
+dropout inside the attention another kernel runs, which keeps up to 0.6 times as much again.
 """
 
 from __future__ import annotations
