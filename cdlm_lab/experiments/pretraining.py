@@ -35,6 +35,7 @@ from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.parameters import ParameterError, check_types
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.progress import without_bars
 from cdlm_lab.training.trainer import TrainingResult, train
 
 # The parameters of notebook 01.
@@ -171,7 +172,8 @@ def train_model(
         if prepared.variant.global_policy == "none":
             copy_local_to_global(model)
         if os.environ.get("RANK", "0") == "0":
-            model.save_pretrained(folder / MODEL_FOLDER)
+            with without_bars():
+                model.save_pretrained(folder / MODEL_FOLDER)
             tokenizer.save_pretrained(folder / MODEL_FOLDER)
     return result
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -79,6 +80,7 @@ class ResumableTrainer(Trainer):
         self.config, self.stop, self.tokenizer_to_save = config, stop, tokenizer
         self.folder = Path(self.args.output_dir)
         self.history = RunHistory(self.folder, writer=self.is_world_process_zero(), on_log=on_log)
+        self.records_are_shown = on_log is not None
         self.bar: ProgressBar | None = None
         self.interrupted = False
         self.model_accepts_loss_kwargs = bool(getattr(self.model, "accepts_loss_kwargs", False))
@@ -300,7 +302,9 @@ class _Steps(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         self._trainer.restore_sums()
-        if state.is_world_process_zero:
+        # Whoever takes the records shows them; in a notebook a bar of text beside a live curve is noise.
+        shown_elsewhere = self._trainer.records_are_shown and not sys.stderr.isatty()
+        if state.is_world_process_zero and not shown_elsewhere:
             self._trainer.bar = ProgressBar(total=state.max_steps, done=state.global_step)
 
     def on_step_end(

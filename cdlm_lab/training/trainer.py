@@ -95,6 +95,7 @@ def train(
         output_dir: the run's folder; gets `checkpoint-<step>` folders and `history.jsonl`.
         tokenizer: saved in each checkpoint.
         on_log: called in rank 0 with each record (see history.py); when resumed, first with earlier ones.
+            Whoever takes the records shows them: off a terminal no bar is drawn besides.
         resume: False = refuse a folder that holds a run.
 
     Raises:
