@@ -49,7 +49,7 @@ from cdlm_lab.models.conversion import (
     longformer_config,
 )
 from cdlm_lab.models.language_model import CrossDocumentLM
-from cdlm_lab.models.tiny import TinySizes, tiny_config
+from cdlm_lab.models.tiny import TinySizes, start_positions_as_sinusoids, tiny_config
 from cdlm_lab.models.tokenizer import (
     DOCUMENT_SEPARATORS,
     add_separators,
@@ -185,7 +185,11 @@ def _load(plan: _Plan) -> _Loaded:
     if plan.name == "tiny":
         config = tiny_config(tokenizer, max_length=plan.max_length, window=plan.window, sizes=plan.sizes)
         with own_randomness(plan.seed):
-            loaded = _Loaded(CrossDocumentLM(_with_dropout(config, plan.dropout)), tokenizer, has_head=True)
+            model = CrossDocumentLM(_with_dropout(config, plan.dropout))
+        size = (plan.sizes or TinySizes()).position_size
+        if size:
+            start_positions_as_sinusoids(model.longformer.embeddings.position_embeddings, size=size)
+        loaded = _Loaded(model, tokenizer, has_head=True)
     else:
         loaded = _read(plan, tokenizer)
         _make_room_for_separators(loaded, plan, new_words=new_words)

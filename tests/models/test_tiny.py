@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import math
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.estimate import parameter_count
-from cdlm_lab.models.tiny import TinySizes, tiny_tokenizer
+from cdlm_lab.models.tiny import TinySizes, start_positions_as_sinusoids, tiny_tokenizer
 
 PRINT_HASH = (
     "import hashlib; from cdlm_lab.models.tiny import tiny_tokenizer;"
@@ -58,18 +59,44 @@ def test_size_of_the_default_and_what_is_loaded_again(monkeypatch, tokenizer, tm
     again, _ = load_language_model("tiny", max_length=1024, window=64)
     assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
-    # 4,096 x 128 words + 1,026 x 128 positions + 4 layers of 247,680 (with global projections) + the head
+    # 1,024 x 128 words + 1,026 x 128 positions + 3 layers of 247,680 (with global projections) + the head
     layer = 7 * (128 * 128 + 128) + 2 * 128 * 512 + 512 + 128 + 4 * 128
-    head = 128 * 128 + 128 + 2 * 128 + 4096
-    embeddings = (4096 + 1026 + 1) * 128 + 2 * 128
-    assert len(tokenizer) == 4096
-    assert parameter_count(model) == embeddings + 4 * layer + head
+    head = 128 * 128 + 128 + 2 * 128 + 1024
+    embeddings = (1024 + 1026 + 1) * 128 + 2 * 128
+    assert len(tokenizer) == 1024
+    assert parameter_count(model) == embeddings + 3 * layer + head
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     loaded, words = load_language_model(tmp_path, max_length=1024, window=64)
     assert words.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
     assert words.all_special_ids == tokenizer.all_special_ids
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), loaded.parameters(), strict=True))
+
+
+def test_positions_start_as_sinusoids() -> None:
+    embedding = torch.nn.Embedding(700, 6, padding_idx=1)
+    start_positions_as_sinusoids(embedding, size=0.1)
+    for position in (0, 2, 699):
+        for pair in range(3):  # sine and cosine of position / 10000^(2 pair / width)
+            angle = position / 10_000 ** (2 * pair / 6)
+            expected = [0.1 * math.sqrt(2) * math.sin(angle), 0.1 * math.sqrt(2) * math.cos(angle)]
+            assert embedding.weight[position, 2 * pair : 2 * pair + 2].tolist() == pytest.approx(
+                expected, abs=1e-5
+            )
+    assert not embedding.weight[1].any(), "the padding row"
+    assert embedding.weight[2:].square().mean().sqrt().item() == pytest.approx(0.1, rel=1e-3)
+    # what makes them useful: the product of two depends on their distance alone
+    products = embedding.weight @ embedding.weight.T
+    assert products[10, 13].item() == pytest.approx(products[500, 503].item(), abs=1e-5)
+
+
+def test_positions_of_tiny_are_sinusoids_unless_told(monkeypatch, tokenizer) -> None:
+    monkeypatch.setattr("cdlm_lab.models.tokenizer.tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
+    for size, is_smooth in ((0.1, True), (0.0, False)):
+        model, _ = load_language_model("tiny", max_length=64, window=8, sizes=TinySizes(position_size=size))
+        weight = model.longformer.embeddings.position_embeddings.weight[2:]
+        neighbours = torch.cosine_similarity(weight[:-1], weight[1:]).mean().item()
+        assert (neighbours > 0.9) == is_smooth
 
 
 @pytest.mark.parametrize(
