@@ -28,9 +28,9 @@ import numpy as np
 from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
 from filelock import FileLock
-from tqdm.auto import tqdm
 
 from cdlm_lab.data.records import Cluster
+from cdlm_lab.progress import tracked
 
 from .encode_cluster import encode_cluster
 
@@ -125,6 +125,7 @@ def tokenise_clusters(
     cache_dir: Path,
     fingerprint: str,
     minimum_documents: int = 3,
+    expected: int = 0,
 ) -> Dataset:
     """The tokenised corpus of that fingerprint, made first if it is not there yet.
 
@@ -134,6 +135,7 @@ def tokenise_clusters(
         cache_dir: holds one folder for each fingerprint; created if missing.
         fingerprint: from `corpus_fingerprint`.
         minimum_documents: clusters with fewer non-empty documents are dropped and counted.
+        expected: how many clusters `clusters` gives, for the time left; 0 = not known.
 
     Returns:
         A memory-mapped dataset with the columns `cluster_id`, `document_ids`, `input_ids` and `fact_ids`, one
@@ -151,7 +153,12 @@ def tokenise_clusters(
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f".{fingerprint}.lock")):
         if not _complete(folder):
-            _build(clusters, tokenizer, folder=folder, minimum_documents=minimum_documents)
+            _build(
+                tracked(clusters(), desc="tokenising", unit="cluster", total=expected),
+                tokenizer,
+                folder=folder,
+                minimum_documents=minimum_documents,
+            )
     return _opened(folder)
 
 
@@ -194,7 +201,7 @@ def _arrays(lists) -> Iterator[np.ndarray]:
 
 
 def _build(
-    clusters: Callable[[], Iterator[Cluster]],
+    clusters: Iterator[Cluster],
     tokenizer: PreTrainedTokenizerBase,
     *,
     folder: Path,
@@ -207,7 +214,7 @@ def _build(
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".building", dir=folder.parent))
     try:
         counts = _write_arrow(
-            clusters(), tokenizer, path=unfinished / _ARROW_FILE, minimum_documents=minimum_documents
+            clusters, tokenizer, path=unfinished / _ARROW_FILE, minimum_documents=minimum_documents
         )
         if not counts.clusters_kept:
             raise ValueError(
@@ -228,7 +235,7 @@ def _write_arrow(
     sizes: Counter[int] = Counter()
     longest = 0
     with ArrowWriter(path=str(path), features=COLUMNS, writer_batch_size=_CLUSTERS_AT_ONCE) as writer:
-        for cluster in tqdm(clusters, desc="tokenising", unit=" clusters", mininterval=1.0):
+        for cluster in clusters:
             row = encode_cluster(cluster, tokenizer)
             lengths = [len(ids) for ids in row["input_ids"]]
             sums["clusters_read"] += 1

@@ -91,6 +91,7 @@ def tokenised_split(
         cache_dir=cache,
         fingerprint=fingerprint,
         minimum_documents=settings.minimum_documents,
+        expected=settings.size(split),
     )
     counts = read_counts(cache, fingerprint=fingerprint)
     return TokenisedSplit(clusters=clusters, counts=counts, checksum=checksum)

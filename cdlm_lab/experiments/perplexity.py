@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
 
 from cdlm_lab.collate import Collate, batches_by_length
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
@@ -32,6 +31,7 @@ from cdlm_lab.metrics.language_modelling import perplexity
 from cdlm_lab.metrics.significance import Comparison, compare_perplexities, holm
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run
 from cdlm_lab.widgets.perplexity_table import Perplexity as ShownPerplexity
 from cdlm_lab.widgets.perplexity_table import PerplexityRow
@@ -86,7 +86,7 @@ def cluster_losses(
     sums = np.zeros((4, len(read)))
     model.eval()
     with (
-        tqdm(total=len(read), desc=f"perplexity of {name}", unit="cluster", mininterval=1) as bar,
+        Progress(total=len(read), desc=f"perplexity of {name}".removesuffix(" of "), unit="cluster") as bar,
         torch.no_grad(),
     ):
         for batch_of in batches:

@@ -6,36 +6,24 @@ import contextlib
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from types import FrameType
 
-from tqdm import tqdm
 from transformers.utils import logging
 
+from cdlm_lab.progress import Progress
 
-class ProgressBar:
-    """tqdm for a run of many hours: steps done, time left, and the last losses.
 
-    On a terminal it moves ten times a second. Elsewhere, as under papermill, every picture of the bar stays
-    in the log; so there it is drawn every second at first and then whenever a sixtieth of the time so far has
-    passed: a day leaves about 500 lines.
-    """
+class TrainingBar:
+    """Steps done, time left, and the last losses of a run of many hours."""
 
     def __init__(self, *, total: int, done: int) -> None:
-        self._live = sys.stderr.isatty()
-        self._began = time.monotonic()
-        interval = 0.1 if self._live else 1.0
-        self._bar = tqdm(
-            total=total, initial=done, unit="step", mininterval=interval, dynamic_ncols=self._live
-        )
+        self._bar = Progress(total=total, initial=done, unit="step")
         self._facts: dict[str, str] = {}
-        self._checking: tqdm | None = None
+        self._checking: Progress | None = None
 
     def advance(self) -> None:
         """One step is done."""
-        if not self._live:
-            self._bar.mininterval = max(1.0, (time.monotonic() - self._began) / 60)
         self._bar.update(1)
 
     def show(self, **facts: float) -> None:
@@ -44,13 +32,10 @@ class ProgressBar:
         self._bar.set_postfix(self._facts, refresh=False)
 
     def checking(self, *, total: int) -> None:
-        """One batch of an evaluation of `total` batches is done; on a terminal it has a bar of its own."""
-        if self._live:
-            if self._checking is None:
-                self._checking = tqdm(
-                    total=total, unit="batch", desc="validation", leave=False, dynamic_ncols=True
-                )
-            self._checking.update(1)
+        """One batch of an evaluation of `total` batches is done; it has a bar of its own until `checked`."""
+        if self._checking is None:
+            self._checking = Progress(total=total, unit="batch", desc="validation", leave=False)
+        self._checking.update(1)
 
     def checked(self) -> None:
         """The evaluation is over."""

@@ -42,7 +42,7 @@ from transformers.trainer_callback import PrinterCallback
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.history import Record, RunHistory
 from cdlm_lab.training.optimiser import parameter_groups
-from cdlm_lab.training.progress import ProgressBar, StopRequest, without_bars
+from cdlm_lab.training.progress import StopRequest, TrainingBar, without_bars
 from cdlm_lab.training.random_state import gather_random_state, load_random_state, save_random_state
 from cdlm_lab.training.resume import (
     PROGRESS_FILE,
@@ -81,7 +81,7 @@ class ResumableTrainer(Trainer):
         self.folder = Path(self.args.output_dir)
         self.history = RunHistory(self.folder, writer=self.is_world_process_zero(), on_log=on_log)
         self.records_are_shown = on_log is not None
-        self.bar: ProgressBar | None = None
+        self.bar: TrainingBar | None = None
         self.interrupted = False
         self.model_accepts_loss_kwargs = bool(getattr(self.model, "accepts_loss_kwargs", False))
         self.remove_callback(PrinterCallback)  # what `disable_tqdm` puts in place of the bars
@@ -305,7 +305,7 @@ class _Steps(TrainerCallback):
         # Whoever takes the records shows them; in a notebook a bar of text beside a live curve is noise.
         shown_elsewhere = self._trainer.records_are_shown and not sys.stderr.isatty()
         if state.is_world_process_zero and not shown_elsewhere:
-            self._trainer.bar = ProgressBar(total=state.max_steps, done=state.global_step)
+            self._trainer.bar = TrainingBar(total=state.max_steps, done=state.global_step)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any

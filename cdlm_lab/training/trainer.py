@@ -84,7 +84,7 @@ def train(
 ) -> TrainingResult:
     """Train, evaluate, and keep the best and the last checkpoint; `model` ends with the weights of the best.
 
-    Of a run that was interrupted it has the last weights. See the module docstring.
+    Of a run that was interrupted it has the last weights.
 
     Args:
         model: `model(**collate(examples))` gives a mapping with `loss`.
@@ -94,8 +94,7 @@ def train(
         config: the settings.
         output_dir: the run's folder; gets `checkpoint-<step>` folders and `history.jsonl`.
         tokenizer: saved in each checkpoint.
-        on_log: called in rank 0 with each record (see history.py); when resumed, first with earlier ones.
-            Whoever takes the records shows them: off a terminal no bar is drawn besides.
+        on_log: called in rank 0 with each record, when resumed first with earlier ones; it replaces the bar.
         resume: False = refuse a folder that holds a run.
 
     Raises:

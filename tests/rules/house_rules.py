@@ -20,7 +20,7 @@ LAYERS = (
     ("collate",),
     ("examples",),
     ("attention", "metrics", "data"),
-    ("parameters",),
+    ("parameters", "progress"),
 )
 HEIGHT = {group: height for height, groups in enumerate(reversed(LAYERS)) for group in groups}
 
@@ -32,6 +32,7 @@ WITHOUT = {
     "attention": ("transformers",),
     "widgets": ("torch", "transformers", "cdlm_lab.models"),
     "parameters": ("torch", "transformers"),
+    "progress": ("torch", "transformers"),
 }
 UNPICKLERS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal")
 UNSAFE_CALLS = ("eval", "exec", "torch.load", "__import__")

@@ -7,11 +7,11 @@ import threading
 import pytest
 from transformers.utils import logging
 
-from cdlm_lab.training.progress import ProgressBar, stop_on_signals, without_bars
+from cdlm_lab.training.progress import TrainingBar, stop_on_signals, without_bars
 
 
-def test_a_bar_in_a_log_says_what_is_left(capsys: pytest.CaptureFixture[str]):
-    bar = ProgressBar(total=10, done=4)
+def test_the_bar_says_what_is_left_and_how_well_it_goes(capsys: pytest.CaptureFixture[str]):
+    bar = TrainingBar(total=10, done=4)
     bar.show(loss=2.34567)
     for _ in range(3):
         bar.advance()
@@ -20,12 +20,10 @@ def test_a_bar_in_a_log_says_what_is_left(capsys: pytest.CaptureFixture[str]):
     bar.show(perplexity=10.0)
     bar.advance()
     bar.close()
-    told = capsys.readouterr().err
+    told = capsys.readouterr().out
     assert "8/10" in told
     assert "loss=2.346, perplexity=10" in told
-    assert "step/s" in told
-    assert told.count("\r") <= 3  # not a line for every step
-    assert "validation" not in told
+    assert "validation" in told
 
 
 def test_the_first_interrupt_is_noted_and_the_second_obeyed(capsys: pytest.CaptureFixture[str]):

@@ -154,9 +154,9 @@ def test_the_history(tmp_path: Path):
 
 def test_the_bar_gives_way_to_whoever_shows_the_records(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     run(tmp_path / "a")
-    assert "step/s" in capfd.readouterr().err
+    assert "step/s" in capfd.readouterr().out
     run(tmp_path / "b", on_log=lambda record: None)
-    assert "step/s" not in capfd.readouterr().err
+    assert "step/s" not in capfd.readouterr().out
 
 
 def test_a_record_is_the_mean_since_the_last(tmp_path: Path):
