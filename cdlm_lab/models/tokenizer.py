@@ -9,6 +9,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from cdlm_lab.examples.special_tokens import DOCUMENT_END, DOCUMENT_START
 from cdlm_lab.models.checkpoint import CheckpointError, first_line, minilm_folder
+from cdlm_lab.models.shipped import shipped_folder
 from cdlm_lab.models.tiny import TinySizes, tiny_tokenizer
 
 DOCUMENT_SEPARATORS = (DOCUMENT_START, DOCUMENT_END)
@@ -56,7 +57,7 @@ def add_separators(tokenizer: PreTrainedTokenizerFast) -> list[int]:
 
 
 def _from_files(name: str) -> PreTrainedTokenizerFast:
-    source = minilm_folder() if name == "minilm" else Path(name)
+    source = minilm_folder() if name == "minilm" else shipped_folder(name) or Path(name)
     if source.is_dir() and not any((source / file).is_file() for file in TOKENIZER_FILES):
         raise CheckpointError(f"{name}: no tokenizer.json; save the tokenizer there with its save_pretrained")
     try:
