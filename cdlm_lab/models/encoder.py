@@ -86,12 +86,13 @@ def load_language_model(
 ) -> tuple[CrossDocumentLM, PreTrainedTokenizerFast]:
     """A masked language model in float32 on the CPU, and its tokenizer.
 
-    `name_or_path`: `tiny`, `minilm`, `storyworld/<variant>`, a folder that `save_pretrained` wrote, or a hub
-    name. `max_length`: longest sequence in tokens, special ones included. `window`: total width of local
-    attention (512 = 256 on each side). `attention`: a backend of `replace_self_attention`, or `huggingface` for its own layer.
-    `dropout`: of hidden states and attention alike; None = as the checkpoint says. `seed`: of all weights
-    that the checkpoint does not bring. `new_head`: True = a checkpoint without a language-model head gets
-    a new one, with a warning, as `minilm` always does. `sizes`: of `tiny`, else unused.
+    `name_or_path`: `tiny`, `minilm`, `storyworld/<variant>`, a folder that `save_pretrained` wrote, or a
+    hub name. `max_length`: longest sequence in tokens, special ones included. `window`: total width of
+    local attention (512 = 256 on each side). `attention`: a backend of `replace_self_attention`, or
+    `huggingface` for its own layer. `dropout`: of hidden states and attention alike; None = as the
+    checkpoint says. `seed`: of all weights that the checkpoint does not bring. `new_head`: True = a
+    checkpoint without a language-model head gets a new one, with a warning, as `minilm` always does.
+    `sizes`: of `tiny`, else unused.
 
     Raises ValueError for a window that is odd, below 2 or wider than `max_length`, a dropout outside [0,
     1) or an unknown backend; CheckpointError (a ValueError) for a checkpoint that is not there, not
