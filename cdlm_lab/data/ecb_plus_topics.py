@@ -13,12 +13,9 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from xml.etree.ElementTree import Element, ParseError
 
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import fromstring
-
-from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.ecb_plus_xml import read_ecb_xml
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import Split
 
@@ -81,11 +78,9 @@ def _key(file: Path) -> tuple[int, str, int]:
 
 
 def _read_document(file: Path) -> Document:
-    source = read_text(file)
+    xml = read_ecb_xml(file)
     lines: list[str] = []
-    for sentence, tokens in groupby(
-        _root(file, source).iter("token"), lambda token: _sentence(token, file, source)
-    ):
+    for sentence, tokens in groupby(xml.root.iter("token"), xml.sentence):
         if sentence or not file.stem.endswith("plus"):
             lines.append(" ".join(token.text.strip() for token in tokens if token.text))
     spans, start = [], 0
@@ -93,26 +88,3 @@ def _read_document(file: Path) -> Document:
         spans.append((start, start + len(line)))
         start += len(line) + 1
     return Document(id=file.stem, text="\n".join(lines), sentences=tuple(spans))
-
-
-def _root(file: Path, source: str) -> Element:
-    try:
-        return fromstring(source)
-    except ParseError as error:
-        line, column = error.position
-        remedy = "copy the file again from the official release"
-        raise DataError(file, f"not XML ({error})", remedy, line=line, field=f"column {column + 1}") from None
-    except DefusedXmlException as error:
-        remedy = "remove the DOCTYPE: the corpus has none"
-        raise DataError(file, f"the XML defines entities ({error})", remedy, field="DOCTYPE") from None
-
-
-def _sentence(token: Element, file: Path, source: str) -> int:
-    """Number of the sentence that a token belongs to."""
-    number = token.get("sentence", "")
-    if number.isdecimal():
-        return int(number)
-    mark = f't_id="{token.get("t_id")}"'
-    line = source[: max(0, source.find(mark))].count("\n") + 1
-    what = f"{number!r} of the token {mark} is not a number" if number else f"missing in the token {mark}"
-    raise DataError(file, what, 'write the number from 0, as in sentence="3"', line=line, field="sentence")

@@ -1,0 +1,307 @@
+"""JSON files of the paper's code: a split by hand, tolerance, and every complaint."""
+
+import json
+from typing import Any
+
+import pytest
+
+from cdlm_lab.data.coreference_json import read_coreference_json
+from cdlm_lab.data.coreference_records import gold_clusters, mentions_of
+
+DOCUMENTS: dict[str, Any] = {
+    "36_1ecb.xml": [
+        [0, 1, "Fire", False],
+        [2, 4, "It", True],
+        [2, 5, " ", True],
+        [2, 6, " burnt", True],
+        ["3", "7", "Rain", False],
+    ],
+    "36_2ecbplus.xml": [
+        [0, 1, "http", False],
+        [1, 2, "Blaze", True],
+        [1, 4, "out", True],
+        [1, 5, "now", True],
+    ],
+    "36_3ecb.xml": [[0, 1, "Nothing", False]],
+    "37_1ecb.xml": [[0, 1, "Quake", True]],
+}
+EVENTS: list[Any] = [
+    {
+        "doc_id": "36_2ecbplus.xml",
+        "topic": "36",
+        "subtopic": "36_0",
+        "m_id": "9",
+        "sentence_id": "1",
+        "tokens_ids": [2, 5],
+        "tokens": "Blaze now",
+        "tags": "NN RB",
+        "lemmas": "blaze now",
+        "cluster_id": 7,
+        "cluster_desc": "fire",
+        "singleton": False,
+    },
+    {"doc_id": "36_1ecb.xml", "topic": "36", "m_id": 3, "tokens_ids": [6], "cluster_id": 7},
+    {"doc_id": "37_1ecb.xml", "topic": None, "m_id": "1", "tokens_ids": [1], "cluster_id": "quake"},
+]
+ENTITIES: list[Any] = [
+    {"doc_id": "36_1ecb.xml", "topic": "36", "m_id": "4", "tokens_ids": ["4", 4], "cluster_id": 200000000}
+]
+
+
+@pytest.fixture
+def split(write, tmp_path):
+    """split(documents, events, entities): the folder with the files of the split dev."""
+
+    def _split(documents: object = DOCUMENTS, events: object = EVENTS, entities: object = ENTITIES):
+        for name, value in (("dev", documents), ("dev_events", events), ("dev_entities", entities)):
+            write(f"{name}.json", value if isinstance(value, str) else json.dumps(value, indent=4))
+        return tmp_path
+
+    return _split
+
+
+def test_topics(split):
+    first, second = read_coreference_json(split(), "dev")
+    assert (first.id, second.id) == ("36", "37")
+    one, two, three = first.documents
+    assert (one.id, one.topic, one.subtopic) == ("36_1ecb", "36", "36_ecb")
+    assert (two.id, two.subtopic, three.id) == ("36_2ecbplus", "36_ecbplus", "36_3ecb")
+    assert (one.tokens, one.sentences, one.validated) == (
+        ("Fire", "It", "burnt", "Rain"),
+        ((0, 1), (1, 3), (3, 4)),
+        (1,),
+    )
+    assert (two.tokens, two.validated, three.validated) == (("http", "Blaze", "out", "now"), (1,), ())
+    assert [(m.id, m.tokens, m.sentence, m.kind, m.cluster, m.tag) for m in mentions_of([first])] == [
+        ("36_1ecb:4", (1, 2), 1, "entity", "200000000", ""),
+        ("36_1ecb:3", (2, 3), 1, "event", "7", ""),
+        ("36_2ecbplus:9", (1, 4), 1, "event", "7", ""),
+    ]
+    assert list(gold_clusters([first, second], kind="event")) == ["7", "quake"]
+
+
+def test_one_kind(split):
+    folder = split()
+    (folder / "dev_entities.json").unlink()
+    found = list(read_coreference_json(str(folder), "dev", kinds=("event",)))
+    assert {mention.kind for mention in mentions_of(found)} == {"event"}
+    assert len(list(mentions_of(found))) == 3
+
+
+def test_other_corpora(split):
+    """Topics that the ids do not tell, sub-topics that are not those of ECB+."""
+    documents = {
+        "news-a": [[0, 0, "Fire", True]],
+        "news-b": [[0, 0, "Rain", True]],
+        "x_y": [[0, 0, "Sun", True]],
+    }
+    events = [
+        {"doc_id": name, "m_id": 1, "tokens_ids": [0], "cluster_id": 0, "topic": "w"}
+        for name in ("news-a", "news-b")
+    ]
+    found = list(read_coreference_json(split(documents, events, []), "dev"))
+    assert [(topic.id, [document.id for document in topic.documents]) for topic in found] == [
+        ("w", ["news-a", "news-b"]),
+        ("x", ["x_y"]),
+    ]
+    assert [document.subtopic for topic in found for document in topic.documents] == ["w", "w", "x"]
+    assert {name: len(members) for name, members in gold_clusters(found).items()} == {"0": 2}
+
+
+def test_arguments_that_cannot_be(split):
+    for kinds, shown in (((), r"\(\)"), (("events",), r"\('events',\)")):
+        with pytest.raises(ValueError, match=f"^kinds is {shown}; choose from event, entity$"):
+            read_coreference_json(split(), "dev", kinds=kinds)
+
+
+def test_files_that_are_missing(split, complains):
+    folder = split()
+    with complains(
+        folder / "test.json", 1, "file", "there is no such file", "check the spelling of the path"
+    ):
+        list(read_coreference_json(folder, "test"))
+    (folder / "dev_entities.json").unlink()
+    remedy = "copy it there, or leave its kind out of kinds, which is ('event', 'entity')"
+    with complains(folder / "dev_entities.json", 1, "file", "there is no such file", remedy):
+        list(read_coreference_json(folder, "dev"))
+
+
+def changed(place: int, **fields: object) -> list[Any]:
+    """The events with changed fields; ... takes one out."""
+    item = {name: value for name, value in {**EVENTS[place], **fields}.items() if value is not ...}
+    return [*EVENTS[:place], item, *EVENTS[place + 1 :]]
+
+
+SENTENCE = "name tokens of one sentence"
+BY_ID = "name tokens of the document by their id"
+
+
+@pytest.mark.parametrize(
+    ("events", "line", "field", "what", "remedy"),
+    [
+        ("{}", 1, "file", "an object where a list belongs", "write it as [{...}, ...]"),
+        ("[\n{}\n\n,, ]", 4, "column 2", "not JSON (Expecting value)", "complete the file"),
+        ("[7]", 1, "[0]", "a number where an object belongs", "write it as {...}"),
+        ("[\n\n  {}]", 3, "[0].doc_id", "missing", 'add "doc_id": "..." to the record'),
+        (changed(1, doc_id=7), 19, "[1].doc_id", "a number where a text belongs", "put it in quotes"),
+        (
+            changed(1, doc_id="36_9ecb.xml"),
+            19,
+            "[1].doc_id",
+            "there is no document 36_9ecb",
+            "name one of the documents of the split",
+        ),
+        (changed(1, m_id=...), 19, "[1].m_id", "missing", 'write it as "m_id": 7'),
+        (changed(1, cluster_id=...), 19, "[1].cluster_id", "missing", 'write it as "cluster_id": 7'),
+        (
+            changed(1, cluster_id=None),
+            19,
+            "[1].cluster_id",
+            "null where a number or a text belongs",
+            'write it as "cluster_id": 7',
+        ),
+        (
+            changed(1, cluster_id=True),
+            19,
+            "[1].cluster_id",
+            "true or false where a number or a text belongs",
+            'write it as "cluster_id": 7',
+        ),
+        (changed(1, tokens_ids=...), 19, "[1].tokens_ids", "no tokens", SENTENCE),
+        (changed(1, tokens_ids=[]), 19, "[1].tokens_ids", "no tokens", SENTENCE),
+        (
+            changed(1, tokens_ids=6),
+            19,
+            "[1].tokens_ids",
+            "a number where a list belongs",
+            "write it as [...]",
+        ),
+        (changed(1, tokens_ids=[4, 7]), 19, "[1].tokens_ids", "tokens of several sentences", SENTENCE),
+        (
+            changed(1, tokens_ids=[6, -1]),
+            19,
+            "[1].tokens_ids[1]",
+            "-1 is not a whole number from 0",
+            "write it as 3",
+        ),
+        (
+            changed(1, tokens_ids=[99]),
+            19,
+            "[1].tokens_ids[0]",
+            "the document 36_1ecb has no token 99 with text",
+            BY_ID,
+        ),
+        (
+            changed(1, tokens_ids=[4, 5]),
+            19,
+            "[1].tokens_ids[1]",
+            "the document 36_1ecb has no token 5 with text",
+            BY_ID,
+        ),
+        (changed(1, topic=36), 19, "[1].topic", "a number where a text belongs", "put it in quotes"),
+    ],
+)
+def test_malformed_mentions(split, complains, events, line, field, what, remedy):
+    folder = split(events=events)
+    with complains(folder / "dev_events.json", line, field, what, remedy):
+        list(read_coreference_json(folder, "dev"))
+
+
+def test_document_in_two_topics(split, complains):
+    folder = split(entities=[{**ENTITIES[0], "topic": "37"}])
+    what = "37, but 36 in another mention of 36_1ecb"
+    with complains(
+        folder / "dev_entities.json", 2, "[0].topic", what, "give all mentions of a document one topic"
+    ):
+        list(read_coreference_json(folder, "dev"))
+
+
+ROW = 'write it as [sentence, token id, "text", true]'
+
+
+@pytest.mark.parametrize(
+    ("documents", "line", "field", "what", "remedy"),
+    [
+        ("[]", 1, "file", "a list where an object belongs", "write it as {document: [tokens]}"),
+        ("{}", 1, "file", "no documents", "add some, or take the split out"),
+        ('{"a": [[0, 0, "x"', 1, "column 18", "not JSON (Expecting ',' delimiter)", "complete the file"),
+        ('{"a": [[0, 0, "x", true]],\n"b": 7}', 2, "b", "a number where a list belongs", "write it as [...]"),
+        ('{\n"a": []}', 2, "a", "the document has no text", "leave it out"),
+        ({"a": [[0, 1, " ", True]]}, 2, "a", "the document has no text", "leave it out"),
+        ({"a": [[0, 1, "x"]]}, 2, "a[0]", "a list of 3 where four values belong", ROW),
+        ({"a": ["x"]}, 2, "a[0]", "a text where four values belong", ROW),
+        ({"a": [[0, 1, "x", 1]]}, 2, "a[0][3]", "a number where true or false belongs", ROW),
+        ({"a": [[0, 1, None, True]]}, 2, "a[0][2]", "null where a text belongs", "put it in quotes"),
+        ({"a": [["x", 1, "x", True]]}, 2, "a[0][0]", "'x' is not a whole number from 0", "write it as 3"),
+        ({"a": [[0, True, "x", True]]}, 2, "a[0][1]", "True is not a whole number from 0", "write it as 3"),
+        (
+            {"a": [[0, 1, "x", True], [0, "1", "y", True]]},
+            2,
+            "a[1]",
+            "a second token 1",
+            "number the tokens of a document apart",
+        ),
+        (
+            {"a": [[4, 1, "x", True], [3, 2, "y", True]]},
+            2,
+            "a[1]",
+            "sentence 3 after 4",
+            "put the tokens in order",
+        ),
+        (
+            '{"a": [[0, 0, "x", true]],\n\n"a.xml": [[0, 0, "x", true]]}',
+            3,
+            "a.xml",
+            "two documents of this name",
+            "name them apart, without .xml",
+        ),
+    ],
+)
+def test_malformed_documents(split, complains, documents, line, field, what, remedy):
+    folder = split(documents=documents)
+    with complains(folder / "dev.json", line, field, what, remedy):
+        list(read_coreference_json(folder, "dev"))
+
+
+def test_endless_nesting(split):
+    folder = split(documents="[" * 100_000)
+    with pytest.raises(
+        ValueError, match=r"dev\.json:1: field file: not JSON \(.*; write plain records: texts, "
+    ):
+        list(read_coreference_json(folder, "dev"))
+
+
+def test_no_mentions(split, complains):
+    folder = split(events=[])
+    with complains(
+        folder / "dev.json", 1, "mentions", "no mention of kind event", "annotate some, or take the split out"
+    ):
+        list(read_coreference_json(folder, "dev", kinds=("event",)))
+    both = split(events=[], entities=[])
+    with complains(
+        both / "dev.json",
+        1,
+        "mentions",
+        "no mention of kind event or entity",
+        "annotate some, or take the split out",
+    ):
+        list(read_coreference_json(both, "dev"))
+
+
+REMEDY = 'correct the mention; where events and entities share numbers, read one kind: kinds=("event",)'
+
+
+def test_cluster_of_both_kinds(split, complains):
+    folder = split(entities=[{**ENTITIES[0], "cluster_id": 7}])
+    one, two = "mention 36_1ecb:4 of document 36_1ecb", "mention 36_1ecb:3 of document 36_1ecb"
+    what = f"cluster 7 is of both kinds: {one} is an entity, {two} an event; split the cluster"
+    with complains(folder / "dev.json", 1, "mentions", what, REMEDY):
+        list(read_coreference_json(folder, "dev"))
+    assert len(list(read_coreference_json(folder, "dev", kinds=("entity",)))) == 2
+
+
+def test_mentions_of_one_id(split, complains):
+    folder = split(events=changed(1, m_id="4"))
+    what = "mention 36_1ecb:4 of document 36_1ecb: a second mention of this id; number them apart"
+    with complains(folder / "dev.json", 1, "mentions", what, REMEDY):
+        list(read_coreference_json(folder, "dev"))

@@ -1,0 +1,338 @@
+"""ECB+ with its annotation: a corpus of four documents by hand, and the counts of the real one."""
+
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cdlm_lab.data.coreference_records import Topic, gold_clusters, mentions_of
+from cdlm_lab.data.ecb_plus import CSV_NAME, read_ecb_plus
+
+TOKEN = '<token t_id="{}" sentence="{}" number="0">{}</token>'
+RELEASE = "copy the file again from the official release"
+
+
+def xml(*lines: str) -> str:
+    return "\n".join(['<Document doc_name="x">', *lines, "</Document>\n"])
+
+
+def tokens(*sentences: str) -> str:
+    """Tokens numbered from 1; sentences from 0."""
+    words = [(number, word) for number, words in enumerate(sentences) for word in words.split(" ")]
+    return "\n".join(TOKEN.format(place, *item) for place, item in enumerate(words, start=1))
+
+
+def markable(tag: str, identifier: int, *anchors: int) -> str:
+    inner = "".join(f'<token_anchor t_id="{anchor}"/>' for anchor in anchors)
+    return f'<{tag} m_id="{identifier}" >{inner}</{tag}>'
+
+
+def descriptor(identifier: int, instance: str | None) -> str:
+    given = f'instance_id="{instance}" ' if instance else ""
+    return f'<ACTION_STATE m_id="{identifier}" RELATED_TO="" TAG_DESCRIPTOR="x" {given}/>'
+
+
+def relation(tag: str, identifier: int, sources: tuple[int, ...], *targets: int) -> str:
+    ends = [f'<source m_id="{source}" />' for source in sources]
+    ends += [f'<target m_id="{target}" />' for target in targets]
+    return f'<{tag} r_id="{identifier}" >{"".join(ends)}</{tag}>'
+
+
+def annotation(markables: list[str], relations: list[str]) -> str:
+    return "\n".join(["<Markables>", *markables, "</Markables>", "<Relations>", *relations, "</Relations>"])
+
+
+# Sentence 1 is validated: 6 Fire 7 broke 8 swiftly 9 out 10 at 11 noon. Token 4 is white space.
+PLAIN = xml(
+    tokens("Fire in town", "\t Fire broke swiftly out at noon", "It burnt"),
+    annotation(
+        [
+            markable("TIME_OF_THE_DAY", 9, 10),
+            markable("ACTION_OCCURRENCE", 1, 6, 8),  # broke ... out
+            markable("NEG_ACTION_STATE", 2, 7),
+            markable("HUMAN_PART_PER", 3, 5, 6),
+            markable("ACTION_OCCURRENCE", 4, 5),
+            markable("ACTION_OCCURRENCE", 5, 1),  # in a sentence that was not validated
+            markable("LOC_GEO", 6, 3, 4),  # crosses the border of one that was not
+            descriptor(20, "ACT7"),
+            descriptor(21, None),
+        ],
+        [relation("CROSS_DOC_COREF", 30, (1, 5), 20), relation("INTRA_DOC_COREF", 31, (2, 3, 4), 21)],
+    ),
+)
+WITH_ADDRESS = xml(
+    tokens("http : x", "The blaze\ufffd &amp; smoke", "Out broke it"),
+    annotation(
+        [markable("ACTION_OCCURRENCE", 1, 5), markable("ACTION_OCCURRENCE", 2, 8), descriptor(20, "ACT7")],
+        [relation("CROSS_DOC_COREF", 30, (2, 1), 20)],
+    ),
+)
+ALONE = xml(tokens("Rain"), annotation([markable("ACTION_OCCURRENCE", 1, 1)], []))
+HEADER = "Topic,File,Sentence Number\n"
+
+
+@pytest.fixture
+def corpus(write: Callable[..., Path], tmp_path: Path) -> Path:
+    write("ECB+/36/36_1ecb.xml", PLAIN)
+    write("ECB+/36/36_2ecb.xml", ALONE)  # no sentence of it is validated
+    write("ECB+/36/36_1ecbplus.xml", WITH_ADDRESS)
+    write("ECB+/37/37_3ecb.xml", ALONE)
+    write("ECB+/1/1_1ecb.xml", ALONE)
+    # trailing space, carriage return, blank line, a line twice, quotes
+    rows = '36,1ecbplus,2 \r\n36,1ecbplus,1\n\n36,1ecb,1 \n36,1ecb,1\n"37","3ecb","0"\n1,1ecb,0\n'
+    write(CSV_NAME, HEADER + rows)
+    return tmp_path
+
+
+def test_topics(corpus):
+    first, second = read_ecb_plus(corpus, "test")
+    assert (first.id, second.id) == ("36", "37")
+    plain, plus = first.documents
+    assert (plain.id, plain.topic, plain.subtopic) == ("36_1ecb", "36", "36_ecb")
+    assert plain.tokens == (
+        "Fire",
+        "in",
+        "town",
+        "Fire",
+        "broke",
+        "swiftly",
+        "out",
+        "at",
+        "noon",
+        "It",
+        "burnt",
+    )
+    assert plain.sentences == ((0, 3), (3, 9), (9, 11))
+    assert plain.validated == (1,)
+    assert (plus.id, plus.topic, plus.subtopic) == ("36_1ecbplus", "36", "36_ecbplus")
+    assert plus.tokens == ("The", "blaze", "&", "smoke", "Out", "broke", "it")
+    assert plus.sentences == ((0, 4), (4, 7))
+    assert plus.validated == (0, 1)
+    assert [topic.id for topic in read_ecb_plus(corpus, "train")] == ["1"]
+    assert [topic.id for topic in read_ecb_plus(str(corpus), "test")] == ["36", "37"]
+
+
+def test_mentions(corpus):
+    first, second = read_ecb_plus(corpus, "test")
+    plain, plus = first.documents
+    found = [(m.id, m.tokens, m.sentence, m.kind, m.cluster, m.tag) for m in plain.mentions]
+    assert found == [
+        ("36_1ecb:4", (3, 4), 1, "event", "36_1ecb:intra:31:event", "ACTION_OCCURRENCE"),
+        ("36_1ecb:3", (3, 5), 1, "entity", "36_1ecb:intra:31:entity", "HUMAN_PART_PER"),
+        ("36_1ecb:1", (4, 7), 1, "event", "ACT7", "ACTION_OCCURRENCE"),
+        ("36_1ecb:2", (5, 6), 1, "event", "36_1ecb:intra:31:event", "NEG_ACTION_STATE"),
+        ("36_1ecb:9", (8, 9), 1, "entity", "36_1ecb:9", "TIME_OF_THE_DAY"),
+    ]
+    assert [plain.text_of(mention) for mention in plain.mentions] == [
+        "Fire",
+        "Fire broke",
+        "broke swiftly out",
+        "swiftly",
+        "noon",
+    ]
+    assert [(m.id, plus.text_of(m), m.sentence) for m in plus.mentions] == [
+        ("36_1ecbplus:1", "blaze", 0),
+        ("36_1ecbplus:2", "Out", 1),
+    ]
+    assert [m.cluster for m in mentions_of([second])] == ["37_3ecb:1"]
+    assert [m.id for m in gold_clusters([first])["ACT7"]] == ["36_1ecb:1", "36_1ecbplus:1", "36_1ecbplus:2"]
+
+
+def test_addresses(corpus):
+    first, _ = read_ecb_plus(corpus, "test", addresses=True)
+    plain, plus = first.documents
+    assert plus.tokens[:4] == ("http", ":", "x", "The")
+    assert plus.sentences == ((0, 3), (3, 7), (7, 10))
+    assert plus.validated == (1, 2)
+    assert [(plus.text_of(m), m.sentence) for m in plus.mentions] == [("blaze", 1), ("Out", 2)]
+    assert plain == next(read_ecb_plus(corpus, "test")).documents[0]
+
+
+def test_folder_around_the_corpus(corpus, tmp_path):
+    inner = tmp_path / "around" / "ECB+_LREC2014"
+    inner.mkdir(parents=True)
+    (corpus / "ECB+").rename(inner / "ECB+")
+    (corpus / CSV_NAME).rename(inner / CSV_NAME)
+    assert [topic.id for topic in read_ecb_plus(inner.parent, "test")] == ["36", "37"]
+
+
+def test_unknown_split(corpus):
+    with pytest.raises(ValueError, match=r"^split is 'tset'; choose one of train, dev, test$"):
+        read_ecb_plus(corpus, "tset")
+    assert [topic.id for topic in read_ecb_plus(corpus, "train")] == ["1"]
+
+
+ROOT = f"give the folder that holds ECB+ and {CSV_NAME}"
+
+
+def test_folders_that_are_missing(corpus, complains, write):
+    with complains(corpus / "no", 1, "folder", "there is no such folder", ROOT):
+        list(read_ecb_plus(corpus / "no", "test"))
+    with complains(corpus / "ECB+", 1, "folder", "there is no folder ECB+ in it", ROOT):
+        list(read_ecb_plus(corpus / "ECB+", "test"))
+    with complains(corpus, 1, "folder", "no ECB+ files for the split dev", "copy the folders of its topics"):
+        list(read_ecb_plus(corpus, "dev"))
+    (corpus / CSV_NAME).unlink()
+    what = f"{CSV_NAME} is missing, which names the sentences that were annotated"
+    with complains(corpus, 1, "folder", what, "copy it from the official release"):
+        list(read_ecb_plus(corpus, "test"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "field", "what", "remedy"),
+    [
+        (HEADER + "36,1ecb,1\n36,1ecb\n", 3, "row", "2 cells, not 3", "write it as 36,1ecbplus,3"),
+        (HEADER + "36;1ecb;1\n", 2, "row", "1 cells, not 3", "write it as 36,1ecbplus,3"),
+        (HEADER + "x,1ecb,1\n", 2, "Topic", "'x' is none", "write it as 36"),
+        (HEADER + "46,1ecb,1\n", 2, "Topic", "46 is not a topic of ECB+", "the topics are 1 to 45"),
+        (HEADER + "36,1ecb.xml,1\n", 2, "File", "'1ecb.xml' is none", "write it as 1ecbplus"),
+        (HEADER + "36,1ecb,-1\n", 2, "Sentence Number", "'-1' is none", "write it as 3"),
+        (HEADER + "36,1ecb,\n", 2, "Sentence Number", "'' is none", "write it as 3"),
+        (
+            HEADER + "36,1ecb,1\n\n36,1ecb,3\n",
+            4,
+            "Sentence Number",
+            "36_1ecb has no sentence 3 with text",
+            "correct the number, or delete the line",
+        ),
+        (
+            HEADER + "36,1ecbplus,0\n36,1ecb,1\n",
+            2,
+            "Sentence Number",
+            "36_1ecbplus has no sentence 0 with text",
+            "correct the number, or delete the line",
+        ),
+        (
+            HEADER + "36,1ecb,1\n36,9ecb,1\n",
+            3,
+            "File",
+            "there is no 36/36_9ecb.xml",
+            "copy the whole of the official release, or delete the line",
+        ),
+        (
+            "36,1ecb,1\n",
+            1,
+            "header",
+            "'36,1ecb,1' is not the header",
+            "start with the line Topic,File,Sentence Number",
+        ),
+    ],
+)
+def test_malformed_list(corpus, write, complains, rows, line, field, what, remedy):
+    path = write(CSV_NAME, rows)
+    with complains(path, line, field, what, remedy):
+        list(read_ecb_plus(corpus, "test"))
+
+
+def test_documents_of_other_splits_may_be_missing(corpus, write):
+    write(CSV_NAME, HEADER + "36,1ecb,1\n37,3ecb,0\n2,9ecb,1\n")
+    assert len(list(read_ecb_plus(corpus, "test"))) == 2
+
+
+NO_MENTION = ("no mention in a validated sentence", f"annotate some, or list the sentences in {CSV_NAME}")
+
+
+def test_no_mentions(corpus, write, complains):
+    write("ECB+/37/37_3ecb.xml", xml(tokens("Rain"), annotation([], [])))
+    with complains(corpus / "ECB+" / "37", 1, "folder", *NO_MENTION):
+        list(read_ecb_plus(corpus, "test"))
+    write(CSV_NAME, HEADER + "37,3ecb,0\n")
+    with complains(corpus / "ECB+" / "36", 1, "folder", *NO_MENTION):
+        list(read_ecb_plus(corpus, "test"))
+
+
+def test_cluster_of_both_kinds(corpus, write, complains):
+    markables = [markable("LOC_GEO", 5, 5), descriptor(20, "ACT7")]
+    other = xml(
+        tokens("http : x", "The blaze"), annotation(markables, [relation("CROSS_DOC_COREF", 1, (5,), 20)])
+    )
+    write("ECB+/36/36_1ecbplus.xml", other)
+    write(CSV_NAME, HEADER + "36,1ecb,1\n36,1ecbplus,1\n37,3ecb,0\n")
+    one, two = "mention 36_1ecb:1 of document 36_1ecb", "mention 36_1ecbplus:5 of document 36_1ecbplus"
+    what = f"cluster ACT7 is of both kinds: {one} is an event, {two} an entity; split the cluster"
+    remedy = "correct the instance_id that one of its relations leads to"
+    with complains(corpus / "ECB+" / "36", 1, "instance_id", what, remedy):
+        list(read_ecb_plus(corpus, "test"))
+
+
+def test_document_without_text(corpus, write, complains):
+    only_address = write("ECB+/36/36_1ecbplus.xml", xml(tokens("http : x"), annotation([], [])))
+    with complains(only_address, 1, "token", "no token has any text", RELEASE):
+        list(read_ecb_plus(corpus, "test"))
+    empty = write("ECB+/36/36_1ecb.xml", xml(tokens(" \ufffd"), annotation([], [])))
+    with complains(empty, 1, "token", "no token has any text", RELEASE):
+        list(read_ecb_plus(corpus, "test"))
+
+
+@pytest.fixture(scope="module")
+def ecb_plus(real_data, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("ecb_plus")
+    with tarfile.open(real_data("ecbplus") / "ECB+_LREC2014.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+# Topics, documents, validated sentences; for events and entities: mentions, clusters, clusters that are not
+# singletons. Table 8 of the CDLM paper has the mentions and the last numbers.
+COUNTS = {
+    "train": (25, 574, 1037, (3808, 1527, 411), (4758, 1286, 472)),
+    "dev": (8, 196, 346, (1245, 409, 129), (1476, 330, 125)),
+    "test": (10, 206, 457, (1780, 805, 182), (2055, 608, 196)),
+}
+# Clusters cut at the borders of topics: three instances with mentions in this split are in two topics.
+BY_TOPIC = {"train": (1527, 1286), "dev": (409, 331), "test": (805, 610)}
+
+
+def counts(topics: list[Topic], kind: str) -> tuple[int, int, int]:
+    clusters = gold_clusters(topics, kind=kind).values()
+    return sum(map(len, clusters)), len(clusters), sum(len(members) > 1 for members in clusters)
+
+
+@pytest.mark.parametrize("split", COUNTS)
+def test_counts_of_the_real_corpus(ecb_plus, split):
+    topics = list(read_ecb_plus(ecb_plus, split))
+    documents = [document for topic in topics for document in topic.documents]
+    validated = sum(len(document.validated) for document in documents)
+    assert (len(topics), len(documents), validated) == COUNTS[split][:3]
+    assert counts(topics, "event") == COUNTS[split][3]
+    assert counts(topics, "entity") == COUNTS[split][4]
+    cut = tuple(len(gold_clusters(topics, kind=kind, by_topic=True)) for kind in ("event", "entity"))
+    assert cut == BY_TOPIC[split]
+    assert all(m.sentence in document.validated for document in documents for m in document.mentions)
+    assert len({mention.place for mention in mentions_of(topics)}) == sum(
+        len(document.mentions) for document in documents
+    )
+    assert not any("\ufffd" in token for document in documents for token in document.tokens)
+
+
+def test_documents_of_the_real_corpus(ecb_plus):
+    first = next(read_ecb_plus(ecb_plus, "test"))
+    assert first.id == "36"
+    names = [document.id for document in first.documents]
+    assert (names[0], names[9], names[-1]) == ("36_1ecb", "36_1ecbplus", "36_11ecbplus")
+    document = next(document for document in first.documents if document.id == "36_1ecbplus")
+    assert (document.subtopic, len(document.mentions)) == ("36_ecbplus", 22)
+    kept = next(read_ecb_plus(ecb_plus, "test", addresses=True))
+    whole = next(found for found in kept.documents if found.id == "36_1ecbplus")
+    address = whole.sentences[0][1]
+    assert whole.tokens[:2] == ("http", ":")
+    assert whole.tokens[address:] == document.tokens
+    assert [mention.id for mention in whole.mentions] == [mention.id for mention in document.mentions]
+
+
+def test_broken_tokens_of_the_real_corpus(ecb_plus, tmp_path):
+    """Each of the three documents lacks exactly the token that is white space."""
+    source = ecb_plus / "ECB+_LREC2014"
+    (tmp_path / "ECB+").mkdir()
+    for topic in ("9", "31"):
+        (tmp_path / "ECB+" / topic).symlink_to(source / "ECB+" / topic)
+    rows = (source / CSV_NAME).read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / CSV_NAME).write_text("".join(row for row in rows if row.startswith(("Topic,", "9,", "31,"))))
+    lost = {}
+    for topic in read_ecb_plus(tmp_path, "train", addresses=True):
+        for document in topic.documents:
+            text = (source / "ECB+" / topic.id / f"{document.id}.xml").read_text(encoding="utf-8")
+            if missing := text.count("<token t_id=") - len(document.tokens):
+                lost[document.id] = missing
+    assert lost == {"31_10ecbplus": 1, "9_3ecbplus": 1, "9_4ecbplus": 1}
