@@ -31,6 +31,16 @@ class Collate:
          "attention_mask":        [[1, 1, 1], [1, 1, 0]],
          "labels":                [[-100, 8, -100], [-100, 6, -100]],
          "global_attention_mask": [[0, 1, 0], [0, 1, 0]]}
+
+    Pairs of mentions have a mask for each of the two, and one label for all of the sequence:
+
+        [{"input_ids": [5, 7, 9], "mention_mask": [[0, 1, 0], [0, 0, 1]], "labels": 1.0},
+         {"input_ids": [5, 9],    "mention_mask": [[1, 0], [0, 1]],       "labels": 0.0}]
+        gives
+        {"input_ids":             [[5, 7, 9], [5, 9, 0]],
+         "attention_mask":        [[1, 1, 1], [1, 1, 0]],
+         "mention_mask":          [[[0, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 1, 0]]],
+         "labels":                [1.0, 0.0]}
     """
 
     pad_token_id: int
@@ -47,15 +57,18 @@ class Collate:
         """Pad and stack.
 
         Args:
-            examples: dicts of arrays (seq,), all with the same keys; `input_ids` and any of `labels`,
-                `global_attention_mask`, `cross_document`.
+            examples: dicts of arrays, all with the same keys; `input_ids` (seq,) and any of `labels` (seq,)
+                for each token or () for the sequence, `global_attention_mask` (seq,),
+                `cross_document` (seq,), `mention_mask` (2, seq).
 
         Returns:
-            The same keys and `attention_mask` (int64, 1 = a token, 0 = padding), each (batch, longest seq).
-            Integers are int64, `cross_document` is bool.
+            The same keys and `attention_mask` (int64, 1 = a token, 0 = padding), each (batch, longest seq),
+            `mention_mask` (batch, 2, longest seq), labels of sequences (batch,). Integers are int64, labels
+            with a fraction float32, `cross_document` and `mention_mask` bool.
 
         Raises:
-            ValueError: no examples; different or unknown keys; arrays of unequal length within one example.
+            ValueError: no examples; different or unknown keys; arrays whose lengths do not fit within one
+                example; labels of tokens and of sequences in one batch.
         """
         lengths = _checked_lengths(examples)
         multiple = self.pad_to_multiple_of or 1
@@ -65,6 +78,7 @@ class Collate:
             "labels": NOT_MASKED,
             "global_attention_mask": 0,
             "cross_document": False,
+            "mention_mask": False,
         }
         batch = {
             key: _padded([example[key] for example in examples], width=width, fill=fill[key])
@@ -107,7 +121,7 @@ def batches_by_length(
     return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
 
 
-_KEYS = {"input_ids", "labels", "global_attention_mask", "cross_document"}
+_KEYS = {"input_ids", "labels", "global_attention_mask", "cross_document", "mention_mask"}
 
 
 def _checked_lengths(examples: Sequence[Mapping[str, np.ndarray]]) -> list[int]:
@@ -124,18 +138,27 @@ def _checked_lengths(examples: Sequence[Mapping[str, np.ndarray]]) -> list[int]:
             raise ValueError(
                 f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
             )
+        length = len(example["input_ids"])
         for key, values in example.items():
-            if np.shape(values) != (len(example["input_ids"]),):
+            expected = (2, length) if key == "mention_mask" else (length,)
+            if key == "labels" and np.ndim(examples[0][key]) == 0:
+                expected = ()
+            if np.shape(values) != expected:
                 raise ValueError(
                     f"examples[{number}][{key!r}] has shape {np.shape(values)}, "
-                    f"but there are {len(example['input_ids'])} input_ids"
+                    f"but there are {length} input_ids; it must be {expected}"
                 )
     return [len(example["input_ids"]) for example in examples]
 
 
 def _padded(rows: Sequence[np.ndarray], *, width: int, fill: int | bool) -> torch.Tensor:
-    """Stack (seq,) arrays of unequal length into (batch, width); bool if the fill is, else int64."""
-    out = torch.full((len(rows), width), fill, dtype=torch.bool if isinstance(fill, bool) else torch.int64)
+    """Stack (..., seq) arrays of unequal seq into (batch, ..., width), bool if the fill is, else int64; and
+    single values into (batch,)."""
+    if np.ndim(rows[0]) == 0:
+        values = torch.as_tensor(np.array(rows))
+        return values.float() if values.is_floating_point() else values.long()
+    shape = (len(rows), *np.shape(rows[0])[:-1], width)
+    out = torch.full(shape, fill, dtype=torch.bool if isinstance(fill, bool) else torch.int64)
     for number, row in enumerate(rows):
-        out[number, : len(row)] = torch.as_tensor(np.array(row), dtype=out.dtype)
+        out[number, ..., : np.shape(row)[-1]] = torch.as_tensor(np.array(row), dtype=out.dtype)
     return out

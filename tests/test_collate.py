@@ -17,6 +17,14 @@ def example(length: int, **changes) -> dict[str, np.ndarray]:
     return values | changes
 
 
+def pair_example(length: int, label) -> dict[str, np.ndarray]:
+    return {
+        "input_ids": np.arange(10, 10 + length),
+        "mention_mask": np.eye(2, length, dtype=bool),
+        "labels": label,
+    }
+
+
 def test_the_matrices_of_a_small_batch():
     batch = Collate(pad_token_id=1)([example(2), example(4), example(1)])
     assert {key: value.int().tolist() for key, value in batch.items()} == {
@@ -42,6 +50,38 @@ def test_the_docstring_example():
         "labels": [[-100, 8, -100], [-100, 6, -100]],
         "global_attention_mask": [[0, 1, 0], [0, 1, 0]],
     }
+
+
+def test_the_docstring_example_of_pairs():
+    given = [
+        {"input_ids": [5, 7, 9], "mention_mask": [[0, 1, 0], [0, 0, 1]], "labels": 1.0},
+        {"input_ids": [5, 9], "mention_mask": [[1, 0], [0, 1]], "labels": 0.0},
+    ]
+    batch = Collate(pad_token_id=0)(given)
+    assert {key: value.tolist() for key, value in batch.items()} == {
+        "input_ids": [[5, 7, 9], [5, 9, 0]],
+        "attention_mask": [[1, 1, 1], [1, 1, 0]],
+        "mention_mask": [[[0, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 1, 0]]],
+        "labels": [1.0, 0.0],
+    }
+    assert batch["mention_mask"].dtype == torch.bool
+    assert batch["labels"].dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("label", "dtype"),
+    [
+        (np.array(1, dtype=np.float32), torch.float32),
+        (np.float64(1), torch.float32),
+        (np.array(1, dtype=np.int32), torch.int64),
+    ],
+)
+def test_labels_of_sequences_keep_their_kind(label, dtype):
+    batch = Collate(pad_token_id=0, pad_to_multiple_of=8)([pair_example(4, label), pair_example(3, label)])
+    assert batch["labels"].dtype == dtype
+    assert batch["labels"].tolist() == [1, 1]
+    assert batch["mention_mask"].shape == (2, 2, 8)
+    assert batch["mention_mask"].sum(-1).tolist() == [[1, 1], [1, 1]]
 
 
 def test_a_pad_id_within_the_text_is_attended_to():
@@ -80,6 +120,18 @@ def test_read_only_arrays_are_copied():
         (
             [example(3), example(3, labels=np.ones(2))],
             r"examples\[1\]\['labels'\] has shape \(2,\), but there are 3",
+        ),
+        (
+            [example(3, mention_mask=np.ones(3))],
+            r"\['mention_mask'\] has shape \(3,\), but there are 3 input_ids; it must be \(2, 3\)",
+        ),
+        (
+            [example(3, labels=np.float32(1)), example(3)],
+            r"examples\[1\]\['labels'\] has shape \(3,\), but there are 3 input_ids; it must be \(\)",
+        ),
+        (
+            [example(3), example(3, labels=np.float32(1))],
+            r"examples\[1\]\['labels'\] has shape \(\), but there are 3 input_ids; it must be \(3,\)",
         ),
         ([example(2, weights=np.ones(2))], "unknown key 'weights' in an example"),
         ([{"labels": np.ones(2)}], "an example has no input_ids"),

@@ -8,13 +8,16 @@ The released collator of CDLM does something else: it makes as many tokens globa
 sequence as were masked, and then ALSO the masked ones except a list of pronouns, a union of Prefix CDLM and
 CDLM. We follow the paper, in which these are two models to be compared.
 
+Those are policies of pretraining, chosen by `labels`. The `mentions` of a coreference pair (section C.1) are
+told by the example instead; `mention_tokens` picks them, and is no policy to pretrain with.
+
 All functions take NumPy arrays or torch tensors of shape (seq,) or (batch, seq) and return bool of the same
 shape and kind, True = global.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TypeVar
 
@@ -111,3 +114,24 @@ def check_policy(policy: str) -> None:
     """Raise ValueError, with the names there are, unless `policy` is one of them."""
     if policy not in GLOBAL_POLICIES:
         raise ValueError(f"unknown global policy {policy!r}; choose one of {', '.join(GLOBAL_POLICIES)}")
+
+
+def mention_tokens(input_ids: Array, mention_mask: Array, *, others: Iterable[int]) -> Array:
+    """The tokens of both mentions of a coreference pair, and certain others wherever they stand.
+
+    Args:
+        input_ids: int (..., seq).
+        mention_mask: bool (..., 2, seq), True = token of mention i.
+        others: ids that are global too: `[CLS]`, `<m>` and `</m>`.
+
+    Returns:
+        bool (..., seq), True = global.
+
+    Example:
+        >>> mention_tokens(np.array([2, 7, 8, 9]), np.array([[0, 0, 1, 0], [0, 0, 1, 0]]) > 0, others=[2])
+        array([ True, False,  True, False])
+    """
+    chosen = mention_mask.any(-2)
+    for token in others:
+        chosen = chosen | (input_ids == token)
+    return chosen

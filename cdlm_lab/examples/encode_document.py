@@ -1,0 +1,97 @@
+"""The subwords of a tokenised document, and which of them belong to which of its words.
+
+Every word is tokenised as if a space stood before it, punctuation too: corpora of mentions, as ECB+, consist
+of tokens and do not say where their texts had spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cdlm_lab.data.coreference_records import CoreferenceDocument, TokenSpan
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EncodedDocument:
+    """A document in subwords.
+
+    Attributes:
+        document: the record it was made of.
+        input_ids: int64 (subword,), no special tokens.
+        starts: int64 (tokens + 1,), the first subword of each token, and at the end the number of subwords.
+    """
+
+    document: CoreferenceDocument
+    input_ids: np.ndarray
+    starts: np.ndarray
+
+    def subwords(self, tokens: TokenSpan) -> TokenSpan:
+        """The span of subwords of a span of tokens."""
+        start, end = tokens
+        return int(self.starts[start]), int(self.starts[end])
+
+
+def encode_document(document: CoreferenceDocument, tokenizer: PreTrainedTokenizerBase) -> EncodedDocument:
+    """Tokenise a document word by word; a word without any subword, as a lone control character, is unknown.
+
+    Raises:
+        ValueError: there is such a word and the tokenizer has no id for unknown ones.
+    """
+    encoded = tokenizer(
+        # With the space a byte-level BPE takes a word for what it is within a text, whatever its settings.
+        [f" {token}" for token in document.tokens],
+        is_split_into_words=True,
+        add_special_tokens=False,
+        split_special_tokens=True,  # a "[MASK]" or "<m>" that somebody wrote in an article is text
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,  # documents longer than the model are expected; windows see to them
+    )
+    ids = np.array(encoded["input_ids"], dtype=np.int64)
+    words = np.array(encoded.word_ids(), dtype=np.int64)
+    counts = np.bincount(words, minlength=len(document.tokens))
+    if len(silent := np.flatnonzero(counts == 0)):
+        if tokenizer.unk_token_id is None:
+            what = f"token {silent[0]}, {document.tokens[silent[0]]!r}, has no subword"
+            raise ValueError(f"document {document.id}: {what} and the tokenizer no unknown one; leave it out")
+        ids = np.insert(ids, counts.cumsum()[silent], tokenizer.unk_token_id)
+        counts[silent] = 1
+    return EncodedDocument(document=document, input_ids=ids, starts=np.append(0, counts.cumsum()))
+
+
+class EncodedDocuments(Mapping[str, EncodedDocument]):
+    """Documents by their ids, each encoded when it is first asked for and then kept.
+
+    Raises:
+        ValueError: two documents of one id.
+        KeyError: an id asked for that no document has.
+    """
+
+    def __init__(self, documents: Iterable[CoreferenceDocument], tokenizer: PreTrainedTokenizerBase) -> None:
+        self._records: dict[str, CoreferenceDocument] = {}
+        self._encoded: dict[str, EncodedDocument] = {}
+        self._tokenizer = tokenizer
+        for document in documents:
+            if self._records.setdefault(document.id, document) is not document:
+                raise ValueError(f"there are two documents {document.id}; name them apart")
+
+    def __getitem__(self, name: str) -> EncodedDocument:
+        if name not in self._encoded:
+            self._encoded[name] = encode_document(self._records[name], self._tokenizer)
+        return self._encoded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._records
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)

