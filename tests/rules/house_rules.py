@@ -15,7 +15,7 @@ from pathlib import Path
 LAYERS = (
     ("experiments", "batch", "benchmarks"),
     ("widgets", "report"),
-    ("analysis", "clustering", "training"),
+    ("analysis", "clustering", "topic_clustering", "training"),
     ("models",),
     ("collate",),
     ("examples",),
