@@ -1,0 +1,162 @@
+"""The pairwise scorer of cross-document coreference: both documents of two mentions read at once (CDLM
+sections 3.2 and C.1).
+
+The vector of a pair is [s, m_i, m_j, m_i * m_j]: the state of `[CLS]`, the sum of the states of each
+mention's tokens, and the product of the two sums. An MLP with one hidden layer of 1,024 and tanh turns it
+into one logit. (The released code has two hidden layers with ReLU instead; the paper's is built here.)
+
+Choices where the paper is silent: the loss is binary cross entropy; nothing is dropped out in the MLP, whose
+weights are drawn as the encoder's config says; the states are summed in float32.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from transformers import LongformerConfig, LongformerModel, PreTrainedTokenizerFast
+from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
+from transformers.utils import ModelOutput
+
+from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.examples.mention_context import MENTION_END, MENTION_START
+from cdlm_lab.models.checkpoint import own_randomness, read_config, read_model
+from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.tokenizer import load_tokenizer
+
+HIDDEN = 1024  # of the MLP, C.1
+
+
+@dataclass
+class PairOutput(ModelOutput):
+    """What `PairScorer` returns.
+
+    Attributes:
+        loss: (), float32, summed cross entropy of the pairs over their number; None without labels.
+        logits: (batch,), float32; the sigmoid of one is the probability that the mentions corefer.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+
+
+class PairScorer(LongformerPreTrainedModel):
+    """Longformer and the MLP over [s, m_i, m_j, m_i * m_j].
+
+    All that the MLP reads are states of global tokens, so the local projections of the last layer get no
+    gradient; every other weight does.
+    """
+
+    # transformers.Trainer then counts the pairs of the whole effective batch
+    accepts_loss_kwargs = True
+
+    def __init__(self, config: LongformerConfig) -> None:
+        super().__init__(config)
+        self.longformer = LongformerModel(config, add_pooling_layer=False)
+        self.scorer = nn.Sequential(
+            nn.Linear(4 * config.hidden_size, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 1)
+        )
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        mention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> PairOutput:
+        """Score a batch of pairs.
+
+        Args:
+            input_ids: (batch, seq), `[CLS]` first.
+            attention_mask: (batch, seq), 1 = token, 0 = padding; None = no padding.
+            global_attention_mask: (batch, seq), 1 = global; None = none.
+            mention_mask: (batch, 2, seq), True = token of mention i.
+            labels: (batch,), 1 = the mentions corefer, 0 = they do not.
+            num_items_in_batch: pairs of the whole effective batch; None = those of this one.
+
+        Raises:
+            ValueError: no `mention_mask`.
+        """
+        if mention_mask is None:
+            raise ValueError("mention_mask is missing; it says where the two mentions are")
+        states = self.longformer(
+            input_ids, attention_mask, global_attention_mask=global_attention_mask, return_dict=True
+        ).last_hidden_state  # (batch, seq, dim)
+        logits = self.scorer(pair_vectors(states, mention_mask)).squeeze(-1).float()  # (batch,)
+        if labels is None:
+            return PairOutput(logits=logits)
+        total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
+        count = len(labels) if num_items_in_batch is None else num_items_in_batch
+        return PairOutput(loss=total / torch.as_tensor(count, device=total.device), logits=logits)
+
+
+def pair_vectors(states: Tensor, mention_mask: Tensor) -> Tensor:
+    """[s, m_i, m_j, m_i * m_j] of each pair.
+
+    Args:
+        states: (batch, seq, dim), `[CLS]` first.
+        mention_mask: (batch, 2, seq), True = token of mention i.
+
+    Returns:
+        (batch, 4 * dim), in the dtype of `states`.
+    """
+    mentions = torch.bmm(mention_mask.float(), states.float()).to(states.dtype)  # (batch, 2, dim)
+    first, second = mentions.unbind(1)
+    return torch.cat([states[:, 0], first, second, first * second], dim=-1)
+
+
+def load_pair_scorer(
+    name_or_path: str | os.PathLike[str],
+    *,
+    max_length: int,
+    window: int,
+    attention: str = "auto",
+    dropout: float | None = None,
+    seed: int = 0,
+) -> tuple[PairScorer, PreTrainedTokenizerFast]:
+    """A pair scorer on top of any encoder, or a trained one from its folder, and its tokenizer.
+
+    The marks `<m>` and `</m>` are added to the tokenizer; their embeddings and the MLP are drawn from `seed`.
+    Arguments and errors otherwise as of `load_encoder`.
+    """
+    name = os.fspath(name_or_path)
+    if is_pair_scorer(name):
+        return _trained(name, window=window, attention=attention, dropout=dropout)
+    encoder, tokenizer = load_encoder(
+        name, max_length=max_length, window=window, attention=attention, dropout=dropout, seed=seed
+    )
+    tokenizer.add_special_tokens(
+        {"extra_special_tokens": [MENTION_START, MENTION_END]}, replace_extra_special_tokens=False
+    )
+    with own_randomness(seed):
+        if len(tokenizer) > encoder.get_input_embeddings().num_embeddings:
+            encoder.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+        model = PairScorer(encoder.config)
+    model.longformer = encoder
+    return model.eval(), tokenizer
+
+
+def is_pair_scorer(name: str) -> bool:
+    """True if `name` is a folder that holds a trained pair scorer."""
+    if not (Path(name) / "config.json").is_file():
+        return False
+    return read_config(name).architectures == [PairScorer.__name__]
+
+
+def _trained(
+    name: str, *, window: int, attention: str, dropout: float | None
+) -> tuple[PairScorer, PreTrainedTokenizerFast]:
+    config = read_config(name)
+    config.attention_window = [window] * config.num_hidden_layers
+    if dropout is not None:
+        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
+    model, _ = read_model(PairScorer, name, config, seed=0)
+    if attention != "huggingface":
+        replace_self_attention(model, attention)
+    return model.eval(), load_tokenizer(name)
