@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from cdlm_lab.models import shipped
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.models.shipped import ship, shipped_folder, shipped_names
@@ -76,3 +77,16 @@ def test_what_does_not_come_with_the_project_is_named(tmp_path: Path, trained: P
     ship(trained, "storyworld/rand-cdlm", tmp_path)
     with pytest.raises(CheckpointError, match=r"there are: storyworld/rand-cdlm\)"):
         shipped_folder("storyworld/cdlm", tmp_path)
+
+
+def test_the_projects_own_checkpoints_load_and_have_a_card():
+    names = shipped_names()
+    assert names == sorted(
+        f"storyworld/{variant}"
+        for variant in ("longformer", "local-cdlm", "rand-cdlm", "prefix-cdlm", "cdlm")
+    )
+    assert (shipped.FOLDER / "README.md").exists()
+    for name in names:
+        model, _ = load_language_model(name, max_length=512, window=32)
+        assert all(weights.isfinite().all() for weights in model.parameters())
+    assert sum(file.stat().st_size for file in shipped.FOLDER.rglob("*")) <= 20e6

@@ -1,0 +1,97 @@
+"""Scores of pairs: the same whatever the batches, kept on disk, gone on with, in one order or both."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
+from cdlm_lab.examples.encode_document import EncodedDocuments
+from cdlm_lab.examples.mention_context import marks_from_tokenizer
+from cdlm_lab.examples.mention_pairs import MentionPairExamples, all_pairs, group_mentions
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.experiments import pair_scoring
+from cdlm_lab.experiments.pair_scoring import score_pairs
+from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer
+from cdlm_lab.models.encoder import TinySizes
+
+SIZES = TinySizes(
+    hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300, initializer_range=0.2
+)
+
+
+@pytest.fixture(scope="module")
+def scorer(tmp_path_factory: pytest.TempPathFactory) -> tuple[PairScorer, object]:
+    from cdlm_lab.models.encoder import load_language_model
+
+    folder = tmp_path_factory.mktemp("encoder")
+    model, tokenizer = load_language_model("tiny", max_length=128, window=8, sizes=SIZES)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    torch.set_num_threads(1)
+    return load_pair_scorer(folder, max_length=128, window=8)
+
+
+@pytest.fixture(scope="module")
+def examples(scorer) -> MentionPairExamples:
+    topics = list(read_storyworld_topics("test", 1))
+    (group,) = group_mentions(topics, "event", "topic")
+    tokenizer = scorer[1]
+    return MentionPairExamples(
+        mentions=group.mentions,
+        pairs=all_pairs(6),
+        documents=EncodedDocuments((d for t in topics for d in t.documents), tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=marks_from_tokenizer(tokenizer),
+        context="documents",
+        max_length=128,
+    )
+
+
+def test_batches_change_nothing_and_each_pair_is_scored(scorer, examples, tmp_path: Path):
+    alone = score_pairs(scorer[0], examples, file=tmp_path / "alone.npy", batch_size=1)
+    together = score_pairs(scorer[0], examples, file=tmp_path / "together.npy", batch_size=7)
+    assert alone.shape == (15,)
+    assert len(set(alone.tolist())) > 10, "pairs differ"
+    np.testing.assert_allclose(alone, together, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(np.load(tmp_path / "alone.npy", allow_pickle=False), alone)
+
+
+def test_both_orders_give_the_mean(scorer, examples, tmp_path: Path):
+    from dataclasses import replace
+
+    both = score_pairs(scorer[0], examples, file=tmp_path / "a.npy", batch_size=4, both_orders=True)
+    one = score_pairs(scorer[0], examples, file=tmp_path / "b.npy", batch_size=4)
+    exchanged = replace(examples, pairs=np.ascontiguousarray(examples.pairs[:, ::-1]))
+    other = score_pairs(scorer[0], exchanged, file=tmp_path / "c.npy", batch_size=4)
+    assert np.abs(one - other).max() > 1e-4, "the order matters to this scorer"
+    np.testing.assert_allclose(both, (one + other) / 2, rtol=1e-6)
+
+
+def test_a_stopped_run_goes_on(scorer, examples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    whole = score_pairs(scorer[0], examples, file=tmp_path / "whole.npy", batch_size=4)
+    monkeypatch.setattr(pair_scoring, "SAVE_SECONDS", 0.0)
+    real, seen = pair_scoring._probabilities, []
+
+    def dies_in_the_third(model, batch):
+        seen.append(len(batch["input_ids"]))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return real(model, batch)
+
+    monkeypatch.setattr(pair_scoring, "_probabilities", dies_in_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        score_pairs(scorer[0], examples, file=tmp_path / "part.npy", batch_size=4)
+    assert np.isnan(np.load(tmp_path / "part.npy", allow_pickle=False)).sum() == 15 - 2 * 4
+    seen[:] = [0, 0, 0]
+    resumed = score_pairs(scorer[0], examples, file=tmp_path / "part.npy", batch_size=4)
+    assert sum(seen[3:]) == 15 - 2 * 4, "what was scored is not scored again"
+    np.testing.assert_allclose(resumed, whole, rtol=1e-4, atol=1e-6)
+    assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+def test_scores_of_another_list_of_pairs_are_refused(scorer, examples, tmp_path: Path):
+    np.save(tmp_path / "old.npy", np.zeros(3, dtype=np.float32))
+    with pytest.raises(ValueError, match=r"old\.npy holds the scores of 3 pairs, but there are 15"):
+        score_pairs(scorer[0], examples, file=tmp_path / "old.npy", batch_size=4)
