@@ -23,8 +23,8 @@ from sklearn.metrics import silhouette_score
 from cdlm_lab.data.files import DataError, read_text
 
 LONGEST_TERM = 3  # words
-# In a collection of some size, a term counts if it is in three documents or more and in half of them or fewer,
-# as in the code of Barhom et al.; a small one has no terms to spare.
+# In a collection of some size, a term counts if it is in three documents or more and in half of them or
+# fewer, as in the code of Barhom et al.; a small one has no terms to spare.
 FEWEST_FOR_LIMITS = 30  # documents
 FEWEST_WITH_TERM = 3
 LARGEST_SHARE_WITH_TERM = 0.5

@@ -31,6 +31,7 @@ from cdlm_lab.metrics.coreference_baselines import alone, head_word, one_cluster
         ("`` strong ''", "strong"),
         ("Monday ,", "monday"),
         (", said", "said"),
+        ("of ,", "of"),
         ("A and B", "b"),
         ("s", "s"),
         ("$", "$"),

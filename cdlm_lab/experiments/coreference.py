@@ -1,0 +1,288 @@
+"""Coreference across documents (CDLM sections 3.2, A.2, C.1; Tables 2 and 3): notebook 03.
+
+A pair scorer is trained on the train topics; pairs of the dev and test mentions are scored, mentions are
+clustered by average linkage, and the threshold is the one with the best CoNLL F1 on dev. Test topics are
+looked at once, with that threshold.
+
+Choices where the paper is silent: training pairs are made within gold topics; the checkpoint kept is that of
+the lowest loss on a sample of dev pairs; test scores are those of the whole corpus, singletons kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.clustering import (
+    ThresholdChoice,
+    best_threshold,
+    clusters_of,
+    labels_at,
+    merge_tree,
+    square_scores,
+)
+from cdlm_lab.collate import Collate
+from cdlm_lab.data.coreference_records import CoreferenceMention, Topic, gold_clusters
+from cdlm_lab.examples.encode_document import EncodedDocuments
+from cdlm_lab.examples.mention_context import marks_from_tokenizer
+from cdlm_lab.examples.mention_pairs import (
+    LabelledPairs,
+    MentionGroup,
+    MentionPairExamples,
+    all_pairs,
+    mentions_in,
+    sampled_pairs,
+)
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings, mention_groups, read_topics
+from cdlm_lab.experiments.pair_scoring import score_pairs
+from cdlm_lab.metrics.coreference import score
+from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer
+from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.trainer import TrainingResult, train
+
+# The parameters of notebook 03.
+PARAMETERS = (
+    "run_folder",
+    "corpus",
+    "kind",
+    "model",
+    "context",
+    "topic_level",
+    "predicted_topics",
+    "test_topics",
+    "train_stories",
+    "held_out_stories",
+    "max_length",
+    "window",
+    "attention",
+    "epochs",
+    "negatives_per_positive",
+    "train_pairs",
+    "batch_size",
+    "micro_batch_size",
+    "learning_rate",
+    "both_orders",
+    "singletons",
+    "seed",
+)
+THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
+DEV_PAIRS = 2_000  # of which the loss is watched while training
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSettings:
+    """How pairs are drawn and read. `epochs`: passes over the positive pairs, negatives drawn anew in each.
+    `train_pairs`: at most so many a pass, 0 = all. `max_length`: of a sequence in tokens. `both_orders`:
+    score (i, j) and (j, i), take the mean. `batch_size`: pairs scored at once."""
+
+    epochs: int
+    negatives_per_positive: float
+    train_pairs: int
+    max_length: int
+    both_orders: bool
+    batch_size: int
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.train_pairs < 0:
+            raise ParameterError(f"train_pairs is {self.train_pairs}; write 0 for all, or how many at most")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupPrediction:
+    """The mentions of a group, the probability of each pair, (mentions, mentions), and their merge tree."""
+
+    group: MentionGroup
+    scores: np.ndarray
+    tree: np.ndarray
+
+    def clusters(self, threshold: float) -> list[tuple[CoreferenceMention, ...]]:
+        """The mentions, put together while the mean probability between two clusters is above a threshold."""
+        return clusters_of(self.group.mentions, labels_at(self.tree, threshold))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """All that a run needs, before anything is trained."""
+
+    model: PairScorer
+    tokenizer: PreTrainedTokenizerBase
+    settings: CoreferenceSettings
+    pairs: PairSettings
+    topics: Mapping[str, list[Topic]]
+    groups: Mapping[str, list[MentionGroup]]
+    train_examples: MentionPairExamples
+    dev_examples: MentionPairExamples
+
+
+def prepare(
+    *,
+    settings: CoreferenceSettings,
+    pairs: PairSettings,
+    model: str,
+    window: int,
+    attention: str,
+) -> Prepared:
+    """Read the corpus, load the encoder, draw the pairs; nothing is trained.
+
+    Raises ValueError with one clear line for whatever does not fit.
+    """
+    scorer, tokenizer = load_pair_scorer(
+        model, max_length=pairs.max_length, window=window, attention=attention, seed=settings.seed
+    )
+    topics = {split: read_topics(settings, split) for split in ("train", "dev", "test")}
+    groups = {
+        split: mention_groups(settings, found, level="topic" if split == "train" else settings.topic_level)
+        for split, found in topics.items()
+    }
+    drawn = _training_pairs(groups["train"], pairs, seed=settings.seed)
+    watched = _first(
+        sampled_pairs(
+            groups["dev"], negatives_per_positive=pairs.negatives_per_positive, seed=settings.seed, epoch=0
+        ),
+        DEV_PAIRS,
+    )
+    parts = {"settings": settings, "pairs": pairs, "tokenizer": tokenizer}
+    return Prepared(
+        model=scorer,
+        topics=topics,
+        groups=groups,
+        train_examples=_examples(topics["train"], groups["train"], drawn, **parts),
+        dev_examples=_examples(topics["dev"], groups["dev"], watched, **parts),
+        **parts,
+    )
+
+
+def train_scorer(
+    prepared: Prepared,
+    folder: Path,
+    config: TrainingConfig,
+    *,
+    on_log: Callable[[Mapping[str, Any]], None] | None = None,
+) -> TrainingResult:
+    """Train the scorer; the model kept is that of the lowest loss on the dev sample."""
+    return train(
+        model=prepared.model,
+        tokenizer=prepared.tokenizer,
+        train_examples=prepared.train_examples,
+        validation_examples=prepared.dev_examples,
+        collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id),
+        config=config,
+        output_dir=folder,
+        on_log=on_log,
+    )
+
+
+def predict(prepared: Prepared, split: str, folder: Path) -> list[GroupPrediction]:
+    """Score every pair of every group of a split; scores are kept in `folder`, one file a group."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = prepared.model.to(device)
+    found = []
+    for number, group in enumerate(prepared.groups[split]):
+        examples = prediction_examples(prepared, split, group)
+        scores = score_pairs(
+            model,
+            examples,
+            file=folder / f"{split}-{number:03d}.npy",
+            batch_size=prepared.pairs.batch_size,
+            both_orders=prepared.pairs.both_orders,
+            name=f"{split} {group.id}",
+        )
+        square = square_scores(examples.pairs, scores, mentions=len(group.mentions))
+        found.append(GroupPrediction(group=group, scores=square, tree=merge_tree(square)))
+    return found
+
+
+def prediction_examples(prepared: Prepared, split: str, group: MentionGroup) -> MentionPairExamples:
+    """Every pair of a group, once."""
+    pairs = all_pairs(len(group.mentions))
+    return _examples(
+        prepared.topics[split],
+        [group],
+        LabelledPairs(pairs=pairs, labels=np.zeros(len(pairs), dtype=np.float32)),
+        settings=prepared.settings,
+        pairs=prepared.pairs,
+        tokenizer=prepared.tokenizer,
+    )
+
+
+def response_at(predictions: Sequence[GroupPrediction], threshold: float) -> list[list[tuple]]:
+    """Clusters of all groups at a threshold, of places of mentions, as the metrics read them."""
+    return [
+        [mention.place for mention in cluster]
+        for prediction in predictions
+        for cluster in prediction.clusters(threshold)
+    ]
+
+
+def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
+    """Gold clusters of all topics, of places of mentions."""
+    return [[mention.place for mention in cluster] for cluster in gold_clusters(topics, kind=kind).values()]
+
+
+def choose_threshold(prepared: Prepared, predictions: Sequence[GroupPrediction]) -> ThresholdChoice:
+    """The threshold with the best CoNLL F1 on dev."""
+    key = key_of(prepared.topics["dev"], prepared.settings.kind)
+    return best_threshold(
+        THRESHOLDS.tolist(), lambda threshold: score(key, response_at(predictions, threshold))["conll"].f1
+    )
+
+
+def steps_of(prepared: Prepared, batch_size: int) -> int:
+    """Updates that read all drawn pairs once."""
+    return max(1, len(prepared.train_examples) // batch_size)
+
+
+def _training_pairs(groups: Sequence[MentionGroup], pairs: PairSettings, *, seed: int) -> LabelledPairs:
+    """The pairs of all epochs, one after the other."""
+    drawn = [
+        _first(
+            sampled_pairs(
+                groups, negatives_per_positive=pairs.negatives_per_positive, seed=seed, epoch=epoch
+            ),
+            pairs.train_pairs or math.inf,
+        )
+        for epoch in range(pairs.epochs)
+    ]
+    return LabelledPairs(
+        pairs=np.concatenate([one.pairs for one in drawn]),
+        labels=np.concatenate([one.labels for one in drawn]),
+    )
+
+
+def _first(pairs: LabelledPairs, count: float) -> LabelledPairs:
+    end = int(min(count, len(pairs.pairs)))
+    return LabelledPairs(pairs=pairs.pairs[:end], labels=pairs.labels[:end])
+
+
+def _examples(
+    topics: Sequence[Topic],
+    groups: Sequence[MentionGroup],
+    drawn: LabelledPairs,
+    *,
+    settings: CoreferenceSettings,
+    pairs: PairSettings,
+    tokenizer: PreTrainedTokenizerBase,
+) -> MentionPairExamples:
+    return MentionPairExamples(
+        mentions=mentions_in(groups),
+        pairs=drawn.pairs,
+        labels=drawn.labels,
+        documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=marks_from_tokenizer(tokenizer),
+        context=settings.context,
+        max_length=pairs.max_length,
+    )

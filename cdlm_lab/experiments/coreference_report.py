@@ -1,0 +1,163 @@
+"""Before and after a run of notebook 03: what it will cost, and its report with clusters as CoNLL files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdlm_lab.clustering import ThresholdChoice
+from cdlm_lab.data.coreference_conll import write_conll
+from cdlm_lab.data.coreference_records import Topic, gold_clusters, mentions_of
+from cdlm_lab.examples.mention_pairs import MentionGroup
+from cdlm_lab.experiments.coreference import (
+    GroupPrediction,
+    Prepared,
+    key_of,
+    prediction_examples,
+    response_at,
+)
+from cdlm_lab.experiments.coreference_scores import baseline_responses, coreference_scores
+from cdlm_lab.experiments.pair_scoring import seconds_of_batch
+from cdlm_lab.report import Report, Run
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.widgets.markup import seconds_in_words
+
+SYSTEM = "this run"
+TRAINING_FACTOR = 3  # forward and backward, against forward alone
+
+
+def pairs_of(groups: Sequence[MentionGroup]) -> int:
+    """How many pairs there are within the groups."""
+    return sum(len(group.mentions) * (len(group.mentions) - 1) // 2 for group in groups)
+
+
+def facts_of(prepared: Prepared, config: TrainingConfig) -> list[tuple[str, str]]:
+    """What a person wants to know before a run starts, as (name, text) pairs; takes a few seconds, for a few
+    pairs are scored to learn how long one takes."""
+    settings, pairs = prepared.settings, prepared.pairs
+    counts = {
+        split: sum(1 for _ in mentions_of(topics, kind=settings.kind))
+        for split, topics in prepared.topics.items()
+    }
+    seconds, length, lost = _sample(prepared)
+    to_score = sum(pairs_of(prepared.groups[split]) for split in ("dev", "test")) * (1 + pairs.both_orders)
+    training = config.steps * config.batch_size * seconds * TRAINING_FACTOR
+    share = prepared.train_examples.labels.mean()
+    return [
+        ("mentions", ", ".join(f"{split} {count:,}" for split, count in counts.items())),
+        (
+            "training",
+            f"{config.steps:,} steps of {config.batch_size} pairs, {share:.0%} of which corefer; "
+            f"about {seconds_in_words(training)}",
+        ),
+        ("scoring", f"{to_score:,} pairs of dev and test; about {seconds_in_words(to_score * seconds)}"),
+        ("text", f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"),
+    ]
+
+
+def write_coreference_report(
+    prepared: Prepared,
+    run: Run,
+    dev: Sequence[GroupPrediction],
+    test: Sequence[GroupPrediction],
+    choice: ThresholdChoice,
+    *,
+    singletons: bool,
+) -> Report:
+    """Score test and dev at the chosen threshold, beside the baselines; write the clusters and the report."""
+    settings = prepared.settings
+    measured = {
+        split: _measured(prepared, split, predictions, choice.threshold, singletons=singletons)
+        for split, predictions in (("test", test), ("dev", dev))
+    }
+    for split, predictions in (("test", test), ("dev", dev)):
+        _write_clusters(
+            run.folder, split, prepared.topics[split], predictions, choice.threshold, settings.kind
+        )
+    return run.write_report(
+        scores={
+            **{
+                f"{split}/{name}": value
+                for split, (scores, _) in measured.items()
+                for name, value in scores.items()
+            },
+            "threshold": {"value": choice.threshold, "dev_conll_f1": choice.score},
+        },
+        data={
+            "corpus": settings.corpus,
+            "singletons": singletons,
+            "pairs_scored": {split: pairs_of(prepared.groups[split]) for split in ("dev", "test")},
+            "topics": {split: [topic.id for topic in topics] for split, topics in prepared.topics.items()},
+        },
+        tables={
+            "comparisons": measured["test"][1],
+            "thresholds": [{"threshold": one, "dev_conll_f1": score} for one, score in choice.tried],
+        },
+    )
+
+
+def scores_of_split(report: Report, split: str) -> dict[str, dict[str, Any]]:
+    """The scores of one split, `system/measure/part` -> value."""
+    start = f"{split}/"
+    return {
+        name.removeprefix(start): value for name, value in report.scores.items() if name.startswith(start)
+    }
+
+
+def _measured(
+    prepared: Prepared,
+    split: str,
+    predictions: Sequence[GroupPrediction],
+    threshold: float,
+    *,
+    singletons: bool,
+) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
+    topics = prepared.topics[split]
+    return coreference_scores(
+        key_of(topics, prepared.settings.kind),
+        {
+            SYSTEM: response_at(predictions, threshold),
+            **baseline_responses(topics, prepared.groups[split]),
+        },
+        topic_of={document.id: document.topic for topic in topics for document in topic.documents},
+        singletons=singletons,
+        seed=prepared.settings.seed,
+    )
+
+
+def _write_clusters(
+    folder: Path,
+    split: str,
+    topics: Sequence[Topic],
+    predictions: Sequence[GroupPrediction],
+    threshold: float,
+    kind: str,
+) -> None:
+    """`key-<split>.conll` and `response-<split>.conll`, for reference scorers. What that form cannot hold
+    (mentions of one cluster that cross) is said and left out; the report does not need these files."""
+    response: Mapping[str, Sequence] = {
+        f"{prediction.group.id}/{number}": cluster
+        for prediction in predictions
+        for number, cluster in enumerate(prediction.clusters(threshold))
+    }
+    for name, clusters in (("key", gold_clusters(topics, kind=kind)), ("response", response)):
+        try:
+            write_conll(folder / f"{name}-{split}.conll", topics, clusters, level="corpus")
+        except ValueError as error:
+            print(f"no {name}-{split}.conll: {error}")
+
+
+def _sample(prepared: Prepared, size: int = 24) -> tuple[float, float, float]:
+    """Seconds a pair, tokens a pair, and the share of tokens that do not fit, over a few pairs of dev."""
+    group = max(prepared.groups["dev"], key=lambda one: len(one.mentions))
+    examples = prediction_examples(prepared, "dev", group)
+    step = max(1, len(examples) // size)
+    numbers = list(range(0, len(examples), step))[:size]
+    sizes = [examples.size_of(number) for number in numbers]
+    lost = sum(one.lost_tokens for one in sizes)
+    length = float(np.mean([one.length for one in sizes]))
+    seconds = seconds_of_batch(prepared.model, examples, numbers[: prepared.pairs.batch_size])
+    return seconds, length, lost / max(1, lost + sum(one.length for one in sizes))

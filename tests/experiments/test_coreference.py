@@ -1,0 +1,200 @@
+"""Coreference from topics to a report, small: every stage, what is kept on disk, what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cdlm_lab.data.coreference_conll import read_conll
+from cdlm_lab.data.coreference_records import gold_clusters
+from cdlm_lab.experiments.coreference import (
+    PairSettings,
+    Prepared,
+    choose_threshold,
+    key_of,
+    predict,
+    prepare,
+    response_at,
+    steps_of,
+    train_scorer,
+)
+from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings, read_topics
+from cdlm_lab.experiments.coreference_report import (
+    SYSTEM,
+    facts_of,
+    pairs_of,
+    scores_of_split,
+    write_coreference_report,
+)
+from cdlm_lab.experiments.coreference_views import group_tree, pair_errors, score_rows, shown_clusters
+from cdlm_lab.metrics.coreference import score
+from cdlm_lab.models.encoder import TinySizes, load_language_model
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import open_run
+from cdlm_lab.training.config import TrainingConfig
+
+SETTINGS = CoreferenceSettings(
+    corpus="storyworld",
+    kind="event",
+    context="sentences",
+    topic_level="subtopic",
+    predicted_topics="",
+    train_stories=3,
+    held_out_stories=2,
+    test_topics="",
+    seed=0,
+)
+PAIRS = PairSettings(
+    epochs=2, negatives_per_positive=1.0, train_pairs=16, max_length=128, both_orders=False, batch_size=8
+)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("encoder")
+    sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
+    model, tokenizer = load_language_model("tiny", max_length=128, window=8, sizes=sizes)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    torch.set_num_threads(1)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def prepared(encoder: str) -> Prepared:
+    return prepare(settings=SETTINGS, pairs=PAIRS, model=encoder, window=8, attention="auto")
+
+
+def test_from_topics_to_a_report(prepared: Prepared, tmp_path: Path):
+    assert len(prepared.train_examples) == 2 * 16, "two passes of at most 16 pairs"
+    steps = steps_of(prepared, 8)
+    assert steps == 4
+    training = TrainingConfig(
+        steps=steps, batch_size=8, micro_batch_size=4, evaluate_every=2, save_every=2, log_every=1, seed=0,
+        learning_rate=1e-3, warmup_steps=1, decay_power=1.0,
+    )  # fmt: skip
+    facts = dict(facts_of(prepared, training))
+    assert facts.keys() == {"mentions", "training", "scoring", "text"}
+    assert (
+        f"{pairs_of(prepared.groups['dev']) + pairs_of(prepared.groups['test']):,} pairs" in facts["scoring"]
+    )
+
+    run = open_run(tmp_path / "run", name="coreference", parameters={"seed": 0})
+    result = train_scorer(prepared, run.folder / "training", training)
+    assert result.steps == 4
+    dev, test = (predict(prepared, split, run.folder / "scores") for split in ("dev", "test"))
+    choice = choose_threshold(prepared, dev)
+    report = write_coreference_report(prepared, run, dev, test, choice, singletons=True)
+
+    # the report's numbers are those of the metric on the clusters that were written
+    key, response = (
+        [[mention.place for mention in cluster] for cluster in gold_clusters(list(read_conll(file))).values()]
+        for file in (run.folder / "key-test.conll", run.folder / "response-test.conll")
+    )
+    expected = score(key_of(prepared.topics["test"], "event"), response_at(test, choice.threshold))
+    assert sorted(map(len, response)) == sorted(map(len, response_at(test, choice.threshold)))
+    assert sorted(map(len, key)) == sorted(map(len, key_of(prepared.topics["test"], "event")))
+    scores = scores_of_split(report, "test")
+    assert scores[f"{SYSTEM}/conll/f1"]["value"] == pytest.approx(expected["conll"].f1)
+    assert scores[f"{SYSTEM}/lea/recall"]["value"] == pytest.approx(expected["lea"].recall)
+    assert max(row["dev_conll_f1"] for row in report.tables["thresholds"]) == choice.score
+
+    rows = score_rows(scores, report.tables["comparisons"], baselines=("singletons",))
+    assert [row.system for row in rows] == [SYSTEM, "singletons", "one cluster", "same head word"]
+    assert [row.is_baseline for row in rows] == [False, True, False, False]
+
+
+def test_views_show_what_the_clusters_say(prepared: Prepared, tmp_path: Path):
+    (prediction, *_) = test = predict(prepared, "test", tmp_path)
+    topics = prepared.topics["test"]
+    mentions = prediction.group.mentions
+    # one cluster of all at threshold 0: the merged pairs are those that do not corefer, and none is split
+    everything = prediction.clusters(0.0)
+    errors = pair_errors(topics, test[:1], 0.0)
+    assert len(everything) == 1
+    gold = [mention.cluster for mention in mentions]
+    wrong = sum(gold[i] != gold[j] for i in range(len(gold)) for j in range(i))
+    assert (len(errors.merged), len(errors.split)) == (wrong, 0)
+    # and alone at threshold 1
+    errors = pair_errors(topics, test[:1], 1.0)
+    pairs = len(mentions) * (len(mentions) - 1) // 2
+    assert (len(errors.merged), len(errors.split)) == (0, pairs - wrong)
+
+    (cluster,) = shown_clusters(topics, prediction, 0.0)
+    documents = {document.id: document for topic in topics for document in topic.documents}
+    assert [shown.document for shown in cluster.mentions] == [mention.document for mention in mentions]
+    assert (
+        cluster.mentions[0].text.split()[0] == documents[mentions[0].document].text_of(mentions[0]).split()[0]
+    )
+    assert group_tree(topics, prediction, 0.5).data
+
+
+def test_scores_on_disk_are_used_again(prepared: Prepared, tmp_path: Path):
+    first = predict(prepared, "dev", tmp_path)
+    files = sorted(tmp_path.glob("dev-*.npy"))
+    assert len(files) == len(prepared.groups["dev"])
+    np.save(files[0], np.full_like(np.load(files[0]), 0.25))
+    again = predict(prepared, "dev", tmp_path)
+    off_diagonal = ~np.eye(len(again[0].scores), dtype=bool)
+    assert (again[0].scores[off_diagonal] == 0.25).all()
+    np.testing.assert_array_equal(again[1].scores, first[1].scores)
+
+
+def test_no_pair_of_two_groups_is_made(encoder: str):
+    by_topic = prepare(
+        settings=replace(SETTINGS, topic_level="topic"),
+        pairs=PAIRS,
+        model=encoder,
+        window=8,
+        attention="auto",
+    )
+    by_story = prepare(settings=SETTINGS, pairs=PAIRS, model=encoder, window=8, attention="auto")
+    assert len(by_topic.groups["dev"]) == 1
+    assert len(by_story.groups["dev"]) == 2
+    assert pairs_of(by_topic.groups["dev"]) > pairs_of(by_story.groups["dev"])
+
+
+def test_documents_may_be_grouped_by_their_words():
+    from cdlm_lab.experiments.coreference_corpora import mention_groups
+
+    settings = replace(SETTINGS, topic_level="predicted", held_out_stories=4)
+    topics = read_topics(settings, "dev")
+    groups = mention_groups(settings, topics, level="predicted")
+    assert len(groups) > 1
+    total = sum(len(group.mentions) for group in mention_groups(settings, topics, level="topic"))
+    assert sum(len(group.mentions) for group in groups) == total
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "person"}, "kind is 'person'; choose one of event, entity"),
+        ({"topic_level": "corpus"}, "topic_level is 'corpus'; choose one of topic, subtopic, predicted"),
+        ({"context": "paragraphs"}, "paragraphs"),
+        ({"predicted_topics": "x.json"}, "set it to 'predicted'"),
+        ({"train_stories": "3"}, "train_stories"),
+    ],
+)
+def test_settings_that_cannot_be(change: dict, message: str):
+    with pytest.raises(ValueError, match=message):
+        replace(SETTINGS, **change)
+
+
+def test_a_test_topic_that_is_not_there():
+    with pytest.raises(ParameterError, match="test_topics names 99, but the topics are"):
+        read_topics(replace(SETTINGS, test_topics="99"), "test")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epochs": 0}, "epochs is 0"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"train_pairs": -1}, "0 for all"),
+    ],
+)
+def test_pair_settings_that_cannot_be(change: dict, message: str):
+    with pytest.raises(ParameterError, match=message):
+        replace(PAIRS, **change)
