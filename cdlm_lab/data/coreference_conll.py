@@ -14,7 +14,6 @@ go as far as that and no further, so cross-document clusters need a level above 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -29,7 +28,7 @@ from cdlm_lab.data.coreference_records import (
     Topic,
     check_mention,
 )
-from cdlm_lab.data.files import DataError, read_lines
+from cdlm_lab.data.files import DataError, read_lines, replaced_file
 
 Level = Literal["corpus", "topic", "document"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -80,7 +79,8 @@ def write_conll(
             line for document in section for line in _rows(document, names.get(document.id, []), numbers)
         )
         lines.append("#end document\n")
-    _write(Path(path), "".join(lines))
+    with replaced_file(Path(path)) as file:
+        file.writelines(lines)
     return numbers
 
 
@@ -160,19 +160,6 @@ def _plain(text: str, what: str) -> str:
     if _TABS.search(text) or not text or (what == "document" and text.startswith("#")):
         raise ValueError(f"{what} {text!r} cannot stand in a CoNLL file: empty, a tab, a line break or a #")
     return text
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.unfinished")
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def read_conll(path: str | Path, *, kind: Kind = "entity") -> Iterator[Topic]:

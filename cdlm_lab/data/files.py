@@ -9,8 +9,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import lzma
+import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -92,6 +94,23 @@ def open_bytes(path: str | Path) -> IO[bytes]:
         raise DataError(path, "this is a folder, not a file", "give the path of a file in it") from None
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+@contextmanager
+def replaced_file(path: Path, *, binary: bool = False) -> Iterator[IO]:
+    """A file to write that takes the place of `path` once all of it is on the disk; if anything fails,
+    `path` stays as it was. Text is UTF-8 with line feeds."""
+    temporary = path.with_name(f".{path.name}.unfinished")
+    form = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "newline": "\n"}
+    try:
+        with open(temporary, **form) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def sha256_of_file(path: str | Path) -> str:

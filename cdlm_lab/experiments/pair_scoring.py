@@ -6,7 +6,6 @@ order, whose mean is taken.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 
 from cdlm_lab.collate import Collate, batches_by_length
+from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.mention_pairs import MentionPairExamples
 from cdlm_lab.models.cross_encoder import PairScorer
 from cdlm_lab.progress import Progress
@@ -122,7 +122,5 @@ def _read(file: Path, count: int) -> np.ndarray:
 
 def _write(file: Path, scores: np.ndarray) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f".{file.name}.unfinished")
-    with unfinished.open("wb") as opened:
+    with replaced_file(file, binary=True) as opened:
         np.save(opened, scores, allow_pickle=False)
-    os.replace(unfinished, file)

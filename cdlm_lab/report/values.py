@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.data.files import replaced_file
+
 
 class RunError(RuntimeError):
     """A run's folder or report cannot be used; the message says which, why, and what to do."""
@@ -54,14 +56,6 @@ def plain(value: Any, where: str) -> Any:
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Whole or not at all."""
-    temporary = path.with_name(f".{path.name}.unfinished")
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(values, file, indent=2, ensure_ascii=False, allow_nan=False)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replaced_file(path) as file:
+        json.dump(values, file, indent=2, ensure_ascii=False, allow_nan=False)
+        file.write("\n")

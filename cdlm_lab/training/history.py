@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.data.files import replaced_file
 from cdlm_lab.training.resume import CheckpointError, is_full_disk
 
 Record = dict[str, Any]
@@ -65,9 +66,8 @@ def read_history(path: Path) -> list[Record]:
 def truncate_history(path: Path, step: int) -> list[Record]:
     """Drop the records after `step`, which a resumed run will write again, and return those that stay."""
     kept = [record for record in read_history(path) if record["step"] <= step]
-    temporary = path.with_name(f".{path.name}.unfinished")
-    temporary.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
-    os.replace(temporary, path)
+    with replaced_file(path) as file:
+        file.writelines(json.dumps(record) + "\n" for record in kept)
     return kept
 
 

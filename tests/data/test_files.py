@@ -104,3 +104,23 @@ def test_names_and_checksums(write):
     assert files.plain_name("x/train.txt.src") == "train.txt.src"
     assert files.plain_stem("x/train.txt.src.xz") == "train"
     assert files.sha256_of_file(write("x", b"abc")) == hashlib.sha256(b"abc").hexdigest()
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_replaced_file_is_there_whole(tmp_path, binary):
+    path = tmp_path / "x"
+    path.write_text("before")
+    with files.replaced_file(path, binary=binary) as file:
+        file.write(b"a\n" if binary else "ä\n")
+        assert path.read_text() == "before"
+    assert path.read_bytes() == (b"a\n" if binary else "ä\n".encode())
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_replaced_file_stays_as_it_was_when_writing_fails(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("before")
+    with pytest.raises(TypeError), files.replaced_file(path) as file:
+        file.writelines(["half", None])
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["x"]
