@@ -121,6 +121,31 @@ def batches_by_length(
     return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
 
 
+def like_lengths_together(lengths: Sequence[int], batch_size: int) -> list[int]:
+    """An order of training examples in which those of one update are sorted by length, shortest first.
+
+    Micro-batches then hold examples of like length and little padding, while each update still reads the
+    same examples: its loss and gradients stay as they are.
+
+    Args:
+        lengths: tokens of each example, in the order of training.
+        batch_size: examples of one update.
+
+    Returns:
+        Indices of the examples; those of an update keep their place as a whole.
+
+    Raises:
+        ValueError: a batch size below 1.
+
+    Example:
+        >>> like_lengths_together([30, 10, 20, 9, 8], 3)
+        [1, 2, 0, 4, 3]
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
+    return sorted(range(len(lengths)), key=lambda n: (n // batch_size, lengths[n], n))
+
+
 _KEYS = {"input_ids", "labels", "global_attention_mask", "cross_document", "mention_mask"}
 
 

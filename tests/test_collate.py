@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.collate import Collate, batches_by_length
+from cdlm_lab.collate import Collate, batches_by_length, like_lengths_together
 
 
 def example(length: int, **changes) -> dict[str, np.ndarray]:
@@ -176,3 +176,15 @@ def test_bad_batches(arguments, message):
 
 def test_no_examples_give_no_batches():
     assert batches_by_length([], [], 4) == []
+
+
+def test_the_examples_of_an_update_are_sorted_by_length_and_stay_in_it():
+    lengths = np.random.default_rng(0).integers(1, 50, 103).tolist()
+    order = like_lengths_together(lengths, 8)
+    assert sorted(order) == list(range(103))
+    for first in range(0, 103, 8):
+        update = order[first : first + 8]
+        assert sorted(update) == list(range(first, min(first + 8, 103)))
+        assert [lengths[n] for n in update] == sorted(lengths[n] for n in update)
+    with pytest.raises(ValueError, match="batch_size is 0; it must be at least 1"):
+        like_lengths_together(lengths, 0)

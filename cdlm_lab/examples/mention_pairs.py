@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -109,20 +109,25 @@ def all_pairs(n: int) -> np.ndarray:
     return np.stack(np.triu_indices(n, k=1), axis=1).astype(np.int64)
 
 
-def positive_pairs(groups: Sequence[MentionGroup]) -> np.ndarray:
-    """All pairs of one cluster and one group; int64 (pairs, 2), numbers in `mentions_in(groups)`."""
-    pairs, same = _pairs_within(groups)
-    return pairs[same]
-
-
-def _pairs_within(groups: Sequence[MentionGroup]) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs (pairs, 2) of each group, and bool (pairs,), True = of one cluster."""
-    clusters = [mention.cluster for mention in mentions_in(groups)]
-    codes = np.unique(clusters, return_inverse=True)[1]
+def pairs_within(groups: Sequence[MentionGroup]) -> np.ndarray:
+    """Each pair of mentions of a group once, group after group; int64 (pairs, 2), numbers in
+    `mentions_in(groups)`, the lower first."""
     firsts = np.cumsum([0, *(len(group.mentions) for group in groups)])
     parts = [all_pairs(len(group.mentions)) + first for group, first in zip(groups, firsts, strict=False)]
-    pairs = np.concatenate([np.empty((0, 2), dtype=np.int64), *parts])
-    return pairs, codes[pairs[:, 0]] == codes[pairs[:, 1]]
+    return np.concatenate([np.empty((0, 2), dtype=np.int64), *parts])
+
+
+def positive_pairs(groups: Sequence[MentionGroup]) -> np.ndarray:
+    """Those of `pairs_within` that are of one cluster."""
+    pairs = pairs_within(groups)
+    return pairs[_corefer(groups, pairs)]
+
+
+def _corefer(groups: Sequence[MentionGroup], pairs: np.ndarray) -> np.ndarray:
+    """bool (pairs,), True = of one cluster."""
+    clusters = [mention.cluster for mention in mentions_in(groups)]
+    codes = np.unique(clusters, return_inverse=True)[1]
+    return codes[pairs[:, 0]] == codes[pairs[:, 1]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -162,7 +167,8 @@ def sampled_pairs(
         raise ValueError(f"negatives_per_positive is {negatives_per_positive}; it must be 0 or more")
     if min(seed, epoch) < 0:
         raise ValueError(f"seed is {seed} and epoch {epoch}; neither may be negative")
-    pairs, same = _pairs_within(groups)
+    pairs = pairs_within(groups)
+    same = _corefer(groups, pairs)
     positives, negatives = pairs[same], pairs[~same]
     if not len(positives):
         count = sum(len(group.mentions) for group in groups)
@@ -240,6 +246,12 @@ class MentionPairExamples:
         if self.labels is not None:
             example["labels"] = np.array(self.labels[index], dtype=np.float32)
         return example
+
+    def in_order(self, order: Sequence[int] | np.ndarray) -> MentionPairExamples:
+        """The same pairs in another order. Raises IndexError for a pair that is not there."""
+        order = np.asarray(order, dtype=int)
+        labels = None if self.labels is None else self.labels[order]
+        return replace(self, pairs=self.pairs[order], labels=labels)
 
     def describe(self, index: int) -> PairSequence:
         """The sequence of one pair with what was left out of it.

@@ -17,33 +17,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.clustering import (
-    ThresholdChoice,
-    best_threshold,
-    clusters_of,
-    labels_at,
-    merge_tree,
-    square_scores,
-)
-from cdlm_lab.collate import Collate
-from cdlm_lab.data.coreference_records import CoreferenceMention, Topic, gold_clusters
+from cdlm_lab.collate import Collate, like_lengths_together
+from cdlm_lab.data.coreference_records import Topic
 from cdlm_lab.examples.encode_document import EncodedDocuments
 from cdlm_lab.examples.mention_context import marks_from_tokenizer
 from cdlm_lab.examples.mention_pairs import (
     LabelledPairs,
     MentionGroup,
     MentionPairExamples,
-    all_pairs,
     mentions_in,
     sampled_pairs,
 )
 from cdlm_lab.examples.special_tokens import from_tokenizer
 from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings, mention_groups, read_topics
-from cdlm_lab.experiments.pair_scoring import score_pairs
-from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer
 from cdlm_lab.parameters import ParameterError, check_types
 from cdlm_lab.training.config import TrainingConfig
@@ -74,7 +62,6 @@ PARAMETERS = (
     "singletons",
     "seed",
 )
-THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
 DEV_PAIRS = 2_000  # of which the loss is watched while training
 
 
@@ -98,19 +85,6 @@ class PairSettings:
                 raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.train_pairs < 0:
             raise ParameterError(f"train_pairs is {self.train_pairs}; write 0 for all, or how many at most")
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupPrediction:
-    """The mentions of a group, the probability of each pair, (mentions, mentions), and their merge tree."""
-
-    group: MentionGroup
-    scores: np.ndarray
-    tree: np.ndarray
-
-    def clusters(self, threshold: float) -> list[tuple[CoreferenceMention, ...]]:
-        """The mentions, put together while the mean probability between two clusters is above a threshold."""
-        return clusters_of(self.group.mentions, labels_at(self.tree, threshold))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,14 +128,20 @@ def prepare(
         ),
         DEV_PAIRS,
     )
-    parts = {"settings": settings, "pairs": pairs, "tokenizer": tokenizer}
+    form = {"context": settings.context, "max_length": pairs.max_length, "tokenizer": tokenizer}
+    train_examples, dev_examples = (
+        pair_examples(topics[split], groups[split], found.pairs, labels=found.labels, **form)
+        for split, found in (("train", drawn), ("dev", watched))
+    )
     return Prepared(
         model=scorer,
+        tokenizer=tokenizer,
+        settings=settings,
+        pairs=pairs,
         topics=topics,
         groups=groups,
-        train_examples=_examples(topics["train"], groups["train"], drawn, **parts),
-        dev_examples=_examples(topics["dev"], groups["dev"], watched, **parts),
-        **parts,
+        train_examples=train_examples,
+        dev_examples=_longest_first(dev_examples),
     )
 
 
@@ -172,11 +152,15 @@ def train_scorer(
     *,
     on_log: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> TrainingResult:
-    """Train the scorer; the model kept is that of the lowest loss on the dev sample."""
+    """Train the scorer; the model kept is that of the lowest loss on the dev sample.
+
+    The pairs of an update are sorted by length, so that its micro-batches hold little padding.
+    """
+    examples = prepared.train_examples
     return train(
         model=prepared.model,
         tokenizer=prepared.tokenizer,
-        train_examples=prepared.train_examples,
+        train_examples=examples.in_order(like_lengths_together(_lengths(examples), config.batch_size)),
         validation_examples=prepared.dev_examples,
         collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id),
         config=config,
@@ -185,58 +169,26 @@ def train_scorer(
     )
 
 
-def predict(prepared: Prepared, split: str, folder: Path) -> list[GroupPrediction]:
-    """Score every pair of every group of a split; scores are kept in `folder`, one file a group."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = prepared.model.to(device)
-    found = []
-    for number, group in enumerate(prepared.groups[split]):
-        examples = prediction_examples(prepared, split, group)
-        scores = score_pairs(
-            model,
-            examples,
-            file=folder / f"{split}-{number:03d}.npy",
-            batch_size=prepared.pairs.batch_size,
-            both_orders=prepared.pairs.both_orders,
-            name=f"{split} {group.id}",
-        )
-        square = square_scores(examples.pairs, scores, mentions=len(group.mentions))
-        found.append(GroupPrediction(group=group, scores=square, tree=merge_tree(square)))
-    return found
-
-
-def prediction_examples(prepared: Prepared, split: str, group: MentionGroup) -> MentionPairExamples:
-    """Every pair of a group, once."""
-    pairs = all_pairs(len(group.mentions))
-    return _examples(
-        prepared.topics[split],
-        [group],
-        LabelledPairs(pairs=pairs, labels=np.zeros(len(pairs), dtype=np.float32)),
-        settings=prepared.settings,
-        pairs=prepared.pairs,
-        tokenizer=prepared.tokenizer,
-    )
-
-
-def response_at(predictions: Sequence[GroupPrediction], threshold: float) -> list[list[tuple]]:
-    """Clusters of all groups at a threshold, of places of mentions, as the metrics read them."""
-    return [
-        [mention.place for mention in cluster]
-        for prediction in predictions
-        for cluster in prediction.clusters(threshold)
-    ]
-
-
-def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
-    """Gold clusters of all topics, of places of mentions."""
-    return [[mention.place for mention in cluster] for cluster in gold_clusters(topics, kind=kind).values()]
-
-
-def choose_threshold(prepared: Prepared, predictions: Sequence[GroupPrediction]) -> ThresholdChoice:
-    """The threshold with the best CoNLL F1 on dev."""
-    key = key_of(prepared.topics["dev"], prepared.settings.kind)
-    return best_threshold(
-        THRESHOLDS.tolist(), lambda threshold: score(key, response_at(predictions, threshold))["conll"].f1
+def pair_examples(
+    topics: Sequence[Topic],
+    groups: Sequence[MentionGroup],
+    pairs: np.ndarray,
+    *,
+    labels: np.ndarray | None = None,
+    context: str,
+    max_length: int,
+    tokenizer: PreTrainedTokenizerBase,
+) -> MentionPairExamples:
+    """A data set of pairs, numbers in `mentions_in(groups)`; `labels`: None = not known."""
+    return MentionPairExamples(
+        mentions=mentions_in(groups),
+        pairs=pairs,
+        labels=labels,
+        documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=marks_from_tokenizer(tokenizer),
+        context=context,
+        max_length=max_length,
     )
 
 
@@ -262,27 +214,15 @@ def _training_pairs(groups: Sequence[MentionGroup], pairs: PairSettings, *, seed
     )
 
 
+def _longest_first(examples: MentionPairExamples) -> MentionPairExamples:
+    """For evaluation, where the order does not matter: batches with little padding."""
+    return examples.in_order(np.argsort(_lengths(examples), kind="stable")[::-1])
+
+
+def _lengths(examples: MentionPairExamples) -> list[int]:
+    return [examples.length_of(number) for number in range(len(examples))]
+
+
 def _first(pairs: LabelledPairs, count: float) -> LabelledPairs:
     end = int(min(count, len(pairs.pairs)))
     return LabelledPairs(pairs=pairs.pairs[:end], labels=pairs.labels[:end])
-
-
-def _examples(
-    topics: Sequence[Topic],
-    groups: Sequence[MentionGroup],
-    drawn: LabelledPairs,
-    *,
-    settings: CoreferenceSettings,
-    pairs: PairSettings,
-    tokenizer: PreTrainedTokenizerBase,
-) -> MentionPairExamples:
-    return MentionPairExamples(
-        mentions=mentions_in(groups),
-        pairs=drawn.pairs,
-        labels=drawn.labels,
-        documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
-        special=from_tokenizer(tokenizer),
-        marks=marks_from_tokenizer(tokenizer),
-        context=settings.context,
-        max_length=pairs.max_length,
-    )

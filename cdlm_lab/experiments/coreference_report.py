@@ -12,9 +12,9 @@ from cdlm_lab.clustering import ThresholdChoice
 from cdlm_lab.data.coreference_conll import write_conll
 from cdlm_lab.data.coreference_records import Topic, gold_clusters, mentions_of
 from cdlm_lab.examples.mention_pairs import MentionGroup
-from cdlm_lab.experiments.coreference import (
+from cdlm_lab.experiments.coreference import Prepared
+from cdlm_lab.experiments.coreference_prediction import (
     GroupPrediction,
-    Prepared,
     key_of,
     prediction_examples,
     response_at,
@@ -153,7 +153,7 @@ def _write_clusters(
 def _sample(prepared: Prepared, size: int = 24) -> tuple[float, float, float]:
     """Seconds a pair, tokens a pair, and the share of tokens that do not fit, over a few pairs of dev."""
     group = max(prepared.groups["dev"], key=lambda one: len(one.mentions))
-    examples = prediction_examples(prepared, "dev", group)
+    examples = prediction_examples(prepared, prepared.topics["dev"], [group])
     step = max(1, len(examples) // size)
     numbers = list(range(0, len(examples), step))[:size]
     sizes = [examples.size_of(number) for number in numbers]

@@ -68,8 +68,10 @@ def coreference_scores(
         `system/measure/recall` (`precision`, `f1`) -> value, for muc, b_cubed, ceaf_e, lea and conll, with a
         95% interval over topics and their number for `system/conll/f1`; and rows of paired tests of it.
     """
+    # topics that share a cluster of the key or of any response are one, for all systems alike
+    topic = joined_topics(key, *responses.values(), topic=lambda place: topic_of[place[0]])
     units = {
-        name: units_of(key, response, topic_of=topic_of, responses=responses, singletons=singletons)
+        name: list(parts_by_topic(key, response, topic=topic, singletons=singletons).values())
         for name, response in responses.items()
     }
     scores: dict[str, dict[str, Any]] = {}
@@ -82,19 +84,6 @@ def coreference_scores(
         low, high = percentile_interval(mean_f1(drawn))
         scores[f"{name}/conll/f1"] |= {"low": low, "high": high, "n": len(parts)}
     return scores, _tests(units, seed=seed)
-
-
-def units_of(
-    key: Clusters,
-    response: Clusters,
-    *,
-    topic_of: Mapping[str, str],
-    responses: Mapping[str, Clusters],
-    singletons: bool,
-) -> list[dict[str, Parts]]:
-    """The sums of each topic; topics that share a cluster of the key or of any response are one."""
-    topic = joined_topics(key, *responses.values(), topic=lambda place: topic_of[place[0]])
-    return list(parts_by_topic(key, response, topic=topic, singletons=singletons).values())
 
 
 def _tests(units: Mapping[str, list[dict[str, Parts]]], *, seed: int) -> list[dict[str, Any]]:

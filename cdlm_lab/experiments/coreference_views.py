@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from cdlm_lab.clustering import labels_at
 from cdlm_lab.data.coreference_records import CoreferenceDocument, CoreferenceMention, Topic
-from cdlm_lab.experiments.coreference import GroupPrediction
+from cdlm_lab.experiments.coreference_prediction import GroupPrediction
 from cdlm_lab.metrics.coreference import Score
 from cdlm_lab.widgets.coreference_clusters import ShownCluster
 from cdlm_lab.widgets.coreference_errors import CoreferenceErrors, PairError
@@ -40,24 +40,22 @@ def pair_errors(
 ) -> CoreferenceErrors:
     """Pairs that were put together and do not corefer, and pairs that corefer and were kept apart."""
     documents = _documents(topics)
-    merged: list[PairError] = []
-    split: list[PairError] = []
+    errors: dict[str, list[PairError]] = {"merged": [], "split": []}
     for prediction in predictions:
         mentions = prediction.group.mentions
+        shown = [_shown(mention, documents) for mention in mentions]
         labels = labels_at(prediction.tree, threshold)
         gold = np.unique([mention.cluster for mention in mentions], return_inverse=True)[1]
         first, second = np.triu_indices(len(mentions), k=1)
         together, corefer = labels[first] == labels[second], gold[first] == gold[second]
-        for wrong, errors in ((together & ~corefer, merged), (corefer & ~together, split)):
-            for i, j in zip(first[wrong], second[wrong], strict=True):
-                errors.append(
-                    PairError(
-                        first=_shown(mentions[i], documents),
-                        second=_shown(mentions[j], documents),
-                        score=float(prediction.scores[i, j]),
-                    )
-                )
-    return CoreferenceErrors(merged=tuple(merged), split=tuple(split), threshold=threshold)
+        for name, wrong in (("merged", together & ~corefer), ("split", corefer & ~together)):
+            errors[name] += [
+                PairError(first=shown[i], second=shown[j], score=float(prediction.scores[i, j]))
+                for i, j in zip(first[wrong], second[wrong], strict=True)
+            ]
+    return CoreferenceErrors(
+        merged=tuple(errors["merged"]), split=tuple(errors["split"]), threshold=threshold
+    )
 
 
 def group_tree(topics: Sequence[Topic], prediction: GroupPrediction, threshold: float) -> go.Figure:

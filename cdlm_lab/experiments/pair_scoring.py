@@ -27,10 +27,10 @@ def score_pairs(
     model: PairScorer,
     examples: MentionPairExamples,
     *,
-    file: Path,
+    file: Path | None,
     batch_size: int,
     both_orders: bool = False,
-    name: str = "",
+    name: str = "scoring",
 ) -> np.ndarray:
     """Probability that the mentions of each pair corefer; float32 (pairs,).
 
@@ -38,7 +38,7 @@ def score_pairs(
         model: on the device where it is to run; on CUDA it computes in half precision.
         examples: labels, if any, are not read.
         file: `.npy`; what it holds is not scored again, and it grows every 20 seconds. One file belongs to
-            one model and one list of pairs; keep it in the folder of their run.
+            one model and one list of pairs; keep it in the folder of their run. None = nothing is kept.
         batch_size: pairs read at once; changes nothing but speed and memory.
         both_orders: score (i, j) and (j, i) and take the mean; the second go has a file of its own.
 
@@ -50,7 +50,7 @@ def score_pairs(
     if not both_orders:
         return scores
     exchanged = replace(unlabelled, pairs=np.ascontiguousarray(examples.pairs[:, ::-1]))
-    other = file.with_name(f"{file.stem}-exchanged{file.suffix}")
+    other = file and file.with_name(f"{file.stem}-exchanged{file.suffix}")
     return (scores + _scored(model, exchanged, file=other, batch_size=batch_size, name=name)) / 2
 
 
@@ -66,7 +66,7 @@ def seconds_of_batch(model: PairScorer, examples: MentionPairExamples, numbers: 
 
 
 def _scored(
-    model: PairScorer, examples: MentionPairExamples, *, file: Path, batch_size: int, name: str
+    model: PairScorer, examples: MentionPairExamples, *, file: Path | None, batch_size: int, name: str
 ) -> np.ndarray:
     scores = _read(file, len(examples))
     missing = np.flatnonzero(np.isnan(scores))
@@ -74,17 +74,15 @@ def _scored(
     collate = Collate(pad_token_id=model.config.pad_token_id)
     model.eval()
     saved = time.monotonic()
-    with Progress(
-        total=len(scores), initial=len(scores) - len(missing), desc=f"scoring {name}".rstrip(), unit="pair"
-    ) as bar:
+    with Progress(total=len(scores), initial=len(scores) - len(missing), desc=name, unit="pair") as bar:
         for numbers in batches:
             batch = collate([examples[number] for number in numbers])
             scores[numbers] = _probabilities(model, batch)
             bar.update(len(numbers))
-            if time.monotonic() - saved > SAVE_SECONDS:
+            if file and time.monotonic() - saved > SAVE_SECONDS:
                 _write(file, scores)
                 saved = time.monotonic()
-    if len(missing):
+    if file and len(missing):
         _write(file, scores)
     return scores
 
@@ -107,9 +105,9 @@ def _probabilities(model: PairScorer, batch: dict[str, torch.Tensor]) -> np.ndar
     return torch.sigmoid(logits).cpu().numpy()
 
 
-def _read(file: Path, count: int) -> np.ndarray:
+def _read(file: Path | None, count: int) -> np.ndarray:
     """What was scored so far; nan = not yet."""
-    if not file.exists():
+    if not (file and file.exists()):
         return np.full(count, np.nan, dtype=np.float32)
     scores = np.load(file, allow_pickle=False)
     if scores.shape != (count,):

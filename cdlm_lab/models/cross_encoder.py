@@ -21,11 +21,9 @@ from transformers import LongformerConfig, LongformerModel, PreTrainedTokenizerF
 from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
 from transformers.utils import ModelOutput
 
-from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.examples.mention_context import MENTION_END, MENTION_START
-from cdlm_lab.models.checkpoint import own_randomness, read_config, read_model
-from cdlm_lab.models.encoder import load_encoder
-from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.models.checkpoint import own_randomness, read_config
+from cdlm_lab.models.encoder import load_encoder, load_trained
 
 HIDDEN = 1024  # of the MLP, C.1
 
@@ -127,7 +125,9 @@ def load_pair_scorer(
     """
     name = os.fspath(name_or_path)
     if is_pair_scorer(name):
-        return _trained(name, window=window, attention=attention, dropout=dropout)
+        return load_trained(
+            PairScorer, name, max_length=max_length, window=window, attention=attention, dropout=dropout
+        )
     encoder, tokenizer = load_encoder(
         name, max_length=max_length, window=window, attention=attention, dropout=dropout, seed=seed
     )
@@ -147,16 +147,3 @@ def is_pair_scorer(name: str) -> bool:
     if not (Path(name) / "config.json").is_file():
         return False
     return read_config(name).architectures == [PairScorer.__name__]
-
-
-def _trained(
-    name: str, *, window: int, attention: str, dropout: float | None
-) -> tuple[PairScorer, PreTrainedTokenizerFast]:
-    config = read_config(name)
-    config.attention_window = [window] * config.num_hidden_layers
-    if dropout is not None:
-        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
-    model, _ = read_model(PairScorer, name, config, seed=0)
-    if attention != "huggingface":
-        replace_self_attention(model, attention)
-    return model.eval(), load_tokenizer(name)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from transformers import (
@@ -67,6 +68,7 @@ __all__ = [
     "load_encoder",
     "load_language_model",
     "load_tokenizer",
+    "load_trained",
     "minilm_folder",
 ]
 
@@ -151,6 +153,35 @@ def load_encoder(
     return loaded.model.longformer, loaded.tokenizer
 
 
+Model = TypeVar("Model", bound=PreTrainedModel)
+
+
+def load_trained(
+    model_class: type[Model],
+    folder: str | os.PathLike[str],
+    *,
+    max_length: int,
+    window: int,
+    attention: str = "auto",
+    dropout: float | None = None,
+) -> tuple[Model, PreTrainedTokenizerFast]:
+    """A model with a head of its own from the folder that its training wrote, and its tokenizer. Arguments
+    and errors as of `load_language_model`."""
+    plan = _Plan(
+        name=os.fspath(folder),
+        max_length=max_length,
+        window=window,
+        attention=attention,
+        dropout=dropout,
+        seed=0,  # nothing is drawn: all weights are there
+        sizes=None,
+        needs_head=True,
+    )
+    config = _with_dropout(_with_window(read_config(plan.name), plan), plan.dropout)
+    model, _ = read_model(model_class, plan.name, config, seed=plan.seed)
+    return _ready(model, plan), load_tokenizer(plan.name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
     """What to load and how: the arguments of `load_language_model`, checked."""
@@ -197,10 +228,14 @@ def _load(plan: _Plan) -> _Loaded:
         loaded = _read(plan, tokenizer)
         _make_room_for_separators(loaded, plan, new_words=new_words)
     tokenizer.model_max_length = plan.max_length
-    if plan.attention != "huggingface":
-        replace_self_attention(loaded.model, plan.attention)
-    loaded.model.eval()
+    _ready(loaded.model, plan)
     return loaded
+
+
+def _ready(model: Model, plan: _Plan) -> Model:
+    if plan.attention != "huggingface":
+        replace_self_attention(model, plan.attention)
+    return model.eval()
 
 
 def _read(plan: _Plan, tokenizer: PreTrainedTokenizerFast) -> _Loaded:

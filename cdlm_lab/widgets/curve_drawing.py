@@ -63,8 +63,11 @@ def smoothing_span(count: int) -> float:
     return min(max(count / 60, 4.0), 100.0)
 
 
-def curve_svg(history: RunHistory) -> str:
-    """Training loss (faint: as reported; strong: smoothed) and validation perplexity over optimiser steps."""
+def curve_svg(history: RunHistory, *, perplexity: bool = True) -> str:
+    """Training loss (faint: as reported; strong: smoothed) and validation perplexity over optimiser steps.
+
+    `perplexity`: False = the axis of losses alone, for tasks in which perplexity means nothing.
+    """
     average = smoothed(history.losses, span=smoothing_span(len(history.losses)))
     heights = [math.log(p) if 0 < p < math.inf else math.nan for p in history.eval_perplexities]
     low, high = _value_range(average, heights)
@@ -87,7 +90,8 @@ def curve_svg(history: RunHistory) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="{FONT}" '
-        f'font-size="12" fill="{TEXT}">{_value_axes(low, high, y)}{_step_axis(first, last, x)}'
+        f'font-size="12" fill="{TEXT}">{_value_axes(low, high, y, perplexity)}'
+        f"{_step_axis(first, last, x, perplexity)}"
         f'<path d="{faint}" fill="none" stroke="{MASKED}" stroke-opacity=".32"/>'
         f'<path d="{strong}" fill="none" stroke="{MASKED}" stroke-width="2.2" stroke-linejoin="round"/>'
         f'<path d="{_line(history.eval_steps, np.array(heights), x, y)}" fill="none" stroke="{GLOBAL}" '
@@ -124,20 +128,20 @@ def _line(steps: Sequence[int], values: np.ndarray, x, y) -> str:
     return "".join(moves)
 
 
-def _value_axes(low: float, high: float, y) -> str:
+def _value_axes(low: float, high: float, y, perplexity: bool) -> str:
     parts = []
     for tick in ticks(low, high, about=5):
         height = f"{y(tick):.1f}"
-        perplexity = _short(math.exp(min(tick, 50.0)))
+        right = _short(math.exp(min(tick, 50.0))) if perplexity else ""
         parts.append(
             f'<path d="M{_LEFT} {height}H{_WIDTH - _RIGHT}" stroke="#808080" stroke-opacity=".22"/>'
             f'<text x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>'
-            f'<text x="{_WIDTH - _RIGHT + 8}" y="{y(tick) + 4:.1f}">{perplexity}</text>'
+            f'<text x="{_WIDTH - _RIGHT + 8}" y="{y(tick) + 4:.1f}">{right}</text>'
         )
     return "".join(parts)
 
 
-def _step_axis(first: int, last: int, x) -> str:
+def _step_axis(first: int, last: int, x, perplexity: bool) -> str:
     bottom = _HEIGHT - _BOTTOM
     labels = "".join(
         f'<text x="{x(tick):.1f}" y="{bottom + 17}" text-anchor="middle">{tick:,.0f}</text>'
@@ -147,7 +151,7 @@ def _step_axis(first: int, last: int, x) -> str:
     return (
         f'{labels}<text x="{_LEFT - 8}" y="{_HEIGHT - 5}" text-anchor="end">loss</text>'
         f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 5}" text-anchor="middle">step</text>'
-        f'<text x="{_WIDTH}" y="{_HEIGHT - 5}" text-anchor="end">perplexity</text>'
+        f'<text x="{_WIDTH}" y="{_HEIGHT - 5}" text-anchor="end">{"perplexity" if perplexity else ""}</text>'
     )
 
 

@@ -12,11 +12,13 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
+from typing import Literal, get_args
 
 from cdlm_lab.widgets.curve_drawing import RunHistory, curve_svg, smoothed, smoothing_span
 from cdlm_lab.widgets.markup import MUTED, count_in_words, escaped, image_from_svg, seconds_in_words
 from cdlm_lab.widgets.theme import GLOBAL, MASKED
 
+Measure = Literal["perplexity", "loss"]
 RECENT = 50  # reports from which the speed is taken
 
 
@@ -30,6 +32,8 @@ class LiveCurve:
 
     Args:
         title: shown above the curve (untrusted text).
+        measure: what validation is told in, `perplexity`, or `loss` (its logarithm) for tasks in which
+            perplexity means nothing.
         redraw_seconds: least time between two pictures.
         text_seconds: least time between two lines of text; 0 = a line for each record.
         write: where lines of text go; `print` with flushing by default.
@@ -42,13 +46,17 @@ class LiveCurve:
         self,
         *,
         title: str = "",
+        measure: Measure = "perplexity",
         redraw_seconds: float = 1.0,
         text_seconds: float = 10.0,
         write: Callable[[str], None] | None = None,
         show: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.title, self.redraw_seconds, self.text_seconds = title, redraw_seconds, text_seconds
+        if measure not in get_args(Measure):
+            raise ValueError(f"measure is {measure!r}; choose perplexity or loss")
+        self.title, self.measure = title, measure
+        self.redraw_seconds, self.text_seconds = redraw_seconds, text_seconds
         self.history = RunHistory()
         self._write = write or _print_line
         self._show = show or ReplacedOutput()
@@ -141,10 +149,10 @@ class LiveCurve:
                 ("training loss", f"{history.losses[-1]:g}, not a number" if broken else f"{average:.3f}")
             )
         if history.eval_perplexities:
-            best, last = min(history.eval_perplexities), history.eval_perplexities[-1]
-            rows.append(
-                ("validation perplexity", f"{last:.2f}" + (f" (best {best:.2f})" if best < last else ""))
+            best, last = (
+                self._told_as(p) for p in (min(history.eval_perplexities), history.eval_perplexities[-1])
             )
+            rows.append((f"validation {self.measure}", last + (f" (best {best})" if best != last else "")))
         if self._learning_rate is not None:
             rows.append(("learning rate", f"{self._learning_rate:.1e}"))
         rows.append(("so far", seconds_in_words(seconds)))
@@ -159,8 +167,8 @@ class LiveCurve:
     def html(self, *, final: bool = True) -> str:
         """The facts and the curve as HTML. While a run goes on the picture is inline, so that it does not
         flicker; the final one is an image, which notebooks keep even where they are not trusted."""
-        svg = curve_svg(self.history)
-        words = "The training loss and the validation perplexity by step. " + self.line()
+        svg = curve_svg(self.history, perplexity=self.measure == "perplexity")
+        words = f"The training loss and the validation {self.measure} by step. " + self.line()
         picture = image_from_svg(svg, description=words) if final else svg
         title = (
             f'<div style="font-size:15px;font-weight:600"><bdi>{escaped(self.title)}</bdi></div>'
@@ -175,12 +183,15 @@ class LiveCurve:
         )
         key = (
             f'<span style="color:{MASKED}">\u2501\u2501</span> training loss, smoothed &emsp;'
-            f'<span style="color:{GLOBAL}">\u25cf</span> validation perplexity'
+            f'<span style="color:{GLOBAL}">\u25cf</span> validation {self.measure}'
         )
         return (
             f'<div class="cdlm-curve" style="max-width:900px">{title}<div>{tiles}</div>'
             f'<div style="font-size:12.5px;margin:2px 0 8px">{key}</div>{picture}</div>'
         )
+
+    def _told_as(self, perplexity: float) -> str:
+        return f"{perplexity:.2f}" if self.measure == "perplexity" else f"{math.log(perplexity):.3f}"
 
     def _repr_html_(self) -> str:
         return self.html()

@@ -313,6 +313,14 @@ def test_sizes_are_those_of_the_sequences(made, context, max_length):
     assert (losses > 0) == (max_length == 40 or (max_length == 90 and context == "documents"))
 
 
+def test_pairs_in_another_order(made, topics):
+    examples = made(topics, labels=np.arange(28) % 2)
+    turned = examples.in_order(range(27, -1, -1))
+    assert turned.pairs.tolist() == examples.pairs[::-1].tolist()
+    assert turned.labels.tolist() == examples.labels[::-1].tolist()
+    assert made(topics).in_order([3]).labels is None
+
+
 def test_a_document_is_encoded_once_for_all_of_its_pairs(made, topics):
     seen = []
 

@@ -168,6 +168,25 @@ def test_a_trained_scorer_that_lacks_weights_is_refused(scorer: PairScorer, fold
         load_pair_scorer(tmp_path, max_length=64, window=8)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_length": 128}, r"max_length \(128\) is longer than .* was made for \(64\)"),
+        ({"window": 7}, "window"),
+        ({"window": 66}, "wider than the longest sequence"),
+        ({"dropout": 1.5}, "dropout"),
+    ],
+)
+def test_a_trained_scorer_is_loaded_with_the_checks_of_an_encoder(
+    scorer: PairScorer, folder: Path, tmp_path: Path, change: dict, message: str
+):
+    _, tokenizer = load_pair_scorer(folder, max_length=64, window=8)
+    scorer.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        load_pair_scorer(tmp_path, **({"max_length": 64, "window": 8} | change))
+
+
 def test_no_mention_mask_no_score(scorer: PairScorer, batch: Batch):
     with pytest.raises(ValueError, match="mention_mask is missing"):
         scorer(batch["input_ids"])

@@ -91,6 +91,17 @@ def test_facts_by_hand():
     )  # 700 steps at half a second
 
 
+def test_where_perplexity_means_nothing_the_loss_is_told():
+    curve = LiveCurve(measure="loss", write=lambda text: None, show=lambda html: None)
+    curve({"step": 1, "loss": 0.7, "eval_perplexity": math.exp(0.5), "seconds": 1})
+    curve({"step": 2, "loss": 0.6, "eval_perplexity": math.exp(0.625), "seconds": 2})
+    assert "validation loss 0.625 (best 0.500)" in curve.line()
+    assert "perplexity" not in curve.html(final=False)
+    assert "perplexity" in Stage().curve.html(final=False)
+    with pytest.raises(ValueError, match="measure is 'f1'; choose perplexity or loss"):
+        LiveCurve(measure="f1")
+
+
 def test_time_left_of_a_resumed_run_counts_its_own_steps_only():
     stage = Stage()
     stage.curve({"step": 900, "loss": 2.0, "seconds": 1, "total_steps": 1000})
