@@ -60,6 +60,8 @@ PARAMETERS = (
     "learning_rate",
     "both_orders",
     "singletons",
+    "compare_with",
+    "own_documents",
     "seed",
 )
 DEV_PAIRS = 2_000  # of which the loss is watched while training

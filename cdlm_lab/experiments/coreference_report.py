@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from cdlm_lab.clustering import ThresholdChoice
 from cdlm_lab.data.coreference_conll import write_conll
 from cdlm_lab.data.coreference_records import Topic, gold_clusters, mentions_of
+from cdlm_lab.data.files import plain_name, read_text
 from cdlm_lab.examples.mention_pairs import MentionGroup
 from cdlm_lab.experiments.coreference import Prepared
 from cdlm_lab.experiments.coreference_prediction import (
@@ -19,9 +21,11 @@ from cdlm_lab.experiments.coreference_prediction import (
     prediction_examples,
     response_at,
 )
-from cdlm_lab.experiments.coreference_scores import baseline_responses, coreference_scores
+from cdlm_lab.experiments.coreference_scores import Clusters, baseline_responses, coreference_scores
 from cdlm_lab.experiments.pair_scoring import seconds_of_batch
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, Run
+from cdlm_lab.report.values import write_json
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.widgets.markup import seconds_in_words
 
@@ -66,17 +70,24 @@ def write_coreference_report(
     choice: ThresholdChoice,
     *,
     singletons: bool,
+    compare_with: Sequence[str] = (),
 ) -> Report:
-    """Score test and dev at the chosen threshold, beside the baselines; write the clusters and the report."""
+    """Score test and dev at the chosen threshold, beside the baselines; write the clusters and the report.
+
+    `compare_with`: folders of other runs on the same mentions; they are scored and tested too.
+
+    Raises ParameterError for a folder without clusters, or of other mentions.
+    """
     settings = prepared.settings
-    measured = {
-        split: _measured(prepared, split, predictions, choice.threshold, singletons=singletons)
-        for split, predictions in (("test", test), ("dev", dev))
-    }
+    measured = {}
     for split, predictions in (("test", test), ("dev", dev)):
-        _write_clusters(
-            run.folder, split, prepared.topics[split], predictions, choice.threshold, settings.kind
-        )
+        clusters = response_at(predictions, choice.threshold)
+        write_clusters(run.folder, split, clusters)
+        responses = {SYSTEM: clusters}
+        for folder in compare_with:
+            responses[plain_name(folder)] = read_clusters(Path(folder), split, same_as=clusters)
+        measured[split] = _measured(prepared, split, responses, singletons=singletons)
+        _write_conll(run.folder, split, prepared.topics[split], predictions, choice.threshold, settings.kind)
     return run.write_report(
         scores={
             **{
@@ -110,25 +121,47 @@ def scores_of_split(report: Report, split: str) -> dict[str, dict[str, Any]]:
 def _measured(
     prepared: Prepared,
     split: str,
-    predictions: Sequence[GroupPrediction],
-    threshold: float,
+    responses: Mapping[str, Clusters],
     *,
     singletons: bool,
 ) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
     topics = prepared.topics[split]
     return coreference_scores(
         key_of(topics, prepared.settings.kind),
-        {
-            SYSTEM: response_at(predictions, threshold),
-            **baseline_responses(topics, prepared.groups[split]),
-        },
+        {**responses, **baseline_responses(topics, prepared.groups[split])},
         topic_of={document.id: document.topic for topic in topics for document in topic.documents},
         singletons=singletons,
         seed=prepared.settings.seed,
     )
 
 
-def _write_clusters(
+def write_clusters(folder: Path, split: str, clusters: Clusters) -> None:
+    """Write `clusters-<split>.json`: for each cluster its mentions, each [document, start, end]."""
+    write_json(folder / f"clusters-{split}.json", {"clusters": clusters})
+
+
+def read_clusters(folder: Path, split: str, *, same_as: Clusters) -> Clusters:
+    """The clusters that another run wrote.
+
+    Raises:
+        ParameterError: the folder has none, or they are of other mentions than `same_as`.
+    """
+    file = folder / f"clusters-{split}.json"
+    if not file.is_file():
+        raise ParameterError(
+            f"compare_with names {folder}, but there is no {file.name} in it; is the run finished?"
+        )
+    clusters = [[tuple(place) for place in one] for one in json.loads(read_text(file))["clusters"]]
+    mentions, expected = ({place for one in found for place in one} for found in (clusters, same_as))
+    if mentions != expected:
+        raise ParameterError(
+            f"compare_with names {folder}, which is of other mentions ({len(mentions & expected)} of "
+            f"{len(expected)} are the same); compare runs on one corpus and kind"
+        )
+    return clusters
+
+
+def _write_conll(
     folder: Path,
     split: str,
     topics: Sequence[Topic],

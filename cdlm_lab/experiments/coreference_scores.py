@@ -28,6 +28,7 @@ from cdlm_lab.metrics.significance import holm, paired_bootstrap, paired_permuta
 
 Place = tuple[str, int, int]
 Clusters = Sequence[Sequence[Place]]
+BASELINES = ("singletons", "one cluster", "same head word")
 RESAMPLES = 10_000
 
 
@@ -38,13 +39,9 @@ def baseline_responses(topics: Sequence[Topic], groups: Sequence[MentionGroup]) 
     mentions = [mention for group in groups for mention in group.mentions]
     group_of = [group.id for group in groups for _ in group.mentions]
     tokens = [documents[mention.document].tokens[slice(*mention.tokens)] for mention in mentions]
-    labels = {
-        "singletons": alone(len(mentions)),
-        "one cluster": one_cluster(group_of),
-        "same head word": same_head(tokens, group_of),
-    }
+    labels = (alone(len(mentions)), one_cluster(group_of), same_head(tokens, group_of))
     places = [mention.place for mention in mentions]
-    return {name: clusters_of(places, found) for name, found in labels.items()}
+    return {name: clusters_of(places, found) for name, found in zip(BASELINES, labels, strict=True)}
 
 
 def coreference_scores(

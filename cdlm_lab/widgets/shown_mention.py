@@ -13,7 +13,8 @@ from cdlm_lab.widgets.theme import OTHER_COLOURS, VARIANT_COLOURS
 HUES = (*list(VARIANT_COLOURS.values())[:0:-1], *OTHER_COLOURS)  # all but grey, which means: gold not known
 UNKNOWN = "#8c8c8c"
 LONGEST_CONTEXT = 160  # characters on either side of a mention
-LONGEST_NAME = 26  # characters of the name of a gold cluster
+LONGEST_NAME = 28  # characters of the name of a gold cluster
+NAME_START = 7  # of which so many from its start: names of one corpus begin alike
 LONGEST_TEXT = 300  # characters of a mention
 _LONGEST_WORD = 20  # characters that may be given up so as not to cut a word in two
 
@@ -103,11 +104,18 @@ def _gap(left: str, right: str) -> str:
 def gold_chip(gold: str | None, colour: str, note: str = "") -> str:
     """A dot in the colour of a gold cluster and its name, cut if it is long; `note` (HTML) follows, muted."""
     dot = f'<span style="color:{colour}">\u25cf</span>'
-    name = "gold not known" if gold is None else f"<bdi>{escaped(shortened(gold, LONGEST_NAME))}</bdi>"
+    name = "gold not known" if gold is None else f"<bdi>{escaped(_short_name(gold))}</bdi>"
     title = f' title="{escaped(gold)}"' if gold is not None and len(gold) > LONGEST_NAME else ""
     style = "display:inline-block;margin:0 12px 2px 0;font-size:12px"
     rest = f' <span style="{MUTED}">{note}</span>' if note else ""
     return f'<span style="{style}"{title}>{dot} {name}{rest}</span>'
+
+
+def _short_name(name: str) -> str:
+    """A long name without its middle."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[:NAME_START]}\u2026{name[NAME_START + 1 - LONGEST_NAME :]}"
 
 
 def gold_colours(together: Iterable[Iterable[str | None]]) -> dict[str | None, str]:

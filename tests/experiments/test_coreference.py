@@ -16,7 +16,9 @@ from cdlm_lab.experiments.coreference_report import (
     SYSTEM,
     facts_of,
     pairs_of,
+    read_clusters,
     scores_of_split,
+    write_clusters,
     write_coreference_report,
 )
 from cdlm_lab.experiments.coreference_views import group_tree, pair_errors, score_rows, shown_clusters
@@ -92,9 +94,28 @@ def test_from_topics_to_a_report(prepared: Prepared, tmp_path: Path):
     assert scores[f"{SYSTEM}/lea/recall"]["value"] == pytest.approx(expected["lea"].recall)
     assert max(row["dev_conll_f1"] for row in report.tables["thresholds"]) == choice.score
 
+    # another run on the same mentions is scored and tested beside this one
+    other = open_run(tmp_path / "other", name="coreference", parameters={"seed": 1})
+    compared = write_coreference_report(
+        prepared, other, dev, test, choice, singletons=True, compare_with=[str(run.folder)]
+    )
+    assert compared.scores["test/run/conll/f1"]["value"] == scores[f"{SYSTEM}/conll/f1"]["value"]
+    assert compared.tables["comparisons"][0]["b"] == "run"
+    assert compared.tables["comparisons"][0]["difference"] == 0
+
     rows = score_rows(scores, report.tables["comparisons"], baselines=("singletons",))
     assert [row.system for row in rows] == [SYSTEM, "singletons", "one cluster", "same head word"]
     assert [row.is_baseline for row in rows] == [False, True, False, False]
+
+
+def test_runs_that_cannot_be_compared(tmp_path: Path):
+    clusters = [[("a", 0, 1)], [("b", 2, 3), ("b", 4, 5)]]
+    with pytest.raises(ParameterError, match=r"there is no clusters-test.json in it; is the run finished\?"):
+        read_clusters(tmp_path, "test", same_as=clusters)
+    write_clusters(tmp_path, "test", clusters)
+    assert read_clusters(tmp_path, "test", same_as=clusters) == clusters
+    with pytest.raises(ParameterError, match=r"of other mentions \(1 of 2 are the same\)"):
+        read_clusters(tmp_path, "test", same_as=[[("a", 0, 1), ("c", 0, 1)]])
 
 
 def test_views_show_what_the_clusters_say(prepared: Prepared, tmp_path: Path):

@@ -116,3 +116,9 @@ def test_more_names_than_colours_share_them_evenly():
     colours = gold_colours([[str(name) for name in range(3 * len(HUES))]])
     del colours[None]
     assert {list(colours.values()).count(hue) for hue in HUES} == {3}
+
+
+def test_a_long_name_keeps_its_end():
+    html = gold_chip("storyworld-0-test-1:event:rescue", UNKNOWN)
+    assert ">storywo\u2026test-1:event:rescue<" in html
+    assert 'title="storyworld-0-test-1:event:rescue"' in html

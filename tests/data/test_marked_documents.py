@@ -1,0 +1,374 @@
+"""Documents that a person typed: worked examples, marks that are read back, and every complaint."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdlm_lab.data.coreference_records import CoreferenceDocument, Topic, gold_clusters, mentions_of
+from cdlm_lab.data.files import DataError
+from cdlm_lab.data.marked_documents import parse_marked_documents, read_marked_documents
+
+TWO = """\
+== police report ==
+A <m>fire</m> broke out in the <m>old mill</m> on Monday. Nobody was hurt.
+
+== newspaper ==
+The <m>blaze at the <m>mill</m></m> was put out after three hours.
+"""
+
+
+def only(text: str) -> CoreferenceDocument:
+    """The one document of a text without headings."""
+    (document,) = parse_marked_documents(text, kind="event").documents
+    return document
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(" "))
+
+
+def sentences(document: CoreferenceDocument) -> list[str]:
+    return [" ".join(document.tokens[start:end]) for start, end in document.sentences]
+
+
+def marked(document: CoreferenceDocument) -> list[str]:
+    return [document.text_of(mention) for mention in document.mentions]
+
+
+def test_two_documents():
+    topic = parse_marked_documents(TWO, kind="event")
+    report, newspaper = topic.documents
+    assert topic.id == "own documents"
+    assert [(d.id, d.topic, d.subtopic) for d in topic.documents] == [
+        ("police report", "own documents", "own documents"),
+        ("newspaper", "own documents", "own documents"),
+    ]
+    assert report.tokens == words("A fire broke out in the old mill on Monday . Nobody was hurt .")
+    assert (report.sentences, report.validated) == (((0, 11), (11, 15)), (0, 1))
+    assert newspaper.tokens == words("The blaze at the mill was put out after three hours .")
+    assert (newspaper.sentences, newspaper.validated) == (((0, 12),), (0,))
+    assert [(m.id, m.document, m.tokens, m.sentence, m.kind, m.tag) for m in mentions_of([topic])] == [
+        ("police report:0", "police report", (1, 2), 0, "event", ""),
+        ("police report:1", "police report", (6, 8), 0, "event", ""),
+        ("newspaper:0", "newspaper", (1, 5), 0, "event", ""),
+        ("newspaper:1", "newspaper", (4, 5), 0, "event", ""),
+    ]
+
+
+def test_nothing_is_known_of_clusters():
+    topic = parse_marked_documents(TWO, kind="entity")
+    clusters = gold_clusters([topic], kind="entity")
+    assert {name: [m.id for m in members] for name, members in clusters.items()} == {
+        name: [name] for name in ("police report:0", "police report:1", "newspaper:0", "newspaper:1")
+    }
+
+
+@pytest.mark.parametrize("change", [lambda t: t.replace("\n", "\r\n"), lambda t: "\ufeff" + t, str.rstrip])
+def test_files_of_other_editors(change):
+    assert parse_marked_documents(change(TWO), kind="event") == parse_marked_documents(TWO, kind="event")
+
+
+def test_without_headings():
+    document = only("\n\n <m>Rain</m> fell = = here\n")
+    assert (document.id, document.tokens) == ("document 1", ("Rain", "fell", "=", "=", "here"))
+    assert [mention.id for mention in document.mentions] == ["document 1:0"]
+
+
+def test_forms_of_headings():
+    topic = parse_marked_documents("\n==a  b==\nx\n  ==== c=d: 1 === \n<m>y</m>\n== c ==\nz", kind="event")
+    assert [(d.id, d.tokens) for d in topic.documents] == [("a b", ("x",)), ("c=d: 1", ("y",)), ("c", ("z",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("O'Brien’s 15-year-old don't.", "O'Brien ’s 15-year-old don't ."),
+        ("They're James' rock'n'roll, 'tis 'so'!", "They 're James ' rock'n'roll , ' tis ' so ' !"),
+        ("$1,473.50 is 3.5% at 10:30, 5,a", "$ 1,473.50 is 3.5 % at 10:30 , 5 , a"),
+        (
+            "At 5 p.m. the U.S. left J.K. Doe (i.e., all).",
+            "At 5 p.m. the U.S. left J.K. Doe ( i.e. , all ) .",
+        ),
+        ("Mr. Doe: www.example.com/a_b — “no”…", "Mr . Doe : www.example.com / a_b — “ no ” …"),
+        ("It was 3.5 strong.The quake", "It was 3.5 strong . The quake"),
+        ("cafe\u0301s naïve Žižek", "cafe\u0301s naïve Žižek"),
+        ("a\xa0b\u2028c\u3000d\te", "a b c d e"),
+        ("fire\xadfighter \xad", "firefighter"),
+        ("😀fire❤\ufe0f", "😀 fire ❤\ufe0f"),
+        ("\u202eabc\u202c\u200b \x00 \x07מבול", "abc מבול"),
+        ("<script>a</script> <b>", "< script > a < / script > < b >"),
+        ("<M>a</M> < m > <mm> &lt;m&gt;", "< M > a < / M > < m > < mm > & lt ; m & gt ;"),
+    ],
+)
+def test_tokens(text, tokens):
+    assert only(f"{text} <m>END</m>").tokens == (*words(tokens), "END")
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "mentions"),
+    [
+        ("A fire<m>fight</m>er.", "A fire fight er .", ["fight"]),
+        ("<m>Doe</m>'s U.S<m>.</m>", "Doe 's U.S .", ["Doe", "."]),
+        ("1,<m>473</m>", "1 , 473", ["473"]),
+        ("a<m> b c </m>d", "a b c d", ["b c"]),
+        ("a <m>b\nc</m>", "a b c", ["b c"]),
+        ("a\n<m>\nb\n</m>\nc", "a b c", ["b"]),
+        ("<m><m>a</m> b <m>c <m>d</m></m></m>", "a b c d", ["a", "a b c d", "c d", "d"]),
+        ("<m>a</m><m>b</m>", "a b", ["a", "b"]),
+    ],
+)
+def test_a_mention_starts_and_ends_with_a_token(text, tokens, mentions):
+    document = only(text)
+    assert (document.tokens, marked(document)) == (words(tokens), mentions)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Mr. Doe met <m>Dr. Roe</m>. It rained.", ["Mr . Doe met Dr . Roe .", "It rained ."]),
+        ("The U.S. Army left. <m>He</m> ran.", ["The U.S. Army left .", "He ran ."]),
+        ('"Is it?" she <m>asked</m>. "No!" Rain.', ['" Is it ? " she asked .', '" No ! "', "Rain ."]),
+        ("No stop here\n\n \n<m>but</m> here", ["No stop here", "but here"]),
+        ("A line\nwraps <m>here</m>. Not\nthere.", ["A line wraps here .", "Not there ."]),
+        ("The U.S.\nArmy <m>left</m>.", ["The U.S. Army left ."]),
+        ("It <m>burns. Help. Come</m> now. Go.", ["It burns . Help . Come now .", "Go ."]),
+        ("<m>It <m>burns. Help</m>. Come</m>. Go.", ["It burns . Help . Come .", "Go ."]),
+        ("It ended.<m> Fire</m> broke out.", ["It ended .", "Fire broke out ."]),
+        ("<m>It ended. </m>Fire.", ["It ended .", "Fire ."]),
+        ("\u200b\n\n<m>a</m>\n\n\u200b", ["a"]),
+    ],
+)
+def test_sentences(text, expected):
+    document = only(text)
+    assert sentences(document) == expected
+    assert document.validated == tuple(range(len(expected)))
+
+
+def test_the_sentence_of_a_mention():
+    document = only("It <m>burns</m>. Mud. <m>Big fire. Help</m> came. <m>Rain</m>.\n\n<m>Mud</m>")
+    assert [(m.tokens, m.sentence) for m in document.mentions] == [
+        ((1, 2), 0),
+        ((5, 9), 2),
+        ((11, 12), 3),
+        ((13, 14), 4),
+    ]
+
+
+def test_white_space_at_which_the_sentence_splitter_panics():
+    document = only("J\xa0. B\u2028. C\x85. <m>Fire</m>")
+    assert document.tokens == ("J", ".", "B", ".", "C", ".", "Fire")
+
+
+def test_much_of_everything():
+    word = "x" * 10_000
+    assert only(f"<m>{word}</m>").tokens == (word,)
+    assert len(only("(" * 10_000 + "<m>a</m>").tokens) == 10_001
+    deep = only("<m>a " * 3_000 + "</m>" * 3_000)
+    assert [mention.tokens for mention in deep.mentions] == [(start, 3_000) for start in range(3_000)]
+
+
+def test_unknown_kind(tmp_path):
+    message = "^kind is 'events'; choose one of event, entity$"
+    with pytest.raises(ValueError, match=message):
+        parse_marked_documents(TWO, kind="events")
+    with pytest.raises(ValueError, match=message):
+        read_marked_documents(tmp_path, kind="events")
+
+
+OPEN = "<m> is not closed before the next blank line, heading or end of the text"
+CLOSE = "write </m> behind the last word of the mention"
+BEGIN = "write <m> before the first word of the mention"
+WORDS = "write them around the words of a mention"
+EACH = "write <m> before and </m> behind the words of each"
+NAME = "write it as == name =="
+LEAVE = "write some, or leave the document out"
+COMPLAINTS = [
+    ("", 1, "text", "the text is empty", "write a document with marked mentions"),
+    (" \n\u2028\n", 1, "text", "the text is empty", "write a document with marked mentions"),
+    ("a\nb \ud83d <m>c</m>", 2, "text", "half a character (U+D83D)", "delete it and type it again"),
+    ("\u200b", 1, "text", "the document document 1 has no text", LEAVE),
+    ("== a ==\n<m>b</m>\n== c ==\n\n", 3, "text", "the document c has no text", LEAVE),
+    (
+        "\n a\n== b ==\n<m>c</m>",
+        2,
+        "text",
+        "text before the first heading",
+        "write a heading above it: == name ==",
+    ),
+    (
+        "== a ==\nb\n\n==  a ==\n<m>c</m>",
+        4,
+        "heading",
+        "a document a begins in line 1 already",
+        "name them apart",
+    ),
+    ("== ==\n<m>b</m>", 1, "heading", "no name", NAME),
+    ("==\n<m>b</m>", 1, "heading", "no name", NAME),
+    (
+        "== a ==\n<m>b</m>\n == c =",
+        3,
+        "heading",
+        "a line that starts with == is a heading, but == at its end is missing",
+        NAME,
+    ),
+    ("== <m>a</m> ==\nb", 1, "heading", "a mark in the name", NAME),
+    ("a\nb</m> c", 2, "marks", "</m> without <m>", BEGIN),
+    ("<m>a</m>\n</m>", 2, "marks", "</m> without <m>", BEGIN),
+    ("a\n<m>b <m>c</m>\n", 2, "marks", OPEN, CLOSE),
+    ("a <m>b\n\nc</m>", 1, "marks", OPEN, CLOSE),
+    ("== a ==\n<m>b\n== c ==\nd</m>", 2, "marks", OPEN, CLOSE),
+    ("a\n<m> </m>", 2, "marks", "no words between <m> and </m>", WORDS),
+    ("<m></m>", 1, "marks", "no words between <m> and </m>", WORDS),
+    ("<m>\u200b</m> a", 1, "marks", "no words between <m> and </m>", WORDS),
+    ("a\n<m>\n<m>big fire</m> </m>", 2, "marks", "'big fire' is marked twice", "take one <m> and </m> out"),
+    ("a. B.", 1, "marks", "no mention in any document", EACH),
+    (
+        "== a ==\nb\n== c ==\nd [M]e[/M]",
+        1,
+        "marks",
+        "no mention in any document, and [M] is not a mark",
+        EACH,
+    ),
+    ("a < m >b</ m>", 1, "marks", "no mention in any document, and <m> is not a mark", EACH),
+    ("a <M>b</M>", 1, "marks", "no mention in any document, and <M> is not a mark", EACH),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "field", "what", "remedy"), COMPLAINTS)
+def test_complaints(complains, text, line, field, what, remedy):
+    with complains("text", line, field, what, remedy):
+        parse_marked_documents(text, kind="event")
+
+
+def test_the_source_is_named(complains):
+    with complains("my box", 1, "marks", "</m> without <m>", BEGIN):
+        parse_marked_documents("a</m>", kind="event", source="my box")
+
+
+def test_a_long_text_is_not_repeated():
+    with pytest.raises(DataError) as complaint:
+        parse_marked_documents(f"<m><m>{'fire ' * 1_000}</m></m>", kind="event")
+    assert len(str(complaint.value)) < 150
+
+
+def test_a_file(write):
+    path = write("own.md", TWO.replace("\n", "\r\n"))
+    assert read_marked_documents(str(path), kind="event") == parse_marked_documents(TWO, kind="event")
+
+
+def test_a_folder(write, tmp_path):
+    write("own/b.txt", "\ufeffA <m>blaze</m>.\n\nRain.")
+    write("own/a 1.v2.txt", "No mention.")
+    for other in ("own/notes.md", "own/._b.txt", "own/deeper/c.txt"):
+        write(other, "\0")
+    topic = read_marked_documents(tmp_path / "own", kind="entity")
+    assert isinstance(topic, Topic)
+    assert [(d.id, marked(d)) for d in topic.documents] == [("a 1.v2", []), ("b", ["blaze"])]
+    assert sentences(topic.documents[1]) == ["A blaze .", "Rain ."]
+    assert [(m.id, m.kind) for m in mentions_of([topic])] == [("b:0", "entity")]
+
+
+def test_complaints_of_files(write, tmp_path, complains):
+    with complains(tmp_path / "x", 1, "file", "there is no such file", "check the spelling of the path"):
+        read_marked_documents(tmp_path / "x", kind="event")
+    remedy = "put each document there as a file of its own, or give the path of one file"
+    with complains(tmp_path, 1, "folder", "no files named *.txt", remedy):
+        read_marked_documents(tmp_path, kind="event")
+    one = write("one.txt", "== a ==\n<m>b")
+    with complains(one, 2, "marks", OPEN, CLOSE):
+        read_marked_documents(one, kind="event")
+    what, remedy = (
+        "a heading, but each file of a folder is one document",
+        "take the heading out, or read this file by itself",
+    )
+    with complains(one, 1, "heading", what, remedy):
+        read_marked_documents(tmp_path, kind="event")
+    one.write_text("a\n</m>")
+    with complains(one, 2, "marks", "</m> without <m>", BEGIN):
+        read_marked_documents(tmp_path, kind="event")
+    one.write_text("a")
+    with complains(tmp_path, 1, "marks", "no mention in any document", EACH):
+        read_marked_documents(tmp_path, kind="event")
+    one.write_text("\n")
+    with complains(one, 1, "file", "the file is empty", "fill it, or take it out of the corpus"):
+        read_marked_documents(tmp_path, kind="event")
+    one.write_bytes(b"caf\xe9")
+    remedy = "convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 one.txt"
+    with complains(one, 1, "byte 3", "0xe9 is not UTF-8", remedy):
+        read_marked_documents(one, kind="event")
+
+
+# One token each.
+WORDS_AND_STOPS = words("The fire U.S. Mr 1,473 😀 “ ” . ! ( O'Brien מבול a <")
+SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), max_size=12)
+GAPS = ["", " ", " \xa0"]
+
+
+def nested(spans: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+    """As (start, end), those spans (start, width) that fit into the length and cross none before them."""
+    kept: list[tuple[int, int]] = []
+    for start, width in spans:
+        end = start + width
+        crossing = any(a < start < b < end or start < a < end < b for a, b in kept)
+        if end <= length and not crossing and (start, end) not in kept:
+            kept.append((start, end))
+    return sorted(kept)
+
+
+@given(
+    tokens=st.lists(st.sampled_from(WORDS_AND_STOPS), min_size=1, max_size=30),
+    spans=SPANS,
+    gap=st.sampled_from(GAPS),
+    space=st.sampled_from(" \n\t"),
+)
+def test_marks_are_read_back(tokens, spans, gap, space):
+    kept = nested(spans, len(tokens))
+    pieces = []
+    for place, word in enumerate(tokens):
+        opened = sum(start == place for start, _ in kept)
+        closed = sum(end == place + 1 for _, end in kept)
+        pieces.append(f"<m>{gap}" * opened + word + f"{gap}</m>" * closed)
+    text = space.join(pieces)
+    # The last document has a mention, so that those without one can be read.
+    other = "\n== other ==\n<m>end</m>"
+    document = parse_marked_documents(f"== own ==\n{text}{other}", kind="event").documents[0]
+    plain = re.sub(r"</?m>", "", text)
+    unmarked = parse_marked_documents(f"== own ==\n{plain}{other}", kind="event").documents[0]
+    assert document.tokens == unmarked.tokens == tuple(tokens)
+    assert [mention.tokens for mention in document.mentions] == kept
+    ends = [end for _, end in unmarked.sentences]
+    expected = [end for end in ends if not any(a < end < b for a, b in kept)]
+    assert [end for _, end in document.sentences] == expected
+
+
+PARTS = [
+    "<m>",
+    "</m>",
+    "<m>a</m>",
+    "\n",
+    "\n\n",
+    "== a ==\n",
+    "==",
+    "a",
+    ".",
+    " ",
+    "\0",
+    "\u202e",
+    "\ud800",
+    "J\xa0",
+]
+
+
+@given(st.lists(st.sampled_from(PARTS) | st.text(max_size=3), max_size=12).map("".join))
+def test_any_text_is_read_or_complained_of(text):
+    try:
+        topic = parse_marked_documents(text, kind="event")
+    except DataError as error:
+        complaint = error
+    else:
+        assert len(list(mentions_of([topic]))) == text.count("<m>") == text.count("</m>")
+        return
+    assert re.fullmatch(r"text:[1-9][0-9]*: field (text|heading|marks): .+; .+", str(complaint))
+    assert 1 <= complaint.line <= text.count("\n") + 1
