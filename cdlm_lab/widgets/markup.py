@@ -36,7 +36,12 @@ def _visible(character: str) -> str:
 def escaped(text: str) -> str:
     """`text` as HTML text or attribute value: nothing in it is markup, and no character in it is invisible or
     turns the direction of what follows (control characters are replaced by visible ones)."""
-    return html.escape("".join(map(_visible, text)), quote=True)
+    return html.escape(visible(text), quote=True)
+
+
+def visible(text: str) -> str:
+    """`text` with control characters replaced by visible ones; for where text cannot be taken for markup."""
+    return "".join(map(_visible, text))
 
 
 def count_in_words(count: int) -> str:

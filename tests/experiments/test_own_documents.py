@@ -56,7 +56,7 @@ def test_markup_in_a_document_is_text(prepared: Prepared, tmp_path: Path):
 
 
 def test_one_mention_is_not_enough(prepared: Prepared):
-    with pytest.raises(DataError, match=r"x\.txt:1: field marks: there is one mention only; mark at least two"):
+    with pytest.raises(DataError, match=r"x\.txt:1: field marks: there is one mention only"):
         cluster_own(prepared, "A <m>fire</m>.", source="x.txt")
     with pytest.raises(DataError, match="no mention in any document"):
         cluster_own(prepared, "A fire.")

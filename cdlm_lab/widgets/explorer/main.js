@@ -1,0 +1,209 @@
+// The explorer. `model` is anywidget's, or a stand-in with the same four functions in an exported page.
+
+class Explorer {
+  constructor(model, el) {
+    this.model = model;
+    this.documents = model.get("documents");
+    this.options = model.get("options");
+    this.firsts = [0];
+    for (const doc of this.documents) this.firsts.push(this.firsts.at(-1) + doc.words.length);
+    this.counts = Uint8Array.from(this.documents.map((doc) => doc.counts).join(""), Number);
+    this.look = { mode: "source", shade: "rank", arcs: 8 };
+    this.root = element("div", "cdlm-x");
+    this.root.tabIndex = -1;
+    this.status = element("div", "cdlm-x-status");
+    this.status.setAttribute("role", "status");
+    this.stage = element("div", "cdlm-x-stage");
+    this.tip = element("div", "cdlm-x-tip");
+    this.tip.hidden = true;
+    this.predictions = new Predictions(this.documents);
+    this.panels = [];
+    this.makeControls();
+    this.root.append(this.bar, this.status, this.stage, this.predictions.root, legend(), this.tip);
+    el.append(this.root);
+    this.listen();
+    this.showView();
+    this.observer = new ResizeObserver(() => this.panels.forEach((panel) => panel.redrawArcs()));
+    this.observer.observe(this.stage);
+  }
+
+  get selection() {
+    return this.model.get("selection");
+  }
+
+  get answer() {
+    return this.model.get("answer");
+  }
+
+  ask(change) {
+    this.model.set("selection", { ...this.selection, ...change });
+    this.model.save_changes();
+    this.panels.forEach((panel) => panel.mark?.(this.selection));
+  }
+
+  makeControls() {
+    const { selection, options } = this;
+    this.bar = element("div", "cdlm-x-bar");
+    const view = segments(
+      "view",
+      [["overview", "sentences", "which sentence looks at which"], ["words", "words", "from chosen words to all others"]],
+      this.model.get("view"),
+      (name) => {
+        this.model.set("view", name);
+        this.model.save_changes();
+        this.showView();
+      },
+    );
+    this.viewControl = view;
+    const mode = segments(
+      "a click",
+      [
+        ["source", "chooses", "look from here (Enter)"],
+        ["target", "compares", "how strongly is this looked at? (T)"],
+        ["global", "lets see everything", "what if these words saw the whole text? (G)"],
+        ...(options.predicts ? [["masked", "hides", "what would the model put here? (M)"]] : []),
+      ],
+      this.look.mode,
+      (name) => (this.look.mode = name),
+    );
+    const layers = Array.from({ length: options.layers }, (_, i) => [
+      String(i),
+      i + 1 === options.layers ? `last (${i + 1})` : String(i + 1),
+    ]).reverse();
+    const layer = choice("layer", layers, String(selection.layer), (value) => this.ask({ layer: Number(value) }));
+    const heads = headPicker(options.heads, selection.heads, (value) => this.ask({ heads: value }));
+    const direction = choice(
+      "direction",
+      [["both", "both ways"], ["from", "chosen → others"], ["to", "others → chosen"]],
+      selection.direction,
+      (value) => this.ask({ direction: value }),
+    );
+    const reduce = choice("heads and parts of words", [["mean", "averaged"], ["max", "the strongest"]], selection.reduce, (value) =>
+      this.ask({ reduce: value }),
+    );
+    const shade = choice("shade", [["rank", "rank in its document"], ["strength", "strength"]], this.look.shade, (value) => {
+      this.look.shade = value;
+      this.showAnswer();
+    });
+    const arcs = choice("curves", [["0", "none"], ["3", "3"], ["8", "8"], ["20", "20"]], String(this.look.arcs), (value) => {
+      this.look.arcs = Number(value);
+      this.showAnswer();
+    });
+    const sees = element("label", "cdlm-x-control cdlm-x-check");
+    this.seesBox = element("input");
+    this.seesBox.type = "checkbox";
+    this.seesBox.checked = selection.source_global;
+    this.seesBox.addEventListener("change", () => this.ask({ source_global: this.seesBox.checked }));
+    sees.append(this.seesBox, " chosen words see everything");
+    this.wordControls = [mode.group, layer.group, heads, direction.group, reduce.group, shade.group, arcs.group, sees];
+    const exports = element("div", "cdlm-x-exports");
+    for (const [what, text, title] of [
+      ["html", "save as page", "a file that opens in any browser, without a notebook"],
+      ["png", "save as picture", "what is in sight now"],
+    ]) {
+      if (what === "html" && !options.exports) continue;
+      const button = element("button", "", text);
+      button.type = "button";
+      button.title = title;
+      button.addEventListener("click", () => (what === "png" ? savePicture(this) : this.model.send({ type: "export" })));
+      exports.append(button);
+    }
+    this.bar.append(view.group, ...this.wordControls, exports);
+  }
+
+  listen() {
+    const redraw = () => this.showAnswer();
+    this.model.on("change:answer", redraw);
+    this.model.on("change:overview", () => this.showView());
+    this.model.on("change:message", () => this.showStatus());
+    this.model.on("change:selection", () => this.panels.forEach((panel) => panel.mark?.(this.selection)));
+    this.model.on("msg:custom", (message) => {
+      if (message.type === "export") saveText(message.name, message.html);
+    });
+    listenToWords(this);
+  }
+
+  showView() {
+    const view = this.model.get("view");
+    this.viewControl.show(view);
+    for (const control of this.wordControls) control.hidden = view !== "words";
+    this.stage.replaceChildren();
+    this.tip.hidden = true;
+    const names = this.options.models;
+    if (view === "overview") {
+      const overview = this.model.get("overview");
+      this.predictions.root.hidden = true;
+      this.panels = (overview?.panels ?? []).map(
+        ({ name, matrix }) => new SentencePanel(this, name, names.length > 1, floats(matrix)),
+      );
+      for (const panel of this.panels) {
+        panel.blocks.forEach((block) => block.addEventListener("click", () => this.descend(panel, block)));
+      }
+    } else {
+      this.panels = names.map((name) => new WordPanel(this, name, names.length > 1));
+      this.panels.forEach((panel) => panel.mark(this.selection));
+    }
+    this.stage.append(...this.panels.map((panel) => panel.root));
+    this.showAnswer();
+    for (const panel of this.panels) panel.reveal?.(this.selection.source);
+  }
+
+  // From a sentence of the overview to its words.
+  descend(panel, block) {
+    let number = Number(block.dataset.sentence);
+    let doc = 0;
+    while (number >= this.documents[doc].sentences.length) number -= this.documents[doc++].sentences.length;
+    const [start, end] = this.documents[doc].sentences[number];
+    this.model.set("view", "words");
+    this.ask({ source: [doc, start, end], target: null });
+    this.showView();
+  }
+
+  showAnswer() {
+    if (this.model.get("view") === "words" && this.answer) {
+      const panels = this.answer.panels.map((panel) => ({
+        ...panel,
+        scores: floats(panel.scores),
+        ranks: floats(panel.ranks),
+        reach: bytesOf(panel.reach),
+      }));
+      this.panels.forEach((panel, i) => panel.show(panels[i], this.selection, this.look));
+      this.predictions.show(panels, panels.length > 1);
+    }
+    this.showStatus();
+  }
+
+  showStatus() {
+    const { source, target } = this.selection;
+    const message = this.model.get("message");
+    this.status.replaceChildren();
+    this.status.classList.toggle("cdlm-x-busy", Boolean(message));
+    if (message) {
+      this.status.textContent = message;
+    } else if (this.model.get("view") === "overview") {
+      this.status.textContent = "Rest on a sentence to see which sentences of the other documents go with it; click it to look at its words.";
+    } else if (!source) {
+      this.status.textContent = "Click a word, or drag over several, to see where the model looks from there.";
+    } else {
+      const chip = (className, span) => element("bdi", `cdlm-x-word ${className}`, textOfSpan(this.documents, span));
+      this.status.append("from ", chip("cdlm-x-source", source), ` in ${this.documents[source[0]].name}`);
+      if (target) this.status.append(" to ", chip("cdlm-x-target", target), ` in ${this.documents[target[0]].name}`);
+      else this.status.append(" — shift-click a word of another document to compare it");
+    }
+  }
+
+  // What there is to say of the compared words, in a sentence.
+  verdict(answer, { source, target }) {
+    if (!source || !target || answer.target_rank === null || answer.target_rank === undefined) return "";
+    const first = this.firsts[target[0]];
+    for (let i = target[1]; i < target[2]; i += 1) {
+      if (answer.reach[first + i]) return `stronger than ${percent(answer.target_rank)} of its document`;
+    }
+    return "no direct weight: too far apart, and neither sees everything";
+  }
+}
+
+function render({ model, el }) {
+  const explorer = new Explorer(model, el);
+  return () => explorer.observer.disconnect();
+}

@@ -1,0 +1,104 @@
+// Documents as columns of words. Everything that comes from a document is set with textContent: it is never
+// read as HTML.
+
+const MODES = ["source", "target", "global", "masked"];
+
+function element(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+function floats(base64) {
+  return new Float32Array(bytesOf(base64).buffer);
+}
+
+function bytesOf(base64) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+const sameSpan = (a, b) => Boolean(a && b && a[0] === b[0] && a[1] === b[1] && a[2] === b[2]);
+const inSpan = (span, doc, word) => Boolean(span && span[0] === doc && span[1] <= word && word < span[2]);
+
+// The words of a span as one text, with the spaces that print has.
+function textOfSpan(documents, span, longest = 60) {
+  const { words, gaps } = documents[span[0]];
+  let text = "";
+  for (let i = span[1]; i < span[2] && text.length <= longest; i += 1) {
+    text += (i > span[1] && gaps[i] === "1" ? " " : "") + words[i];
+  }
+  return text.length > longest ? `${text.slice(0, longest)}…` : text;
+}
+
+// The innermost mention around a word, else the word alone.
+function spanAt(documents, doc, word) {
+  let best = [doc, word, word + 1];
+  let size = Infinity;
+  for (const [start, end] of documents[doc].mentions) {
+    if (start <= word && word < end && end - start < size) {
+      best = [doc, start, end];
+      size = end - start;
+    }
+  }
+  return best;
+}
+
+function mentionDepths(doc) {
+  const depths = new Array(doc.words.length).fill(0);
+  for (const [start, end] of doc.mentions) for (let i = start; i < end; i += 1) depths[i] += 1;
+  return depths;
+}
+
+// One column: the document's name and its words. Returns the word spans in order.
+function wordColumn(documents, number) {
+  const doc = documents[number];
+  const column = element("section", "cdlm-x-column");
+  column.setAttribute("aria-label", doc.name);
+  const head = element("header", "cdlm-x-column-head");
+  const name = element("bdi", "cdlm-x-column-name", doc.name);
+  name.title = doc.name;
+  head.append(name, element("span", "cdlm-x-muted", `${doc.words.length.toLocaleString("en")} words`));
+  const text = element("div", "cdlm-x-text");
+  const depths = mentionDepths(doc);
+  const words = [];
+  for (const [start, end] of doc.sentences) {
+    const sentence = element("p", "cdlm-x-sentence");
+    for (let i = start; i < end; i += 1) {
+      if (i > start && doc.gaps[i] === "1") sentence.append(" ");
+      const word = element("span", "cdlm-x-word", doc.words[i]);
+      word.dataset.doc = number;
+      word.dataset.word = i;
+      if (depths[i]) word.classList.add("cdlm-x-mention");
+      sentence.append(word);
+      words.push(word);
+    }
+    text.append(sentence);
+  }
+  column.append(head, text);
+  return { column, text, words };
+}
+
+// Columns of sentences for the overview: one button a sentence.
+function sentenceColumn(documents, number, firstSentence) {
+  const doc = documents[number];
+  const column = element("section", "cdlm-x-column");
+  const head = element("header", "cdlm-x-column-head");
+  head.append(
+    element("bdi", "cdlm-x-column-name", doc.name),
+    element("span", "cdlm-x-muted", `${doc.sentences.length} sentences`),
+  );
+  const text = element("div", "cdlm-x-text");
+  const sentences = doc.sentences.map(([start, end], i) => {
+    const button = element("button", "cdlm-x-block", textOfSpan(documents, [number, start, end], 400));
+    button.type = "button";
+    button.dataset.sentence = firstSentence + i;
+    text.append(button);
+    return button;
+  });
+  column.append(head, text);
+  return { column, text, sentences };
+}

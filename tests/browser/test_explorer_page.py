@@ -1,0 +1,277 @@
+"""The exported explorer in a real browser: what a click, a drag, a key and a hostile document do."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cdlm_lab.widgets.explorer import Explorer, Panel, Prediction, Selection, ShownDocument
+
+pytestmark = pytest.mark.browser
+HOSTILE = (
+    "<script>h=1</script>",
+    "</script><b>",
+    "<img/src=x/onerror=h=1>",
+    "&lt;",
+    "\u202eabc",
+    "\u05e9\u05dc",
+    "🙂",
+)
+HOSTILE += ("x" * 10_000,)
+WORDS = (
+    "The",
+    "gas",
+    "blast",
+    "killed",
+    "fourteen",
+    "miners",
+    "near",
+    "Telk",
+    ",",
+    "the",
+    "police",
+    "said",
+    ".",
+)
+SECOND = ("The", "explosion", "in", "the", "mine", "was", "the", "worst", "in", "ten", "years", ".")
+
+
+def documents() -> list[ShownDocument]:
+    return [
+        ShownDocument(name="morning", words=WORDS, sentences=((0, 8), (8, 13)), mentions=((1, 3, "blast"),)),
+        ShownDocument(name="evening", words=SECOND, sentences=((0, 6), (6, 12)), mentions=((1, 2, "blast"),)),
+        ShownDocument(name="<i>odd</i>", words=HOSTILE, sentences=((0, len(HOSTILE)),)),
+    ]
+
+
+def panels(selection: Selection) -> list[Panel]:
+    """Two models with opposite opinions: a word scores by its number, or the other way round."""
+    shown = documents()
+    sizes = [len(document.words) for document in shown]
+    numbers = np.concatenate([np.arange(size) for size in sizes]).astype(float)
+    found = []
+    for name, scores in (("up", numbers), ("down", -numbers)):
+        ranks = np.concatenate([100 * np.argsort(np.argsort(part)) / (len(part) - 1)
+                                for part in np.split(scores, np.cumsum(sizes)[:-1])])  # fmt: skip
+        reach = np.full(len(scores), selection.source_global)
+        target = None
+        if selection.target:
+            place = sum(sizes[: selection.target[0]]) + selection.target[1]
+            target = float(ranks[place])
+        hidden = tuple(
+            Prediction(
+                span=span, truth_probability=0.1 + 0.5 * bool(selection.extra_global), top=(("fire", 0.4),)
+            )
+            for span in selection.masked
+        )
+        found.append(
+            Panel(
+                name=name,
+                scores=2 + scores / 100,
+                ranks=ranks,
+                reach=reach,
+                target_rank=target,
+                predictions=hidden,
+            )
+        )
+    return found
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    return Explorer(
+        documents(), models=["up", "down"], layers=2, heads=4, answer=panels, predicts=True,
+        overview=lambda tell: [np.arange(25.0).reshape(5, 5)] * 2,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def opened(explorer: Explorer, new_page: Callable[..., Any], tmp_path: Path) -> Any:
+    """A page with three stored answers: from `blast`; the same seeing nothing; with a hidden word."""
+    source = (0, 1, 3)
+    for selection in (
+        Selection(source=source, source_global=False, layer=1),
+        Selection(source=source, masked=((1, 1, 2),), layer=1),
+        Selection(source=source, masked=((1, 1, 2),), extra_global=((0, 5, 6),), layer=1),
+        Selection(source=(1, 4, 5), layer=1),
+        Selection(source=source, layer=1),
+    ):
+        explorer.choose(selection)
+    watched = new_page()
+    watched.page.goto(explorer.save_html(tmp_path / "x.html").as_uri())
+    return watched
+
+
+def word(page: Any, panel: int, doc: int, number: int) -> Any:
+    return page.locator(".cdlm-x-panel").nth(panel).locator(f'[data-doc="{doc}"][data-word="{number}"]')
+
+
+def shade(locator: Any) -> str:
+    return locator.evaluate("node => node.style.backgroundColor")
+
+
+def test_two_models_side_by_side_and_a_compared_word(opened: Any, pictures: Path):
+    page = opened.page
+    assert page.locator(".cdlm-x-panel").count() == 2
+    assert shade(word(page, 0, 1, 10)) != ""
+    assert shade(word(page, 0, 1, 0)) == ""
+    assert shade(word(page, 1, 1, 0)) != ""
+    word(page, 0, 1, 10).click(modifiers=["Shift"])
+    verdicts = page.locator(".cdlm-x-verdict").all_text_contents()
+    assert verdicts == ["stronger than 100% of its document", "stronger than 0% of its document"]
+    page.screenshot(path=pictures / "explorer_compared.png")
+    opened.check_quiet()
+
+
+def test_a_click_in_a_mention_takes_all_of_it_and_a_drag_what_it_covers(opened: Any):
+    page = opened.page
+    word(page, 0, 1, 4).click()
+    assert page.locator(".cdlm-x-status").inner_text().startswith("from mine in evening")
+    word(page, 0, 0, 2).click()
+    assert page.locator(".cdlm-x-status").inner_text().startswith("from gas blast in morning")
+    word(page, 0, 0, 4).hover()
+    page.mouse.down()
+    word(page, 0, 0, 6).hover()
+    page.mouse.up()
+    assert page.locator(".cdlm-x-panel").first.locator(".cdlm-x-source").all_text_contents() == [
+        "fourteen",
+        "miners",
+        "near",
+    ]
+    assert "no answer for that" in page.locator(".cdlm-x-status").inner_text()
+
+
+def test_resting_on_a_word_tells_its_rank(opened: Any):
+    page = opened.page
+    word(page, 0, 1, 10).hover()
+    tip = page.locator(".cdlm-x-tip")
+    assert tip.inner_text().splitlines()[:2] == ["years", "stronger than 91% of evening"]
+    word(page, 0, 1, 11).hover()
+    assert "punctuation is not ranked" in tip.inner_text()
+    word(page, 0, 0, 1).hover()
+    assert "chosen" in tip.inner_text()
+    assert "mention of blast" in tip.inner_text()
+
+
+def test_words_out_of_reach_say_so(opened: Any):
+    page = opened.page
+    page.get_by_label("chosen words see everything").uncheck()
+    word(page, 0, 1, 10).click(modifiers=["Shift"])
+    verdict = page.locator(".cdlm-x-verdict").first
+    assert verdict.inner_text() == "no direct weight: too far apart, and neither sees everything"
+    assert shade(word(page, 0, 1, 10)) == ""
+    assert page.locator(".cdlm-x-arcs .cdlm-x-arc").count() == 0
+
+
+def test_what_if_a_word_is_hidden_and_others_see_everything(opened: Any):
+    page = opened.page
+    page.get_by_role("radio", name="hides").click()
+    word(page, 0, 1, 1).click()
+    rows = page.locator(".cdlm-x-prediction")
+    assert rows.count() == 2
+    assert "explosion 10%" in rows.first.inner_text()
+    assert "fire 40%" in " ".join(rows.first.inner_text().split())
+    page.get_by_role("radio", name="lets see everything").click()
+    word(page, 0, 0, 5).click()
+    assert "10% → 60%" in rows.first.inner_text()
+    word(page, 0, 0, 5).click()
+    assert "60% → 10%" in rows.first.inner_text()
+
+
+def test_keys_do_what_the_mouse_does(opened: Any):
+    page = opened.page
+    word(page, 0, 1, 3).click()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert page.locator(".cdlm-x-status").inner_text().startswith("from mine in evening")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("t")
+    assert page.locator(".cdlm-x-panel").first.locator(".cdlm-x-target").all_text_contents() == ["was"]
+    page.keyboard.press("Escape")
+    assert page.locator(".cdlm-x-target").count() == 1, "that of the legend"
+    opened.check_quiet()
+
+
+def test_from_the_overview_down_to_words(explorer: Explorer, new_page: Any, tmp_path: Path, pictures: Path):
+    watched = new_page()
+    page = watched.page
+    page.goto(explorer.save_html(tmp_path / "o.html").as_uri())
+    blocks = page.locator(".cdlm-x-panel").first.locator(".cdlm-x-block")
+    assert blocks.count() == 5
+    blocks.nth(0).hover()
+    assert shade(blocks.nth(4)) != ""
+    assert shade(blocks.nth(1)) == "", "of the same document"
+    page.screenshot(path=pictures / "explorer_overview.png")
+    blocks.nth(2).click()
+    assert page.get_by_role("radio", name="words").get_attribute("aria-checked") == "true"
+    assert page.locator(".cdlm-x-panel").first.locator(".cdlm-x-source").all_text_contents() == list(
+        SECOND[:6]
+    )
+    watched.check_quiet()
+
+
+def test_documents_are_text_whatever_they_say(opened: Any):
+    page = opened.page
+    texts = page.locator('.cdlm-x-panel >> nth=0 >> [data-doc="2"]').all_text_contents()
+    assert texts[:4] == list(HOSTILE[:4])
+    assert texts[4] == "\u2039U+202E\u203aabc"
+    assert texts[7] == HOSTILE[7]
+    assert page.evaluate("typeof h") == "undefined"
+    column = page.locator(".cdlm-x-column").nth(2)
+    assert column.evaluate("node => node.scrollWidth <= node.clientWidth + 1")
+    assert "<i>odd</i>" in column.inner_text()
+    opened.check_quiet()
+
+
+def test_a_picture_is_saved_by_the_page_and_without_one(opened: Any, explorer: Explorer, tmp_path: Path):
+    with opened.page.expect_download() as download:
+        opened.page.get_by_role("button", name="save as picture").click()
+    download.value.save_as(tmp_path / "page.png")
+    explorer.save_png(tmp_path / "python.png")
+    for name in ("page", "python"):
+        content = (tmp_path / f"{name}.png").read_bytes()
+        assert content.startswith(b"\x89PNG")
+        assert len(content) > 20_000, "an empty picture is smaller"
+    opened.check_quiet()
+
+
+def test_in_the_dark(opened: Any, explorer: Explorer, new_page: Any, tmp_path: Path, pictures: Path):
+    watched = new_page(color_scheme="dark")
+    watched.page.goto(explorer.save_html(tmp_path / "d.html").as_uri())
+    watched.page.screenshot(path=pictures / "explorer_dark.png")
+    ground, text = watched.page.evaluate(
+        "[document.body, document.querySelector('.cdlm-x-text')].map((n, i) => "
+        "getComputedStyle(n)[i ? 'color' : 'backgroundColor'])"
+    )
+    assert ground == "rgb(17, 17, 17)"
+    assert text == "rgb(227, 227, 227)"
+
+
+def test_ten_documents_of_four_thousand_words_are_drawn_at_once(new_page: Any, tmp_path: Path):
+    """Not a freeze: a click on a word is answered while a person still looks at it."""
+    many = [
+        ShownDocument(
+            name=f"report {n}", words=tuple(f"word{i}" for i in range(410)),
+            sentences=tuple((start, start + 10) for start in range(0, 410, 10)),
+        )
+        for n in range(10)
+    ]  # fmt: skip
+
+    def answer(selection: Selection) -> list[Panel]:
+        scores = np.random.default_rng(selection.source[1]).random(4100)
+        return [Panel(name="m", scores=scores, ranks=100 * scores, reach=np.ones(4100, bool))]
+
+    explorer = Explorer(many, models=["m"], layers=1, heads=1, answer=answer)
+    for start in (5, 6):
+        explorer.choose(Selection(source=(0, start, start + 1)))
+    watched = new_page()
+    watched.page.goto(explorer.save_html(tmp_path / "many.html").as_uri())
+    assert watched.page.locator(".cdlm-x-word[data-word]").count() == 4100
+    shades = "nodes => nodes.map(node => node.style.backgroundColor)"
+    before = watched.page.locator(".cdlm-x-word").evaluate_all(shades)
+    word(watched.page, 0, 0, 5).click()
+    after = watched.page.locator(".cdlm-x-word").evaluate_all(shades)
+    assert sum(one != other for one, other in zip(before, after, strict=True)) > 1000
+    watched.check_quiet()

@@ -1,0 +1,92 @@
+"""What goes to the browser and what comes back from it."""
+
+import base64
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cdlm_lab.widgets.explorer import Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.widgets.explorer.records import packed
+
+DOCUMENT = ShownDocument(
+    name="a",
+    words=("He", "did", "n't", ",", "she", "said", "."),
+    sentences=((0, 4), (4, 7)),
+    mentions=((4, 5, "her"),),
+)
+THERE = {"sizes": [7, 3], "layers": 2, "heads": 4}
+
+
+def test_a_document_as_the_browser_has_it():
+    values = DOCUMENT.for_browser()
+    assert values["gaps"] == "0100110"
+    assert values["counts"] == "1110110"
+    assert values["sentences"] == [[0, 4], [4, 7]]
+    assert values["mentions"] == [[4, 5, "her"]]
+
+
+def test_text_stays_text_and_turns_nothing_round():
+    document = replace(DOCUMENT, name="\u202ea", words=("<script>", "\u202e", "\x00", "é", "🙂", "a", "b"))
+    values = document.for_browser()
+    assert values["words"] == ["<script>", "\u2039U+202E\u203a", "\u2400", "é", "🙂", "a", "b"]
+    assert values["name"] == "\u2039U+202E\u203aa"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"words": (), "sentences": ()}, "has no words"),
+        ({"sentences": ((0, 3), (4, 7))}, "must follow each other"),
+        ({"sentences": ((0, 6),)}, "must follow each other"),
+        ({"mentions": ((6, 8, ""),)}, "outside its words"),
+    ],
+)
+def test_documents_that_do_not_fit_together(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(DOCUMENT, **change)
+
+
+def test_a_selection_comes_back_as_it_went():
+    selection = Selection(
+        source=(0, 1, 3), target=(1, 0, 2), source_global=False, extra_global=((1, 2, 3),),
+        masked=((0, 5, 6),), layer=1, heads=(0, 3), direction="from", reduce="max",
+    )  # fmt: skip
+    assert Selection.from_browser(selection.for_browser(), **THERE) == selection
+    assert Selection.from_browser(Selection().for_browser(), **THERE) == Selection()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"source": [0, 5, 8]}, "no words 5 to 8 of document 0"),
+        ({"source": [2, 0, 1]}, "of document 2"),
+        ({"target": [0, 3, 3]}, "no words 3 to 3"),
+        ({"extra_global": [[-1, 0, 1]]}, "of document -1"),
+        ({"layer": 2}, "no layer 3 of 2"),
+        ({"heads": [0, 4]}, "not among the 4"),
+        ({"heads": []}, "not among the 4"),
+        ({"direction": "up"}, "choose one of both, from, to"),
+        ({"reduce": "median"}, "choose one of mean, max"),
+        ({"source": "abc"}, "invalid literal"),
+    ],
+)
+def test_what_is_not_there_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        Selection.from_browser(Selection().for_browser() | change, **THERE)
+
+
+def test_numbers_are_little_endian_float32():
+    assert base64.b64decode(packed(np.array([[1.0, -2.5]]))) == b"\x00\x00\x80?\x00\x00 \xc0"
+
+
+def test_a_panel_as_the_browser_has_it():
+    panel = Panel(
+        name="CDLM", scores=np.array([1.0, 2.0]), ranks=np.array([0.0, 100.0]), reach=np.array([True, False]),
+        target_rank=12.5,
+        predictions=(Prediction(span=(0, 1, 2), truth_probability=0.25, top=(("<b>", 0.5),)),),
+    )  # fmt: skip
+    values = panel.for_browser()
+    assert base64.b64decode(values["reach"]) == b"\x01\x00"
+    assert values["target_rank"] == 12.5
+    assert values["predictions"] == [{"span": [0, 1, 2], "truth_probability": 0.25, "top": [["<b>", 0.5]]}]

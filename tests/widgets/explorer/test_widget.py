@@ -1,0 +1,131 @@
+"""The explorer from the Python side: who is asked when, what is kept, what an exported page holds."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cdlm_lab.widgets.explorer import Explorer, Panel, Selection, ShownDocument
+
+WORDS = 6
+DOCUMENTS = (
+    ShownDocument(name="one", words=("a", "b", "c"), sentences=((0, 2), (2, 3))),
+    ShownDocument(name="two", words=("d", "</script><script>alert(1)</script>", "."), sentences=((0, 3),)),
+)
+
+
+class Stage:
+    """An explorer whose questions are kept."""
+
+    def __init__(self, **arguments) -> None:
+        self.asked: list[Selection] = []
+        self.overviews = 0
+        settings = {"models": ["m"], "layers": 2, "heads": 2, "overview": self.overview} | arguments
+        self.explorer = Explorer(DOCUMENTS, answer=self.answer, **settings)
+
+    def answer(self, selection: Selection) -> list[Panel]:
+        self.asked.append(selection)
+        if selection.layer == 0:
+            raise ValueError("the first layer is not told <b>")
+        scores = np.arange(WORDS, dtype=float) + selection.source[1]
+        rank = None if selection.target is None else 50.0
+        return [Panel(name="m", scores=scores, ranks=scores, reach=np.ones(WORDS, bool), target_rank=rank)]
+
+    def overview(self, tell) -> list[np.ndarray]:
+        self.overviews += 1
+        tell("half of it")
+        return [np.eye(3)]
+
+
+def test_it_begins_with_the_overview_and_asks_for_it_once():
+    stage = Stage()
+    assert stage.explorer.view == "overview"
+    stage.explorer.view = "words"
+    stage.explorer.view = "overview"
+    assert stage.overviews == 1
+    assert stage.explorer.message == ""
+    assert stage.asked == []
+
+
+def test_without_an_overview_or_with_a_choice_it_begins_with_words():
+    assert Stage(overview=None).explorer.view == "words"
+    chosen = Stage(selection=Selection(source=(0, 0, 1), layer=1))
+    assert chosen.explorer.view == "words"
+    assert chosen.overviews == 0
+    assert len(chosen.asked) == 1
+
+
+def test_a_choice_in_the_browser_is_answered_and_remembered():
+    stage = Stage()
+    first = Selection(source=(0, 1, 2), layer=1)
+    stage.explorer.selection = first.for_browser()
+    assert stage.asked == [first]
+    answer = stage.explorer.answer
+    stage.explorer.selection = replace(first, source=(1, 0, 1)).for_browser()
+    assert stage.explorer.answer != answer
+    stage.explorer.selection = first.for_browser()
+    assert stage.explorer.answer == answer
+    assert len(stage.asked) == 2, "what was asked before is not asked again"
+
+
+def test_mistakes_are_told_and_the_last_answer_stays():
+    stage = Stage()
+    stage.explorer.selection = Selection(source=(0, 1, 2), layer=1).for_browser()
+    answer = stage.explorer.answer
+    stage.explorer.selection = Selection(source=(0, 1, 2), layer=0).for_browser()
+    assert stage.explorer.message == "the first layer is not told <b>"
+    stage.explorer.selection = Selection(source=(0, 1, 9), layer=1).for_browser()
+    assert "no words 1 to 9" in stage.explorer.message
+    assert stage.explorer.answer == answer
+    stage.explorer.selection = Selection(source=(0, 0, 1), layer=1).for_browser()
+    assert stage.explorer.message == ""
+
+
+def test_from_python_mistakes_are_raised():
+    stage = Stage()
+    stage.explorer.choose(Selection(source=(0, 0, 1), layer=1))
+    assert stage.explorer.view == "words"
+    with pytest.raises(ValueError, match="not told"):
+        stage.explorer.choose(Selection(source=(0, 0, 1), layer=0))
+
+
+def stored_in(html: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="stored">(.*?)</script>', html)[1])
+
+
+def test_a_page_holds_what_was_asked_and_nothing_that_runs(tmp_path):
+    stage = Stage()
+    for start in (0, 1):
+        stage.explorer.choose(Selection(source=(0, start, start + 1), layer=1))
+    html = stage.explorer.save_html(tmp_path / "x.html").read_text(encoding="utf-8")
+    stored = stored_in(html)
+    assert [selection["source"] for selection, _ in stored["answers"]] == [[0, 0, 1], [0, 1, 2]]
+    assert stored["documents"][1]["words"][1] == DOCUMENTS[1].words[1]
+    assert html.count("<script") == 2
+    assert html.count("</script>") == 2
+    assert "alert(1)</script" not in html
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", html)
+    assert "default-src 'none'" in html
+
+
+def test_an_export_is_sent_to_the_browser(monkeypatch):
+    stage = Stage()
+    sent: list[dict] = []
+    monkeypatch.setattr(stage.explorer, "send", sent.append)
+    stage.explorer._on_message(stage.explorer, {"type": "export"}, [])
+    stage.explorer._on_message(stage.explorer, {"type": "something else"}, [])
+    assert [message["type"] for message in sent] == ["export"]
+    assert sent[0]["html"].startswith("<!doctype html>")
+
+
+def test_no_browser_no_picture(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("BROWSER_PATH", raising=False)
+    with pytest.raises(RuntimeError, match="no Chromium or Chrome found"):
+        Stage().explorer.save_png(tmp_path / "x.png")
+    monkeypatch.setenv("BROWSER_PATH", "/bin/true")
+    with pytest.raises(RuntimeError, match="drew no picture"):
+        Stage().explorer.save_png(tmp_path / "x.png")
+    assert not list(tmp_path.glob("*.png"))
