@@ -40,7 +40,7 @@ from cdlm_lab.data.coreference_records import (
 from cdlm_lab.data.files import DataError, read_lines
 
 TOPIC = "own documents"
-_Line = tuple[int, str]  # number from 1, text without the line end
+_Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
 _Marked = tuple[int, int, int]  # start and end of a mention in characters, line of its <m>
 
 _MARK = re.compile(r"(</?m>)")
@@ -126,7 +126,7 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> To
     if half := _HALF_A_CHARACTER.search(text):
         what, line = f"half a character (U+{ord(half[0]):04X})", text.count("\n", 0, half.start()) + 1
         raise DataError(source, what, "delete it and type it again", line=line, field="text")
-    lines = [line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")]
+    lines = text.removeprefix("\ufeff").split("\n")
     return _parse(source, list(enumerate(lines, start=1)), kind)
 
 

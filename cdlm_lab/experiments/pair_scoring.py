@@ -15,12 +15,10 @@ import numpy as np
 import torch
 
 from cdlm_lab.collate import Collate, batches_by_length
-from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.mention_pairs import MentionPairExamples
+from cdlm_lab.experiments.kept_numbers import KeptNumbers
 from cdlm_lab.models.cross_encoder import PairScorer
 from cdlm_lab.progress import Progress
-
-SAVE_SECONDS = 20.0
 
 
 def score_pairs(
@@ -68,23 +66,17 @@ def seconds_of_batch(model: PairScorer, examples: MentionPairExamples, numbers: 
 def _scored(
     model: PairScorer, examples: MentionPairExamples, *, file: Path | None, batch_size: int, name: str
 ) -> np.ndarray:
-    scores = _read(file, len(examples))
-    missing = np.flatnonzero(np.isnan(scores))
-    batches = _batches(examples, missing, batch_size)
     collate = Collate(pad_token_id=model.config.pad_token_id)
     model.eval()
-    saved = time.monotonic()
-    with Progress(total=len(scores), initial=len(scores) - len(missing), desc=name, unit="pair") as bar:
-        for numbers in batches:
-            batch = collate([examples[number] for number in numbers])
-            scores[numbers] = _probabilities(model, batch)
-            bar.update(len(numbers))
-            if file and time.monotonic() - saved > SAVE_SECONDS:
-                _write(file, scores)
-                saved = time.monotonic()
-    if file and len(missing):
-        _write(file, scores)
-    return scores
+    with KeptNumbers(file, (len(examples),)) as scores:
+        done = len(examples) - len(scores.missing)
+        with Progress(total=len(examples), initial=done, desc=name, unit="pair") as bar:
+            for numbers in _batches(examples, scores.missing, batch_size):
+                batch = collate([examples[number] for number in numbers])
+                scores.values[numbers] = _probabilities(model, batch)
+                scores.save_when_due()
+                bar.update(len(numbers))
+    return scores.values
 
 
 def _batches(examples: MentionPairExamples, numbers: np.ndarray, batch_size: int) -> list[np.ndarray]:
@@ -103,22 +95,3 @@ def _probabilities(model: PairScorer, batch: dict[str, torch.Tensor]) -> np.ndar
     with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
         logits = model(**on_device).logits
     return torch.sigmoid(logits).cpu().numpy()
-
-
-def _read(file: Path | None, count: int) -> np.ndarray:
-    """What was scored so far; nan = not yet."""
-    if not (file and file.exists()):
-        return np.full(count, np.nan, dtype=np.float32)
-    scores = np.load(file, allow_pickle=False)
-    if scores.shape != (count,):
-        raise ValueError(
-            f"{file} holds the scores of {scores.size} pairs, but there are {count}; it is of another run: "
-            "choose another run folder"
-        )
-    return scores
-
-
-def _write(file: Path, scores: np.ndarray) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with replaced_file(file, binary=True) as opened:
-        np.save(opened, scores, allow_pickle=False)

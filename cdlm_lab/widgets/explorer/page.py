@@ -81,8 +81,8 @@ def page_png(html: str, path: str | os.PathLike[str], *, width: int = 1300) -> N
     browser = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise RuntimeError(
-            "no Chromium or Chrome found to draw the picture; install one, set BROWSER_PATH, or open the page "
-            "and use its 'save as picture'"
+            "no Chromium or Chrome found to draw the picture; install one, set BROWSER_PATH, or open the "
+            "page and use its 'save as picture'"
         )
     target = Path(path).resolve()
     with tempfile.TemporaryDirectory() as folder:
