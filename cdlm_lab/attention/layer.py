@@ -4,7 +4,8 @@
 six projections are the model's own modules, so checkpoints go both ways and nothing is copied.
 
 Work that Hugging Face's layer does in vain is not done: local queries of global tokens, global queries of
-local tokens, projections of padding, global projections where no token is global.
+local tokens, projections of padding, global projections where no token is global. Nor are texts filled up to
+a multiple of the window, which would cost a short text several times its own length in every layer.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class LocalGlobalSelfAttention(nn.Module):
         `hidden_states`: (batch, seq, embed); `attention_mask`: (batch, seq), negative = padding, 0 = local,
         positive = global; the other masks are derived from it and ignored. Returns the context (batch, seq,
         embed), zero at padding, and with `output_attentions` the weights in Hugging Face's banded layout (see
-        `banded_weights`).
+        `banded_weights`), those from global tokens without the filling at their end.
         """
         batch, seq, embed = hidden_states.shape
         plan = self.plans.plan(attention_mask, window=self.window)
@@ -188,14 +189,17 @@ def _dense_on_packed(*arguments: Tensor, plan: Plan, dropout: float) -> tuple[Te
 def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module:
     """Swap every Longformer self-attention inside `model` for ours, in place; returns the model.
 
-    A self-attention is known by its six projections and its window, so any Longformer model serves. Called
-    again, it only changes the backend. Raises ValueError when the model holds no Longformer self-attention.
+    A self-attention is known by its six projections and its window, so any Longformer model serves. A model
+    that fills texts up to a multiple of its window stops doing so. Called again, it only changes the backend.
+    Raises ValueError when the model holds no Longformer self-attention.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")
     plans = PlanCache()
     found = 0
     for parent in list(model.modules()):
+        if hasattr(parent, "_pad_to_window_size"):
+            parent._pad_to_window_size = _not_padded
         for name, child in list(parent.named_children()):
             if isinstance(child, LocalGlobalSelfAttention):
                 child.backend = backend
@@ -206,6 +210,19 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
     if not found:
         raise ValueError(f"{type(model).__name__} holds no Longformer self-attention to replace")
     return model
+
+
+def _not_padded(
+    *,
+    input_ids: Tensor | None,
+    attention_mask: Tensor,
+    token_type_ids: Tensor,
+    position_ids: Tensor | None,
+    inputs_embeds: Tensor | None,
+    pad_token_id: int,
+) -> tuple[int, Tensor | None, Tensor, Tensor, Tensor | None, Tensor | None]:
+    """Hugging Face's `_pad_to_window_size` with nothing padded: our attention takes texts of any length."""
+    return 0, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds
 
 
 def _is_longformer_self_attention(module: nn.Module) -> bool:

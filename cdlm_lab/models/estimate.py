@@ -1,14 +1,13 @@
 """What a training step will cost, by plain arithmetic on the sizes: shown before training, exact to about
 a fifth.
 
-With D the width, F the intermediate width, V words, L tokens of which G global and M masked, and P = L
-rounded up to a multiple of the window (Hugging Face pads so; our attention skips that padding, the other
-layers do not), one layer needs these floating-point operations forward (a multiply-add counts two):
+With D the width, F the intermediate width, V words and L tokens of which G global and M masked, one layer
+needs these floating-point operations forward (a multiply-add counts two):
 
     projections    2 D^2 (3 L - G)            query of the locals, key and value of all
                  + 2 D^2 (2 L + G)   if G     query_global of the globals, key_global and value_global of all
-                 + 2 D^2 P                    output
-    feed-forward   4 D F P
+                 + 2 D^2 L                    output
+    feed-forward   4 D F L
     attention      4 D (pairs)                a score and a weighted sum for each pair of tokens that look
 
     pairs = (pairs inside the window) (1 - G/L)^2      local to local
@@ -17,10 +16,10 @@ layers do not), one layer needs these floating-point operations forward (a multi
 and the vocabulary projection 2 M D (D + V). A backward costs twice the forward, inside the attention 2.5
 times, since it computes the scores again; gradient checkpointing runs the layers' forward once more.
 
-Kept for the backward, in numbers (4 bytes, 2 under bf16 or fp16): 6 D + 2 F a padded token and layer, 5 D a
-true one, 2 D more where there are globals, and 3 V + 5 D a masked token (logits, their softmax, their
-gradient). Gradient checkpointing keeps D a token and layer and all numbers of one layer at a time. With
-dropout inside the attention another kernel runs, which keeps up to 0.6 times as much again.
+Kept for the backward, in numbers (4 bytes, 2 under bf16 or fp16): 11 D + 2 F a token and layer, 2 D more
+where there are globals, and 3 V + 5 D a masked token (logits, their softmax, their gradient). Gradient
+checkpointing keeps D a token and layer and all numbers of one layer at a time. With dropout inside the
+attention another kernel runs, which keeps up to 0.6 times as much again.
 """
 
 from __future__ import annotations
@@ -88,8 +87,7 @@ def estimate(
     for name, count in (("global_tokens", global_tokens), ("masked_tokens", masked)):
         if not 0 <= count <= length:
             raise ValueError(f"{name} ({count}) must be between 0 and length ({length})")
-    padded = _padded(length, _windows(config))
-    linear = config.num_hidden_layers * _linear_flops(config, length, padded, global_tokens)
+    linear = config.num_hidden_layers * _linear_flops(config, length, global_tokens)
     attention = (
         4.0 * config.hidden_size * sum(_pairs(length, global_tokens, window) for window in _windows(config))
     )
@@ -103,20 +101,20 @@ def estimate(
         activation_bytes=batch
         * bytes_per_number
         * (
-            _layer_numbers(config, length, padded, global_tokens, checkpointing=gradient_checkpointing)
+            _layer_numbers(config, length, global_tokens, checkpointing=gradient_checkpointing)
             + masked * (3 * config.vocab_size + 5 * config.hidden_size)
         ),
         state_bytes=STATE_BYTES * parameters,
     )
 
 
-def _linear_flops(config: LongformerConfig, length: int, padded: int, global_tokens: float) -> float:
+def _linear_flops(config: LongformerConfig, length: int, global_tokens: float) -> float:
     """Forward of all linear layers of one layer, one example."""
     width = config.hidden_size
-    projected = 3 * length - global_tokens + padded
+    projected = 4 * length - global_tokens
     if global_tokens:
         projected += 2 * length + global_tokens
-    return 2.0 * width * width * projected + 4.0 * width * config.intermediate_size * padded
+    return 2.0 * width * width * projected + 4.0 * width * config.intermediate_size * length
 
 
 def _pairs(length: int, global_tokens: float, window: int) -> float:
@@ -129,18 +127,12 @@ def _pairs(length: int, global_tokens: float, window: int) -> float:
 
 
 def _layer_numbers(
-    config: LongformerConfig, length: int, padded: int, global_tokens: float, *, checkpointing: bool
+    config: LongformerConfig, length: int, global_tokens: float, *, checkpointing: bool
 ) -> float:
     """Numbers kept for the backward by all layers, one example."""
     width, layers = config.hidden_size, config.num_hidden_layers
-    of_one = (
-        padded * (6 * width + 2 * config.intermediate_size) + length * (7 if global_tokens else 5) * width
-    )
-    return layers * padded * width + of_one if checkpointing else layers * of_one
-
-
-def _padded(length: int, windows: list[int]) -> int:
-    return -(-length // max(windows)) * max(windows)
+    of_one = length * ((13 if global_tokens else 11) * width + 2 * config.intermediate_size)
+    return layers * length * width + of_one if checkpointing else layers * of_one
 
 
 def _windows(config: LongformerConfig) -> list[int]:

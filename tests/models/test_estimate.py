@@ -65,8 +65,8 @@ def test_training_operations_and_memory_are_near_what_is_measured(
     width: int, length: int, window: int, globals_: int
 ) -> None:
     """Operations with the backend whose kernels PyTorch can count, memory with the one that is the default on
-    the CPU. Linear layers dominate where the width is 64, attention where it is 16; 65 tokens are padded to
-    128 in Hugging Face's part of the model."""
+    the CPU. Linear layers dominate where the width is 64, attention where it is 16; 65 tokens are not
+    filled up to 128."""
     config = small_config(window, width)
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
     torch.manual_seed(0)
