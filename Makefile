@@ -48,7 +48,7 @@ lab: $(STAMP)  ## open JupyterLab on the notebooks
 	  $(shell [ "$$(id -u)" = 0 ] && echo --allow-root) $(ARGS) notebooks/00_tour.ipynb
 
 test: $(STAMP)  ## run the tests (offline, CPU; the slow ones are left out)
-	@$(BIN)/python -m pytest $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 test-all: $(STAMP)  ## run all tests, the slow ones and, where they can run, those for GPU and browser
 	@$(BIN)/python -m pytest -m "slow or not slow" --durations=15 $(ARGS)

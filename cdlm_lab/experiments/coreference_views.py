@@ -12,8 +12,8 @@ from cdlm_lab.clustering import labels_at
 from cdlm_lab.data.coreference_records import CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.experiments.coreference_prediction import GroupPrediction
 from cdlm_lab.metrics.coreference import Score
-from cdlm_lab.widgets.coreference_clusters import ShownCluster
-from cdlm_lab.widgets.coreference_errors import CoreferenceErrors, PairError
+from cdlm_lab.widgets.coreference_clusters import ShownCluster, clusters_html
+from cdlm_lab.widgets.coreference_errors import CoreferenceErrors, PairError, errors_html
 from cdlm_lab.widgets.coreference_table import CoreferenceRow
 from cdlm_lab.widgets.dendrogram import dendrogram_figure
 from cdlm_lab.widgets.shown_mention import ShownMention, joined
@@ -33,6 +33,16 @@ def shown_clusters(
         )
         for number, cluster in enumerate(prediction.clusters(threshold), start=1)
     ]
+
+
+def clusters_view(topics: Sequence[Topic], prediction: GroupPrediction, threshold: float) -> str:
+    """The clusters of one group as HTML."""
+    return clusters_html(shown_clusters(topics, prediction, threshold))
+
+
+def errors_view(topics: Sequence[Topic], predictions: Sequence[GroupPrediction], threshold: float) -> str:
+    """The wrong pairs of all groups as HTML."""
+    return errors_html(pair_errors(topics, predictions, threshold))
 
 
 def pair_errors(

@@ -11,9 +11,8 @@ from cdlm_lab.data.marked_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import group_mentions
 from cdlm_lab.experiments.coreference import Prepared
 from cdlm_lab.experiments.coreference_prediction import GroupPrediction, predict_groups
-from cdlm_lab.experiments.coreference_views import shown_clusters
+from cdlm_lab.experiments.coreference_views import clusters_view
 from cdlm_lab.report.values import write_json
-from cdlm_lab.widgets.coreference_clusters import clusters_html
 
 # What stands in the box before anything is typed, by kind of mention.
 EXAMPLES = {
@@ -71,7 +70,7 @@ def own_clusters(
 
     def clusters_at(threshold: float) -> str:
         _write(folder / "own_clusters.json", topic, prediction, threshold)
-        return clusters_html(shown_clusters([topic], prediction, threshold))
+        return clusters_view([topic], prediction, threshold)
 
     return clusters_at
 

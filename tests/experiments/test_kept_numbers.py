@@ -9,11 +9,16 @@ from cdlm_lab.experiments import kept_numbers
 from cdlm_lab.experiments.kept_numbers import KeptNumbers
 
 
+def stopped_after_two(numbers: KeptNumbers) -> None:
+    numbers.values[1] = (0.5, 0.25)
+    numbers.values[2] = (0.5, np.nan)
+    raise KeyboardInterrupt
+
+
 def test_a_stopped_run_finds_what_it_had(tmp_path: Path):
     file = tmp_path / "scores" / "x.npy"
-    rows = iter([(0.5, 0.25), (0.5, np.nan)])
-    with pytest.raises(StopIteration), KeptNumbers(file, (3, 2)) as numbers:
-        numbers.values[1], numbers.values[2], numbers.values[0] = next(rows), next(rows), next(rows)
+    with pytest.raises(KeyboardInterrupt), KeptNumbers(file, (3, 2)) as numbers:
+        stopped_after_two(numbers)
     with KeptNumbers(file, (3, 2)) as numbers:
         assert numbers.missing.tolist() == [0, 2], "a row that is half there is not there"
         assert numbers.values[1].tolist() == [0.5, 0.25]

@@ -120,5 +120,5 @@ def test_more_names_than_colours_share_them_evenly():
 
 def test_a_long_name_keeps_its_end():
     html = gold_chip("storyworld-0-test-1:event:rescue", UNKNOWN)
-    assert ">storywo\u2026test-1:event:rescue<" in html
+    assert ">storywo\u2026-test-1:event:rescue<" in html
     assert 'title="storyworld-0-test-1:event:rescue"' in html
