@@ -1,0 +1,1 @@
+"""What trained models do: which words their attention relates, measured and made visible."""

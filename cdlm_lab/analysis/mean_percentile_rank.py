@@ -1,0 +1,146 @@
+"""Mean percentile rank over many pairs of mentions (CDLM Table 6), its interval, and tests between models.
+
+Pairs that share documents are not independent: each document of ECB+ is in many pairs, and all documents of a
+topic tell of the same things. What is drawn again is therefore not pairs but clusters of them, such as
+topics; the mean is always that over all pairs, as in the paper, which has no intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cdlm_lab.metrics.resampling import check_resamples, percentile_interval, resampled_sums
+from cdlm_lab.metrics.significance import paired_bootstrap, paired_permutation
+
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanRank:
+    """Mean percentile rank in [0, 100], its 95% bootstrap interval, and over how much they were taken.
+
+    Attributes:
+        mean: over all pairs.
+        low, high: bounds of the interval, over resampled clusters.
+        pairs: how many.
+        clusters: how many; an interval over few of them (below about 20) is too narrow.
+    """
+
+    mean: float
+    low: float
+    high: float
+    pairs: int
+    clusters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankComparison:
+    """Two models on the same pairs.
+
+    Attributes:
+        difference: mean percentile rank of a minus that of b; positive = a ranks targets higher.
+        low, high: its 95% bootstrap interval over clusters.
+        p_permutation, p_bootstrap: two-sided; of the models being exchangeable within clusters, and of no
+            difference.
+        pairs, clusters: how many.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_permutation: float
+    p_bootstrap: float
+    pairs: int
+    clusters: int
+
+
+def mean_percentile_rank(
+    ranks: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> MeanRank:
+    """Mean over pairs, with an interval over clusters of pairs.
+
+    Args:
+        ranks: (pairs,), percentile rank of the target of each.
+        clusters: (pairs,), name of the cluster of each, as its topic; None = each pair is its own.
+        n_resamples: how often to draw.
+        seed: of the draws.
+
+    Raises:
+        ValueError: no pairs, a rank outside [0, 100], another number of clusters than pairs, only one
+            cluster, `n_resamples` < 1.
+    """
+    check_resamples(n_resamples)
+    counts = _counts(ranks, clusters, name="ranks")
+    drawn = resampled_sums(counts, n_resamples=n_resamples, rng=np.random.default_rng(seed))
+    low, high = percentile_interval(_mean(drawn))
+    return MeanRank(
+        mean=float(_mean(counts.sum(axis=0))),
+        low=low,
+        high=high,
+        pairs=int(counts[:, 1].sum()),
+        clusters=len(counts),
+    )
+
+
+def compare_percentile_ranks(
+    ranks_a: ArrayLike,
+    ranks_b: ArrayLike,
+    *,
+    clusters: Sequence[Hashable] | None = None,
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> RankComparison:
+    """Paired tests of two models; pair i must be the same for both, with the same source.
+
+    Arguments and errors otherwise as of `mean_percentile_rank`.
+
+    Raises:
+        ValueError: also if there is another number of ranks of a than of b.
+    """
+    if np.shape(ranks_a) != np.shape(ranks_b):
+        raise ValueError(
+            f"ranks_a has shape {np.shape(ranks_a)} and ranks_b {np.shape(ranks_b)}; both are (pairs,)"
+        )
+    a, b = _counts(ranks_a, clusters, name="ranks_a"), _counts(ranks_b, clusters, name="ranks_b")
+    bootstrap = paired_bootstrap(a, b, _mean, n_resamples=n_resamples, seed=seed)
+    permutation = paired_permutation(a, b, _mean, n_resamples=n_resamples, seed=seed)
+    return RankComparison(
+        difference=bootstrap.difference,
+        low=bootstrap.low,
+        high=bootstrap.high,
+        p_permutation=permutation.p,
+        p_bootstrap=bootstrap.p,
+        pairs=int(a[:, 1].sum()),
+        clusters=len(a),
+    )
+
+
+def _mean(sums: np.ndarray) -> np.ndarray:
+    """(..., 2) sums of ranks and numbers of pairs to (...) means."""
+    return sums[..., 0] / sums[..., 1]
+
+
+def _counts(ranks: ArrayLike, clusters: Sequence[Hashable] | None, *, name: str) -> np.ndarray:
+    """(clusters, 2): sum of the ranks of each cluster, and how many they are."""
+    ranks = np.asarray(ranks, dtype=np.float64)
+    if ranks.ndim != 1 or not ranks.size:
+        raise ValueError(f"{name} has shape {ranks.shape}; it must be (pairs,), not empty")
+    if not ((ranks >= 0) & (ranks <= 100)).all():
+        wrong = int(np.argmin((ranks >= 0) & (ranks <= 100)))
+        raise ValueError(f"{name}[{wrong}] is {ranks[wrong]}; a percentile rank lies in [0, 100]")
+    names = range(len(ranks)) if clusters is None else clusters
+    if len(names) != len(ranks):
+        raise ValueError(f"there are {len(ranks)} {name}, but {len(names)} clusters are named")
+    numbers: dict[Hashable, int] = {}
+    number = [numbers.setdefault(name_of, len(numbers)) for name_of in names]
+    if len(numbers) < 2:
+        raise ValueError("all pairs are of one cluster; an interval needs two, and better twenty")
+    return np.stack([np.bincount(number, weights=ranks), np.bincount(number)], axis=1)
