@@ -22,22 +22,27 @@ MEASURES = ("muc", "b_cubed", "ceaf_e", "lea", "conll")
 
 
 def shown_clusters(
-    topics: Sequence[Topic], prediction: GroupPrediction, threshold: float
+    topics: Sequence[Topic], prediction: GroupPrediction, threshold: float, *, gold: bool = True
 ) -> list[ShownCluster]:
-    """The clusters of one group, each mention in its sentence."""
+    """The clusters of one group, each mention in its sentence.
+
+    `gold`: False = gold clusters are not known.
+    """
     documents = _documents(topics)
     return [
         ShownCluster(
-            name=f"{prediction.group.id}-{number}",
-            mentions=tuple(_shown(mention, documents) for mention in cluster),
+            name=f"#{number}",
+            mentions=tuple(_shown(mention, documents, gold=gold) for mention in cluster),
         )
         for number, cluster in enumerate(prediction.clusters(threshold), start=1)
     ]
 
 
-def clusters_view(topics: Sequence[Topic], prediction: GroupPrediction, threshold: float) -> str:
-    """The clusters of one group as HTML."""
-    return clusters_html(shown_clusters(topics, prediction, threshold))
+def clusters_view(
+    topics: Sequence[Topic], prediction: GroupPrediction, threshold: float, *, gold: bool = True
+) -> str:
+    """`shown_clusters` as HTML."""
+    return clusters_html(shown_clusters(topics, prediction, threshold, gold=gold))
 
 
 def errors_view(topics: Sequence[Topic], predictions: Sequence[GroupPrediction], threshold: float) -> str:
@@ -113,7 +118,9 @@ def _documents(topics: Sequence[Topic]) -> dict[str, CoreferenceDocument]:
     return {document.id: document for topic in topics for document in topic.documents}
 
 
-def _shown(mention: CoreferenceMention, documents: Mapping[str, CoreferenceDocument]) -> ShownMention:
+def _shown(
+    mention: CoreferenceMention, documents: Mapping[str, CoreferenceDocument], *, gold: bool = True
+) -> ShownMention:
     document = documents[mention.document]
     start, end = mention.tokens
     first, last = document.sentences[mention.sentence]
@@ -122,5 +129,5 @@ def _shown(mention: CoreferenceMention, documents: Mapping[str, CoreferenceDocum
         before=joined(document.tokens[first:start]),
         after=joined(document.tokens[end:last]),
         document=mention.document,
-        gold=mention.cluster,
+        gold=mention.cluster if gold else None,
     )

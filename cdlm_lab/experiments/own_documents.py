@@ -70,7 +70,7 @@ def own_clusters(
 
     def clusters_at(threshold: float) -> str:
         _write(folder / "own_clusters.json", topic, prediction, threshold)
-        return clusters_view([topic], prediction, threshold)
+        return clusters_view([topic], prediction, threshold, gold=False)
 
     return clusters_at
 

@@ -38,6 +38,8 @@ def test_clusters_by_threshold_are_shown_and_written(prepared: Prepared, tmp_pat
     clusters_at = own_clusters(prepared, text, folder=tmp_path)
     html = clusters_at(0.0)
     assert "1 cluster" in html
+    assert "one:0" not in html, "which mentions corefer is not known, so nothing is marked as wrong"
+    assert "\u2260" not in html
     assert "blaze" in html
     written = json.loads((tmp_path / "own_clusters.json").read_text())
     assert written["threshold"] == 0.0
