@@ -39,6 +39,8 @@ class SourceAttention:
         predicted: int64 (predicted positions,), ascending.
         predicted_ids: int64 (predicted positions, k), the likeliest tokens there, likeliest first.
         probabilities: float32 (predicted positions, k), theirs, among all tokens of the vocabulary.
+        truth_probabilities: float32 (predicted positions,), those of the tokens given as `truth`; empty if
+            none were.
     """
 
     source: np.ndarray
@@ -50,6 +52,7 @@ class SourceAttention:
     predicted: np.ndarray
     predicted_ids: np.ndarray
     probabilities: np.ndarray
+    truth_probabilities: np.ndarray
 
 
 def attend_to_source(
@@ -61,6 +64,7 @@ def attend_to_source(
     source_is_global: bool = True,
     layers: Iterable[int] | None = None,
     predict: Iterable[int] | np.ndarray = (),
+    truth: Sequence[int] | np.ndarray | None = None,
     top_k: int = TOP,
 ) -> SourceAttention:
     """Run `model` over one sequence, without dropout and gradient, on the device it is on.
@@ -73,11 +77,14 @@ def attend_to_source(
         source_is_global: False = the source is global only as far as it is in `extra_global`.
         layers: numbers of the layers to record, -1 = last, all that the paper's score needs; None = all.
         predict: positions at which a language model is asked for the token; mask them before.
+        truth: int (predicted positions,), ids whose probability is wanted, in the order of ascending
+            positions; None = of none.
         top_k: how many tokens are kept of each.
 
     Raises:
         ValueError: no source; a position outside the text or on padding; a text too long or with unknown ids;
-            unknown layers; `predict` without a language-model head; attention that is not ours.
+            unknown layers; `predict` without a language-model head; another number of `truth` than of
+            positions; attention that is not ours.
     """
     ids = _checked_ids(input_ids, model)
     present = (ids != model.config.pad_token_id).numpy()
@@ -89,9 +96,11 @@ def attend_to_source(
         raise ValueError("the source is empty; choose at least one token")
     if len(asked):
         _check_prediction(model, top_k)
+    if truth is not None and len(truth) != len(asked):
+        raise ValueError(f"truth has {len(truth)} ids, but {len(asked)} positions are to be predicted")
     is_global = np.isin(np.arange(len(ids)), np.append(others, chosen) if source_is_global else others)
     text = _Text(ids=ids, present=present, is_global=is_global)
-    return _run(model, text, source=chosen, layers=layers, predict=asked, top_k=top_k)
+    return _run(model, text, source=chosen, layers=layers, predict=asked, truth=truth, top_k=top_k)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,6 +119,7 @@ def _run(
     source: np.ndarray,
     layers: Iterable[int] | None,
     predict: np.ndarray,
+    truth: Sequence[int] | np.ndarray | None,
     top_k: int,
 ) -> SourceAttention:
     tokens = torch.from_numpy(source)[None]  # (1, source tokens)
@@ -119,7 +129,7 @@ def _run(
         record_attention(model.base_model, tokens, layers=layers) as recorder,
     ):
         states = _hidden_states(model, text)
-        predicted_ids, probabilities = _predictions(model, states[predict], top_k)
+        predicted_ids, probabilities, of_truth = _predictions(model, states[predict], top_k, truth)
     windows = [layer.window for layer in recordable_layers(model.base_model)]
     return SourceAttention(
         source=source,
@@ -130,6 +140,7 @@ def _run(
         predicted=predict,
         predicted_ids=predicted_ids,
         probabilities=probabilities,
+        truth_probabilities=of_truth,
     )
 
 
@@ -193,13 +204,21 @@ def _check_prediction(model: PreTrainedModel, top_k: int) -> None:
         raise ValueError(f"top_k is {top_k}; it must be from 1 to {words}, the size of the vocabulary")
 
 
-def _predictions(model: PreTrainedModel, states: Tensor, top_k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The likeliest tokens and their probabilities, both (positions, k), from hidden states (positions, dim):
-    the vocabulary is projected for these positions alone."""
+def _predictions(
+    model: PreTrainedModel, states: Tensor, top_k: int, truth: Sequence[int] | np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The likeliest tokens and their probabilities, both (positions, k), and those of the truth, from hidden
+    states (positions, dim): the vocabulary is projected for these positions alone."""
+    nothing = np.empty(0, dtype=np.float32)
     if not len(states):
-        return np.empty((0, top_k), dtype=np.int64), np.empty((0, top_k), dtype=np.float32)
-    best = model.lm_head(states).float().softmax(-1).topk(top_k)
-    return best.indices.cpu().numpy(), best.values.cpu().numpy()
+        return np.empty((0, top_k), dtype=np.int64), np.empty((0, top_k), dtype=np.float32), nothing
+    shares = model.lm_head(states).float().softmax(-1)  # (positions, vocabulary)
+    best = shares.topk(top_k)
+    of_truth = nothing
+    if truth is not None:
+        ids = torch.as_tensor(np.asarray(truth), device=shares.device)
+        of_truth = shares.gather(1, ids[:, None].long())[:, 0].cpu().numpy()
+    return best.indices.cpu().numpy(), best.values.cpu().numpy(), of_truth
 
 
 @contextmanager

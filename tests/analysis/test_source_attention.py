@@ -142,6 +142,17 @@ def test_predictions_are_the_likeliest_of_the_whole_vocabulary(model):
     assert attend_to_source(model, ids, source=[5]).predicted_ids.shape == (0, 5)
 
 
+def test_the_probability_of_the_truth(model):
+    ids = text()
+    found = attend_to_source(model, ids, source=[5], predict=[20, 4], truth=[7, 9], top_k=55)
+    for row, token in enumerate((7, 9)):
+        (column,) = np.flatnonzero(found.predicted_ids[row] == token)
+        assert found.truth_probabilities[row] == found.probabilities[row, column]
+    assert attend_to_source(model, ids, source=[5], predict=[4]).truth_probabilities.shape == (0,)
+    with pytest.raises(ValueError, match="truth has 1 ids, but 2 positions"):
+        attend_to_source(model, ids, source=[5], predict=[20, 4], truth=[7])
+
+
 def test_an_encoder_alone_will_do(model):
     whole, alone = (attend_to_source(part, text(), source=[5]) for part in (model, model.longformer))
     np.testing.assert_array_equal(whole.given, alone.given)
