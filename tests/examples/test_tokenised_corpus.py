@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -245,18 +246,20 @@ class TestMemory:
         assert 0.9 < sizes[1] / final < 1
 
     def test_peak_is_the_same_for_four_times_the_clusters(self, tokenizer, tmp_path):
-        peaks = []
-        for count in (100, 250, 1000):  # the first one pays for imports and caches
+        def peak(count: int, go: int) -> int:
+            gc.collect()
             tracemalloc.start()
             tokenise_clusters(
-                lambda count=count: self.clusters(count),
-                tokenizer,
-                cache_dir=tmp_path,
-                fingerprint=f"n{count}",
+                lambda: self.clusters(count), tokenizer, cache_dir=tmp_path, fingerprint=f"{count}-{go}"
             )
-            peaks.append(tracemalloc.get_traced_memory()[1])
+            found = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-        assert peaks[2] < 1.3 * peaks[1]
+            return found
+
+        peak(100, 0)  # pays for imports and caches
+        few, many = ([peak(count, go) for go in range(3)] for count in (250, 1000))
+        # the least of several: other threads of the tests allocate too
+        assert min(many) < 1.3 * min(few)
 
 
 def test_counts_are_plain_json(tokenizer, tmp_path):
