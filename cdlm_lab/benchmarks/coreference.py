@@ -1,0 +1,293 @@
+"""Pairs of mentions scored a second: one pair at a time through Hugging Face's Longformer, and our way.
+
+    python -m cdlm_lab.benchmarks.coreference                          # 2 CPU cores or a GPU; minutes
+    python -m cdlm_lab.benchmarks.coreference --context sentences --model base --json out.json
+
+The documents are storyworld's; their pairs are about as long as those of ECB+ (median of tokens: 890 and 840
+in documents, 80 and 75 in sentences). All pairs of their events are put into batches as `score_pairs` does;
+some of these batches, evenly spaced from the longest to the shortest, are scored. "One at a time" reads the
+same pairs without any padding of its own. Both ways have the same weights, drawn at random, build the
+sequences anew each time, and run in turn in one process (A B A B ...), so that a machine whose speed drifts
+drifts for both; the ratio is the median of the ratios run by run.
+
+"of peak" = useful floating-point operations (what the definition asks for: no padding, and of the last layer
+only what its global tokens need) per second, over the rate of a large matrix product measured in the same
+run. "padding" = share of the places computed by the first layer's feed-forward block
+that hold no token; Hugging Face's model pads every batch to a multiple of the window.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+from torch import nn
+from transformers import LongformerConfig
+
+from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.attention.plan import make_plan
+from cdlm_lab.benchmarks.attention import matmul_rate, seconds
+from cdlm_lab.collate import Collate, batches_by_length
+from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
+from cdlm_lab.examples.encode_document import EncodedDocuments
+from cdlm_lab.examples.mention_context import CONTEXTS, MENTION_END, MENTION_START, marks_from_tokenizer
+from cdlm_lab.examples.mention_pairs import MentionPairExamples, group_mentions, mentions_in, pairs_within
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.models.checkpoint import own_randomness
+from cdlm_lab.models.cross_encoder import HIDDEN, PairScorer
+from cdlm_lab.models.tiny import TinySizes, tiny_config
+from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.progress import Progress
+
+VOCABULARY = 4096  # words are then cut into about as many subwords as by the tokenizers of BERT and RoBERTa
+SIZES = {
+    "tiny": TinySizes(vocabulary=VOCABULARY),
+    "minilm": TinySizes(hidden_size=384, layers=6, heads=12, intermediate_size=1536, vocabulary=VOCABULARY),
+    "base": TinySizes(hidden_size=768, layers=12, heads=12, intermediate_size=3072, vocabulary=VOCABULARY),
+}
+WAYS = ("huggingface", "ours")
+
+
+def scorers_and_examples(
+    *, sizes: TinySizes, window: int, max_length: int, context: str, stories: int
+) -> tuple[dict[str, PairScorer], MentionPairExamples]:
+    """The same scorer twice, with Hugging Face's attention and with ours, and all pairs of the documents."""
+    tokenizer = load_tokenizer("tiny", sizes=sizes)
+    tokenizer.add_special_tokens(
+        {"extra_special_tokens": [MENTION_START, MENTION_END]}, replace_extra_special_tokens=False
+    )
+    with own_randomness(0):
+        theirs = PairScorer(tiny_config(tokenizer, max_length=max_length, window=window, sizes=sizes)).eval()
+    topics = list(read_storyworld_topics("test", stories))
+    groups = group_mentions(topics, "event", "topic")
+    examples = MentionPairExamples(
+        mentions=mentions_in(groups),
+        pairs=pairs_within(groups),
+        documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=marks_from_tokenizer(tokenizer),
+        context=context,
+        max_length=max_length,
+    )
+    return {"huggingface": theirs, "ours": replace_self_attention(copy.deepcopy(theirs))}, examples
+
+
+def spaced_batches(examples: MentionPairExamples, *, batch_size: int, pairs: int) -> list[list[int]]:
+    """Of the batches in which all pairs would be scored so many that they hold about `pairs` pairs, evenly
+    spaced from the longest to the shortest."""
+    sizes = [examples.size_of(number) for number in range(len(examples))]
+    batches = batches_by_length(
+        [size.length for size in sizes], [size.global_count for size in sizes], batch_size
+    )
+    wanted = min(len(batches), max(1, round(pairs / batch_size)))
+    return [batches[int((number + 0.5) * len(batches) / wanted)] for number in range(wanted)]
+
+
+@torch.inference_mode()
+def probabilities(
+    model: PairScorer,
+    examples: MentionPairExamples,
+    batches: Sequence[Sequence[int]],
+    *,
+    dtype: torch.dtype,
+    bar: Progress,
+) -> np.ndarray:
+    """Of the pairs of all batches, in their order; sequences are built, padded and read."""
+    collate = Collate(pad_token_id=model.config.pad_token_id)
+    found = []
+    for numbers in batches:
+        batch = collate([examples[number] for number in numbers])
+        on_device = {key: tensor.to(model.device) for key, tensor in batch.items()}
+        with torch.autocast(model.device.type, dtype=dtype, enabled=dtype != torch.float32):
+            logits = model(**on_device).logits
+        found.append(torch.sigmoid(logits).cpu().numpy())
+        bar.update(len(numbers))
+    return np.concatenate(found)
+
+
+@contextmanager
+def counted_places(model: PairScorer) -> Iterator[list[int]]:
+    """Inside, the list grows by the number of places that each pass through the first feed-forward block
+    computes."""
+    counts: list[int] = []
+    block: nn.Module = model.longformer.encoder.layer[0].intermediate.dense
+    hook = block.register_forward_pre_hook(
+        lambda _, inputs: counts.append(inputs[0].numel() // inputs[0].shape[-1])
+    )
+    try:
+        yield counts
+    finally:
+        hook.remove()
+
+
+def useful_operations(config: LongformerConfig, example: dict[str, np.ndarray]) -> int:
+    """Multiply-adds x 2 that the probability of one pair needs.
+
+    The MLP reads `[CLS]` and the mentions, all of them global: of the last layer that takes the global
+    queries, the keys and values for them, and the feed-forward block of global tokens.
+    """
+    width, inner = config.hidden_size, config.intermediate_size
+    is_global = torch.from_numpy(example["global_attention_mask"])[None] == 1
+    plan = make_plan(
+        attention_mask=torch.ones_like(is_global), global_mask=is_global, window=config.attention_window[0]
+    )
+    tokens, of_globals = len(plan.order), len(plan.global_order)
+    rest = 2 * width * (width + 2 * inner)  # of a token after its attention: output projection, feed-forward
+    layer = 2 * 5 * tokens * width * width + 4 * plan.pairs * width + tokens * rest
+    last = 2 * (2 * tokens + of_globals) * width * width + 4 * of_globals * tokens * width + of_globals * rest
+    return (config.num_hidden_layers - 1) * layer + last + 2 * HIDDEN * (4 * width + 1)
+
+
+def measure(
+    models: dict[str, PairScorer],
+    examples: MentionPairExamples,
+    *,
+    batches: Sequence[Sequence[int]],
+    dtype: torch.dtype,
+    repeats: int,
+) -> dict[str, object]:
+    """Times and differences of the two ways; see `main` for the rest of the report."""
+    numbers = [number for batch in batches for number in batch]
+    work = {"huggingface": [[number] for number in numbers], "ours": batches}
+    device = models["ours"].device
+    found: dict[str, np.ndarray] = {}
+    places: dict[str, int] = {}
+    times: dict[str, list[float]] = {name: [] for name in WAYS}
+    with Progress(total=2 * (repeats + 1) * len(numbers), desc="scoring", unit="pair") as bar:
+        given = {"dtype": dtype, "bar": bar}
+        for name in WAYS:  # warm-up
+            with counted_places(models[name]) as counts:
+                found[name] = probabilities(models[name], examples, work[name], **given)
+            places[name] = sum(counts)
+        for _ in range(repeats):
+            for name in WAYS:
+                run = partial(probabilities, models[name], examples, work[name], **given)
+                times[name].append(seconds(run, device))
+    tokens = sum(examples.length_of(number) for number in numbers)
+    ratios = [theirs / mine for theirs, mine in zip(*(times[name] for name in WAYS), strict=True)]
+    return {
+        "pairs_per_second": {name: len(numbers) / statistics.median(times[name]) for name in WAYS},
+        "times_faster": statistics.median(ratios),
+        "times_faster_min": min(ratios),
+        "times_faster_max": max(ratios),
+        "padding": {name: 1 - tokens / places[name] for name in WAYS},
+        "largest_difference": float(np.abs(found["huggingface"] - found["ours"]).max()),
+        "probability_min": float(found["ours"].min()),
+        "probability_max": float(found["ours"].max()),
+    }
+
+
+def described(row: dict[str, object]) -> str:
+    """The report: a Markdown table and a line below it."""
+    lines = ["| | pairs/s | padding | of peak |", "|---|---|---|---|"]
+    for name, title in zip(WAYS, ("one at a time, Hugging Face", "ours"), strict=True):
+        lines.append(
+            f"| {title} | {row['pairs_per_second'][name]:.2f} | {100 * row['padding'][name]:.0f}% "
+            f"| {100 * row['of_peak'][name]:.0f}% |"
+        )
+    faster = [row[name] for name in ("times_faster", "times_faster_min", "times_faster_max")]
+    lines += [
+        "",
+        "{:.2f} times faster ({:.2f}-{:.2f}); ".format(*faster)
+        + f"probabilities from {row['probability_min']:.3f} to {row['probability_max']:.3f} "
+        f"differ by {row['largest_difference']:.1e} at most",
+    ]
+    return "\n".join(lines)
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")
+    parser.add_argument("--window", type=int, default=512)
+    parser.add_argument("--max-length", type=int, default=4096)
+    parser.add_argument("--context", choices=CONTEXTS, default="documents")
+    parser.add_argument("--stories", type=int, default=30, help="of storyworld: where the pairs come from")
+    parser.add_argument("--pairs", type=int, default=32, help="about how many are scored in a run")
+    parser.add_argument("--batch-size", type=int, default=8, help="pairs read at once our way")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
+    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument(
+        "--dtype",
+        choices=["float32", "bfloat16"],
+        help="of both ways; default: bfloat16 on CUDA, else float32",
+    )
+    parser.add_argument("--json", type=Path, help="also write the report here")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Parse the command line, measure, print."""
+    asked = arguments()
+    if asked.threads:
+        torch.set_num_threads(asked.threads)
+    device = torch.device(asked.device)
+    precision = asked.dtype or ("bfloat16" if device.type == "cuda" else "float32")
+    dtype = getattr(torch, precision)
+    models, examples = scorers_and_examples(
+        sizes=SIZES[asked.model],
+        window=asked.window,
+        max_length=asked.max_length,
+        context=asked.context,
+        stories=asked.stories,
+    )
+    models = {name: model.to(device) for name, model in models.items()}
+    batches = spaced_batches(examples, batch_size=asked.batch_size, pairs=asked.pairs)
+    rate = matmul_rate(device=device, dtype=dtype)
+    report = {
+        **surroundings(device),
+        "dtype": precision,
+        "matmul_gflops": rate / 1e9,
+        **{
+            name: getattr(asked, name)
+            for name in ("model", "window", "max_length", "context", "batch_size", "repeats")
+        },
+        "parameters": models["ours"].num_parameters(),
+        "all_pairs": len(examples),
+        **sizes_of(models["ours"].config, examples, [number for batch in batches for number in batch]),
+    }
+    print("; ".join(f"{name} {value}" for name, value in report.items()))
+    report |= measure(models, examples, batches=batches, dtype=dtype, repeats=asked.repeats)
+    useful = report["gflop_per_pair"] * 1e9 / rate
+    report["of_peak"] = {name: useful * speed for name, speed in report["pairs_per_second"].items()}
+    print(described(report))
+    if asked.json:
+        asked.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def surroundings(device: torch.device) -> dict[str, str]:
+    """Machine and versions."""
+    on_cpu = f"{torch.get_num_threads()} CPU threads"
+    where = torch.cuda.get_device_name() if device.type == "cuda" else on_cpu
+    return {"machine": where, "torch": torch.__version__, "transformers": transformers.__version__}
+
+
+def sizes_of(
+    config: LongformerConfig, examples: MentionPairExamples, numbers: Sequence[int]
+) -> dict[str, object]:
+    """Of the pairs that are scored: how many, how long, how many global tokens, the work they need."""
+    sizes = [examples.size_of(number) for number in numbers]
+    lengths, of_globals = ([getattr(size, name) for size in sizes] for name in ("length", "global_count"))
+    operations = [useful_operations(config, examples[number]) for number in numbers]
+    return {
+        "pairs": len(numbers),
+        "tokens_per_pair": {"min": min(lengths), "median": statistics.median(lengths), "max": max(lengths)},
+        "globals_per_pair": statistics.median(of_globals),
+        "gflop_per_pair": statistics.mean(operations) / 1e9,
+    }
+
+
+if __name__ == "__main__":
+    main()
