@@ -7,14 +7,14 @@ say, is then an ordinary small matrix of every layer and head.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedModel
 
+from cdlm_lab.analysis.source_attention import evaluating
 from cdlm_lab.attention.weights import record_attention
 
 
@@ -55,13 +55,13 @@ def attention_between(
     chosen = _positions(queries, name="queries", length=len(ids), device=ids.device)
     seen = _positions(keys, name="keys", length=len(ids), device=ids.device)
     encoder = model.base_model  # the vocabulary projection of a language model would be work in vain
-    with _without_dropout(model), record_attention(encoder, chosen[None]) as recorder:
+    with evaluating(model), record_attention(encoder, chosen[None]) as recorder:
         encoder(
             input_ids=ids[None],
             attention_mask=torch.ones_like(ids)[None],
             global_attention_mask=is_global.long()[None],
         )
-    # (batch 1, head, query, seq) a layer; seq may have grown to a multiple of the window
+    # (batch 1, head, query, seq) a layer
     return torch.stack([given[0, :, :, seen] for given in recorder.from_tokens]).float().cpu().numpy()
 
 
@@ -74,13 +74,3 @@ def _positions(chosen: object, *, name: str, length: int, device: torch.device) 
     if low < 0 or high >= length:
         raise ValueError(f"{name} run from {low} to {high}, but the sequence has positions 0 to {length - 1}")
     return positions.long()
-
-
-@contextmanager
-def _without_dropout(model: nn.Module) -> Iterator[None]:
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)

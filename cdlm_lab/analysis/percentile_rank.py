@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike
 
 DIRECTIONS = ("both", "from", "to")
 CANDIDATES = ("document", "words", "both_documents")
-CHANCE = 50.0
 _REDUCTIONS = {"sum": np.sum, "mean": np.mean, "max": np.max}
 _WORD_REDUCTIONS = ("mean", "max")
 _LARGEST = 700.0  # exp of more overflows

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from cdlm_lab.attention.weights import AttentionRecorder, record_attention, recordable_layers
@@ -124,7 +124,7 @@ def _run(
 ) -> SourceAttention:
     tokens = torch.from_numpy(source)[None]  # (1, source tokens)
     with (
-        _evaluating(model),
+        evaluating(model),
         torch.inference_mode(),
         record_attention(model.base_model, tokens, layers=layers) as recorder,
     ):
@@ -222,7 +222,7 @@ def _predictions(
 
 
 @contextmanager
-def _evaluating(model: PreTrainedModel) -> Iterator[None]:
+def evaluating(model: nn.Module) -> Iterator[None]:
     """The model in evaluation mode, then each module as it was."""
     training = [module for module in model.modules() if module.training]
     model.eval()

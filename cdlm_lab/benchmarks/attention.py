@@ -31,6 +31,7 @@ from tqdm import tqdm
 
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention, replace_self_attention
 from cdlm_lab.attention.plan import Plan, make_plan
+from cdlm_lab.models.device import default_device
 
 HEADS, HEAD_SIZE, WINDOW = 12, 64, 512
 LENGTHS = (1024, 2048, 4096)
@@ -124,16 +125,21 @@ def peak_memory(name: str, *, length: int, n_global: int, device: torch.device, 
     """MiB above the inputs at the peak of one step, in this (fresh) process."""
     layer = layers(device=device, dtype=dtype)[name]
     step(layer, *make_case(length=WINDOW, n_global=4, device=device, dtype=dtype))
-    hidden, mask = make_case(length=length, n_global=n_global, device=device, dtype=dtype)
+    case = make_case(length=length, n_global=n_global, device=device, dtype=dtype)
+    return peak_growth(lambda: step(layer, *case), device)
+
+
+def peak_growth(work: Callable[[], object], device: torch.device) -> float:
+    """MiB above what is held now at the peak of `work`: of the resident set, or of the allocator on CUDA."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
-        step(layer, hidden, mask)
+        work()
         return (torch.cuda.max_memory_allocated() - before) / 2**20
     # not getrusage: its maximum is inherited from the parent process
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark falls back to what is resident now
     before = resident_mib("VmHWM")
-    step(layer, hidden, mask)
+    work()
     return resident_mib("VmHWM") - before
 
 
@@ -222,7 +228,7 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--globals", nargs="+", default=GLOBALS, help="numbers, or shares such as 15%%")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default=default_device())
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     parser.add_argument("--json", type=Path, help="also write the rows here")
     parser.add_argument("--peak-of", choices=["huggingface", "ours"], help=argparse.SUPPRESS)

@@ -45,6 +45,7 @@ from cdlm_lab.examples.mention_pairs import MentionPairExamples, group_mentions,
 from cdlm_lab.examples.special_tokens import from_tokenizer
 from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.cross_encoder import HIDDEN, PairScorer
+from cdlm_lab.models.device import default_device
 from cdlm_lab.models.tiny import TinySizes, tiny_config
 from cdlm_lab.models.tokenizer import load_tokenizer
 from cdlm_lab.progress import Progress
@@ -221,7 +222,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=8, help="pairs read at once our way")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default=default_device())
     parser.add_argument(
         "--dtype",
         choices=["float32", "bfloat16"],

@@ -28,9 +28,10 @@ from transformers import LongformerModel
 
 from cdlm_lab.analysis.source_attention import attend_to_source
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.benchmarks.attention import resident_mib, seconds
+from cdlm_lab.benchmarks.attention import peak_growth, seconds
 from cdlm_lab.benchmarks.coreference import SIZES, surroundings
 from cdlm_lab.models.checkpoint import own_randomness
+from cdlm_lab.models.device import default_device
 from cdlm_lab.models.tiny import TinySizes, tiny_config
 from cdlm_lab.models.tokenizer import load_tokenizer
 from cdlm_lab.progress import Progress
@@ -87,16 +88,8 @@ def _from_huggingface(
 def peak_memory(name: str, model: LongformerModel, *, length: int) -> float:
     """MiB above the loaded model at the peak of one reading, in this (fresh) process."""
     read(name, model, *text_of(model.config.attention_window[0], model))
-    ids, source = text_of(length, model)
-    if model.device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        read(name, model, ids, source)
-        return (torch.cuda.max_memory_allocated() - before) / 2**20
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark falls back to what is resident now
-    before = resident_mib("VmHWM")
-    read(name, model, ids, source)
-    return resident_mib("VmHWM") - before
+    text = text_of(length, model)
+    return peak_growth(lambda: read(name, model, *text), model.device)
 
 
 def measure(
@@ -154,7 +147,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default=default_device())
     parser.add_argument("--json", type=Path, help="also write the rows here")
     parser.add_argument("--peak-of", choices=WAYS, help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from random import Random
@@ -10,8 +9,7 @@ from random import Random
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.records import Document, Story
 from cdlm_lab.data.splits import SPLIT_NAMES, Split
-from cdlm_lab.data.storyworld import GENERATOR_VERSION, story
-from cdlm_lab.data.storyworld_catalogue import EVENTS
+from cdlm_lab.data.storyworld import event_type_of, story
 
 _REMEMBERED = 64  # stories
 
@@ -73,13 +71,6 @@ def _pairs(split: Split, numbers: range, *, seed: int) -> Iterator[DocumentPair]
         place = rng.randrange(len(alike) - 1)  # of the others
         other = told(alike[place + (place >= alike.index(number))])
         yield _pair(this, first, other, rng.randrange(len(other.cluster.documents)), aligned=())
-
-
-def event_type_of(*, seed: int, split: Split, index: int) -> str:
-    """Name of the type of event that a story is about, without writing the story."""
-    # The first draw of `storyworld.story`; the tests compare them.
-    digest = hashlib.sha256(f"{GENERATOR_VERSION}/{seed}/{split}/{index}".encode()).digest()
-    return EVENTS[int(Random(int.from_bytes(digest, "big")).random() * len(EVENTS))].name
 
 
 def _aligned(told: Story) -> Mapping[tuple[int, int], tuple[int, ...]]:

@@ -17,6 +17,7 @@ from cdlm_lab.data.records import Story
 from cdlm_lab.data.storyworld_catalogue import BRIDGES_OF, EVENTS, SHARED, VOCABULARY
 from cdlm_lab.data.storyworld_gold import story_of
 from cdlm_lab.data.storyworld_plan import write_reports
+from cdlm_lab.data.storyworld_types import EventType
 from cdlm_lab.data.storyworld_world import build_world
 
 GENERATOR_VERSION = "1"  # part of every story's seed; raise it when any text changes
@@ -36,17 +37,28 @@ def story(*, seed: int, split: Split, index: int) -> Story:
     Raises:
         ValueError: `split` is unknown or `index` negative.
     """
+    rng, event_type = _begun(seed=seed, split=split, index=index)
+    world = build_world(rng, event_type, vocabulary=VOCABULARY)
+    shared, bridges = SHARED[event_type.name], BRIDGES_OF[event_type.name]
+    drafts, plan = write_reports(world, rng, shared=shared, bridges=bridges)
+    return story_of(f"storyworld-{seed}-{split}-{index}", world, drafts, plan, rng=rng)
+
+
+def event_type_of(*, seed: int, split: Split, index: int) -> str:
+    """Name of the type of event that a story is about, without writing the story; arguments and errors as
+    `story`."""
+    return _begun(seed=seed, split=split, index=index)[1].name
+
+
+def _begun(*, seed: int, split: Split, index: int) -> tuple[Random, EventType]:
+    """The story's own random numbers, and what is drawn first."""
     if split not in SPLITS:
         raise ValueError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
     if index < 0:
         raise ValueError(f"index is {index}; stories are numbered from 0")
     digest = hashlib.sha256(f"{GENERATOR_VERSION}/{seed}/{split}/{index}".encode()).digest()
     rng = Random(int.from_bytes(digest, "big"))
-    event_type = EVENTS[int(rng.random() * len(EVENTS))]
-    world = build_world(rng, event_type, vocabulary=VOCABULARY)
-    shared, bridges = SHARED[event_type.name], BRIDGES_OF[event_type.name]
-    drafts, plan = write_reports(world, rng, shared=shared, bridges=bridges)
-    return story_of(f"storyworld-{seed}-{split}-{index}", world, drafts, plan, rng=rng)
+    return rng, EVENTS[int(rng.random() * len(EVENTS))]
 
 
 def stories(

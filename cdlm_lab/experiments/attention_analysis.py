@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from transformers import PreTrainedModel
 
 from cdlm_lab.analysis.percentile_rank import CANDIDATES
@@ -24,6 +23,7 @@ from cdlm_lab.examples.special_tokens import SpecialTokens, from_tokenizer
 from cdlm_lab.experiments.coreference_corpora import Split, read_corpus
 from cdlm_lab.experiments.rank_scoring import target_ranks
 from cdlm_lab.experiments.variants import VARIANTS, variant_of
+from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.parameters import ParameterError, check_types
 from cdlm_lab.progress import Progress
@@ -198,7 +198,7 @@ class _Reader:
         )
         documents = (document for topic in analysis.topics for document in topic.documents)
         return cls(
-            model=model.to("cuda" if torch.cuda.is_available() else "cpu"),
+            model=model.to(default_device()),
             documents=EncodedDocuments(documents, tokenizer),
             special=from_tokenizer(tokenizer),
             settings=settings,

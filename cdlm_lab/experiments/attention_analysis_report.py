@@ -20,10 +20,9 @@ from cdlm_lab.experiments.rank_scoring import FIRST_HEAD, PAPER, RANDOM_SPAN
 from cdlm_lab.metrics.significance import holm
 from cdlm_lab.report import Report, Run
 from cdlm_lab.widgets.rank_figures import head_maps, rank_distributions
-from cdlm_lab.widgets.rank_table import RankCell, RankRow
+from cdlm_lab.widgets.rank_table import SORTS, RankCell, RankRow
 from cdlm_lab.widgets.theme import variant_name
 
-SORTS = ("positive", "negative")
 Measured = Mapping[str, ModelRanks]  # by variant
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from cdlm_lab.clustering import (
     ThresholdChoice,
@@ -23,6 +22,7 @@ from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, a
 from cdlm_lab.experiments.coreference import Prepared, pair_examples
 from cdlm_lab.experiments.pair_scoring import score_pairs
 from cdlm_lab.metrics.coreference import score
+from cdlm_lab.models.device import default_device
 
 THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
 
@@ -67,7 +67,7 @@ def predict_groups(
         name: beside the progress bar.
     """
     scores = score_pairs(
-        prepared.model.to("cuda" if torch.cuda.is_available() else "cpu"),
+        prepared.model.to(default_device()),
         prediction_examples(prepared, topics, groups),
         file=file,
         batch_size=prepared.pairs.batch_size,

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.analysis.dense_attention import attention_between
@@ -24,6 +23,7 @@ from cdlm_lab.experiments.attention_explorer import (
 )
 from cdlm_lab.experiments.preview import token_texts
 from cdlm_lab.models.checkpoint import CheckpointError
+from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.bertviz_view import bertviz_html
@@ -147,7 +147,7 @@ def _loaded(analysis: Analysis, variant: str) -> tuple[PreTrainedModel, PreTrain
         model, tokenizer = load_language_model(analysis.checkpoints[variant], **form)
     except CheckpointError:  # without a head no words can be predicted, but all else can be seen
         model, tokenizer = load_encoder(analysis.checkpoints[variant], **form)
-    return model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer
+    return model.to(default_device()), tokenizer
 
 
 def sentences_in_bertviz(

@@ -29,6 +29,7 @@ from cdlm_lab.experiments.corpora import (
 from cdlm_lab.experiments.variants import VARIANTS, variant_of
 from cdlm_lab.metrics.language_modelling import perplexity
 from cdlm_lab.metrics.significance import Comparison, compare_perplexities, holm
+from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.progress import Progress
@@ -143,7 +144,7 @@ def measure_variants(
                 "different vocabularies cannot be compared"
             )
         vocabulary = tokenizer.get_vocab()
-        model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        model.to(device or default_device())
         tokenised = tokenised or tokenised_split(settings, split, tokenizer=tokenizer)
         examples = held_out_examples(tokenised, settings, variant=variant, tokenizer=tokenizer, name=split)
         losses[name] = cluster_losses(model, examples, batch_size=batch_size, name=name)

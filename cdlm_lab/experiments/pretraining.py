@@ -28,6 +28,7 @@ from cdlm_lab.experiments.corpora import (
 )
 from cdlm_lab.experiments.perplexity import cluster_losses, scores_of
 from cdlm_lab.experiments.variants import Variant, variant_of
+from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import copy_local_to_global, load_language_model
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.language_model import CrossDocumentLM
@@ -235,7 +236,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
 
 def measured_matmul_rate(size: int = 1024) -> float:
     """Floating-point operations a second of a matrix product on the device at hand, for estimates of time."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = default_device()
     left = torch.ones(size, size, device=device)
     (left @ left).sum().item()
     start = time.perf_counter()

@@ -87,13 +87,10 @@ def _ranks(attention: SourceAttention, read: _Read, *, candidates: str) -> np.nd
         is_punctuation=read.is_punctuation,
     )
     paper = source_scores(attention.given, attention.received)
-    layers, heads = attention.given.shape[:2]
     alone = [
-        target_rank(
-            source_scores(attention.given, attention.received, layers=[layer], heads=[head]), target, among
-        )
-        for layer in range(layers)
-        for head in range(heads)
+        target_rank(source_scores(given[None, None], received[None, None]), target, among)
+        for layer in zip(attention.given, attention.received, strict=True)
+        for given, received in zip(*layer, strict=True)  # of a head: (source tokens, seq)
     ]
     of_target = document == document[read.target[0]]
     random = chance_rank(paper, target, among, document=of_target)

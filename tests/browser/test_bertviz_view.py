@@ -1,7 +1,6 @@
 """bertviz's views in a real browser: drawn offline, whole, readable, and deaf to what the tokens say."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,10 @@ import pytest
 
 from cdlm_lab.widgets.bertviz_view import bertviz_html
 
+from .conftest import PATIENCE
+
 # bertviz leaves a file open each time it draws
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")]
-PATIENCE = 120_000  # milliseconds, for a machine that is busy with something else
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-OFFLINE = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-OFFLINE += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
 # Each would leave a global `h` behind: a script that ran, or an element of that name.
 HOSTILE = ["<script>h=1</script>", "</script><b id=h>", "<img src=x onerror=h=1>", '";h=1;//', '"><b id=h>']
 # Short enough for the model view, which shows twelve columns.
@@ -26,16 +23,9 @@ OVERRIDE = "\u2039U+202E\u203aabc"  # how the last of them is shown
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: skipped until it is installed")
+def browser(chromium: Any) -> Any:
     pytest.importorskip("bertviz", reason="needs bertviz: skipped until cdlm_lab[lab] is installed")
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip("needs Chromium: skipped until it is installed")
-    with api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=OFFLINE, timeout=PATIENCE)
-        yield chromium
-        chromium.close()
+    return chromium
 
 
 class Opened:

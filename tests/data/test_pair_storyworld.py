@@ -6,8 +6,8 @@ import pytest
 
 from cdlm_lab.data import storyworld
 from cdlm_lab.data.document_pairs import check_splits
-from cdlm_lab.data.pair_storyworld import event_type_of, read_storyworld_pairs
-from cdlm_lab.data.storyworld import stories
+from cdlm_lab.data.pair_storyworld import read_storyworld_pairs
+from cdlm_lab.data.storyworld import event_type_of, stories
 
 NUMBER = re.compile(r"\d[\d,]*\d|\d")
 
