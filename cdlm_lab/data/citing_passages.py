@@ -64,10 +64,7 @@ def citing_passages(
             f"length is {length} and opening {opening}; a passage has at least 1 sentence, an opening 0 "
             "(= the whole paper) or more"
         )
-    neighbours: dict[str, list[str]] = {}
-    for link in dict.fromkeys([*links, *known]):
-        neighbours.setdefault(link.first, []).append(link.second)
-        neighbours.setdefault(link.second, []).append(link.first)
+    neighbours = _neighbours([*links, *known])
     documents: dict[str, PairDocument] = {}
     made, others, paper_of = [], [], {}
     for link in links:
@@ -82,10 +79,19 @@ def citing_passages(
         inside = tuple(number - start for number in link.in_first if start <= number < end)
         made.append(replace(link, first=passage.id, in_first=inside, in_second=None))
         paper_of[passage.id] = paper.id
-        for other in dict.fromkeys(neighbours[paper.id]):
+        for other in neighbours[paper.id]:
             if other != link.second:
                 others.append(DocumentLink(first=passage.id, second=other, source=link.source))
     return CitingPassages(documents=documents, links=tuple(made), known=tuple(others), paper_of=paper_of)
+
+
+def _neighbours(links: Sequence[DocumentLink]) -> dict[str, list[str]]:
+    """Papers that each one is linked with, in either direction, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for link in links:
+        found.setdefault(link.first, {})[link.second] = None
+        found.setdefault(link.second, {})[link.first] = None
+    return {paper: list(others) for paper, others in found.items()}
 
 
 def _place(link: DocumentLink, *, sentences: int, length: int, seed: int) -> tuple[int, int]:

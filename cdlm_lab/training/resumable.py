@@ -144,10 +144,11 @@ class ResumableTrainer(Trainer):
     def get_batch_samples(
         self, epoch_iterator: Iterator, num_batches: int, device: torch.device
     ) -> tuple[list, Tensor | int | None]:
-        """Trainer's own, counting tokens (padding left out) without waiting for the device."""
+        """Trainer's own, counting tokens (padding left out) without waiting for the device; a batch of
+        sentences counts these."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
         for batch in batches:
-            mask = batch.get("attention_mask")
+            mask = batch.get("attention_mask", batch.get("sentence_mask"))
             self._tokens += batch["input_ids"].numel() if mask is None else mask.sum().to(self._tokens.device)
         return batches, items
 

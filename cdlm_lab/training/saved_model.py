@@ -13,9 +13,10 @@ from cdlm_lab.models.checkpoint import without_bars
 MODEL_FOLDER, TRAINING_FOLDER = "model", "training"
 
 
-def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write both as safetensors and JSON; under torchrun only rank 0 writes."""
+def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
+    """Write both, if there are both, as safetensors and JSON; under torchrun only rank 0 writes."""
     if os.environ.get("RANK", "0") == "0":
         with without_bars():
             model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        if tokenizer is not None:
+            tokenizer.save_pretrained(folder)

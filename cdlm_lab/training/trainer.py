@@ -54,7 +54,7 @@ class TrainingResult:
         steps: updates done.
         interrupted: True if the run was asked to stop before its end; the same call goes on from there.
         seconds: time of the run, without the time between a stop and its resumption.
-        tokens: tokens read, padding not counted.
+        tokens: tokens read, or sentences of models that read these; padding not counted.
         history: the records, as in `history.jsonl`.
     """
 
@@ -90,7 +90,7 @@ def train(
         model: `model(**collate(examples))` gives a mapping with `loss`.
         train_examples: in the order of training; at least steps x batch_size, of which no more are used.
         validation_examples: any sequence.
-        collate: gives `input_ids`, `labels` (-100 = no loss) and, if padded, `attention_mask`.
+        collate: gives `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.
         config: the settings.
         output_dir: the run's folder; gets `checkpoint-<step>` folders and `history.jsonl`.
         tokenizer: saved in each checkpoint.

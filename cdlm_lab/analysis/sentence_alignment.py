@@ -1,0 +1,129 @@
+"""Which sentences of a document belong to another one, from a Longformer that read both in one sequence.
+
+CDLM (section 3.3) decides on documents alone and publishes no alignment of sentences. Here are two that
+nothing is trained for: one from global attention, one from encodings. A score ranks the sentences of one
+document; those of two documents, or of the two ways, cannot be compared.
+
+A sentence of which nothing is in the sequence gets 1 less than the lowest of the others: rankings need a
+finite score of every sentence, and nothing speaks for this one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from cdlm_lab.analysis.percentile_rank import source_scores
+from cdlm_lab.analysis.source_attention import attend_to_source, evaluating
+from cdlm_lab.examples.match_sequence import MatchSequence
+
+FIRST_TOKEN, OTHER_DOCUMENT = SOURCES = ("first token", "other document")
+# Source tokens whose attention is held at once: 2.4 GB for 12 layers of 12 heads and 4,096 tokens.
+_PART = 512
+
+
+def by_global_attention(
+    model: PreTrainedModel, sequence: MatchSequence, *, document: int, source: str
+) -> np.ndarray:
+    """Score the sentences of a document by the attention between their tokens and global ones, both ways.
+
+    The score of a token is exp(a) - 1, where a is its attention from and to a source token, on average over
+    all source tokens, heads and layers; that of a sentence is the mean of its tokens. Section 3.5 of CDLM
+    sums over the source and the heads of the last layer instead (see percentile_rank.py), which suits a
+    source of a few tokens: exp of a sum over a document would let one token outweigh all others. The 1 is
+    taken off, which changes no order, because scores of 1 + 0.001 would fall together in single precision.
+
+    Args:
+        model: an encoder of `load_encoder`, or a classifier loaded with `whole_last_layer=True`; it stays in
+            training if it was.
+        sequence: both documents.
+        document: the one whose sentences are scored, 0 or 1.
+        source: `first token`, which is global anyway; `other document`, all tokens of which are made global
+            besides.
+
+    Returns:
+        float64 (sentences,), finite, lost sentences too.
+
+    Raises:
+        ValueError: another document or source, a sequence too long for the model, a model whose last layer
+            computes global tokens only.
+    """
+    _check_document(document)
+    if source not in SOURCES:
+        raise ValueError(f"unknown source {source!r}; choose one of {', '.join(SOURCES)}")
+    first = np.flatnonzero(sequence.global_attention_mask)
+    tokens = first if source == FIRST_TOKEN else np.flatnonzero(sequence.side == 1 - document)
+    is_global = np.union1d(first, tokens)
+    given, received = 0.0, 0.0  # (layers, heads, 1, seq), means over the source
+    for start in range(0, len(tokens), _PART):
+        part = tokens[start : start + _PART]
+        attention = attend_to_source(model, sequence.input_ids, source=part, extra_global=is_global)
+        given = given + attention.given.sum(axis=2, keepdims=True, dtype=np.float64) / len(tokens)
+        received = received + attention.received.sum(axis=2, keepdims=True, dtype=np.float64) / len(tokens)
+    scores = source_scores(given, received, layers="all", reduce="mean")
+    return _complete(_sentence_means(scores[:, None] - 1, sequence, document)[:, 0])
+
+
+def by_encodings(model: PreTrainedModel, sequence: MatchSequence, *, document: int) -> np.ndarray:
+    """Score the sentences of a document by their cosine with the other document.
+
+    The vector of a sentence is the mean last state of its tokens, that of the other document the mean of all
+    of its tokens; both were read in one sequence, with the first token global.
+
+    Args:
+        model: as of `by_global_attention`.
+        sequence: both documents.
+        document: the one whose sentences are scored, 0 or 1.
+
+    Returns:
+        float64 (sentences,), in [-1, 1]; of lost sentences 1 less than the lowest.
+
+    Raises:
+        ValueError: another document, a model whose last layer computes global tokens only.
+    """
+    _check_document(document)
+    states = _last_states(model, sequence)
+    other = states[sequence.side == 1 - document].mean(axis=0)
+    sentences = _sentence_means(states, sequence, document)  # (sentences, dim)
+    lengths = np.linalg.norm(sentences, axis=1) * np.linalg.norm(other)
+    return _complete(sentences @ other / lengths)
+
+
+def _check_document(document: int) -> None:
+    if document not in (0, 1):
+        raise ValueError(f"document is {document!r}; it must be 0, the first, or 1, the second")
+
+
+def _last_states(model: PreTrainedModel, sequence: MatchSequence) -> np.ndarray:
+    """float64 (seq, dim), without dropout and gradient."""
+    ids = torch.from_numpy(sequence.input_ids).to(model.device)[None]
+    is_global = torch.from_numpy(sequence.global_attention_mask).to(model.device)[None]
+    with evaluating(model), torch.inference_mode():
+        states = model.base_model(
+            input_ids=ids,
+            attention_mask=(ids != model.config.pad_token_id).long(),
+            global_attention_mask=is_global,
+            return_dict=True,
+        ).last_hidden_state[0]
+    found = states.double().cpu().numpy()
+    if not found[sequence.side >= 0].any():
+        raise ValueError(
+            "the model's last layer computes global tokens only, so its text has no states; load it with "
+            "load_pair_classifier(..., whole_last_layer=True)"
+        )
+    return found
+
+
+def _sentence_means(values: np.ndarray, sequence: MatchSequence, document: int) -> np.ndarray:
+    """Means of (seq, n) over the tokens of each sentence: (sentences, n), nan for lost ones."""
+    means = np.full((sequence.sentence_count(document), values.shape[1]), np.nan)
+    for number in np.unique(sequence.sentence[sequence.side == document]):
+        of_sentence = (sequence.side == document) & (sequence.sentence == number)
+        means[number] = values[of_sentence].mean(axis=0)
+    return means
+
+
+def _complete(scores: np.ndarray) -> np.ndarray:
+    """Scores (sentences,) with those of lost sentences, nan, filled in."""
+    return np.where(np.isnan(scores), np.nanmin(scores) - 1, scores)

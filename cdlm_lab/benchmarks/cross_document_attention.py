@@ -1,0 +1,147 @@
+"""What cross-document attention costs: GRU-HAN alone, with SHALLOW and with DEEP (Zhou et al. 2020, "CDA",
+section 5.1 and Table 11).
+
+The three forms read the same batch of pairs in turn, forward only, as in the table; each ratio is against
+GRU-HAN alone in the same turn. Texts are as long as those of the paper's Table 1 (S2ORC: 9 sentences of 28
+words, PAN: 47 of 33); words are drawn at random, lengths are all equal.
+
+`predicted` is the ratio of multiply-adds: a GRU in both directions takes 2 x 3 x (in + hidden) x hidden a
+word; DEEP compares every sentence with every sentence and word of the other document, twice the vector size
+for each of them; the affine map takes 2 x size^2 a query.
+
+    python -m cdlm_lab.benchmarks.cross_document_attention --json cost.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+
+import torch
+
+from cdlm_lab.benchmarks.attention import seconds
+from cdlm_lab.benchmarks.coreference import surroundings
+from cdlm_lab.models.checkpoint import own_randomness
+from cdlm_lab.models.device import default_device
+from cdlm_lab.models.estimate import parameter_count
+from cdlm_lab.models.hierarchical import CDA, HierarchicalConfig
+from cdlm_lab.models.matcher import DocumentMatcher
+from cdlm_lab.progress import Progress
+
+TEXTS = {"S2ORC": (9, 28), "PAN": (47, 33)}  # sentences of a document, words of a sentence
+WORDS = 5000
+HIDDEN = 50  # the paper's; words have as many numbers
+
+
+def matchers() -> dict[str, DocumentMatcher]:
+    """GRU-HAN in its three forms, weights drawn at random."""
+    with own_randomness(0):
+        return {
+            cda: DocumentMatcher(HierarchicalConfig(encoder="gru", cda=cda, vocabulary_size=WORDS)).eval()
+            for cda in CDA
+        }
+
+
+def added_parameters(models: dict[str, DocumentMatcher]) -> dict[str, int]:
+    """How many more parameters each form has than GRU-HAN alone."""
+    alone = parameter_count(models["none"])
+    return {cda: parameter_count(model) - alone for cda, model in models.items()}
+
+
+def multiply_adds(cda: str, *, sentences: int, words: int) -> int:
+    """Of one pair of documents, forward; see the head of this module."""
+    size, count = 2 * HIDDEN, sentences * words
+    a_document = count * 6 * (2 * HIDDEN) * HIDDEN  # the words' GRU
+    a_document += sentences * 6 * (size + HIDDEN) * HIDDEN  # the sentences'
+    a_document += (count + sentences) * (size * size + size)  # attention pooling, equation 1
+    if cda != "none":
+        a_document += 2 * size * (sentences + 1) + 2 * size * size
+    if cda == "deep":
+        a_document += sentences * (2 * size * (sentences + count) + 2 * size * size)
+    return 2 * a_document
+
+
+def batch_of(text: str, *, pairs: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Words and the mask of sentences, as `DocumentMatcher` takes them."""
+    sentences, words = TEXTS[text]
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randint(1, WORDS, (pairs, 2, sentences, words), generator=generator)
+    return inputs.to(device), torch.ones(pairs, 2, sentences, dtype=torch.bool, device=device)
+
+
+def measure(
+    models: dict[str, DocumentMatcher], text: str, *, pairs: int, repeats: int, device: torch.device
+) -> list[dict[str, object]]:
+    """A row for each form."""
+    batch = batch_of(text, pairs=pairs, device=device)
+    times: dict[str, list[float]] = {cda: [] for cda in models}
+    with torch.inference_mode(), Progress(total=repeats, desc=text, unit="round") as bar:
+        for model in models.values():
+            model(*batch)  # the warm-up
+        for _ in range(repeats):
+            for cda, model in models.items():
+                times[cda].append(seconds(lambda model=model: model(*batch), device))
+            bar.update(1)
+    sizes = dict(zip(("sentences", "words"), TEXTS[text], strict=True))
+    rows = []
+    for cda, added in added_parameters(models).items():
+        ratios = [mine / alone for mine, alone in zip(times[cda], times["none"], strict=True)]
+        rows.append(
+            {
+                "text": text,
+                "cda": cda,
+                "seconds": statistics.median(times[cda]),
+                "ratio": statistics.median(ratios),
+                "ratio_min": min(ratios),
+                "ratio_max": max(ratios),
+                "predicted": multiply_adds(cda, **sizes) / multiply_adds("none", **sizes),
+                "added_parameters": added,
+            }
+        )
+    return rows
+
+
+def markdown(rows: list[dict[str, object]]) -> str:
+    """The rows as a Markdown table."""
+    lines = [
+        "| text | CDA | seconds | times GRU-HAN alone (min-max) | by multiply-adds | more parameters |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['text']} | {row['cda']} | {row['seconds']:.3f} "
+        f"| {row['ratio']:.2f} ({row['ratio_min']:.2f}-{row['ratio_max']:.2f}) | {row['predicted']:.2f} "
+        f"| {row['added_parameters']:,} |"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Parse the command line, measure, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--texts", choices=TEXTS, nargs="+", default=list(TEXTS))
+    parser.add_argument("--pairs", type=int, default=64, help="in a batch (the paper: 256)")
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--device", default=default_device())
+    parser.add_argument("--json", type=Path, help="also write the rows here")
+    asked = parser.parse_args()
+    device = torch.device(asked.device)
+    models = {cda: model.to(device) for cda, model in matchers().items()}
+    head = {**surroundings(device), "pairs": asked.pairs, "repeats": asked.repeats}
+    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
+    rows = [
+        row
+        for text in asked.texts
+        for row in measure(models, text, pairs=asked.pairs, repeats=asked.repeats, device=device)
+    ]
+    print(markdown(rows))
+    if asked.json:
+        asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

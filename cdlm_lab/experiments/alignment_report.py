@@ -1,0 +1,174 @@
+"""From ranked sentences to the report of notebook 05, its table and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from cdlm_lab.experiments.matching_systems import SYSTEMS
+from cdlm_lab.experiments.sentence_alignment import (
+    ENCODINGS,
+    GLOBAL_ATTENTION,
+    Aligned,
+    AlignmentSettings,
+    ranked,
+)
+from cdlm_lab.metrics.ranking import RankedList, values_per_list
+from cdlm_lab.metrics.resampling import percentile_interval, resampled_sums, sums_by_cluster
+from cdlm_lab.metrics.significance import compare, holm
+from cdlm_lab.report import Report, Run
+from cdlm_lab.widgets.alignment_figure import alignment_figure
+from cdlm_lab.widgets.alignment_table import RANDOM, AlignmentRow
+
+AT = (1, 5, 10)
+ORACLE, JOINT = "oracle", "joint"
+_COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
+_RESAMPLES = 10_000
+# What ranks best in the papers, or is made to; the other is tested against it.
+_FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
+
+
+def write_alignment_report(run: Run, aligned: Aligned, settings: AlignmentSettings) -> Report:
+    """MRR and P@N of every system and way of ranking, given that the documents are related (`oracle`) and
+    jointly with that decision (`joint`: 0 where it is wrong), and the tests between them."""
+    scores = {f"{RANDOM}//{ORACLE}/{name}": value for name, value in _chance(aligned, settings).items()}
+    for system, by in _ways(aligned):
+        for setting in (ORACLE, JOINT):
+            values = _values(aligned, system, by, setting, settings)
+            for name, column in _COLUMNS.items():
+                one = _score([of_seed[column] for of_seed in values], _clusters(aligned), settings)
+                scores[f"{system}/{by}/{setting}/{name}"] = one
+    return run.write_report(
+        scores=scores,
+        data={
+            "pairs": len(aligned.pairs),
+            "clusters": len(set(_clusters(aligned))),
+            "sentences": fmean(len(pair.first.sentences) for pair in aligned.pairs),
+            "true_sentences": fmean(len(pair.aligned) for pair in aligned.pairs),
+            "reading_of_p_at_n": settings.reading,
+        },
+        tables={"comparisons": _comparisons(aligned, settings)},
+    )
+
+
+def alignment_rows(report: Report, setting: str) -> list[AlignmentRow]:
+    """A row for each system and way of ranking, `oracle` or `joint`; random scores first."""
+    p_of = {(row["a"], row["by"]): row["p_holm"] for row in report.tables["comparisons"]}
+    rows: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for name, score in report.scores.items():
+        system, by, of_setting, measure = name.split("/")
+        if of_setting == setting or system == RANDOM:
+            rows.setdefault((system, by), {})[measure] = score
+    return [
+        AlignmentRow(
+            system=system,
+            label="Random" if system == RANDOM else SYSTEMS[system].label,
+            by=by,
+            values={name: score["value"] for name, score in of_row.items()},
+            intervals={name: (score["low"], score["high"]) for name, score in of_row.items()},
+            deviations={
+                name: score["deviation"] for name, score in of_row.items() if score["deviation"] is not None
+            },
+            seeds=of_row["mrr"]["seeds"],
+            p=p_of.get((system, by)) if setting == ORACLE else None,
+        )
+        for (system, by), of_row in rows.items()
+    ]
+
+
+def mrr_figure(report: Report) -> go.Figure:
+    """MRR given that the documents are related, as in CDA's Figure 3."""
+    return alignment_figure(alignment_rows(report, ORACLE))
+
+
+def _ways(aligned: Aligned) -> list[tuple[str, str]]:
+    """(system, by), in order."""
+    return list(dict.fromkeys((system, by) for system, by, _ in aligned.scores))
+
+
+def _clusters(aligned: Aligned) -> list[str]:
+    return [pair.cluster for pair in aligned.pairs]
+
+
+def _values(
+    aligned: Aligned, system: str, by: str, setting: str, settings: AlignmentSettings
+) -> list[dict[str, np.ndarray]]:
+    """Of each seed: measure -> (pairs,)."""
+    return [
+        values_per_list(
+            aligned.lists(key),
+            at=AT,
+            reading=settings.reading,
+            found=aligned.found[system, key[2]] if setting == JOINT else None,
+        )
+        for key in aligned.scores
+        if key[:2] == (system, by)
+    ]
+
+
+def _chance(aligned: Aligned, settings: AlignmentSettings) -> dict[str, dict[str, Any]]:
+    """What random scores have: those of equal scores, whose expectation over all orders is exact."""
+    lists: list[RankedList] = [ranked(pair, np.zeros(len(pair.first.sentences))) for pair in aligned.pairs]
+    values = values_per_list(lists, at=AT, reading=settings.reading)
+    return {name: _score([values[column]], _clusters(aligned), settings) for name, column in _COLUMNS.items()}
+
+
+def _score(
+    seeds: Sequence[np.ndarray], clusters: Sequence[str], settings: AlignmentSettings
+) -> dict[str, Any]:
+    """Mean and deviation over seeds; the interval draws clusters of pairs, with the values of all seeds for
+    each pair."""
+    drawn = resampled_sums(
+        _counts(seeds, clusters), n_resamples=_RESAMPLES, rng=np.random.default_rng(settings.seed)
+    )
+    low, high = percentile_interval(_mean(drawn))
+    means = [float(one.mean()) for one in seeds]
+    return {
+        "value": fmean(means),
+        "low": low,
+        "high": high,
+        "deviation": stdev(means) if len(means) > 1 else None,
+        "seeds": len(means),
+    }
+
+
+def _counts(seeds: Sequence[np.ndarray], clusters: Sequence[str]) -> np.ndarray:
+    """(clusters, 2): sums of the values and how many there are."""
+    values = np.concatenate(seeds)
+    return sums_by_cluster([values, np.ones(len(values))], list(clusters) * len(seeds), name="values")
+
+
+def _mean(sums: np.ndarray) -> np.ndarray:
+    return sums[..., 0] / sums[..., 1]
+
+
+def _comparisons(aligned: Aligned, settings: AlignmentSettings) -> list[dict[str, Any]]:
+    """MRR given that the documents are related: each system's best way against that of the system that it
+    builds on, and each other way against it; `p_holm` is corrected for all of these."""
+    ways = set(_ways(aligned))
+    tested: list[tuple[tuple[str, str], tuple[str, str]]] = []
+    for system, by in _ways(aligned):
+        other = (system, _FIRST[by]) if by in _FIRST else (SYSTEMS[system].against, by)
+        if other in ways:
+            tested.append(((system, by), other))
+    rows = [_compare(aligned, a, b, settings) for a, b in tested]
+    corrected: Iterable[float] = holm([row["p_permutation"] for row in rows])
+    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
+
+
+def _compare(
+    aligned: Aligned, a: tuple[str, str], b: tuple[str, str], settings: AlignmentSettings
+) -> Mapping[str, Any]:
+    ours, theirs = (
+        _counts(
+            [one["reciprocal_rank"] for one in _values(aligned, *way, ORACLE, settings)], _clusters(aligned)
+        )
+        for way in (a, b)
+    )
+    compared = compare(ours, theirs, _mean, n_resamples=_RESAMPLES, seed=settings.seed)
+    return {"a": a[0], "by": a[1], "b": b[0], "b_by": b[1], "measure": "mrr", **asdict(compared)}

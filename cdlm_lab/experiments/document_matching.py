@@ -1,0 +1,243 @@
+"""Document matching (Zhou et al. 2020, "CDA", section 5.2, Tables 2 and 3; CDLM section 3.3, Table 4):
+notebook 04.
+
+Each system is trained with each seed; of its passes over the training pairs the one with the lowest loss on
+dev is kept. Test pairs are read once by each. All that is finished stays in the run folder: a stopped run
+goes on where it was.
+
+Choices where the papers are silent or a small corpus asks for others: passes are a fixed number (CDA stops
+after five without a lower dev loss; which one is kept is the same as long as there are enough); learning
+rates fall linearly to 0; CDLM's 8 passes in batches of 32 are parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdlm_lab.data.document_pairs import DocumentPair
+from cdlm_lab.experiments.match_predictions import MatchPredictions, predict
+from cdlm_lab.experiments.matching_corpora import MatchingCorpus, Pairs, read_matching_pairs
+from cdlm_lab.experiments.matching_models import Matcher, MatchingModels, new_matcher
+from cdlm_lab.experiments.matching_systems import System, systems_named
+from cdlm_lab.experiments.word_overlap import WordOverlap
+from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.progress import Progress
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
+from cdlm_lab.training.trainer import train
+
+SPLITS = ("dev", "test")  # that are predicted
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchingTraining:
+    """How systems are trained. The first four are of the hierarchical systems; those with `encoder_` of the
+    systems whose encoder is trained, which are Longformers and fine-tuned BERT-HAN.
+
+    Attributes:
+        systems: names, separated by spaces.
+        seeds: how many times each is trained, with seeds from 0.
+    """
+
+    systems: str = "tf-idf bert-avg bert-han bert-han-shallow gru-han-shallow cdlm"
+    seeds: int = 1
+    epochs: int = 8
+    batch_size: int = 16
+    learning_rate: float = 0.002
+    encoder_epochs: int = 2
+    encoder_batch_size: int = 8
+    encoder_micro_batch_size: int = 8
+    encoder_learning_rate: float = 0.0005
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        systems_named(self.systems)
+        for name in ("seeds", "epochs", "encoder_epochs"):
+            if getattr(self, name) < 1:
+                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchingSettings:
+    """All parameters of a run but its folder."""
+
+    corpus: MatchingCorpus = field(default_factory=MatchingCorpus)
+    models: MatchingModels = field(default_factory=MatchingModels)
+    training: MatchingTraining = field(default_factory=MatchingTraining)
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> MatchingSettings:
+        """From the parameters of notebook 04, which are the fields of the three parts."""
+        parts = {
+            part.name: {name.name: parameters[name.name] for name in fields(kind)}
+            for part, kind in zip(fields(cls), _PARTS, strict=True)
+        }
+        return cls(**{name: kind(**parts[name]) for name, kind in zip(parts, _PARTS, strict=True)})
+
+    @property
+    def systems(self) -> tuple[System, ...]:
+        """In the order of SYSTEMS."""
+        return systems_named(self.training.systems)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """As `of` takes them."""
+        return {
+            name: value for part in fields(self) for name, value in asdict(getattr(self, part.name)).items()
+        }
+
+
+_PARTS = (MatchingCorpus, MatchingModels, MatchingTraining)
+# The parameters of notebook 04.
+PARAMETERS = ("run_folder", *MatchingSettings().parameters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchingRun:
+    """The pairs of a run and the folder that it works in; `folder`: of the run."""
+
+    settings: MatchingSettings
+    pairs: Pairs
+    folder: Path
+
+    @property
+    def trainings(self) -> list[tuple[System, int]]:
+        """Each system with each seed; one that leaves nothing to chance once."""
+        seeds = self.settings.training.seeds
+        return [
+            (system, seed)
+            for system in self.settings.systems
+            for seed in range(1 if system.encoder == "words" else seeds)
+        ]
+
+    def folder_of(self, system: System, seed: int) -> Path:
+        """Where a system trained with a seed is kept."""
+        return self.folder / "systems" / f"{system.name}-{seed}"
+
+    def is_finished(self, system: System, seed: int) -> bool:
+        """True if it is trained and its predictions are there."""
+        return all((self.folder_of(system, seed) / f"{split}.npz").is_file() for split in SPLITS)
+
+    def matcher(self, system: System, seed: int, *, trained: bool) -> Matcher:
+        """A new matcher, or the one that was trained. Errors as of `new_matcher`."""
+        return new_matcher(
+            system,
+            self.settings.models,
+            training=self.pairs["train"],
+            cache=self.folder,
+            seed=seed,
+            trained=self.folder_of(system, seed) / MODEL_FOLDER if trained else None,
+        )
+
+
+def prepare_matching(settings: MatchingSettings, folder: Path) -> MatchingRun:
+    """Read the corpus and look whether every system has what it needs; nothing is trained.
+
+    Raises ValueError with one clear line for whatever does not fit.
+    """
+    for system in settings.systems:
+        if system.encoder == "longformer":
+            settings.models.checkpoint_of(system)
+        training_of(settings, system, seed=0, pairs=1)
+    return MatchingRun(settings=settings, pairs=read_matching_pairs(settings.corpus), folder=folder)
+
+
+def match_documents(run: MatchingRun) -> dict[tuple[str, int], dict[str, MatchPredictions]]:
+    """(system, seed) -> split -> predictions; trained where that was not done yet.
+
+    Raises KeyboardInterrupt when it was asked to stop; the same call goes on from there.
+    """
+    found = {}
+    for system, seed in run.trainings:
+        if not run.is_finished(system, seed):
+            _train_and_predict(run, system, seed)
+        found[system.name, seed] = {
+            split: MatchPredictions.load(
+                run.folder_of(system, seed) / f"{split}.npz", pairs=len(run.pairs[split])
+            )
+            for split in SPLITS
+        }
+    return found
+
+
+def _train_and_predict(run: MatchingRun, system: System, seed: int) -> None:
+    folder = run.folder_of(system, seed)
+    if system.encoder == "words":
+        overlap = WordOverlap(run.pairs["train"])
+        for split in SPLITS:
+            overlap.predict(run.pairs[split]).save(folder / f"{split}.npz")
+        return
+    matcher = run.matcher(system, seed, trained=False)
+    config = training_of(run.settings, system, seed=seed, pairs=len(run.pairs["train"]))
+    name = f"{system.label}, seed {seed}"
+    train_matcher(matcher, run.pairs, config, folder, name=name)
+    slow = name if system.encoder == "longformer" or system.finetuned else None
+    for split in SPLITS:
+        predictions = predict(
+            matcher, run.pairs[split], batch_size=config.micro_batch_size, name=slow and f"{slow}: {split}"
+        )
+        predictions.save(folder / f"{split}.npz")
+
+
+def train_matcher(matcher: Matcher, pairs: Pairs, config: TrainingConfig, folder: Path, *, name: str) -> None:
+    """Train a matcher and write it into `folder/model`, as it was at the lowest loss on dev."""
+    with Progress(total=config.steps, desc=name, unit="step") as bar:
+        result = train(
+            model=matcher.model,
+            tokenizer=matcher.tokenizer,
+            train_examples=matcher.examples(list(_in_training_order(pairs["train"], config))),
+            validation_examples=matcher.examples(pairs["dev"]),
+            collate=matcher.collate,
+            config=config,
+            output_dir=folder / TRAINING_FOLDER,
+            on_log=lambda record: bar.update(record["step"] - bar.n),
+        )
+    if result.interrupted:
+        raise KeyboardInterrupt(f"stopped in {name}, after step {result.steps}; run again to go on")
+    save_model(matcher.model, matcher.tokenizer, folder / MODEL_FOLDER)
+    if matcher.vocabulary is not None:
+        matcher.vocabulary.save(folder / MODEL_FOLDER)
+
+
+def training_of(settings: MatchingSettings, system: System, *, seed: int, pairs: int) -> TrainingConfig:
+    """How a system is trained on so many pairs.
+
+    Raises ParameterError for values that cannot be.
+    """
+    given = settings.training
+    if system.encoder == "longformer" or system.finetuned:
+        epochs, batch_size, rate = given.encoder_epochs, given.encoder_batch_size, given.encoder_learning_rate
+        at_once = given.encoder_micro_batch_size
+    else:
+        epochs, batch_size, rate = given.epochs, given.batch_size, given.learning_rate
+        at_once = batch_size
+    an_epoch = max(1, pairs // batch_size)
+    return TrainingConfig(
+        steps=an_epoch * epochs,
+        batch_size=batch_size,
+        micro_batch_size=at_once,
+        learning_rate=rate,
+        warmup_steps=an_epoch * epochs // 10,
+        decay_power=1.0,
+        weight_decay=0.0,
+        adam_beta2=0.999,
+        adam_epsilon=1e-8,
+        seed=seed,
+        evaluate_every=an_epoch,
+        save_every=an_epoch,
+        log_every=max(1, an_epoch // 10),
+    )
+
+
+def _in_training_order(pairs: Sequence[DocumentPair], config: TrainingConfig) -> Iterator[DocumentPair]:
+    """As many pairs as training takes; each pass is shuffled anew."""
+    left, epoch = config.steps * config.batch_size, 0
+    while left > 0:
+        for number in np.random.default_rng([config.seed, epoch]).permutation(len(pairs))[:left]:
+            yield pairs[number]
+        left, epoch = left - len(pairs), epoch + 1

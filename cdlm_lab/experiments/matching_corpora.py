@@ -1,0 +1,175 @@
+"""From the corpus that notebooks 04 and 05 name to pairs of documents in three splits: storyworld, SciSumm,
+or the benchmark's CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cdlm_lab.data.citing_passages import citing_passages
+from cdlm_lab.data.document_links import DocumentLink, Hardness, pairs_from_links
+from cdlm_lab.data.document_pairs import (
+    DocumentPair,
+    PairDocument,
+    check_splits,
+    split_without_leaks,
+)
+from cdlm_lab.data.pair_csv import read_pair_csv
+from cdlm_lab.data.pair_storyworld import read_storyworld_pairs
+from cdlm_lab.data.scisumm import SciSumm, read_scisumm
+from cdlm_lab.data.scisumm_archive import NET, TASK
+from cdlm_lab.parameters import ParameterError, check_types
+
+SPLITS = ("train", "dev", "test")
+SHARES = {"train": 0.6, "dev": 0.15, "test": 0.25}  # of the links of SciSumm
+_SUFFIXES = (".csv", ".csv.gz", ".csv.xz")
+Pairs = Mapping[str, tuple[DocumentPair, ...]]  # by split
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchingCorpus:
+    """Which documents may belong together.
+
+    Attributes:
+        corpus: `storyworld`; the folder of SciSumm; or a folder of `train.csv`, `dev.csv` and `test.csv` as
+            the benchmark has them (and `test_positions.csv`, as of PAN, where there are such files).
+        train_stories, held_out_stories: of storyworld.
+        unrelated: of SciSumm, `random` or `similar` (drawn among the 20 cited papers whose words are most
+            like those of the citing text).
+        negatives_per_positive: of SciSumm.
+        passage_sentences: of SciSumm: how long a passage around the citation stands for the citing paper, and
+            how much of the cited paper is read from its start; 0 = whole papers, and links whose citing
+            sentence is not known as well.
+        data_seed: of the splits and draws of SciSumm; models have seeds of their own.
+    """
+
+    corpus: str = "storyworld"
+    train_stories: int = 400
+    held_out_stories: int = 60
+    unrelated: Hardness = "random"
+    negatives_per_positive: int = 1
+    passage_sentences: int = 10
+    data_seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("train_stories", "held_out_stories"):
+            if getattr(self, name) < 2:
+                raise ParameterError(f"{name} is {getattr(self, name)}; unrelated reports take at least 2")
+        if self.negatives_per_positive < 1:
+            raise ParameterError(
+                f"negatives_per_positive is {self.negatives_per_positive}; without unrelated pairs there is "
+                "nothing to tell apart: at least 1"
+            )
+        if self.passage_sentences < 0:
+            raise ParameterError(
+                f"passage_sentences is {self.passage_sentences}; write 0 for whole papers, or how many"
+            )
+
+
+def read_matching_pairs(settings: MatchingCorpus) -> Pairs:
+    """Pairs of train, dev and test.
+
+    Documents of two splits of storyworld and of SciSumm are never the same; the benchmark's CSV files were
+    split by pairs, so there they may be: `shared_documents` counts them.
+
+    Raises ParameterError for a corpus that is none of the three, else what the readers raise; ValueError for
+    a split with only one sort of pairs.
+    """
+    if settings.corpus == "storyworld":
+        counts = {"train": settings.train_stories}
+        return _checked(
+            {
+                split: tuple(read_storyworld_pairs(split, counts.get(split, settings.held_out_stories)))
+                for split in SPLITS
+            }
+        )
+    folder = Path(settings.corpus)
+    if files := _csv_files(folder):
+        pairs = {split: tuple(_read_csv(file)) for split, file in files.items()}
+        for split, found in pairs.items():
+            check_splits({split: found})
+        return pairs
+    if any((folder / name).is_dir() or (folder / f"{name}.tar.xz").is_file() for name in (TASK, NET)):
+        return _checked(scisumm_pairs(read_scisumm(folder), settings))
+    raise ParameterError(
+        f"corpus is {settings.corpus!r}; write storyworld, the folder of SciSumm, or a folder with "
+        "train.csv, dev.csv and test.csv"
+    )
+
+
+def scisumm_pairs(found: SciSumm, settings: MatchingCorpus) -> dict[str, tuple[DocumentPair, ...]]:
+    """Pairs of SciSumm: links are split first, and unrelated pairs drawn within each split thereafter, so
+    that no paper is in two of them. A pair is of the cluster of its citing paper."""
+    links = [link for link in found.links if link.in_first or not settings.passage_sentences]
+    split = split_without_leaks(links, shares=SHARES, seed=settings.data_seed, drop_crossing=True)
+    return {
+        name: tuple(_pairs_of(found, split["validation" if name == "dev" else name], settings))
+        for name in SPLITS
+    }
+
+
+def _pairs_of(
+    found: SciSumm, links: Sequence[DocumentLink], settings: MatchingCorpus
+) -> Iterator[DocumentPair]:
+    documents: Mapping[str, PairDocument] = found.papers
+    known, paper_of = found.links, {}
+    if settings.passage_sentences:
+        passages = citing_passages(
+            found.papers,
+            links,
+            length=settings.passage_sentences,
+            opening=settings.passage_sentences,
+            seed=settings.data_seed,
+            known=found.links,
+        )
+        documents, links, known = passages.documents, passages.links, passages.known
+        paper_of = passages.paper_of
+    pairs = pairs_from_links(
+        documents,
+        links,
+        negatives_per_positive=settings.negatives_per_positive,
+        seed=settings.data_seed,
+        hard=settings.unrelated,
+        known=known,
+    )
+    for pair in pairs:
+        yield replace(pair, cluster=paper_of.get(pair.cluster, pair.cluster))
+
+
+def shared_documents(pairs: Pairs) -> dict[str, float]:
+    """Share of the pairs of dev and test with a document that train has too."""
+    seen = {one.sentences for pair in pairs["train"] for one in (pair.first, pair.second)}
+    return {
+        split: sum(pair.first.sentences in seen or pair.second.sentences in seen for pair in pairs[split])
+        / len(pairs[split])
+        for split in ("dev", "test")
+    }
+
+
+def _checked(pairs: Pairs) -> Pairs:
+    check_splits(pairs)
+    return pairs
+
+
+def _csv_files(folder: Path) -> dict[str, Path]:
+    """File of each split, or nothing if there is none at all.
+
+    Raises ParameterError if some are there and others are not.
+    """
+    found = {
+        split: file
+        for split in SPLITS
+        for suffix in _SUFFIXES
+        if (file := folder / f"{split}{suffix}").is_file()
+    }
+    if found and (missing := [split for split in SPLITS if split not in found]):
+        raise ParameterError(f"{folder}: there is no {missing[0]}.csv; a run needs train, dev and test")
+    return found
+
+
+def _read_csv(file: Path) -> Iterator[DocumentPair]:
+    plain = file.name.partition(".csv")[0]
+    positions = [file.with_name(f"{plain}_positions{suffix}") for suffix in _SUFFIXES]
+    return read_pair_csv(file, positions=next((one for one in positions if one.is_file()), None))

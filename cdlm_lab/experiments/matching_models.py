@@ -1,0 +1,265 @@
+"""From a system's name to a model, and to what of two documents it reads (CDA section 5.1, CDLM section
+3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cdlm_lab.collate import Collate
+from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.data.word_vectors import read_word_vectors
+from cdlm_lab.examples.embedding_table import embedding_table
+from cdlm_lab.examples.match_sequence import MatchExamples, SentencesById
+from cdlm_lab.examples.pair_batches import PairCollate
+from cdlm_lab.examples.sentence_pairs import SentencePairExamples, SentenceWords
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.examples.vocabulary import Vocabulary
+from cdlm_lab.experiments.matching_systems import System
+from cdlm_lab.models.checkpoint import own_randomness, without_bars
+from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.finetuned_matcher import load_finetuned_matcher
+from cdlm_lab.models.hierarchical import HierarchicalConfig
+from cdlm_lab.models.matcher import DocumentMatcher
+from cdlm_lab.models.pair_classifier import load_pair_classifier
+from cdlm_lab.models.sentence_encoder import load_sentence_encoder
+from cdlm_lab.models.sentence_encodings import SentenceEncodings
+from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.training.saved_model import MODEL_FOLDER
+
+LEAST_SEEN = 2  # times that a word occurs in train to have an embedding of its own, without given vectors
+ENCODINGS_FOLDER = "encodings"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchingModels:
+    """What the systems are made of.
+
+    Attributes:
+        sentence_encoder: of BERT-AVG and BERT-HAN: a folder, a hub name, `minilm`, or one that comes with the
+            project.
+        word_vectors: of GRU-HAN: a text file as GloVe's, or an encoder, whose embedding table is taken; "" =
+            the words of the training documents, from vectors drawn at random.
+        hidden_size: of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word
+            vectors are reduced to it by their principal components.
+        most_sentences: of a document; later ones are not read by the hierarchical systems.
+        most_words: of a sentence, for these.
+        encoders: what Longformer and the CDLM variants start from: `storyworld`, or a folder with a folder
+            for each, such as `cdlm` or `cdlm/model`.
+        max_length: of both documents in tokens, for these (the paper: 4096).
+        window: of their local attention.
+    """
+
+    sentence_encoder: str = "storyworld/longformer"
+    word_vectors: str = "storyworld/longformer"
+    hidden_size: int = 50
+    most_sentences: int = 60
+    most_words: int = 50
+    encoders: str = "storyworld"
+    max_length: int = 512
+    window: int = 32
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("hidden_size", "most_sentences", "most_words"):
+            if getattr(self, name) < 1:
+                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+    def checkpoint_of(self, system: System) -> str:
+        """The encoder that a `longformer` system starts from.
+
+        Raises ParameterError if it is not there.
+        """
+        if self.encoders == "storyworld":
+            return f"storyworld/{system.name}"
+        for folder in (Path(self.encoders) / system.name / MODEL_FOLDER, Path(self.encoders) / system.name):
+            if (folder / "config.json").is_file():
+                return str(folder)
+        raise ParameterError(
+            f"encoders is {self.encoders!r}, where {system.name} is not; write storyworld, or a folder that "
+            f"has a folder {system.name}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matcher:
+    """A model and how it reads pairs.
+
+    Attributes:
+        examples: from pairs to what `collate` makes batches of, labels included.
+        vocabulary: of the words, where the model has its own.
+    """
+
+    system: System
+    model: PreTrainedModel
+    examples: Callable[[Sequence[DocumentPair]], Sequence[Mapping[str, Any]]]
+    collate: Callable[..., Mapping[str, torch.Tensor]]
+    tokenizer: PreTrainedTokenizerBase | None = None
+    vocabulary: Vocabulary | None = None
+
+
+def new_matcher(
+    system: System,
+    settings: MatchingModels,
+    *,
+    training: Sequence[DocumentPair],
+    cache: Path,
+    seed: int,
+    trained: Path | None = None,
+) -> Matcher:
+    """A matcher of a system, untrained unless told otherwise.
+
+    Args:
+        training: its documents give the words if there are no vectors.
+        cache: folder of encodings of sentences.
+        seed: of all weights that are drawn.
+        trained: folder of a trained one of the same settings.
+
+    Raises:
+        ValueError: with one clear line for whatever does not fit.
+    """
+    if system.encoder == "longformer":
+        return _longformer(system, settings, seed=seed, trained=trained)
+    if system.finetuned:
+        return _finetuned(system, settings, seed=seed, trained=trained)
+    if system.encoder == "gru":
+        return _from_words(system, settings, training=training, seed=seed, trained=trained)
+    return _from_encodings(system, settings, cache=cache, seed=seed, trained=trained)
+
+
+def _longformer(system: System, settings: MatchingModels, *, seed: int, trained: Path | None) -> Matcher:
+    model, tokenizer = load_pair_classifier(
+        trained or settings.checkpoint_of(system),
+        max_length=settings.max_length,
+        window=settings.window,
+        seed=seed,
+        whole_last_layer=trained is not None,  # for the alignment of sentences
+    )
+
+    def examples(pairs: Sequence[DocumentPair]) -> MatchExamples:
+        return MatchExamples(
+            pairs=pairs,
+            documents=SentencesById(pairs, tokenizer),
+            special=from_tokenizer(tokenizer),
+            max_length=settings.max_length,
+        )
+
+    collate = Collate(pad_token_id=tokenizer.pad_token_id)
+    return Matcher(system=system, model=model, examples=examples, collate=collate, tokenizer=tokenizer)
+
+
+def _finetuned(system: System, settings: MatchingModels, *, seed: int, trained: Path | None) -> Matcher:
+    model, tokenizer = load_finetuned_matcher(
+        trained or settings.sentence_encoder,
+        matcher={"encoder": system.encoder, "cda": system.cda, "hidden_size": settings.hidden_size},
+        max_tokens=settings.most_words,
+        seed=seed,
+    )
+    vocabulary = Vocabulary.of_tokenizer(tokenizer)
+    return Matcher(
+        system=system,
+        model=model,
+        examples=_examples(_words(vocabulary, settings)),
+        collate=PairCollate(),
+        tokenizer=tokenizer,
+    )
+
+
+def _from_words(
+    system: System,
+    settings: MatchingModels,
+    *,
+    training: Sequence[DocumentPair],
+    seed: int,
+    trained: Path | None,
+) -> Matcher:
+    if trained:
+        vocabulary, model = Vocabulary.load(trained), _trained(trained)
+    else:
+        vocabulary, table = word_table(settings, training)
+        with own_randomness(seed):
+            model = DocumentMatcher(_config(system, settings, vocabulary_size=len(vocabulary)))
+        if table is not None:
+            with torch.no_grad():
+                model.encoder.words.weight.copy_(torch.from_numpy(table))
+    return Matcher(
+        system=system,
+        model=model,
+        examples=_examples(_words(vocabulary, settings)),
+        collate=PairCollate(),
+        vocabulary=vocabulary,
+    )
+
+
+def word_table(settings: MatchingModels, training: Sequence[DocumentPair]) -> tuple[Vocabulary, Any]:
+    """The words of GRU-HAN and their first embeddings, (words, hidden_size); None = to be drawn.
+
+    Raises what their readers raise; ValueError for vectors that are smaller than `hidden_size`.
+    """
+    if not settings.word_vectors:
+        documents = {one.id: one for pair in training for one in (pair.first, pair.second)}
+        sentences = (sentence for one in documents.values() for sentence in one.sentences)
+        return Vocabulary.of_sentences(sentences, least=LEAST_SEEN), None
+    if Path(settings.word_vectors).is_file():
+        words, vectors = read_word_vectors(settings.word_vectors)
+        return Vocabulary.of_words(words), embedding_table(vectors, size=settings.hidden_size)
+    encoder, tokenizer = load_encoder(settings.word_vectors, max_length=512, window=settings.window, seed=0)
+    vectors = encoder.get_input_embeddings().weight.detach().numpy()
+    return Vocabulary.of_tokenizer(tokenizer), embedding_table(vectors, size=settings.hidden_size)
+
+
+def _from_encodings(
+    system: System, settings: MatchingModels, *, cache: Path, seed: int, trained: Path | None
+) -> Matcher:
+    encodings = sentence_encodings(settings, cache)
+    if trained:
+        model = _trained(trained)
+    else:
+        with own_randomness(seed):
+            model = DocumentMatcher(_config(system, settings, vector_size=encodings.size))
+
+    def read(document: PairDocument) -> tuple[str, ...]:
+        return document.sentences[: settings.most_sentences]
+
+    def examples(pairs: Sequence[DocumentPair]) -> SentencePairExamples:
+        documents = {one.id: one for pair in pairs for one in (pair.first, pair.second)}
+        encodings.ensure(sentence for one in documents.values() for sentence in read(one))
+        return SentencePairExamples(pairs=pairs, encode=lambda one: encodings.vectors(read(one)))
+
+    return Matcher(system=system, model=model, examples=examples, collate=PairCollate())
+
+
+def sentence_encodings(settings: MatchingModels, cache: Path) -> SentenceEncodings:
+    """Of frozen BERT, kept in `cache`."""
+    encoder = load_sentence_encoder(settings.sentence_encoder, max_tokens=settings.most_words, seed=0)
+    return SentenceEncodings(encoder, cache / ENCODINGS_FOLDER)
+
+
+def _trained(folder: Path) -> DocumentMatcher:
+    with without_bars():
+        return DocumentMatcher.from_pretrained(folder)
+
+
+def _config(system: System, settings: MatchingModels, **sizes: int) -> HierarchicalConfig:
+    return HierarchicalConfig(
+        encoder=system.encoder,
+        cda=system.cda,
+        word_size=settings.hidden_size,
+        hidden_size=settings.hidden_size,
+        **sizes,
+    )
+
+
+def _words(vocabulary: Vocabulary, settings: MatchingModels) -> SentenceWords:
+    return SentenceWords(
+        vocabulary=vocabulary, most_sentences=settings.most_sentences, most_words=settings.most_words
+    )
+
+
+def _examples(encode: Callable[[PairDocument], Any]) -> Callable[[Sequence[DocumentPair]], Any]:
+    return lambda pairs: SentencePairExamples(pairs=pairs, encode=encode)

@@ -1,0 +1,259 @@
+"""A run of document matching from end to end: trained once, taken up again, reported, and then aligned."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cdlm_lab.experiments import document_matching
+from cdlm_lab.experiments.aligned_pair import EXAMPLE, aligned_test_pair, own_pair, own_texts
+from cdlm_lab.experiments.alignment_report import (
+    alignment_rows,
+    mrr_figure,
+    write_alignment_report,
+)
+from cdlm_lab.experiments.document_matching import (
+    PARAMETERS,
+    MatchingRun,
+    MatchingSettings,
+    MatchingTraining,
+    match_documents,
+    prepare_matching,
+    training_of,
+)
+from cdlm_lab.experiments.matching_corpora import MatchingCorpus
+from cdlm_lab.experiments.matching_models import MatchingModels
+from cdlm_lab.experiments.matching_report import (
+    corpus_facts,
+    cost_facts,
+    matching_rows,
+    write_matching_report,
+)
+from cdlm_lab.experiments.matching_systems import SYSTEMS
+from cdlm_lab.experiments.sentence_alignment import (
+    AlignmentSettings,
+    align_sentences,
+    alignment_facts,
+    matched_run,
+)
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import Report, open_run, read_report
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = MatchingSettings(
+    corpus=MatchingCorpus(train_stories=6, held_out_stories=3),
+    models=MatchingModels(hidden_size=6, most_sentences=8, most_words=12, max_length=192),
+    training=MatchingTraining(
+        systems="tf-idf bert-han bert-han-shallow gru-han cdlm",
+        seeds=2,
+        epochs=2,
+        batch_size=4,
+        encoder_epochs=1,
+        encoder_batch_size=4,
+        encoder_micro_batch_size=2,
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[MatchingRun, Report]:
+    folder = tmp_path_factory.mktemp("matching")
+    opened = open_run(folder, name="document matching", parameters={"run_folder": "x", **SMALL.parameters})
+    run = prepare_matching(SMALL, folder)
+    return run, write_matching_report(run, opened, match_documents(run))
+
+
+def test_parameters_of_the_notebook_are_the_fields_and_their_defaults() -> None:
+    cells = json.loads((ROOT / "notebooks" / "04_document_matching.ipynb").read_text())["cells"]
+    (given,) = (cell for cell in cells if "parameters" in cell["metadata"].get("tags", []))
+    values: dict = {}
+    exec("".join(given["source"]), {}, values)
+    assert set(values) == set(PARAMETERS)
+    values.pop("run_folder")
+    assert values == MatchingSettings().parameters
+    assert MatchingSettings.of(values) == MatchingSettings()
+
+
+def test_every_system_is_trained_with_every_seed_and_scored(finished) -> None:
+    run, report = finished
+    assert [(system.name, seed) for system, seed in run.trainings] == [
+        ("tf-idf", 0),
+        *((name, seed) for name in ("bert-han", "bert-han-shallow", "gru-han", "cdlm") for seed in (0, 1)),
+    ]
+    rows = {row.system: row for row in matching_rows(report)}
+    assert rows["cdlm"].seeds == 2
+    assert rows["tf-idf"].accuracy_deviation is None
+    assert rows["bert-han-shallow"].p is not None
+    assert rows["gru-han"].p is None  # nothing that it builds on was run
+    of_test = [row for row in report.tables["runs"] if row["split"] == "test" and row["system"] == "cdlm"]
+    assert rows["cdlm"].accuracy == pytest.approx(np.mean([row["accuracy"] for row in of_test]))
+    assert {row["a"]: row["b"] for row in report.tables["comparisons"]} == {"bert-han-shallow": "bert-han"}
+
+
+def test_what_is_finished_is_not_trained_again(finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, _ = finished
+    monkeypatch.setattr(document_matching, "train", None)  # calling it would fail
+    found = match_documents(run)
+    assert len(found) == 9
+    (run.folder_of(SYSTEMS["gru-han"], 1) / "test.npz").rename(run.folder / "aside.npz")
+    with pytest.raises(TypeError):
+        match_documents(run)
+    (run.folder / "aside.npz").rename(run.folder_of(SYSTEMS["gru-han"], 1) / "test.npz")
+
+
+def test_what_a_person_reads_before_the_start(finished) -> None:
+    run, _ = finished
+    facts = dict(corpus_facts(run) + cost_facts(run))
+    assert facts["train"].startswith("12 pairs, 50% related")
+    assert "6 steps of 4 pairs" in facts["GRU-HAN"]
+    assert "for each of 2 seeds" in facts["CDLM"]
+    assert "TF-IDF cosine" not in facts
+
+
+def test_each_pass_of_training_takes_every_pair_once_in_a_new_order() -> None:
+    pairs = [f"pair {n}" for n in range(10)]
+    config = training_of(SMALL, SYSTEMS["gru-han"], seed=3, pairs=10)
+    assert (config.steps, config.batch_size) == (4, 4)
+    order = list(document_matching._in_training_order(pairs, config))
+    assert len(order) == 16
+    assert Counter(order[:10]) == Counter(pairs)
+    assert set(Counter(order[10:]).values()) == {1}
+    assert order[:6] != order[10:]
+    assert order == list(document_matching._in_training_order(pairs, config))
+    other = replace(config, seed=4)
+    assert order != list(document_matching._in_training_order(pairs, other))
+
+
+def test_encoders_that_are_trained_have_settings_of_their_own() -> None:
+    tuned = training_of(SMALL, SYSTEMS["bert-han-finetuned"], seed=0, pairs=12)
+    assert (tuned.steps, tuned.micro_batch_size, tuned.learning_rate) == (3, 2, 0.0005)
+    frozen = training_of(SMALL, SYSTEMS["bert-han"], seed=0, pairs=12)
+    assert (frozen.steps, frozen.micro_batch_size, frozen.learning_rate) == (6, 4, 0.002)
+
+
+def test_values_that_cannot_be() -> None:
+    with pytest.raises(ParameterError, match="seeds is 0"):
+        MatchingTraining(seeds=0)
+    with pytest.raises(ParameterError, match="systems names 'bert'"):
+        MatchingTraining(systems="bert")
+    uneven = replace(SMALL, training=replace(SMALL.training, encoder_micro_batch_size=3))
+    with pytest.raises(ParameterError, match=r"batch_size \(4\) must be a multiple"):
+        prepare_matching(uneven, Path("unused"))
+
+
+# ---- notebook 05 on the same run
+
+
+@pytest.fixture(scope="module")
+def aligned(finished, tmp_path_factory: pytest.TempPathFactory):
+    run, _ = finished
+    folder = tmp_path_factory.mktemp("alignment")
+    opened = open_run(folder, name="sentence alignment", parameters={})
+    read = matched_run(folder, matching_run=str(run.folder), systems="")
+    settings = AlignmentSettings()
+    found = align_sentences(read, settings, folder)
+    return read, found, folder, write_alignment_report(opened, found, settings)
+
+
+def test_a_finished_run_is_read_with_its_own_settings(finished, aligned) -> None:
+    assert aligned[0].settings == finished[0].settings
+    assert aligned[0].pairs == finished[0].pairs
+    assert dict(alignment_facts(aligned[0])).keys() == {"pairs", "systems"}  # nothing is trained
+
+
+def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(aligned) -> None:
+    _, found, _, report = aligned
+    assert all(pair.related and pair.aligned for pair in found.pairs)
+    assert {key[:2] for key in found.scores} == {
+        ("tf-idf", "cosine"),
+        *(
+            (name, by)
+            for name in ("bert-han", "bert-han-shallow", "gru-han")
+            for by in ("attention", "cosine")
+        ),
+        ("cdlm", "global attention"),
+        ("cdlm", "encodings"),
+    }
+    for key in found.scores:
+        lists = found.lists(key)
+        assert [len(one.scores) for one in lists] == [len(pair.first.sentences) for pair in found.pairs]
+        assert [np.flatnonzero(one.relevant).tolist() for one in lists] == [
+            list(pair.aligned) for pair in found.pairs
+        ]
+    assert len(alignment_rows(report, "oracle")) == len(alignment_rows(report, "joint")) == 10
+    assert mrr_figure(report).data
+
+
+def test_joint_scores_are_those_of_the_pairs_that_were_found(aligned) -> None:
+    _, found, _, report = aligned
+    for row in alignment_rows(report, "joint"):
+        oracle = report.scores[f"{row.system}/{row.by}/oracle/mrr"]["value"]
+        if row.system != "random":
+            kept = [
+                found.found[row.system, seed]
+                for system, by, seed in found.scores
+                if (system, by) == (row.system, row.by)
+            ]
+            if all(one.all() for one in kept):
+                assert row.values["mrr"] == pytest.approx(oracle)
+            if not any(one.any() for one in kept):
+                assert row.values["mrr"] == 0
+            assert row.values["mrr"] <= oracle + 1e-12
+
+
+def test_alignments_of_the_longformers_are_kept(aligned, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, found, folder, _ = aligned
+    monkeypatch.setattr(MatchingRun, "matcher", None)  # loading a model would fail
+    again = align_sentences(run, AlignmentSettings(), folder)
+    for key, scores in found.scores.items():
+        for one, same in zip(scores, again.scores[key], strict=True):
+            np.testing.assert_array_equal(one, same)
+
+
+def test_the_picture_of_a_pair_has_a_column_for_every_system(aligned) -> None:
+    run, found, *_ = aligned
+    html = aligned_test_pair(run, found, name="")
+    assert all(system.label.replace("+", "+") in html for system in run.settings.systems)
+    assert "the true sentence" in html
+    assert aligned_test_pair(run, found, name=found.pairs[1].id).count("<tr") > 3
+    with pytest.raises(ParameterError, match="shown_pair is 'none such'"):
+        aligned_test_pair(run, found, name="none such")
+
+
+def test_two_documents_of_ones_own(aligned, tmp_path: Path) -> None:
+    run, *_ = aligned
+    compare = own_pair(run, AlignmentSettings(), folder=tmp_path)
+    html = compare(*EXAMPLE)
+    assert html.count("related: ") == len(run.settings.systems)
+    assert "A gas blast killed 14 miners" in html
+    assert html in (tmp_path / "own_pair.html").read_text(encoding="utf-8")
+    hostile = compare("<script>alert(1)</script> fell.", "It fell.")
+    assert "<script>" not in hostile
+    with pytest.raises(ParameterError, match="the second document is empty"):
+        compare("One.", " \n")
+
+
+def test_own_documents_come_from_two_files_or_none(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One.")
+    assert own_texts("", "") == EXAMPLE
+    assert own_texts(str(tmp_path / "a.txt"), str(tmp_path / "a.txt")) == ("One.", "One.")
+    with pytest.raises(ParameterError, match='second_document is ""'):
+        own_texts(str(tmp_path / "a.txt"), "")
+
+
+def test_runs_that_cannot_be_read(finished, tmp_path: Path) -> None:
+    run, _ = finished
+    with pytest.raises(ParameterError, match="where no finished run of notebook 04 is"):
+        matched_run(tmp_path, matching_run=str(tmp_path), systems="")
+    with pytest.raises(ParameterError, match="systems names gru-han-deep, which"):
+        matched_run(tmp_path, matching_run=str(run.folder), systems="gru-han-deep tf-idf")
+    opened = open_run(tmp_path / "other", name="coreference", parameters={"seed": 1})
+    opened.write_report(scores={"x": 1.0})
+    assert read_report(tmp_path / "other").name == "coreference"
+    with pytest.raises(ParameterError, match="a run of 'coreference' without 'corpus'"):
+        matched_run(tmp_path, matching_run=str(tmp_path / "other"), systems="")
+    with pytest.raises(ParameterError, match="source is 'second token'"):
+        AlignmentSettings(source="second token")

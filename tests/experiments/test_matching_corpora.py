@@ -1,0 +1,117 @@
+"""Pairs of documents from each corpus: split without leaks, cut to passages, refused with one line."""
+
+from pathlib import Path
+
+import pytest
+
+from cdlm_lab.data.document_links import DocumentLink
+from cdlm_lab.data.document_pairs import PairDocument
+from cdlm_lab.data.scisumm import SciSumm
+from cdlm_lab.experiments.matching_corpora import (
+    MatchingCorpus,
+    read_matching_pairs,
+    scisumm_pairs,
+    shared_documents,
+)
+from cdlm_lab.parameters import ParameterError
+
+
+def small(**changes) -> MatchingCorpus:
+    return MatchingCorpus(train_stories=4, held_out_stories=3, **changes)
+
+
+def scisumm(papers: int = 60) -> SciSumm:
+    """Papers in twos and threes: each cites the one before it, but for every third."""
+    names = [f"P{number:02}-0001" for number in range(papers)]
+    documents = {
+        name: PairDocument(id=name, sentences=tuple(f"{name} says {n}." for n in range(8))) for name in names
+    }
+    links = tuple(
+        DocumentLink(
+            first=names[n], second=names[n - 1], source="made up", in_first=(n % 8,) if n % 4 else None
+        )
+        for n in range(papers)
+        if n % 3
+    )
+    return SciSumm(papers=documents, links=links, replaced={}, unplaced=())
+
+
+def test_storyworld_has_as_many_related_as_unrelated_pairs_in_every_split() -> None:
+    pairs = read_matching_pairs(small())
+    assert {split: len(found) for split, found in pairs.items()} == {"train": 8, "dev": 6, "test": 6}
+    assert all(sum(pair.related for pair in found) * 2 == len(found) for found in pairs.values())
+    assert shared_documents(pairs) == {"dev": 0, "test": 0}
+
+
+def test_scisumm_is_split_by_papers_and_cut_to_passages() -> None:
+    found = scisumm()
+    pairs = scisumm_pairs(found, MatchingCorpus(corpus="scisumm", passage_sentences=3))
+    papers = {
+        split: {name for pair in of_split for name in (pair.cluster, pair.second.id)}
+        for split, of_split in pairs.items()
+    }
+    assert sum(map(len, papers.values())) == len(set().union(*papers.values()))
+    everything = [pair for of_split in pairs.values() for pair in of_split]
+    assert {len(pair.first.sentences) for pair in everything} == {3}
+    assert {len(pair.second.sentences) for pair in everything} == {3}
+    related = [pair for pair in everything if pair.related]
+    assert len(related) == sum(link.in_first is not None for link in found.links)
+    linked = {link.documents for link in found.links}
+    for pair in everything:
+        assert ((pair.cluster, pair.second.id) in linked) == pair.related
+    link_of = {link.documents: link for link in found.links}
+    for pair in related:
+        (place,) = pair.aligned
+        (citing,) = link_of[pair.cluster, pair.second.id].in_first
+        assert pair.first.sentences[place] == f"{pair.cluster} says {citing}."
+
+
+def test_whole_papers_are_read_too_and_links_without_a_known_sentence_then_count() -> None:
+    found = scisumm()
+    pairs = scisumm_pairs(
+        found, MatchingCorpus(corpus="scisumm", passage_sentences=0, negatives_per_positive=2)
+    )
+    everything = [pair for of_split in pairs.values() for pair in of_split]
+    assert {len(pair.first.sentences) for pair in everything} == {8}
+    assert sum(pair.related for pair in everything) == len(found.links) == len(everything) // 3
+
+
+def test_the_benchmarks_csv_and_the_documents_that_its_splits_share(tmp_path: Path) -> None:
+    rows = ["1,One here \x01. Two.,Three.", "0,One here \x01. Two.,Four."]
+    for split in ("train", "dev", "test"):
+        extra = "" if split == "train" else f"\n1,Only {split} \x01.,Five {split}."
+        (tmp_path / f"{split}.csv").write_text("\n".join(rows) + extra + "\n")
+    (tmp_path / "test_positions.csv").write_text("0,1\n2,0\n")
+    pairs = read_matching_pairs(small(corpus=str(tmp_path)))
+    assert [pair.aligned for pair in pairs["dev"]] == [(0,), (), (0,)]
+    assert [pair.aligned for pair in pairs["test"]] == [(1,), (), (0,)]  # as the file of positions says
+    assert shared_documents(pairs) == {"dev": pytest.approx(2 / 3), "test": pytest.approx(2 / 3)}
+
+
+def test_a_split_of_one_class_and_one_that_is_missing(tmp_path: Path) -> None:
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.csv").write_text("1,One \x01.,Two.\n")
+    with pytest.raises(ValueError, match="all pairs of train are related"):
+        read_matching_pairs(small(corpus=str(tmp_path)))
+    (tmp_path / "test.csv").unlink()
+    with pytest.raises(ParameterError, match=r"there is no test\.csv"):
+        read_matching_pairs(small(corpus=str(tmp_path)))
+
+
+def test_a_folder_without_any_of_them(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="write storyworld, the folder of SciSumm, or a folder with"):
+        read_matching_pairs(small(corpus=str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"train_stories": 1}, "train_stories is 1"),
+        ({"negatives_per_positive": 0}, "negatives_per_positive is 0"),
+        ({"passage_sentences": -1}, "passage_sentences is -1"),
+        ({"unrelated": "hard"}, "unrelated"),
+    ],
+)
+def test_values_that_cannot_be(change: dict, complaint: str) -> None:
+    with pytest.raises(ParameterError, match=complaint):
+        MatchingCorpus(**change)
