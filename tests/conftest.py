@@ -1,7 +1,10 @@
-"""What all tests share: no network, and a reason for every test that cannot run."""
+"""What all tests share: no network, a reason for every test that cannot run, and the real data where somebody
+has them."""
 
 import os
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +40,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("needs a CUDA device: skipped until the machine has one")
     if item.get_closest_marker("browser") and not _has_browser():
         pytest.skip("needs Chromium: skipped until it is installed")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Callable[[str], Path]:
+    """real_data("ecbplus"): a folder of real data; skips the test where there is none."""
+    folder = Path(os.environ.get("CDLM_LAB_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+
+    def _real_data(name: str) -> Path:
+        if not (folder / name).is_dir():
+            pytest.skip(f"skipped until the data is present: {folder / name} (or below CDLM_LAB_DATA)")
+        return folder / name
+
+    return _real_data

@@ -1,6 +1,5 @@
-"""Fixtures of the reader tests: files written on the spot, and the real data where somebody has them."""
+"""Fixtures of the reader tests: files written on the spot, and complaints word by word."""
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.data.files import DataError
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -37,16 +34,3 @@ def complains() -> Callable[..., object]:
             yield
 
     return _complains
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Callable[[str], Path]:
-    """real_data("ecbplus"): a folder of real data; skips the test where there is none."""
-    folder = Path(os.environ.get("CDLM_LAB_DATA") or ROOT.parent / "shared" / "data")
-
-    def _real_data(name: str) -> Path:
-        if not (folder / name).is_dir():
-            pytest.skip(f"skipped until the data is present: {folder / name} (or below CDLM_LAB_DATA)")
-        return folder / name
-
-    return _real_data

@@ -104,7 +104,13 @@ def test_recorded_runs_have_no_card(write, tmp_path):
 
 def test_the_projects_own_cards():
     cards = read_cards(DATA)
-    assert {"ecb_plus", "multi_news", "news_clusters", "storyworld"} <= {card.name for card in cards}
+    assert {card.name for card in cards} == {
+        "ecb_plus",
+        "multi_news",
+        "news_clusters",
+        "scisumm",
+        "storyworld",
+    }
     for card in cards:
         assert read_card(DATA / card.name / "README.md") == card  # named after its folder
         assert "corpus = " in card.text

@@ -1,9 +1,11 @@
 """Pairs of documents from each corpus: split without leaks, cut to passages, refused with one line."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from cdlm_lab.data.cards import check_files, read_card
 from cdlm_lab.data.document_links import DocumentLink
 from cdlm_lab.data.document_pairs import PairDocument
 from cdlm_lab.data.scisumm import SciSumm
@@ -115,3 +117,14 @@ def test_a_folder_without_any_of_them(tmp_path: Path) -> None:
 def test_values_that_cannot_be(change: dict, complaint: str) -> None:
     with pytest.raises(ParameterError, match=complaint):
         MatchingCorpus(**change)
+
+
+@pytest.mark.slow
+def test_the_card_of_scisumm_counts_the_real_pairs(real_data: Callable[[str], Path]) -> None:
+    folder = real_data("scisumm")
+    card = read_card(Path(__file__).resolve().parents[2] / "data" / "scisumm" / "README.md")
+    assert check_files(card, folder) == list(card.checksums)
+    pairs = read_matching_pairs(MatchingCorpus(corpus=str(folder)))
+    assert {split: len(found) for split, found in pairs.items()} == {
+        split: card.counts[f"{split} pairs"] for split in pairs
+    }
