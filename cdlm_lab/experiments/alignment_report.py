@@ -57,12 +57,13 @@ def write_alignment_report(run: Run, aligned: Aligned, settings: AlignmentSettin
 
 
 def alignment_rows(report: Report, setting: str) -> list[AlignmentRow]:
-    """A row for each system and way of ranking, `oracle` or `joint`; random scores first."""
+    """A row for each system and way of ranking, `oracle` or `joint`; random scores are the first of the
+    former."""
     p_of = {(row["a"], row["by"]): row["p_holm"] for row in report.tables["comparisons"]}
     rows: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for name, score in report.scores.items():
         system, by, of_setting, measure = name.split("/")
-        if of_setting == setting or system == RANDOM:
+        if of_setting == setting:
             rows.setdefault((system, by), {})[measure] = score
     return [
         AlignmentRow(

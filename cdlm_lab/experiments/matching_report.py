@@ -65,9 +65,9 @@ def cost_facts(run: MatchingRun) -> list[tuple[str, str]]:
         rows.append(
             (
                 system.label,
-                f"{parameter_count(model) / 1e6:.2f} million parameters; {config.steps:,} steps of "
-                f"{config.batch_size} pairs, about {seconds_in_words(total)} for each of "
-                f"{run.settings.training.seeds} seeds",
+                f"{parameter_count(model) / 1e6:.2f} million parameters; updates with {config.batch_size} "
+                f"pairs: {config.steps:,}, about {seconds_in_words(total)}; times seeds: "
+                f"{run.settings.training.seeds}",
             )
         )
     return rows
