@@ -1,5 +1,5 @@
-"""From the corpus that notebooks 04 and 05 name to pairs of documents in three splits: storyworld, SciSumm,
-or the benchmark's CSV."""
+"""From the corpus that notebooks 04 and 05 name to pairs of documents in three splits: storyworld, SciSumm, a
+collection of one's own with links, or the benchmark's CSV."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from cdlm_lab.data.document_pairs import (
     check_splits,
     split_without_leaks,
 )
+from cdlm_lab.data.linked_collection import is_linked_collection, read_linked_collection
 from cdlm_lab.data.pair_csv import read_pair_csv
 from cdlm_lab.data.pair_storyworld import read_storyworld_pairs
-from cdlm_lab.data.scisumm import SciSumm, read_scisumm
+from cdlm_lab.data.scisumm import read_scisumm
 from cdlm_lab.data.scisumm_archive import NET, TASK
 from cdlm_lab.parameters import ParameterError, check_types
 
 SPLITS = ("train", "dev", "test")
-SHARES = {"train": 0.6, "dev": 0.15, "test": 0.25}  # of the links of SciSumm
+SHARES = {"train": 0.6, "dev": 0.15, "test": 0.25}  # of links
 _SUFFIXES = (".csv", ".csv.gz", ".csv.xz")
 Pairs = Mapping[str, tuple[DocumentPair, ...]]  # by split
 
@@ -32,16 +33,17 @@ class MatchingCorpus:
     """Which documents may belong together.
 
     Attributes:
-        corpus: `storyworld`; the folder of SciSumm; or a folder of `train.csv`, `dev.csv` and `test.csv` as
-            the benchmark has them (and `test_positions.csv`, as of PAN, where there are such files).
+        corpus: `storyworld`; the folder of SciSumm; a folder of `documents.jsonl` and `links.jsonl` (see
+            data/linked_collection.py); or a folder of `train.csv`, `dev.csv` and `test.csv` as the benchmark
+            has them (and `test_positions.csv`, as of PAN, where there are such files).
         train_stories, held_out_stories: of storyworld.
-        unrelated: of SciSumm, `random` or `similar` (drawn among the 20 cited papers whose words are most
-            like those of the citing text).
-        negatives_per_positive: of SciSumm.
-        passage_sentences: of SciSumm: how long a passage around the citation stands for the citing paper, and
+        unrelated: of linked documents, which SciSumm has too, `random` or `similar` (drawn among the 20 cited
+            papers whose words are most like those of the citing text).
+        negatives_per_positive: of these.
+        passage_sentences: of these: how long a passage around the citation stands for the citing paper, and
             how much of the cited paper is read from its start; 0 = whole papers, and links whose citing
             sentence is not known as well.
-        data_seed: of the splits and draws of SciSumm; models have seeds of their own.
+        data_seed: of their splits and draws; models have seeds of their own.
     """
 
     corpus: str = "storyworld"
@@ -71,10 +73,10 @@ class MatchingCorpus:
 def read_matching_pairs(settings: MatchingCorpus) -> Pairs:
     """Pairs of train, dev and test.
 
-    Documents of two splits of storyworld and of SciSumm are never the same; the benchmark's CSV files were
-    split by pairs, so there they may be: `shared_documents` counts them.
+    No document is in two splits; but the benchmark's CSV files were split by pairs, so there it may be:
+    `shared_documents` counts them.
 
-    Raises ParameterError for a corpus that is none of the three, else what the readers raise; ValueError for
+    Raises ParameterError for a corpus that is none of the four, else what the readers raise; ValueError for
     a split with only one sort of pairs.
     """
     if settings.corpus == "storyworld":
@@ -91,41 +93,49 @@ def read_matching_pairs(settings: MatchingCorpus) -> Pairs:
         for split, found in pairs.items():
             check_splits({split: found})
         return pairs
+    if is_linked_collection(folder):
+        return _checked(linked_pairs(*read_linked_collection(folder), settings))
     if any((folder / name).is_dir() or (folder / f"{name}.tar.xz").is_file() for name in (TASK, NET)):
-        return _checked(scisumm_pairs(read_scisumm(folder), settings))
+        scisumm = read_scisumm(folder)
+        return _checked(linked_pairs(scisumm.papers, scisumm.links, settings))
     raise ParameterError(
-        f"corpus is {settings.corpus!r}; write storyworld, the folder of SciSumm, or a folder with "
-        "train.csv, dev.csv and test.csv"
+        f"corpus is {settings.corpus!r}; write storyworld, the folder of SciSumm, a folder with "
+        "documents.jsonl and links.jsonl, or one with train.csv, dev.csv and test.csv"
     )
 
 
-def scisumm_pairs(found: SciSumm, settings: MatchingCorpus) -> dict[str, tuple[DocumentPair, ...]]:
-    """Pairs of SciSumm: links are split first, and unrelated pairs drawn within each split thereafter, so
-    that no paper is in two of them. A pair is of the cluster of its citing paper."""
-    links = [link for link in found.links if link.in_first or not settings.passage_sentences]
-    split = split_without_leaks(links, shares=SHARES, seed=settings.data_seed, drop_crossing=True)
+def linked_pairs(
+    documents: Mapping[str, PairDocument], links: Sequence[DocumentLink], settings: MatchingCorpus
+) -> dict[str, tuple[DocumentPair, ...]]:
+    """Links are split first, and unrelated pairs drawn within each split thereafter, so that no document is
+    in two of them. A pair is of the cluster of its first document, the whole of it."""
+    kept = [link for link in links if link.in_first or not settings.passage_sentences]
+    split = split_without_leaks(kept, shares=SHARES, seed=settings.data_seed, drop_crossing=True)
     return {
-        name: tuple(_pairs_of(found, split["validation" if name == "dev" else name], settings))
+        name: tuple(_pairs_of(documents, split["validation" if name == "dev" else name], links, settings))
         for name in SPLITS
     }
 
 
 def _pairs_of(
-    found: SciSumm, links: Sequence[DocumentLink], settings: MatchingCorpus
+    documents: Mapping[str, PairDocument],
+    links: Sequence[DocumentLink],
+    known: Sequence[DocumentLink],
+    settings: MatchingCorpus,
 ) -> Iterator[DocumentPair]:
-    documents: Mapping[str, PairDocument] = found.papers
-    known, paper_of = found.links, {}
+    """Of the links of one split; `known`: those of all."""
+    whole: Mapping[str, str] = {}
     if settings.passage_sentences:
         passages = citing_passages(
-            found.papers,
+            documents,
             links,
             length=settings.passage_sentences,
             opening=settings.passage_sentences,
             seed=settings.data_seed,
-            known=found.links,
+            known=known,
         )
         documents, links, known = passages.documents, passages.links, passages.known
-        paper_of = passages.paper_of
+        whole = passages.paper_of
     pairs = pairs_from_links(
         documents,
         links,
@@ -135,7 +145,7 @@ def _pairs_of(
         known=known,
     )
     for pair in pairs:
-        yield replace(pair, cluster=paper_of.get(pair.cluster, pair.cluster))
+        yield replace(pair, cluster=whole.get(pair.cluster, pair.cluster))
 
 
 def shared_documents(pairs: Pairs) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """Pairs of documents from each corpus: split without leaks, cut to passages, refused with one line."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,11 +9,10 @@ import pytest
 from cdlm_lab.data.cards import check_files, read_card
 from cdlm_lab.data.document_links import DocumentLink
 from cdlm_lab.data.document_pairs import PairDocument
-from cdlm_lab.data.scisumm import SciSumm
 from cdlm_lab.experiments.matching_corpora import (
     MatchingCorpus,
+    linked_pairs,
     read_matching_pairs,
-    scisumm_pairs,
     shared_documents,
 )
 from cdlm_lab.parameters import ParameterError
@@ -22,20 +22,18 @@ def small(**changes) -> MatchingCorpus:
     return MatchingCorpus(train_stories=4, held_out_stories=3, **changes)
 
 
-def scisumm(papers: int = 60) -> SciSumm:
-    """Papers in twos and threes: each cites the one before it, but for every third."""
+def collection(papers: int = 60) -> tuple[dict[str, PairDocument], tuple[DocumentLink, ...]]:
+    """Papers, each but every third citing the one before it, most of them in a known sentence."""
     names = [f"P{number:02}-0001" for number in range(papers)]
     documents = {
         name: PairDocument(id=name, sentences=tuple(f"{name} says {n}." for n in range(8))) for name in names
     }
     links = tuple(
-        DocumentLink(
-            first=names[n], second=names[n - 1], source="made up", in_first=(n % 8,) if n % 4 else None
-        )
+        DocumentLink(first=names[n], second=names[n - 1], source="x", in_first=(n % 8,) if n % 4 else None)
         for n in range(papers)
         if n % 3
     )
-    return SciSumm(papers=documents, links=links, replaced={}, unplaced=())
+    return documents, links
 
 
 def test_storyworld_has_as_many_related_as_unrelated_pairs_in_every_split() -> None:
@@ -45,9 +43,9 @@ def test_storyworld_has_as_many_related_as_unrelated_pairs_in_every_split() -> N
     assert shared_documents(pairs) == {"dev": 0, "test": 0}
 
 
-def test_scisumm_is_split_by_papers_and_cut_to_passages() -> None:
-    found = scisumm()
-    pairs = scisumm_pairs(found, MatchingCorpus(corpus="scisumm", passage_sentences=3))
+def test_linked_papers_are_split_by_papers_and_cut_to_passages() -> None:
+    documents, links = collection()
+    pairs = linked_pairs(documents, links, MatchingCorpus(passage_sentences=3))
     papers = {
         split: {name for pair in of_split for name in (pair.cluster, pair.second.id)}
         for split, of_split in pairs.items()
@@ -57,11 +55,11 @@ def test_scisumm_is_split_by_papers_and_cut_to_passages() -> None:
     assert {len(pair.first.sentences) for pair in everything} == {3}
     assert {len(pair.second.sentences) for pair in everything} == {3}
     related = [pair for pair in everything if pair.related]
-    assert len(related) == sum(link.in_first is not None for link in found.links)
-    linked = {link.documents for link in found.links}
+    assert len(related) == sum(link.in_first is not None for link in links)
+    linked = {link.documents for link in links}
     for pair in everything:
         assert ((pair.cluster, pair.second.id) in linked) == pair.related
-    link_of = {link.documents: link for link in found.links}
+    link_of = {link.documents: link for link in links}
     for pair in related:
         (place,) = pair.aligned
         (citing,) = link_of[pair.cluster, pair.second.id].in_first
@@ -69,13 +67,21 @@ def test_scisumm_is_split_by_papers_and_cut_to_passages() -> None:
 
 
 def test_whole_papers_are_read_too_and_links_without_a_known_sentence_then_count() -> None:
-    found = scisumm()
-    pairs = scisumm_pairs(
-        found, MatchingCorpus(corpus="scisumm", passage_sentences=0, negatives_per_positive=2)
-    )
+    documents, links = collection()
+    pairs = linked_pairs(documents, links, MatchingCorpus(passage_sentences=0, negatives_per_positive=2))
     everything = [pair for of_split in pairs.values() for pair in of_split]
     assert {len(pair.first.sentences) for pair in everything} == {8}
-    assert sum(pair.related for pair in everything) == len(found.links) == len(everything) // 3
+    assert sum(pair.related for pair in everything) == len(links) == len(everything) // 3
+
+
+def test_a_collection_of_ones_own_is_read_from_its_files(tmp_path: Path) -> None:
+    documents, links = collection()
+    records = [{"id": name, "sentences": one.sentences} for name, one in documents.items()]
+    (tmp_path / "documents.jsonl").write_text("\n".join(map(json.dumps, records)))
+    records = [{"first": one.first, "second": one.second, "sentences": one.in_first} for one in links]
+    (tmp_path / "links.jsonl").write_text("\n".join(map(json.dumps, records)))
+    settings = MatchingCorpus(corpus=str(tmp_path), passage_sentences=3)
+    assert read_matching_pairs(settings) == linked_pairs(documents, links, settings)
 
 
 def test_the_benchmarks_csv_and_the_documents_that_its_splits_share(tmp_path: Path) -> None:
@@ -101,7 +107,7 @@ def test_a_split_of_one_class_and_one_that_is_missing(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_any_of_them(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="write storyworld, the folder of SciSumm, or a folder with"):
+    with pytest.raises(ParameterError, match="write storyworld, the folder of SciSumm, a folder with"):
         read_matching_pairs(small(corpus=str(tmp_path)))
 
 
