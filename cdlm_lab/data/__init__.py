@@ -1,1 +1,1 @@
-"""Records, readers and the embedded corpus. Standard library and defusedxml only: no torch, no numpy."""
+"""Records, readers and the embedded corpus: no torch, no transformers."""
