@@ -78,6 +78,13 @@ def read_config(source: str) -> PretrainedConfig:
         ) from error
 
 
+def is_trained(name: str, model_class: type[PreTrainedModel]) -> bool:
+    """True if `name` is a folder that holds a trained model of just this class."""
+    if not (Path(name) / "config.json").is_file():
+        return False
+    return read_config(name).architectures == [model_class.__name__]
+
+
 def read_model(
     model_class: type[PreTrainedModel], source: str, config: PretrainedConfig, *, seed: int
 ) -> tuple[PreTrainedModel, set[str]]:

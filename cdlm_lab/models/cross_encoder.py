@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +22,9 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.last_layer import read_only_globals
 from cdlm_lab.examples.mention_context import MENTION_END, MENTION_START
-from cdlm_lab.models.checkpoint import own_randomness, read_config
+from cdlm_lab.models.checkpoint import is_trained, own_randomness
 from cdlm_lab.models.encoder import load_encoder, load_trained
+from cdlm_lab.models.loss import over_items
 
 HIDDEN = 1024  # of the MLP, C.1
 
@@ -92,8 +92,8 @@ class PairScorer(LongformerPreTrainedModel):
         if labels is None:
             return PairOutput(logits=logits)
         total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
-        count = len(labels) if num_items_in_batch is None else num_items_in_batch
-        return PairOutput(loss=total / torch.as_tensor(count, device=total.device), logits=logits)
+        loss = over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
+        return PairOutput(loss=loss, logits=logits)
 
 
 def _check_globals(global_mask: Tensor | None, mention_mask: Tensor) -> None:
@@ -136,7 +136,7 @@ def load_pair_scorer(
     Arguments and errors otherwise as of `load_encoder`.
     """
     name = os.fspath(name_or_path)
-    if is_pair_scorer(name):
+    if is_trained(name, PairScorer):
         model, tokenizer = load_trained(
             PairScorer, name, max_length=max_length, window=window, attention=attention, dropout=dropout
         )
@@ -154,10 +154,3 @@ def load_pair_scorer(
         model = PairScorer(encoder.config)
     model.longformer = read_only_globals(encoder)
     return model.eval(), tokenizer
-
-
-def is_pair_scorer(name: str) -> bool:
-    """True if `name` is a folder that holds a trained pair scorer."""
-    if not (Path(name) / "config.json").is_file():
-        return False
-    return read_config(name).architectures == [PairScorer.__name__]

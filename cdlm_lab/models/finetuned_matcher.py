@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -20,7 +19,7 @@ from transformers import LongformerConfig, LongformerModel, PreTrainedTokenizerF
 from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
 
 from cdlm_lab.examples.vocabulary import FIRST_WORD
-from cdlm_lab.models.checkpoint import own_randomness, read_config
+from cdlm_lab.models.checkpoint import is_trained, own_randomness
 from cdlm_lab.models.encoder import load_encoder, load_trained
 from cdlm_lab.models.hierarchical import HierarchicalConfig
 from cdlm_lab.models.matcher import DocumentMatcher, MatchOutput
@@ -103,7 +102,7 @@ def load_finetuned_matcher(
     """
     name = os.fspath(name_or_path)
     lengths = lengths_of(max_tokens=max_tokens, window=window)
-    if is_finetuned_matcher(name):
+    if is_trained(name, FineTunedMatcher):
         model, tokenizer = load_trained(FineTunedMatcher, name, **lengths, attention=attention)
         _check_same(model.matcher.config, matcher, name=name)
         model.config.max_tokens = max_tokens
@@ -121,13 +120,6 @@ def load_finetuned_matcher(
     with own_randomness(seed):  # so that a matcher of frozen vectors with this seed starts as the same
         model.matcher = DocumentMatcher(model.matcher.config)
     return model.eval(), tokenizer
-
-
-def is_finetuned_matcher(name: str) -> bool:
-    """True if `name` is a folder that holds a trained matcher with its sentence encoder."""
-    if not (Path(name) / "config.json").is_file():
-        return False
-    return read_config(name).architectures == [FineTunedMatcher.__name__]
 
 
 def _check_same(trained: HierarchicalConfig, wanted: Mapping[str, object], *, name: str) -> None:

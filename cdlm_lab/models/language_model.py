@@ -22,6 +22,8 @@ from torch import Tensor
 from transformers import LongformerForMaskedLM
 from transformers.utils import ModelOutput
 
+from cdlm_lab.models.loss import over_items
+
 NOT_MASKED = -100
 PLAIN_ARCHITECTURE = "LongformerForMaskedLM"
 
@@ -90,9 +92,8 @@ class CrossDocumentLM(LongformerForMaskedLM):
         masked = labels != NOT_MASKED
         logits = self.lm_head(encoded.last_hidden_state[masked])  # (n_masked, vocab)
         token_loss = torch.nn.functional.cross_entropy(logits.float(), labels[masked], reduction="none")
-        count = masked.sum() if num_items_in_batch is None else num_items_in_batch
         return MaskedTokensOutput(
-            loss=token_loss.sum() / torch.as_tensor(count, device=token_loss.device).clamp(min=1),
+            loss=over_items(token_loss.sum(), items=masked.sum(), num_items_in_batch=num_items_in_batch),
             logits=logits,
             token_loss=token_loss.detach(),
             hidden_states=encoded.hidden_states,

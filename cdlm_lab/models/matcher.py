@@ -12,6 +12,7 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.cross_document import alignment_weights
 from cdlm_lab.models.hierarchical import HierarchicalConfig, HierarchicalEncoder
+from cdlm_lab.models.loss import over_items
 
 
 @dataclass
@@ -77,8 +78,7 @@ class DocumentMatcher(PreTrainedModel):
         loss = None
         if labels is not None:
             total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
-            count = len(labels) if num_items_in_batch is None else num_items_in_batch
-            loss = total / torch.as_tensor(count, device=total.device)
+            loss = over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
         attention, cosine = self._alignments(encoded.plain, encoded.sentences, sentence_mask)
         return MatchOutput(loss=loss, logits=logits, attention=attention, cosine=cosine)
 

@@ -11,9 +11,7 @@ padding. Here neither is so. (For how it writes its sequences see examples/match
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 from transformers import LongformerConfig, LongformerModel, PreTrainedTokenizerFast
 from transformers.modeling_outputs import SequenceClassifierOutput
@@ -23,8 +21,9 @@ from transformers.models.longformer.modeling_longformer import (
 )
 
 from cdlm_lab.attention.last_layer import read_only_globals
-from cdlm_lab.models.checkpoint import own_randomness, read_config
+from cdlm_lab.models.checkpoint import is_trained, own_randomness
 from cdlm_lab.models.encoder import load_encoder, load_trained
+from cdlm_lab.models.loss import over_items
 
 
 class PairClassifier(LongformerPreTrainedModel):
@@ -77,10 +76,8 @@ class PairClassifier(LongformerPreTrainedModel):
         if labels is None:
             return SequenceClassifierOutput(logits=logits)
         total = nn.functional.cross_entropy(logits, labels.long(), reduction="sum")
-        count = len(labels) if num_items_in_batch is None else num_items_in_batch
-        return SequenceClassifierOutput(
-            loss=total / torch.as_tensor(count, device=total.device), logits=logits
-        )
+        loss = over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
+        return SequenceClassifierOutput(loss=loss, logits=logits)
 
 
 def load_pair_classifier(
@@ -103,7 +100,7 @@ def load_pair_classifier(
     """
     name = os.fspath(name_or_path)
     form = {"max_length": max_length, "window": window, "attention": attention, "dropout": dropout}
-    if is_pair_classifier(name):
+    if is_trained(name, PairClassifier):
         model, tokenizer = load_trained(PairClassifier, name, **form)
     else:
         encoder, tokenizer = load_encoder(name, **form, seed=seed)
@@ -113,10 +110,3 @@ def load_pair_classifier(
     if not whole_last_layer:
         read_only_globals(model.longformer)
     return model, tokenizer
-
-
-def is_pair_classifier(name: str) -> bool:
-    """True if `name` is a folder that holds a trained pair classifier."""
-    if not (Path(name) / "config.json").is_file():
-        return False
-    return read_config(name).architectures == [PairClassifier.__name__]

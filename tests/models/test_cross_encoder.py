@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from cdlm_lab.examples.mention_context import MENTION_END, MENTION_START
-from cdlm_lab.models.checkpoint import CheckpointError
-from cdlm_lab.models.cross_encoder import PairScorer, is_pair_scorer, load_pair_scorer, pair_vectors
+from cdlm_lab.models.checkpoint import CheckpointError, is_trained
+from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer, pair_vectors
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 
 SIZES = TinySizes(
@@ -165,8 +165,8 @@ def test_save_and_load_agree(scorer: PairScorer, folder: Path, batch: Batch, tmp
     _, tokenizer = load_pair_scorer(folder, max_length=64, window=8)
     scorer.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    assert is_pair_scorer(str(tmp_path))
-    assert not is_pair_scorer(str(folder))
+    assert is_trained(str(tmp_path), PairScorer)
+    assert not is_trained(str(folder), PairScorer)
     again, words = load_pair_scorer(tmp_path, max_length=64, window=8)
     assert torch.equal(again(**batch).logits, scorer(**batch).logits)
     assert words.get_vocab() == tokenizer.get_vocab()

@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from cdlm_lab.examples.vocabulary import Vocabulary
-from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
+from cdlm_lab.models.checkpoint import CheckpointError, is_trained, own_randomness
 from cdlm_lab.models.finetuned_matcher import (
     FineTunedMatcher,
-    is_finetuned_matcher,
     load_finetuned_matcher,
 )
 from cdlm_lab.models.hierarchical import HierarchicalConfig
@@ -140,9 +139,9 @@ def saved(bert, model: FineTunedMatcher, tmp_path: Path) -> Path:
 
 
 def test_save_and_load_agree(bert, model: FineTunedMatcher, saved: Path, batch: Batch):
-    assert is_finetuned_matcher(str(saved))
-    assert not is_finetuned_matcher(str(bert))
-    assert not is_finetuned_matcher("minilm")
+    assert is_trained(str(saved), FineTunedMatcher)
+    assert not is_trained(str(bert), FineTunedMatcher)
+    assert not is_trained("minilm", FineTunedMatcher)
     again, tokenizer = load_finetuned_matcher(saved, matcher=SHALLOW, max_tokens=MAX_TOKENS, seed=9)
     assert not again.training
     torch.testing.assert_close(again(**batch).logits, model(**batch).logits, rtol=0, atol=1e-6)

@@ -9,9 +9,9 @@ from safetensors.torch import load_file, save_file
 from transformers import LongformerForMaskedLM, LongformerForSequenceClassification
 
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.models.checkpoint import CheckpointError
+from cdlm_lab.models.checkpoint import CheckpointError, is_trained
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
-from cdlm_lab.models.pair_classifier import PairClassifier, is_pair_classifier, load_pair_classifier
+from cdlm_lab.models.pair_classifier import PairClassifier, load_pair_classifier
 
 SIZES = TinySizes(
     hidden_size=16, layers=2, heads=2, intermediate_size=32, vocabulary=300, initializer_range=0.2
@@ -168,8 +168,8 @@ def test_it_learns_eight_pairs_by_heart(folder: Path):
 
 def test_save_and_load_agree(classifier: PairClassifier, folder: Path, batch: Batch, tmp_path: Path):
     saved(classifier, folder, tmp_path)
-    assert is_pair_classifier(str(tmp_path))
-    assert not is_pair_classifier(str(folder))
+    assert is_trained(str(tmp_path), PairClassifier)
+    assert not is_trained(str(folder), PairClassifier)
     again, words = load_pair_classifier(tmp_path, max_length=64, window=8, seed=9)
     assert torch.equal(again(**batch).logits, classifier(**batch).logits)
     assert not again.training
