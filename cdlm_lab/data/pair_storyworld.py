@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from random import Random
+from typing import get_args
 
+from cdlm_lab.data.document_links import Hardness
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.records import Document, Story
 from cdlm_lab.data.splits import SPLIT_NAMES, Split
@@ -15,13 +17,12 @@ _REMEMBERED = 64  # stories
 
 
 def read_storyworld_pairs(
-    split: str, stories: int, *, seed: int = 0, start: int = 0
+    split: str, stories: int, *, seed: int = 0, start: int = 0, unrelated: Hardness = "similar"
 ) -> Iterator[DocumentPair]:
     """A related and an unrelated pair for each story, one at a time, the same on every machine.
 
     Related are two reports of the story, in a drawn order. Unrelated are the first of these and a report of
-    another of the stories, of the same type of event (a ferry that sank, a bridge that fell) unless the
-    type occurs once. The sentences of a document are those of its report; the first is the headline.
+    another of the stories. The sentences of a document are those of its report; the first is the headline.
 
     A sentence of the first report is `aligned` if it states a number of the event (18 killed, 329 injured)
     that a sentence of the second report states too, in whatever words. That is what `Story.alignments` holds.
@@ -38,9 +39,11 @@ def read_storyworld_pairs(
             documents.
         seed: of the stories and of what is drawn.
         start: number of the first story.
+        unrelated: "similar", of the same type of event (a ferry that sank, a bridge that fell) unless the
+            type occurs once; or "random", of any.
 
     Raises:
-        ValueError: an unknown split, fewer than 2 stories, `start` below 0.
+        ValueError: an unknown split or `unrelated`, fewer than 2 stories, `start` below 0.
     """
     if split not in SPLIT_NAMES:
         raise ValueError(f"split is {split!r}; choose one of train, dev, test")
@@ -48,11 +51,16 @@ def read_storyworld_pairs(
         raise ValueError(f"stories is {stories}; unrelated reports take at least 2")
     if start < 0:
         raise ValueError(f"start is {start}; it must be at least 0")
-    return _pairs(SPLIT_NAMES[split], range(start, start + stories), seed=seed)
+    if unrelated not in get_args(Hardness):
+        raise ValueError(f"unrelated is {unrelated!r}; choose one of {', '.join(get_args(Hardness))}")
+    return _pairs(SPLIT_NAMES[split], range(start, start + stories), seed=seed, unrelated=unrelated)
 
 
-def _pairs(split: Split, numbers: range, *, seed: int) -> Iterator[DocumentPair]:
-    types = {number: event_type_of(seed=seed, split=split, index=number) for number in numbers}
+def _pairs(split: Split, numbers: range, *, seed: int, unrelated: Hardness) -> Iterator[DocumentPair]:
+    types = {
+        number: event_type_of(seed=seed, split=split, index=number) if unrelated == "similar" else ""
+        for number in numbers
+    }
     members: dict[str, list[int]] = {}
     for number, name in types.items():
         members.setdefault(name, []).append(number)

@@ -186,12 +186,14 @@ def _train_and_predict(run: MatchingRun, system: System, seed: int) -> None:
 
 def train_matcher(matcher: Matcher, pairs: Pairs, config: TrainingConfig, folder: Path, *, name: str) -> None:
     """Train a matcher and write it into `folder/model`, as it was at the lowest loss on dev."""
+    training = matcher.examples(list(_in_training_order(pairs["train"], config)))
+    watched = matcher.examples(pairs["dev"])  # before the bar: encodings may have to be made, with their own
     with Progress(total=config.steps, desc=name, unit="step") as bar:
         result = train(
             model=matcher.model,
             tokenizer=matcher.tokenizer,
-            train_examples=matcher.examples(list(_in_training_order(pairs["train"], config))),
-            validation_examples=matcher.examples(pairs["dev"]),
+            train_examples=training,
+            validation_examples=watched,
             collate=matcher.collate,
             config=config,
             output_dir=folder / TRAINING_FOLDER,

@@ -37,9 +37,10 @@ class MatchingCorpus:
             data/linked_collection.py); or a folder of `train.csv`, `dev.csv` and `test.csv` as the benchmark
             has them (and `test_positions.csv`, as of PAN, where there are such files).
         train_stories, held_out_stories: of storyworld.
-        unrelated: of linked documents, which SciSumm has too, `random` or `similar` (drawn among the 20 cited
-            papers whose words are most like those of the citing text).
-        negatives_per_positive: of these.
+        unrelated: `random` or `similar`. Of storyworld: reports of any two events, or of two of a kind. Of
+            linked documents, which SciSumm has too, `similar` ones are drawn among the 20 cited papers whose
+            words are most like those of the citing text.
+        negatives_per_positive: of linked documents.
         passage_sentences: of these: how long a passage around the citation stands for the citing paper, and
             how much of the cited paper is read from its start; 0 = whole papers, and links whose citing
             sentence is not known as well.
@@ -80,13 +81,7 @@ def read_matching_pairs(settings: MatchingCorpus) -> Pairs:
     a split with only one sort of pairs.
     """
     if settings.corpus == "storyworld":
-        counts = {"train": settings.train_stories}
-        return _checked(
-            {
-                split: tuple(read_storyworld_pairs(split, counts.get(split, settings.held_out_stories)))
-                for split in SPLITS
-            }
-        )
+        return _checked({split: tuple(_storyworld(split, settings)) for split in SPLITS})
     folder = Path(settings.corpus)
     if files := _csv_files(folder):
         pairs = {split: tuple(_read_csv(file)) for split, file in files.items()}
@@ -102,6 +97,11 @@ def read_matching_pairs(settings: MatchingCorpus) -> Pairs:
         f"corpus is {settings.corpus!r}; write storyworld, the folder of SciSumm, a folder with "
         "documents.jsonl and links.jsonl, or one with train.csv, dev.csv and test.csv"
     )
+
+
+def _storyworld(split: str, settings: MatchingCorpus) -> Iterator[DocumentPair]:
+    stories = settings.train_stories if split == "train" else settings.held_out_stories
+    return read_storyworld_pairs(split, stories, unrelated=settings.unrelated)
 
 
 def linked_pairs(

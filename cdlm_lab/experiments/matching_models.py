@@ -19,7 +19,7 @@ from cdlm_lab.examples.match_sequence import MatchExamples, SentencesById
 from cdlm_lab.examples.pair_batches import PairCollate
 from cdlm_lab.examples.sentence_pairs import SentencePairExamples, SentenceWords
 from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.examples.vocabulary import Vocabulary
+from cdlm_lab.examples.vocabulary import FIRST_WORD, Vocabulary
 from cdlm_lab.experiments.matching_systems import System
 from cdlm_lab.models.checkpoint import own_randomness, without_bars
 from cdlm_lab.models.encoder import load_encoder
@@ -209,8 +209,10 @@ def word_table(settings: MatchingModels, training: Sequence[DocumentPair]) -> tu
         words, vectors = read_word_vectors(settings.word_vectors)
         return Vocabulary.of_words(words), embedding_table(vectors, size=settings.hidden_size)
     encoder, tokenizer = load_encoder(settings.word_vectors, max_length=512, window=settings.window, seed=0)
-    vectors = encoder.get_input_embeddings().weight.detach().numpy()
-    return Vocabulary.of_tokenizer(tokenizer), embedding_table(vectors, size=settings.hidden_size)
+    vocabulary = Vocabulary.of_tokenizer(tokenizer)
+    # some checkpoints have more rows than ids
+    vectors = encoder.get_input_embeddings().weight.detach().numpy()[: len(vocabulary) - FIRST_WORD]
+    return vocabulary, embedding_table(vectors, size=settings.hidden_size)
 
 
 def _from_encodings(

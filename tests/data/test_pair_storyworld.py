@@ -126,3 +126,18 @@ def test_splits_do_not_leak():
 def test_what_is_refused(arguments, complaint):
     with pytest.raises(ValueError, match=complaint):
         read_storyworld_pairs(**({"split": "train", "stories": 3} | arguments))
+
+
+def test_unrelated_reports_of_any_event_or_of_one_of_the_same_kind() -> None:
+    kinds = {}
+    for unrelated in ("random", "similar"):
+        pairs = list(read_storyworld_pairs("dev", 60, unrelated=unrelated))
+        stories = [[int(one.id.split("-")[3]) for one in (pair.first, pair.second)] for pair in pairs[1::2]]
+        assert not any(pair.related for pair in pairs[1::2])
+        types = [[event_type_of(seed=0, split="validation", index=n) for n in both] for both in stories]
+        kinds[unrelated] = sum(first == second for first, second in types)
+        assert all(first != second for first, second in stories)
+    assert kinds["similar"] > 50
+    assert kinds["random"] < 15
+    with pytest.raises(ValueError, match="unrelated is 'hard'; choose one of random, similar"):
+        read_storyworld_pairs("dev", 60, unrelated="hard")
