@@ -46,10 +46,10 @@ class MatchingTraining:
 
     systems: str = "tf-idf bert-avg bert-han bert-han-shallow gru-han-shallow cdlm"
     seeds: int = 1
-    epochs: int = 8
+    epochs: int = 6
     batch_size: int = 16
     learning_rate: float = 0.002
-    encoder_epochs: int = 2
+    encoder_epochs: int = 1
     encoder_batch_size: int = 8
     encoder_micro_batch_size: int = 8
     encoder_learning_rate: float = 0.0005

@@ -48,8 +48,8 @@ class MatchingCorpus:
     """
 
     corpus: str = "storyworld"
-    train_stories: int = 400
-    held_out_stories: int = 60
+    train_stories: int = 150
+    held_out_stories: int = 40
     unrelated: Hardness = "random"
     negatives_per_positive: int = 1
     passage_sentences: int = 10
