@@ -138,10 +138,11 @@ def _plain(pairs: Sequence[DocumentPair], predictions: MatchPredictions) -> Any:
 
 
 def _scores(pairs: Sequence[DocumentPair], seeds: Sequence[MatchPredictions]) -> dict[str, dict[str, Any]]:
-    """Mean and deviation over seeds; the interval draws clusters of pairs, with the predictions of all seeds
-    for each pair."""
+    """Mean and deviation over seeds; the interval of the mean draws clusters of pairs."""
     each = [asdict(_plain(pairs, one)) for one in seeds]
-    intervals = asdict(binary_intervals(*_pooled(pairs, seeds), clusters=_clusters(pairs, len(seeds))))
+    intervals = asdict(
+        binary_intervals(labels_of(pairs), _decisions(seeds), clusters=[pair.cluster for pair in pairs])
+    )
     found = {}
     for measure in MEASURES:
         values = [one[measure] for one in each]
@@ -156,20 +157,14 @@ def _scores(pairs: Sequence[DocumentPair], seeds: Sequence[MatchPredictions]) ->
     return found
 
 
-def _pooled(
-    pairs: Sequence[DocumentPair], seeds: Sequence[MatchPredictions]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and decisions of all seeds, one seed after the other."""
-    return np.tile(labels_of(pairs), len(seeds)), np.concatenate([one.decisions for one in seeds])
-
-
-def _clusters(pairs: Sequence[DocumentPair], seeds: int) -> list[str]:
-    return [pair.cluster for pair in pairs] * seeds
+def _decisions(seeds: Sequence[MatchPredictions]) -> np.ndarray:
+    """bool (seeds, pairs)."""
+    return np.stack([one.decisions for one in seeds])
 
 
 def _comparisons(run: MatchingRun, found: Found) -> list[dict[str, Any]]:
-    """Each system against the one that it builds on, by accuracy and by F1: seed against seed, clusters of
-    pairs being what is drawn. `p_holm`: corrected for the systems tested."""
+    """Each system against the one that it builds on, by mean accuracy and by mean F1 over the seeds, clusters
+    of pairs being what is drawn. `p_holm`: corrected for the systems tested."""
     tested = [
         (system, SYSTEMS[system.against])
         for system in run.settings.systems
@@ -186,13 +181,8 @@ def _comparisons(run: MatchingRun, found: Found) -> list[dict[str, Any]]:
 def _compare(
     pairs: Sequence[DocumentPair], found: Found, a: System, b: System, *, measure: str
 ) -> dict[str, Any]:
-    ours, theirs = _of(found, a.name, "test"), _of(found, b.name, "test")
-    labels, decisions = _pooled(pairs, ours)
+    ours, theirs = (_decisions(_of(found, system.name, "test")) for system in (a, b))
     compared = compare_binary(
-        labels,
-        decisions,
-        _pooled(pairs, theirs)[1],
-        measure=measure,
-        clusters=_clusters(pairs, len(ours)),
+        labels_of(pairs), ours, theirs, measure=measure, clusters=[pair.cluster for pair in pairs]
     )
     return {"a": a.name, "b": b.name, **asdict(compared)}

@@ -102,7 +102,9 @@ def binary_intervals(
     """How far the scores might be off, had other clusters of pairs been drawn.
 
     Args:
-        labels, predictions: as of `binary_scores`.
+        labels: as of `binary_scores`.
+        predictions: as there; or (seeds, pairs), of models trained with several seeds, whose mean scores are
+            then meant.
         clusters: (pairs,), name of the cluster of each pair; pairs that share a document should be in one.
             None = each pair is its own.
         n_resamples: how often to draw.
@@ -115,8 +117,10 @@ def binary_intervals(
     check_resamples(n_resamples)
     counts = _cluster_counts(labels, predictions, clusters, name="predictions")
     drawn = resampled_sums(counts, n_resamples=n_resamples, rng=np.random.default_rng(seed))
-    intervals = {measure: percentile_interval(of(drawn)) for measure, of in _STATISTICS.items()}
-    return BinaryIntervals(**intervals, pairs=int(counts.sum()), clusters=len(counts))
+    intervals = {
+        measure: percentile_interval(_mean_over_seeds(of)(drawn)) for measure, of in _STATISTICS.items()
+    }
+    return BinaryIntervals(**intervals, pairs=np.asarray(labels).size, clusters=len(counts))
 
 
 def compare_binary(
@@ -129,9 +133,10 @@ def compare_binary(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> BinaryComparison:
-    """Paired tests of two systems; pair i must be the same for both.
+    """Paired tests of two systems; pair i must be the same for both, and seeds as many.
 
     Args:
+        predictions_a, predictions_b: as of `binary_intervals`.
         measure: `accuracy` or `f1`.
 
     Other arguments and errors as of `binary_intervals`.
@@ -143,8 +148,9 @@ def compare_binary(
         raise ValueError(f"unknown measure {measure!r}; choose one of accuracy, f1")
     a = _cluster_counts(labels, predictions_a, clusters, name="predictions_a")
     b = _cluster_counts(labels, predictions_b, clusters, name="predictions_b")
-    compared = compare(a, b, _STATISTICS[measure], n_resamples=n_resamples, seed=seed)
-    return BinaryComparison(**asdict(compared), measure=measure, pairs=int(a.sum()))
+    statistic = _mean_over_seeds(_STATISTICS[measure])
+    compared = compare(a, b, statistic, n_resamples=n_resamples, seed=seed)
+    return BinaryComparison(**asdict(compared), measure=measure, pairs=np.asarray(labels).size)
 
 
 # Each from (..., 4) sums of true positives, false positives, false negatives and true negatives to (...).
@@ -172,6 +178,15 @@ _STATISTICS: dict[str, Statistic] = {
 }
 
 
+def _mean_over_seeds(statistic: Statistic) -> Statistic:
+    """Of (..., 4 * seeds) sums, as `_cluster_counts` makes them."""
+
+    def mean(sums: np.ndarray) -> np.ndarray:
+        return statistic(sums.reshape(*sums.shape[:-1], -1, 4)).mean(axis=-1)
+
+    return mean
+
+
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """0 / 0 is 0."""
     return np.divide(numerator, denominator, out=np.zeros(denominator.shape), where=denominator != 0)
@@ -180,10 +195,14 @@ def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 def _cluster_counts(
     labels: ArrayLike, predictions: ArrayLike, clusters: Sequence[Hashable] | None, *, name: str
 ) -> np.ndarray:
-    """(clusters, 4): true positives, false positives, false negatives, true negatives of each cluster."""
-    gold, predicted = _checked(labels, name="labels"), _checked(predictions, name=name)
-    _check_equal_length(gold, predicted, name=name)
-    cells = [gold & predicted, ~gold & predicted, gold & ~predicted, ~gold & ~predicted]
+    """(clusters, 4 * seeds): true positives, false positives, false negatives, true negatives of each
+    cluster, seed after seed."""
+    gold, seeds = _checked(labels, name="labels"), np.asarray(predictions)
+    cells = []
+    for each in seeds if seeds.ndim == 2 else seeds[None]:
+        predicted = _checked(each, name=name)
+        _check_equal_length(gold, predicted, name=name)
+        cells += [gold & predicted, ~gold & predicted, gold & ~predicted, ~gold & ~predicted]
     return sums_by_cluster(cells, clusters, name="labels")
 
 

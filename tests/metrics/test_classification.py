@@ -228,3 +228,25 @@ def test_messages_of_the_comparison():
         compare_binary(GOLD, A, B[1:])
     with pytest.raises(ValueError, match=r"^predictions_a\[0\] is 3; it must be 0 or 1 \(1 = match\)$"):
         compare_binary(GOLD, [3, *A[1:]], B)
+
+
+def test_intervals_and_tests_over_seeds_are_of_the_mean_score() -> None:
+    rng = np.random.default_rng(5)
+    labels = rng.random(60) < 0.5
+    seeds = np.stack([rng.random(60) < 0.3, labels ^ (rng.random(60) < 0.2)])
+    clusters = [number // 3 for number in range(60)]
+    one = binary_intervals(labels, seeds[1], clusters=clusters)
+    assert binary_intervals(labels, seeds[[1, 1]], clusters=clusters) == one  # twice the same model
+    mean = np.mean([binary_scores(labels, each).f1 for each in seeds])
+    both = binary_intervals(labels, seeds, clusters=clusters)
+    assert both.f1[0] < mean < both.f1[1]
+    assert both.pairs == 60
+    compared = compare_binary(labels, seeds[[1, 1]], seeds, measure="f1", clusters=clusters)
+    assert compared.difference == pytest.approx(binary_scores(labels, seeds[1]).f1 - mean)
+    # a slow second definition: draw clusters, score each seed, take the mean
+    found = []
+    generator = np.random.default_rng(1)
+    for _ in range(3_000):
+        drawn = np.concatenate([3 * c + np.arange(3) for c in generator.integers(20, size=20)])
+        found.append(np.mean([binary_scores(labels[drawn], each[drawn]).f1 for each in seeds]))
+    assert both.f1 == pytest.approx(tuple(np.quantile(found, (0.025, 0.975))), abs=0.015)
