@@ -99,5 +99,5 @@ def _place(link: DocumentLink, *, sentences: int, length: int, seed: int) -> tup
     rng = Random(f"{seed}/{link.id}")
     citing = rng.choice(link.in_first)
     lowest, highest = max(0, citing - length + 1), max(0, min(citing, sentences - length))
-    start = rng.randint(min(lowest, highest), highest)
+    start = rng.randint(lowest, highest)
     return start, min(start + length, sentences)

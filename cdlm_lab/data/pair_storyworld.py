@@ -1,4 +1,4 @@
-"""Document pairs from storyworld: reports of one invented event, or of two events of a kind."""
+"""Document pairs from storyworld: reports of one invented event, or of two events."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@ Figure 4): of the test pairs, or of one's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.data.files import read_text
+from cdlm_lab.data.files import read_text, replaced_file
 from cdlm_lab.data.pair_csv import split_sentences
 from cdlm_lab.experiments.document_matching import MatchingRun
 from cdlm_lab.experiments.match_predictions import predict
@@ -52,20 +52,21 @@ def aligned_test_pair(run: MatchingRun, aligned: Aligned, *, name: str) -> str:
             f"shown_pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
         )
     place = names.index(name) if name else _telling(aligned)
-    columns = []
-    for system, _ in dict.fromkeys((system.name, None) for system, _ in run.trainings):
-        by = next((by for by in _WAYS if (system, by, 0) in aligned.scores), None)
-        if by:
-            columns.append(
-                _column(
-                    next(one.label for one in run.settings.systems if one.name == system),
-                    aligned.scores[system, by, 0][place],
-                    by=by,
-                    probability=float(aligned.probabilities[system, 0][place]),
-                    sentences=len(aligned.pairs[place].first.sentences),
-                )
-            )
-    return _html(aligned.pairs[place], columns)
+    pair = aligned.pairs[place]
+    columns = [
+        _column(
+            system.label,
+            {
+                by: aligned.scores[key][place]
+                for by in _WAYS
+                if (key := (system.name, by, 0)) in aligned.scores
+            },
+            probability=float(aligned.probabilities[system.name, 0][place]),
+            sentences=len(pair.first.sentences),
+        )
+        for system in run.settings.systems
+    ]
+    return _html(pair, columns)
 
 
 def _telling(aligned: Aligned) -> int:
@@ -94,18 +95,11 @@ def own_pair(run: MatchingRun, settings: AlignmentSettings, *, folder: Path) -> 
             if system.name not in readers:
                 readers[system.name] = _reader(run, settings, system.name)
             probability, alignments = readers[system.name](pair)
-            by = next(by for by in _WAYS if by in alignments)
-            columns.append(
-                _column(
-                    system.label,
-                    alignments[by],
-                    by=by,
-                    probability=probability,
-                    sentences=len(pair.first.sentences),
-                )
-            )
+            sentences = len(pair.first.sentences)
+            columns.append(_column(system.label, alignments, probability=probability, sentences=sentences))
         html = _html(pair, columns)
-        (folder / "own_pair.html").write_text(f"<!doctype html><meta charset=utf-8>{html}", encoding="utf-8")
+        with replaced_file(folder / "own_pair.html") as file:
+            file.write(f"<!doctype html><meta charset=utf-8>{html}")
         return html
 
     return compare
@@ -154,9 +148,12 @@ def _reader(
     return read
 
 
-def _column(label: str, scores: np.ndarray, *, by: str, probability: float, sentences: int) -> AlignedColumn:
+def _column(
+    label: str, alignments: Mapping[str, np.ndarray], *, probability: float, sentences: int
+) -> AlignedColumn:
     """What a system gives the sentences; those that it does not read get nothing."""
-    shown = _shares(scores) if by == GLOBAL_ATTENTION else scores
+    by = next(by for by in _WAYS if by in alignments)
+    shown = _shares(alignments[by]) if by == GLOBAL_ATTENTION else alignments[by]
     weights = np.concatenate([shown, np.zeros(sentences - len(shown))])
     return AlignedColumn(name=label, weights=weights.tolist(), decision=probability)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 from cdlm_lab.data.document_pairs import DocumentPair
 from cdlm_lab.experiments.match_predictions import MatchPredictions, predict
 from cdlm_lab.experiments.matching_corpora import MatchingCorpus, Pairs, read_matching_pairs
-from cdlm_lab.experiments.matching_models import Matcher, MatchingModels, new_matcher
+from cdlm_lab.experiments.matching_models import Matcher, MatcherParts, MatchingModels, new_matcher
 from cdlm_lab.experiments.matching_systems import System, systems_named
 from cdlm_lab.experiments.word_overlap import WordOverlap
 from cdlm_lab.parameters import ParameterError, check_types
@@ -123,16 +124,15 @@ class MatchingRun:
         """True if it is trained and its predictions are there."""
         return all((self.folder_of(system, seed) / f"{split}.npz").is_file() for split in SPLITS)
 
+    @cached_property
+    def parts(self) -> MatcherParts:
+        """Of its matchers."""
+        return MatcherParts(settings=self.settings.models, training=self.pairs["train"], cache=self.folder)
+
     def matcher(self, system: System, seed: int, *, trained: bool) -> Matcher:
         """A new matcher, or the one that was trained. Errors as of `new_matcher`."""
-        return new_matcher(
-            system,
-            self.settings.models,
-            training=self.pairs["train"],
-            cache=self.folder,
-            seed=seed,
-            trained=self.folder_of(system, seed) / MODEL_FOLDER if trained else None,
-        )
+        kept = self.folder_of(system, seed) / MODEL_FOLDER if trained else None
+        return new_matcher(system, self.parts, seed=seed, trained=kept)
 
 
 def prepare_matching(settings: MatchingSettings, folder: Path) -> MatchingRun:
@@ -176,7 +176,7 @@ def _train_and_predict(run: MatchingRun, system: System, seed: int) -> None:
     config = training_of(run.settings, system, seed=seed, pairs=len(run.pairs["train"]))
     name = f"{system.label}, seed {seed}"
     train_matcher(matcher, run.pairs, config, folder, name=name)
-    slow = name if system.encoder == "longformer" or system.finetuned else None
+    slow = name if system.trains_encoder else None
     for split in SPLITS:
         predictions = predict(
             matcher, run.pairs[split], batch_size=config.micro_batch_size, name=slow and f"{slow}: {split}"
@@ -212,7 +212,7 @@ def training_of(settings: MatchingSettings, system: System, *, seed: int, pairs:
     Raises ParameterError for values that cannot be.
     """
     given = settings.training
-    if system.encoder == "longformer" or system.finetuned:
+    if system.trains_encoder:
         epochs, batch_size, rate = given.encoder_epochs, given.encoder_batch_size, given.encoder_learning_rate
         at_once = given.encoder_micro_batch_size
     else:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -103,20 +105,53 @@ class Matcher:
     vocabulary: Vocabulary | None = None
 
 
-def new_matcher(
-    system: System,
-    settings: MatchingModels,
-    *,
-    training: Sequence[DocumentPair],
-    cache: Path,
-    seed: int,
-    trained: Path | None = None,
-) -> Matcher:
+@dataclass(frozen=True, kw_only=True)
+class MatcherParts:
+    """What matchers are made of; what several of them share is made once, when it is first needed.
+
+    Attributes:
+        training: pairs the documents of which give the words if there are no vectors.
+        cache: folder of encodings of sentences.
+    """
+
+    settings: MatchingModels
+    training: Sequence[DocumentPair]
+    cache: Path
+
+    @cached_property
+    def word_table(self) -> tuple[Vocabulary, np.ndarray | None]:
+        """The words of GRU-HAN and their first embeddings, (words, hidden_size); None = to be drawn.
+
+        Raises what their readers raise; ValueError for vectors that are smaller than `hidden_size`.
+        """
+        settings = self.settings
+        if not settings.word_vectors:
+            documents = {one.id: one for pair in self.training for one in (pair.first, pair.second)}
+            sentences = (sentence for one in documents.values() for sentence in one.sentences)
+            return Vocabulary.of_sentences(sentences, least=LEAST_SEEN), None
+        if Path(settings.word_vectors).is_file():
+            words, vectors = read_word_vectors(settings.word_vectors)
+            return Vocabulary.of_words(words), embedding_table(vectors, size=settings.hidden_size)
+        encoder, tokenizer = load_encoder(
+            settings.word_vectors, max_length=512, window=settings.window, seed=0
+        )
+        vocabulary = Vocabulary.of_tokenizer(tokenizer)
+        # some checkpoints have more rows than ids
+        vectors = encoder.get_input_embeddings().weight.detach().numpy()[: len(vocabulary) - FIRST_WORD]
+        return vocabulary, embedding_table(vectors, size=settings.hidden_size)
+
+    @cached_property
+    def encodings(self) -> SentenceEncodings:
+        """Of frozen BERT, kept in `cache`."""
+        name, most = self.settings.sentence_encoder, self.settings.most_words
+        encoder = load_sentence_encoder(name, max_tokens=most, seed=0)
+        return SentenceEncodings(encoder, self.cache / ENCODINGS_FOLDER)
+
+
+def new_matcher(system: System, parts: MatcherParts, *, seed: int, trained: Path | None = None) -> Matcher:
     """A matcher of a system, untrained unless told otherwise.
 
     Args:
-        training: its documents give the words if there are no vectors.
-        cache: folder of encodings of sentences.
         seed: of all weights that are drawn.
         trained: folder of a trained one of the same settings.
 
@@ -124,12 +159,12 @@ def new_matcher(
         ValueError: with one clear line for whatever does not fit.
     """
     if system.encoder == "longformer":
-        return _longformer(system, settings, seed=seed, trained=trained)
+        return _longformer(system, parts.settings, seed=seed, trained=trained)
     if system.finetuned:
-        return _finetuned(system, settings, seed=seed, trained=trained)
+        return _finetuned(system, parts.settings, seed=seed, trained=trained)
     if system.encoder == "gru":
-        return _from_words(system, settings, training=training, seed=seed, trained=trained)
-    return _from_encodings(system, settings, cache=cache, seed=seed, trained=trained)
+        return _from_words(system, parts, seed=seed, trained=trained)
+    return _from_encodings(system, parts, seed=seed, trained=trained)
 
 
 def _longformer(system: System, settings: MatchingModels, *, seed: int, trained: Path | None) -> Matcher:
@@ -170,55 +205,27 @@ def _finetuned(system: System, settings: MatchingModels, *, seed: int, trained: 
     )
 
 
-def _from_words(
-    system: System,
-    settings: MatchingModels,
-    *,
-    training: Sequence[DocumentPair],
-    seed: int,
-    trained: Path | None,
-) -> Matcher:
+def _from_words(system: System, parts: MatcherParts, *, seed: int, trained: Path | None) -> Matcher:
     if trained:
         vocabulary, model = Vocabulary.load(trained), _trained(trained)
     else:
-        vocabulary, table = word_table(settings, training)
+        vocabulary, table = parts.word_table
         with own_randomness(seed):
-            model = DocumentMatcher(_config(system, settings, vocabulary_size=len(vocabulary)))
+            model = DocumentMatcher(_config(system, parts.settings, vocabulary_size=len(vocabulary)))
         if table is not None:
             with torch.no_grad():
                 model.encoder.words.weight.copy_(torch.from_numpy(table))
     return Matcher(
         system=system,
         model=model,
-        examples=_examples(_words(vocabulary, settings)),
+        examples=_examples(_words(vocabulary, parts.settings)),
         collate=PairCollate(),
         vocabulary=vocabulary,
     )
 
 
-def word_table(settings: MatchingModels, training: Sequence[DocumentPair]) -> tuple[Vocabulary, Any]:
-    """The words of GRU-HAN and their first embeddings, (words, hidden_size); None = to be drawn.
-
-    Raises what their readers raise; ValueError for vectors that are smaller than `hidden_size`.
-    """
-    if not settings.word_vectors:
-        documents = {one.id: one for pair in training for one in (pair.first, pair.second)}
-        sentences = (sentence for one in documents.values() for sentence in one.sentences)
-        return Vocabulary.of_sentences(sentences, least=LEAST_SEEN), None
-    if Path(settings.word_vectors).is_file():
-        words, vectors = read_word_vectors(settings.word_vectors)
-        return Vocabulary.of_words(words), embedding_table(vectors, size=settings.hidden_size)
-    encoder, tokenizer = load_encoder(settings.word_vectors, max_length=512, window=settings.window, seed=0)
-    vocabulary = Vocabulary.of_tokenizer(tokenizer)
-    # some checkpoints have more rows than ids
-    vectors = encoder.get_input_embeddings().weight.detach().numpy()[: len(vocabulary) - FIRST_WORD]
-    return vocabulary, embedding_table(vectors, size=settings.hidden_size)
-
-
-def _from_encodings(
-    system: System, settings: MatchingModels, *, cache: Path, seed: int, trained: Path | None
-) -> Matcher:
-    encodings = sentence_encodings(settings, cache)
+def _from_encodings(system: System, parts: MatcherParts, *, seed: int, trained: Path | None) -> Matcher:
+    settings, encodings = parts.settings, parts.encodings
     if trained:
         model = _trained(trained)
     else:
@@ -234,12 +241,6 @@ def _from_encodings(
         return SentencePairExamples(pairs=pairs, encode=lambda one: encodings.vectors(read(one)))
 
     return Matcher(system=system, model=model, examples=examples, collate=PairCollate())
-
-
-def sentence_encodings(settings: MatchingModels, cache: Path) -> SentenceEncodings:
-    """Of frozen BERT, kept in `cache`."""
-    encoder = load_sentence_encoder(settings.sentence_encoder, max_tokens=settings.most_words, seed=0)
-    return SentenceEncodings(encoder, cache / ENCODINGS_FOLDER)
 
 
 def _trained(folder: Path) -> DocumentMatcher:

@@ -33,6 +33,11 @@ class System:
     finetuned: bool = False
     against: str = ""
 
+    @property
+    def trains_encoder(self) -> bool:
+        """True if a pretrained encoder is trained along, which takes long."""
+        return self.encoder == "longformer" or self.finetuned
+
 
 def _system(name: str, about: str, encoder: str, *, label: str = "", against: str = "") -> System:
     """What the name does not say of a system; the rest it does."""

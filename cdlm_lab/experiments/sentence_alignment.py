@@ -47,7 +47,7 @@ PARAMETERS = (
     "seed",
 )
 # What a run of its own trains if there is none of notebook 04.
-SYSTEMS = "tf-idf bert-han bert-han-shallow gru-han-shallow cdlm"
+DEFAULT_SYSTEMS = "tf-idf bert-han bert-han-shallow gru-han-shallow cdlm"
 GLOBAL_ATTENTION, ENCODINGS = "global attention", "encodings"
 READINGS = ("hit", "share_of_relevant", "precision")
 
@@ -116,7 +116,7 @@ def matched_run(folder: Path, *, matching_run: str, systems: str) -> MatchingRun
     """
     if not matching_run:
         settings = MatchingSettings()
-        training = replace(settings.training, systems=systems or SYSTEMS)
+        training = replace(settings.training, systems=systems or DEFAULT_SYSTEMS)
         return prepare_matching(replace(settings, training=training), folder / "matching")
     where = Path(matching_run)
     if not (where / REPORT_FILE).is_file():

@@ -8,8 +8,9 @@ import torch
 
 from cdlm_lab.data.document_pairs import DocumentPair
 from cdlm_lab.data.pair_storyworld import read_storyworld_pairs
+from cdlm_lab.examples.vocabulary import Vocabulary
 from cdlm_lab.experiments.match_predictions import MatchPredictions, predict
-from cdlm_lab.experiments.matching_models import Matcher, MatchingModels, new_matcher, word_table
+from cdlm_lab.experiments.matching_models import Matcher, MatcherParts, MatchingModels, new_matcher
 from cdlm_lab.experiments.matching_systems import SYSTEMS
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.parameters import ParameterError
@@ -30,7 +31,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(name: str, pairs: list[DocumentPair], cache: Path, **more) -> Matcher:
-    return new_matcher(SYSTEMS[name], SMALL, training=pairs, cache=cache, seed=1, **more)
+    parts = MatcherParts(settings=SMALL, training=pairs, cache=cache)
+    return new_matcher(SYSTEMS[name], parts, **{"seed": 1} | more)
 
 
 @pytest.mark.parametrize("name", LEARNED)
@@ -66,25 +68,31 @@ def test_a_saved_matcher_says_the_same_when_it_is_loaded(name: str, pairs, cache
 
 def test_seeds_make_different_models_and_the_same_seed_the_same(pairs, cache) -> None:
     one, same = (made("gru-han", pairs, cache).model.state_dict() for _ in range(2))
-    other = new_matcher(SYSTEMS["gru-han"], SMALL, training=pairs, cache=cache, seed=2).model.state_dict()
+    other = made("gru-han", pairs, cache, seed=2).model.state_dict()
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not torch.equal(one["head.0.weight"], other["head.0.weight"])
     assert torch.equal(one["encoder.words.weight"], other["encoder.words.weight"])  # given, not drawn
 
 
+def word_table(pairs: list[DocumentPair], **settings) -> tuple[Vocabulary, np.ndarray | None]:
+    return MatcherParts(
+        settings=MatchingModels(**settings), training=pairs, cache=Path("not-needed")
+    ).word_table
+
+
 def test_words_are_those_of_an_encoder_of_a_file_or_of_the_training_documents(pairs, tmp_path: Path) -> None:
     encoder, tokenizer = load_encoder("storyworld/longformer", max_length=512, window=32)
-    vocabulary, table = word_table(MatchingModels(hidden_size=128), pairs)
+    vocabulary, table = word_table(pairs, hidden_size=128)
     np.testing.assert_allclose(table[2:], encoder.get_input_embeddings().weight.detach()[: len(table) - 2])
     assert len(vocabulary) == len(table) == len(tokenizer) + 2
 
     file = tmp_path / "vectors.txt"
     file.write_text("the 1 2\nsea 3 5\nship -1 0\n")
-    vocabulary, table = word_table(MatchingModels(word_vectors=str(file), hidden_size=2), pairs)
+    vocabulary, table = word_table(pairs, word_vectors=str(file), hidden_size=2)
     assert vocabulary.numbers("The ship sank", most=9).tolist() == [2, 4, 1]
     assert table[2:].tolist() == [[1, 2], [3, 5], [-1, 0]]
 
-    vocabulary, table = word_table(MatchingModels(word_vectors=""), pairs)
+    vocabulary, table = word_table(pairs, word_vectors="")
     assert table is None
     assert len(vocabulary) > 20
 
