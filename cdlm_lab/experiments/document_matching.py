@@ -12,25 +12,22 @@ rates fall linearly to 0; CDLM's 8 passes in batches of 32 are parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from cdlm_lab.data.document_pairs import DocumentPair
+from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune, in_training_order
 from cdlm_lab.experiments.match_predictions import MatchPredictions, predict
 from cdlm_lab.experiments.matching_corpora import MatchingCorpus, Pairs, read_matching_pairs
 from cdlm_lab.experiments.matching_models import Matcher, MatcherParts, MatchingModels, new_matcher
 from cdlm_lab.experiments.matching_systems import System, systems_named
+from cdlm_lab.experiments.variants import checkpoint_of
 from cdlm_lab.experiments.word_overlap import WordOverlap
 from cdlm_lab.parameters import ParameterError, check_types
-from cdlm_lab.progress import Progress
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
-from cdlm_lab.training.trainer import train
+from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 SPLITS = ("dev", "test")  # that are predicted
 
@@ -142,7 +139,7 @@ def prepare_matching(settings: MatchingSettings, folder: Path) -> MatchingRun:
     """
     for system in settings.systems:
         if system.encoder == "longformer":
-            settings.models.checkpoint_of(system)
+            checkpoint_of(settings.models.encoders, system.name)
         training_of(settings, system, seed=0, pairs=1)
     return MatchingRun(settings=settings, pairs=read_matching_pairs(settings.corpus), folder=folder)
 
@@ -186,22 +183,17 @@ def _train_and_predict(run: MatchingRun, system: System, seed: int) -> None:
 
 def train_matcher(matcher: Matcher, pairs: Pairs, config: TrainingConfig, folder: Path, *, name: str) -> None:
     """Train a matcher and write it into `folder/model`, as it was at the lowest loss on dev."""
-    training = matcher.examples(list(_in_training_order(pairs["train"], config)))
-    watched = matcher.examples(pairs["dev"])  # before the bar: encodings may have to be made, with their own
-    with Progress(total=config.steps, desc=name, unit="step") as bar:
-        result = train(
-            model=matcher.model,
-            tokenizer=matcher.tokenizer,
-            train_examples=training,
-            validation_examples=watched,
-            collate=matcher.collate,
-            config=config,
-            output_dir=folder / TRAINING_FOLDER,
-            on_log=lambda record: bar.update(record["step"] - bar.n),
-        )
-    if result.interrupted:
-        raise KeyboardInterrupt(f"stopped in {name}, after step {result.steps}; run again to go on")
-    save_model(matcher.model, matcher.tokenizer, folder / MODEL_FOLDER)
+    fine_tune(
+        model=matcher.model,
+        tokenizer=matcher.tokenizer,
+        # read before there is a bar: encodings may have to be made, with their own
+        train_examples=matcher.examples(list(in_training_order(pairs["train"], config))),
+        validation_examples=matcher.examples(pairs["dev"]),
+        collate=matcher.collate,
+        config=config,
+        folder=folder,
+        name=name,
+    )
     if matcher.vocabulary is not None:
         matcher.vocabulary.save(folder / MODEL_FOLDER)
 
@@ -218,28 +210,11 @@ def training_of(settings: MatchingSettings, system: System, *, seed: int, pairs:
     else:
         epochs, batch_size, rate = given.epochs, given.batch_size, given.learning_rate
         at_once = batch_size
-    an_epoch = max(1, pairs // batch_size)
-    return TrainingConfig(
-        steps=an_epoch * epochs,
+    return config_of_passes(
+        items=pairs,
+        epochs=epochs,
         batch_size=batch_size,
         micro_batch_size=at_once,
         learning_rate=rate,
-        warmup_steps=an_epoch * epochs // 10,
-        decay_power=1.0,
-        weight_decay=0.0,
-        adam_beta2=0.999,
-        adam_epsilon=1e-8,
         seed=seed,
-        evaluate_every=an_epoch,
-        save_every=an_epoch,
-        log_every=max(1, an_epoch // 10),
     )
-
-
-def _in_training_order(pairs: Sequence[DocumentPair], config: TrainingConfig) -> Iterator[DocumentPair]:
-    """As many pairs as training takes; each pass is shuffled anew."""
-    left, epoch = config.steps * config.batch_size, 0
-    while left > 0:
-        for number in np.random.default_rng([config.seed, epoch]).permutation(len(pairs))[:left]:
-            yield pairs[number]
-        left, epoch = left - len(pairs), epoch + 1

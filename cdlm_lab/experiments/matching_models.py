@@ -23,6 +23,7 @@ from cdlm_lab.examples.sentence_pairs import SentencePairExamples, SentenceWords
 from cdlm_lab.examples.special_tokens import from_tokenizer
 from cdlm_lab.examples.vocabulary import FIRST_WORD, Vocabulary
 from cdlm_lab.experiments.matching_systems import System
+from cdlm_lab.experiments.variants import checkpoint_of
 from cdlm_lab.models.checkpoint import own_randomness, without_bars
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.finetuned_matcher import load_finetuned_matcher
@@ -32,7 +33,6 @@ from cdlm_lab.models.pair_classifier import load_pair_classifier
 from cdlm_lab.models.sentence_encoder import load_sentence_encoder
 from cdlm_lab.models.sentence_encodings import SentenceEncodings
 from cdlm_lab.parameters import ParameterError, check_types
-from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 LEAST_SEEN = 2  # times that a word occurs in train to have an embedding of its own, without given vectors
 ENCODINGS_FOLDER = "encodings"
@@ -71,21 +71,6 @@ class MatchingModels:
         for name in ("hidden_size", "most_sentences", "most_words"):
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
-
-    def checkpoint_of(self, system: System) -> str:
-        """The encoder that a `longformer` system starts from.
-
-        Raises ParameterError if it is not there.
-        """
-        if self.encoders == "storyworld":
-            return f"storyworld/{system.name}"
-        for folder in (Path(self.encoders) / system.name / MODEL_FOLDER, Path(self.encoders) / system.name):
-            if (folder / "config.json").is_file():
-                return str(folder)
-        raise ParameterError(
-            f"encoders is {self.encoders!r}, where {system.name} is not; write storyworld, or a folder that "
-            f"has a folder {system.name}"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +154,7 @@ def new_matcher(system: System, parts: MatcherParts, *, seed: int, trained: Path
 
 def _longformer(system: System, settings: MatchingModels, *, seed: int, trained: Path | None) -> Matcher:
     model, tokenizer = load_pair_classifier(
-        trained or settings.checkpoint_of(system),
+        trained or checkpoint_of(settings.encoders, system.name),
         max_length=settings.max_length,
         window=settings.window,
         seed=seed,

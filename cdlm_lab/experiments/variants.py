@@ -18,6 +18,10 @@ each variant is measured with the globals it was trained with, always on documen
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,3 +54,24 @@ def variant_of(name: str) -> Variant:
     if name not in VARIANTS:
         raise ValueError(f"unknown variant {name!r}; choose one of {', '.join(VARIANTS)}")
     return VARIANTS[name]
+
+
+def checkpoint_of(encoders: str, name: str) -> str:
+    """The encoder of a variant.
+
+    Args:
+        encoders: `storyworld` = the one that comes with the project; else a folder that has a folder of the
+            variant's name, with the model in it or in its `model`.
+
+    Raises:
+        ParameterError: it is not there.
+    """
+    if encoders == "storyworld":
+        return f"storyworld/{name}"
+    for folder in (Path(encoders) / name / MODEL_FOLDER, Path(encoders) / name):
+        if (folder / "config.json").is_file():
+            return str(folder)
+    raise ParameterError(
+        f"encoders is {encoders!r}, where {name} is not; write storyworld, or a folder with a "
+        f"folder {name}"
+    )

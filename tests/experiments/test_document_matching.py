@@ -1,7 +1,6 @@
 """A run of document matching from end to end: trained once, taken up again, reported, and then aligned."""
 
 import json
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,7 +94,7 @@ def test_every_system_is_trained_with_every_seed_and_scored(finished) -> None:
 
 def test_what_is_finished_is_not_trained_again(finished, monkeypatch: pytest.MonkeyPatch) -> None:
     run, _ = finished
-    monkeypatch.setattr(document_matching, "train", None)  # calling it would fail
+    monkeypatch.setattr(document_matching, "fine_tune", None)  # calling it would fail
     found = match_documents(run)
     assert len(found) == 9
     (run.folder_of(SYSTEMS["gru-han"], 1) / "test.npz").rename(run.folder / "aside.npz")
@@ -113,21 +112,8 @@ def test_what_a_person_reads_before_the_start(finished) -> None:
     assert "TF-IDF cosine" not in facts
 
 
-def test_each_pass_of_training_takes_every_pair_once_in_a_new_order() -> None:
-    pairs = [f"pair {n}" for n in range(10)]
-    config = training_of(SMALL, SYSTEMS["gru-han"], seed=3, pairs=10)
-    assert (config.steps, config.batch_size) == (4, 4)
-    order = list(document_matching._in_training_order(pairs, config))
-    assert len(order) == 16
-    assert Counter(order[:10]) == Counter(pairs)
-    assert set(Counter(order[10:]).values()) == {1}
-    assert order[:6] != order[10:]
-    assert order == list(document_matching._in_training_order(pairs, config))
-    other = replace(config, seed=4)
-    assert order != list(document_matching._in_training_order(pairs, other))
-
-
 def test_encoders_that_are_trained_have_settings_of_their_own() -> None:
+    assert training_of(SMALL, SYSTEMS["gru-han"], seed=3, pairs=10).steps == 4
     tuned = training_of(SMALL, SYSTEMS["bert-han-finetuned"], seed=0, pairs=12)
     assert (tuned.steps, tuned.micro_batch_size, tuned.learning_rate) == (3, 2, 0.0005)
     frozen = training_of(SMALL, SYSTEMS["bert-han"], seed=0, pairs=12)

@@ -97,15 +97,6 @@ def test_words_are_those_of_an_encoder_of_a_file_or_of_the_training_documents(pa
     assert len(vocabulary) > 20
 
 
-def test_an_encoder_that_is_not_there(pairs, cache, tmp_path: Path) -> None:
-    models = MatchingModels(encoders=str(tmp_path))
-    with pytest.raises(ParameterError, match="where cdlm is not; write storyworld, or a folder that"):
-        models.checkpoint_of(SYSTEMS["cdlm"])
-    (tmp_path / "cdlm" / "model").mkdir(parents=True)
-    (tmp_path / "cdlm" / "model" / "config.json").write_text("{}")
-    assert models.checkpoint_of(SYSTEMS["cdlm"]) == str(tmp_path / "cdlm" / "model")
-
-
 def test_a_size_that_cannot_be() -> None:
     with pytest.raises(ParameterError, match="most_words is 0"):
         MatchingModels(most_words=0)

@@ -1,0 +1,99 @@
+"""Training on a task whose examples are read in several passes, as the papers' fine-tunings are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cdlm_lab.progress import Progress
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
+from cdlm_lab.training.trainer import train
+
+Item = TypeVar("Item")
+
+
+def config_of_passes(
+    *,
+    items: int,
+    epochs: int,
+    batch_size: int,
+    micro_batch_size: int,
+    learning_rate: float,
+    seed: int,
+    warmup_steps: int | None = None,
+) -> TrainingConfig:
+    """So many passes over so many items; each is evaluated, and the best one kept.
+
+    Choices where the papers are silent: the learning rate falls linearly to 0, and AdamW has no weight decay.
+
+    Args:
+        warmup_steps: None = a tenth of all; at most half of them.
+
+    Raises:
+        ParameterError: values that cannot be.
+    """
+    an_epoch = max(1, items // batch_size)
+    steps = an_epoch * epochs
+    return TrainingConfig(
+        steps=steps,
+        batch_size=batch_size,
+        micro_batch_size=micro_batch_size,
+        learning_rate=learning_rate,
+        warmup_steps=steps // 10 if warmup_steps is None else min(warmup_steps, steps // 2),
+        decay_power=1.0,
+        weight_decay=0.0,
+        adam_beta2=0.999,
+        adam_epsilon=1e-8,
+        seed=seed,
+        evaluate_every=an_epoch,
+        save_every=an_epoch,
+        log_every=max(1, an_epoch // 10),
+    )
+
+
+def in_training_order(items: Sequence[Item], config: TrainingConfig) -> Iterator[Item]:
+    """As many items as training takes; each pass is shuffled anew."""
+    left, epoch = config.steps * config.batch_size, 0
+    while left > 0:
+        for number in np.random.default_rng([config.seed, epoch]).permutation(len(items))[:left]:
+            yield items[number]
+        left, epoch = left - len(items), epoch + 1
+
+
+def fine_tune(
+    *,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    train_examples: Sequence,
+    validation_examples: Sequence,
+    collate: Callable[..., Mapping[str, Tensor]],
+    config: TrainingConfig,
+    folder: Path,
+    name: str,
+) -> None:
+    """Train with a bar called `name`, and write the model into `folder/model` as it was at the lowest loss on
+    the validation examples. Other arguments and errors as of `cdlm_lab.training.trainer.train`.
+
+    Raises:
+        KeyboardInterrupt: it was asked to stop; the same call goes on from there.
+    """
+    with Progress(total=config.steps, desc=name, unit="step") as bar:
+        result = train(
+            model=model,
+            tokenizer=tokenizer,
+            train_examples=train_examples,
+            validation_examples=validation_examples,
+            collate=collate,
+            config=config,
+            output_dir=folder / TRAINING_FOLDER,
+            on_log=lambda record: bar.update(record["step"] - bar.n),
+        )
+    if result.interrupted:
+        raise KeyboardInterrupt(f"stopped in {name}, after step {result.steps}; run again to go on")
+    save_model(model, tokenizer, folder / MODEL_FOLDER)
