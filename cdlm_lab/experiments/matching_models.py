@@ -34,6 +34,9 @@ from cdlm_lab.models.sentence_encoder import load_sentence_encoder
 from cdlm_lab.models.sentence_encodings import SentenceEncodings
 from cdlm_lab.parameters import ParameterError, check_types
 
+# Root mean square of the entries of word vectors that an encoder gives: about that of GloVe's 50-dimensional
+# ones, with which the paper's hierarchy starts. An encoder's own are a tenth of it.
+WORD_VECTOR_SIZE = 0.6
 LEAST_SEEN = 2  # times that a word occurs in train to have an embedding of its own, without given vectors
 ENCODINGS_FOLDER = "encodings"
 
@@ -123,7 +126,8 @@ class MatcherParts:
         vocabulary = Vocabulary.of_tokenizer(tokenizer)
         # some checkpoints have more rows than ids
         vectors = encoder.get_input_embeddings().weight.detach().numpy()[: len(vocabulary) - FIRST_WORD]
-        return vocabulary, embedding_table(vectors, size=settings.hidden_size)
+        table = embedding_table(vectors, size=settings.hidden_size)
+        return vocabulary, table * (WORD_VECTOR_SIZE / float(np.sqrt(np.square(table).mean())))
 
     @cached_property
     def encodings(self) -> SentenceEncodings:

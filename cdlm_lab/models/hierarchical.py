@@ -40,6 +40,9 @@ class HierarchicalConfig(PretrainedConfig):
         vector_size: of sentence encodings, for the other two.
         hidden_size: of a GRU in one direction and of the matcher's hidden layer (the paper: 50).
         combine: as of `CrossDocumentAttention`.
+        initializer_range: deviation of the normal distribution that all weights are drawn from. The paper
+            says nothing of it and the released code has 0.05, with which GRU-HAN did not begin to learn from
+            1,500 pairs in 900 updates; with 0.15 it did in 400.
 
     Raises:
         ValueError: an unknown name, sizes that are missing, a `cda` that the encoder cannot have.
@@ -57,7 +60,7 @@ class HierarchicalConfig(PretrainedConfig):
         vector_size: int = 0,
         hidden_size: int = 50,
         combine: str = "concatenation",
-        initializer_range: float = 0.05,
+        initializer_range: float = 0.15,
         **rest: object,
     ) -> None:
         for name, value, known in (("encoder", encoder, ENCODERS), ("cda", cda, CDA)):

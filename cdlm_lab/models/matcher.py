@@ -35,7 +35,7 @@ class MatchOutput(ModelOutput):
 
 class DocumentMatcher(PreTrainedModel):
     """[d_A; d_B] -> Linear -> ReLU -> Linear -> one logit. All weights are drawn from a normal distribution
-    with `initializer_range` (the released code: 0.05), biases are 0."""
+    with the config's `initializer_range`, biases are 0."""
 
     config_class = HierarchicalConfig
     # transformers.Trainer then counts the pairs of the whole effective batch

@@ -83,7 +83,10 @@ def word_table(pairs: list[DocumentPair], **settings) -> tuple[Vocabulary, np.nd
 def test_words_are_those_of_an_encoder_of_a_file_or_of_the_training_documents(pairs, tmp_path: Path) -> None:
     encoder, tokenizer = load_encoder("storyworld/longformer", max_length=512, window=32)
     vocabulary, table = word_table(pairs, hidden_size=128)
-    np.testing.assert_allclose(table[2:], encoder.get_input_embeddings().weight.detach()[: len(table) - 2])
+    own = encoder.get_input_embeddings().weight.detach().numpy()[: len(table) - 2]
+    stretched = own * (table[2, 0] / own[0, 0])
+    np.testing.assert_allclose(table[2:], stretched, rtol=1e-4, atol=1e-6)
+    assert np.square(table).mean() == pytest.approx(0.6**2)
     assert len(vocabulary) == len(table) == len(tokenizer) + 2
 
     file = tmp_path / "vectors.txt"
