@@ -1,0 +1,153 @@
+"""Answers and supporting sentences, scored as HotpotQA does (Yang et al. 2018; hotpot_evaluate_v1.py).
+
+Every question has twelve numbers, in [0, 1]: `em`, `f1`, `prec` and `recall` of the answer (exact match, and
+the words it shares with the gold answer, both normalised), the same of the supporting facts (`sp_...`, as
+sets), and of both together (`joint_...`: products, and the F1 of the products). A score is the mean over all
+gold questions; one that was not predicted counts 0.
+
+Three things are as in that script and not as one may expect:
+- a prediction of yes, no or noanswer gets nothing for shared words if the gold answer is another, and so the
+  other way round: "no" against "no man's land" is 0;
+- nothing shared is F1 0, even if both are empty, so two answers of "the" have em 1 and f1 0, and so have two
+  empty sets of facts;
+- punctuation is that of ASCII, and taken out, not replaced: "well-known" becomes "wellknown".
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+HOTPOTQA_SCORES = tuple(
+    f"{part}{score}" for part in ("", "sp_", "joint_") for score in ("em", "f1", "prec", "recall")
+)
+
+_ALL_OR_NOTHING = {"yes", "no", "noanswer"}
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def hotpotqa(gold: Sequence[Mapping[str, Any]], predictions: Mapping[str, Any]) -> dict[str, float]:
+    """The official scores: means of `scores_by_question`, with arguments and errors as there."""
+    return {name: float(values.mean()) for name, values in scores_by_question(gold, predictions).items()}
+
+
+def scores_by_question(
+    gold: Sequence[Mapping[str, Any]], predictions: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """Every score of every question, for intervals and paired tests.
+
+    With a column of ones next to them they are counts as `significance.paired_bootstrap` takes them.
+
+    Args:
+        gold: the official records; `_id`, `answer` and `supporting_facts` of each are looked at.
+        predictions: `answer`, id -> text, and `sp`, id -> [[title, sentence], ...]. Either may lack
+            questions, and may have others, which do not count.
+
+    Returns:
+        Each of HOTPOTQA_SCORES to float64 (questions,), in the order of `gold`.
+
+    Raises:
+        ValueError: no gold questions, one without a field, predictions without `answer` or `sp`, an answer
+            that is no text, or facts that are no sequence of pairs.
+    """
+    if not gold:
+        raise ValueError("there are no gold questions to score")
+    for part in ("answer", "sp"):
+        if not isinstance(predictions.get(part), Mapping):
+            raise ValueError(f"the predictions have no {part!r}: {{id: ...}}; give both 'answer' and 'sp'")
+    answers, supporting = predictions["answer"], predictions["sp"]
+    rows = []
+    for number, question in enumerate(gold):
+        name = _field(question, "_id", where=f"gold[{number}]")
+        for part, found in (("answer", answers), ("sp", supporting)):
+            if name in found and found[name] is None:  # None would pass for a missing one
+                raise ValueError(f"the predicted {part!r} of question {name!r} is None; leave it out")
+        rows.append(question_scores(question, answer=answers.get(name), supporting=supporting.get(name)))
+    return {name: np.array([row[name] for row in rows]) for name in HOTPOTQA_SCORES}
+
+
+def question_scores(
+    gold: Mapping[str, Any], *, answer: str | None, supporting: Iterable[Sequence[Any]] | None
+) -> dict[str, float]:
+    """The scores of one question, each of HOTPOTQA_SCORES.
+
+    Args:
+        gold: the official record.
+        answer: as predicted; None = missing, 0 in `em` to `recall` and `joint_...`.
+        supporting: (title, sentence) of the predicted facts, in any order, repeated ones counting once; None
+            = missing, 0 in `sp_...` and `joint_...`.
+
+    Raises:
+        ValueError: `gold` lacks a field, `answer` is no text, or `supporting` no sequence of pairs.
+    """
+    where = f"gold question {gold.get('_id')!r}"
+    scores = dict.fromkeys(HOTPOTQA_SCORES, 0.0)
+    if answer is not None:
+        expected = _field(gold, "answer", where=where)
+        scores |= _answer_scores(_text(answer, f"the answer to {where}"), _text(expected, where))
+    if supporting is not None:
+        expected = _field(gold, "supporting_facts", where=where)
+        scores |= _supporting_scores(
+            _fact_set(supporting, f"the facts for {where}"), _fact_set(expected, where)
+        )
+    for name in ("em", "prec", "recall"):  # 0 wherever one of the two is missing
+        scores[f"joint_{name}"] = scores[name] * scores[f"sp_{name}"]
+    scores["joint_f1"] = _harmonic_mean(scores["joint_prec"], scores["joint_recall"])
+    return scores
+
+
+def normalise_answer(text: str) -> str:
+    """Lower case, without punctuation, then without articles (a, an, the), words one space apart."""
+    plain = text.lower().translate(_NO_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", plain).split())
+
+
+def _answer_scores(predicted: str, gold: str) -> dict[str, float]:
+    predicted, gold = normalise_answer(predicted), normalise_answer(gold)
+    words, gold_words = predicted.split(), gold.split()
+    shared = (Counter(words) & Counter(gold_words)).total()
+    if predicted != gold and _ALL_OR_NOTHING & {predicted, gold}:
+        shared = 0
+    precision, recall, f1 = _shares(shared, len(words), len(gold_words))
+    return {"em": float(predicted == gold), "f1": f1, "prec": precision, "recall": recall}
+
+
+def _supporting_scores(predicted: set[tuple], gold: set[tuple]) -> dict[str, float]:
+    precision, recall, f1 = _shares(len(predicted & gold), len(predicted), len(gold))
+    return {"sp_em": float(predicted == gold), "sp_f1": f1, "sp_prec": precision, "sp_recall": recall}
+
+
+def _shares(shared: int, predicted: int, gold: int) -> tuple[float, float, float]:
+    """Precision, recall and F1, 0 / 0 being 0."""
+    precision = shared / predicted if predicted else 0.0
+    recall = shared / gold if gold else 0.0
+    return precision, recall, _harmonic_mean(precision, recall)
+
+
+def _harmonic_mean(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def _field(gold: Mapping[str, Any], name: str, *, where: str) -> Any:
+    if name not in gold:
+        raise ValueError(f"{where} has no {name!r}; only questions with gold can be scored")
+    return gold[name]
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{where}: {value!r} where the text of an answer belongs")
+    return value
+
+
+def _fact_set(facts: Iterable[Sequence[Any]], where: str) -> set[tuple]:
+    try:
+        return set(map(tuple, facts))
+    except TypeError:
+        raise ValueError(f"{where}: {facts!r} where [[title, sentence], ...] belongs") from None
