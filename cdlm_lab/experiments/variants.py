@@ -72,6 +72,5 @@ def checkpoint_of(encoders: str, name: str) -> str:
         if (folder / "config.json").is_file():
             return str(folder)
     raise ParameterError(
-        f"encoders is {encoders!r}, where {name} is not; write storyworld, or a folder with a "
-        f"folder {name}"
+        f"encoders is {encoders!r}, where {name} is not; write storyworld, or a folder with a folder {name}"
     )
