@@ -82,6 +82,11 @@ SOUND = [
     (rules.unsafe_code, "models.x", "model.eval()\nf(trust_remote_code=False)\nload(x)"),
     (rules.too_large, "data.x", "\n" * 330),
     (rules.vague_names, "data.x", "def rebase(): ...\ndef memory_of_process(handle): ..."),
+    (
+        rules.crowded_signatures,
+        "models.x",
+        "class M:\n    def forward(self, a, b, c, d, e, f, g, h, i, j, k): ...",
+    ),
     (rules.undocumented, "data.x", '"m"\ndef _f(): ...\nclass C:\n    "c"\n    def __init__(self): ...'),
     (rules.state_at_import, "models.x", "def f():\n    return torch.cuda.is_available()"),
     (rules.global_generators, "models.x", "rng.choice(x)\nnumpy.random.default_rng(0)\nrandom.Random(0)"),

@@ -168,9 +168,10 @@ def too_large(module: Module) -> Iterator[str]:
 
 def crowded_signatures(module: Module) -> Iterator[str]:
     """Functions with too many parameters. Methods are left out: Hugging Face dictates those of `forward`."""
-    classes = (node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+    tree = module.tree  # which is parsed anew each time it is asked for
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     methods = {id(child) for node in classes for child in node.body}
-    for node in functions(module.tree):
+    for node in functions(tree):
         positional = node.args.posonlyargs + node.args.args
         count = len(positional) + len(node.args.kwonlyargs)
         required = len(positional) - len(node.args.defaults)

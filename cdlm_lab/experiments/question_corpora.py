@@ -1,0 +1,127 @@
+"""From the corpus that notebook 06 names to questions in three splits: storyworld, or files in HotpotQA's
+format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cdlm_lab.data.hotpotqa import read_hotpotqa
+from cdlm_lab.data.multihop_questions import MultihopQuestion
+from cdlm_lab.data.question_storyworld import read_storyworld_questions
+from cdlm_lab.parameters import ParameterError, check_types
+
+SPLITS = ("train", "dev", "test")
+SEEN = ("both documents", "one document")
+_SUFFIXES = (".json", ".json.gz")
+Questions = Mapping[str, tuple[MultihopQuestion, ...]]  # by split
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionCorpus:
+    """Which questions are asked.
+
+    Attributes:
+        corpus: `storyworld`, or a folder of `train.json`, `dev.json` and `test.json` in HotpotQA's format
+            (`.json.gz` too).
+        train_stories, held_out_stories: of storyworld, two or three questions each.
+        passage_sentences: of storyworld: sentences of a report that stand in the context.
+        paragraphs: of storyworld: in the context of a question, two of which an answer needs.
+        seen: of storyworld: `both documents`, or `one document` = without the one that makes the other tell
+            the answer, so that nobody can do better than guess.
+        train_questions, held_out_questions: at most so many are drawn of the training questions, and of those
+            of dev and of test; 0 = all.
+        data_seed: of these draws.
+    """
+
+    corpus: str = "storyworld"
+    train_stories: int = 300
+    held_out_stories: int = 40
+    passage_sentences: int = 2
+    paragraphs: int = 4
+    seen: str = "both documents"
+    train_questions: int = 0
+    held_out_questions: int = 0
+    data_seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if self.seen not in SEEN:
+            raise ParameterError(f"seen is {self.seen!r}; choose one of {', '.join(SEEN)}")
+        for name, least in (("train_stories", 2), ("held_out_stories", 2), ("paragraphs", 2)):
+            if getattr(self, name) < least:
+                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        for name in ("train_questions", "held_out_questions"):
+            if getattr(self, name) < 0:
+                raise ParameterError(f"{name} is {getattr(self, name)}; write 0 for all, or how many")
+
+
+def read_questions(settings: QuestionCorpus) -> Questions:
+    """Questions of train, dev and test; answers and supporting facts are known of all. Facts that name a
+    sentence which is not there, as a few of the official ones do, are left out.
+
+    Raises:
+        ParameterError: a corpus that is neither, or a file without gold.
+        DataError: as its reader.
+    """
+    if settings.corpus == "storyworld":
+        found = {split: _storyworld(split, settings) for split in SPLITS}
+    else:
+        found = {split: _with_gold(file) for split, file in _files(Path(settings.corpus)).items()}
+    return {split: tuple(_drawn(questions, split, settings)) for split, questions in found.items()}
+
+
+def _storyworld(split: str, settings: QuestionCorpus) -> list[MultihopQuestion]:
+    return list(
+        read_storyworld_questions(
+            split,
+            settings.train_stories if split == "train" else settings.held_out_stories,
+            sentences=settings.passage_sentences,
+            paragraphs=settings.paragraphs,
+            withheld=settings.seen == "one document",
+        )
+    )
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    found = {}
+    for split in SPLITS:
+        files = [file for suffix in _SUFFIXES if (file := folder / f"{split}{suffix}").is_file()]
+        if not files:
+            raise ParameterError(
+                f"corpus is {str(folder)!r}, where there is no {split}.json; write storyworld, or a folder "
+                "with train.json, dev.json and test.json in HotpotQA's format"
+            )
+        found[split] = files[0]
+    return found
+
+
+def _with_gold(file: Path) -> list[MultihopQuestion]:
+    questions = read_hotpotqa(file, unknown_facts="drop")  # some official ones name no sentence
+    for question in questions:
+        if question.answer is None or not question.supporting:
+            raise ParameterError(
+                f"{file}: question {question.id} has no answer or no supporting facts, which training and "
+                "scores need; leave it out"
+            )
+    return questions
+
+
+def _drawn(
+    questions: Sequence[MultihopQuestion], split: str, settings: QuestionCorpus
+) -> Sequence[MultihopQuestion]:
+    """The questions that are used, in their order."""
+    most = settings.train_questions if split == "train" else settings.held_out_questions
+    if not most or most >= len(questions):
+        return questions
+    kept = np.random.default_rng([settings.data_seed, SPLITS.index(split)]).permutation(len(questions))[:most]
+    return [questions[number] for number in sorted(kept)]
+
+
+def cluster_of(question: MultihopQuestion) -> str:
+    """What a question shares its paragraphs with others of, for intervals: of storyworld the story, else the
+    question itself."""
+    return question.id.rpartition("-q")[0] if question.id.startswith("storyworld-") else question.id

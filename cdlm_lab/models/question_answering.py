@@ -1,0 +1,252 @@
+"""Answering a question over several paragraphs read at once: Longformer and four heads (CDLM sections 3.4 and
+C.3, whose model is that of Beltagy et al. 2020, appendix D).
+
+Each head is Linear, GELU, dropout, Linear. They say of the question's type whether the answer is a span, yes
+or no, read at `[CLS]`; of every token how well the answer starts and ends there; of every sentence whether it
+supports the answer, read at its `[s]`; and of every paragraph whether it has such a sentence, at its `<t>`.
+
+The loss of a question is the weighted sum of
+
+- type: cross entropy;
+- span: mean of that of starts and that of ends, each -log of the summed probabilities of all occurrences of
+  the answer, so that the model need find one of them (the sum objective of Clark and Gardner 2018; "OR" in
+  Beltagy et al. 2020). The softmax runs over all tokens of titles and sentences. There is none where the
+  answer is yes or no, or does not occur;
+- sentence and paragraph: mean binary cross entropy over those of the question.
+
+Choices where the papers are silent: means rather than sums, weights of 1. In the released code the optimiser
+gets the encoder alone, so its heads stay as they were drawn; here all are parts of the model.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import LongformerConfig, LongformerModel, PreTrainedTokenizerFast
+from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
+from transformers.utils import ModelOutput
+
+from cdlm_lab.examples.masking import NOT_MASKED
+from cdlm_lab.examples.question_sequence import QUESTION_MARKS, QUESTION_TYPES, SPAN
+from cdlm_lab.models.checkpoint import is_trained, own_randomness
+from cdlm_lab.models.encoder import load_encoder, load_trained
+from cdlm_lab.models.loss import over_items
+
+LOSS_WEIGHTS = {"type": 1.0, "span": 1.0, "sentence": 1.0, "paragraph": 1.0}
+
+
+@dataclass
+class QuestionOutput(ModelOutput):
+    """What `QuestionAnswerer` returns, float32.
+
+    Attributes:
+        loss: (), summed losses of the questions over their number; None without labels.
+        type_logits: (batch, 3), in the order of QUESTION_TYPES.
+        start_logits, end_logits: (batch, seq); -inf where no answer can be.
+        sentence_logits, paragraph_logits: (batch, sentences) and (batch, paragraphs), of which the sigmoids
+            are probabilities; -inf at filling.
+    """
+
+    loss: Tensor | None = None
+    type_logits: Tensor | None = None
+    start_logits: Tensor | None = None
+    end_logits: Tensor | None = None
+    sentence_logits: Tensor | None = None
+    paragraph_logits: Tensor | None = None
+
+    def row(self, number: int) -> dict[str, np.ndarray]:
+        """All logits of one question by name, filling included, as `answer_decoding.decode` takes them."""
+        return {
+            name: values[number].detach().cpu().numpy() for name, values in self.items() if name != "loss"
+        }
+
+
+class QuestionAnswerer(LongformerPreTrainedModel):
+    """Longformer and the four heads.
+
+    Attributes:
+        config: its `loss_weights` are the weights of the four losses, by the names of LOSS_WEIGHTS.
+
+    Raises:
+        ValueError: the config's `loss_weights` have other names.
+    """
+
+    # transformers.Trainer then counts the questions of the whole effective batch
+    accepts_loss_kwargs = True
+
+    def __init__(self, config: LongformerConfig) -> None:
+        super().__init__(config)
+        config.loss_weights = dict(getattr(config, "loss_weights", None) or LOSS_WEIGHTS)
+        if config.loss_weights.keys() != LOSS_WEIGHTS.keys():
+            raise ValueError(
+                f"loss_weights names {', '.join(config.loss_weights)}; give one of each of "
+                f"{', '.join(LOSS_WEIGHTS)}"
+            )
+        self.longformer = LongformerModel(config, add_pooling_layer=False)
+        self.type_head = _head(config, outputs=len(QUESTION_TYPES))
+        self.span_head = _head(config, outputs=2)
+        self.sentence_head = _head(config, outputs=1)
+        self.paragraph_head = _head(config, outputs=1)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        global_attention_mask: Tensor,
+        answerable: Tensor,
+        paragraph_positions: Tensor,
+        sentence_positions: Tensor,
+        labels: Tensor | None = None,
+        answer_positions: Tensor | None = None,
+        sentence_labels: Tensor | None = None,
+        paragraph_labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> QuestionOutput:
+        """Answer a batch of questions.
+
+        Args:
+            input_ids, attention_mask, global_attention_mask: (batch, seq), as of `PairClassifier`.
+            answerable: (batch, seq) bool, True = token of a title or a sentence.
+            paragraph_positions, sentence_positions: (batch, paragraphs) and (batch, sentences), of each `<t>`
+                and `[s]`; -1 = filling. All of them must be global.
+            labels: (batch,), SPAN, YES or NO; None = no loss.
+            answer_positions: (batch, occurrences, 2), first and last token of each; -1 = filling.
+            sentence_labels, paragraph_labels: as their positions, 1 = needed for the answer, -100 = filling.
+            num_items_in_batch: questions of the whole effective batch; None = those of this one.
+
+        Raises:
+            ValueError: what a head reads is not global; an answer starts or ends where none can be; some
+                labels are given without the others.
+        """
+        _check_globals(global_attention_mask, paragraph_positions, sentence_positions)
+        states = self.longformer(
+            input_ids, attention_mask, global_attention_mask=global_attention_mask, return_dict=True
+        ).last_hidden_state  # (batch, seq, dim)
+        spans = self.span_head(states).float().masked_fill(~answerable[..., None], -torch.inf)
+        out = QuestionOutput(
+            type_logits=self.type_head(states[:, 0]).float(),
+            start_logits=spans[..., 0],
+            end_logits=spans[..., 1],
+            sentence_logits=_logits_at(sentence_positions, states, self.sentence_head),
+            paragraph_logits=_logits_at(paragraph_positions, states, self.paragraph_head),
+        )
+        if labels is None:
+            return out
+        parts = _losses(
+            out, labels, answers=answer_positions, sentences=sentence_labels, paragraphs=paragraph_labels
+        )
+        total = sum(self.config.loss_weights[name] * part.sum() for name, part in parts.items())
+        loss = over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
+        return QuestionOutput(loss=loss, **out)
+
+
+def _head(config: LongformerConfig, *, outputs: int) -> nn.Sequential:
+    size = config.hidden_size
+    return nn.Sequential(
+        nn.Linear(size, size), nn.GELU(), nn.Dropout(config.hidden_dropout_prob), nn.Linear(size, outputs)
+    )
+
+
+def _check_globals(global_mask: Tensor | None, *positions: Tensor) -> None:
+    """Raise ValueError unless `[CLS]` and all `positions` are global."""
+    if global_mask is not None:
+        first = global_mask.new_zeros((len(global_mask), 1))
+        places = torch.cat([first, *positions], dim=1)
+        if not ((global_mask.gather(1, places.clamp(min=0)) != 1) & (places >= 0)).any():
+            return
+    raise ValueError("[CLS], every <t> and every [s] must be global: set them to 1 in global_attention_mask")
+
+
+def _logits_at(positions: Tensor, states: Tensor, head: nn.Module) -> Tensor:
+    """One logit for each of `positions` (batch, n) in `states` (batch, seq, dim); -inf where it is -1."""
+    rows = torch.arange(len(states), device=states.device)[:, None]
+    read = states[rows, positions.clamp(min=0)]  # (batch, n, dim)
+    return head(read).squeeze(-1).float().masked_fill(positions < 0, -torch.inf)
+
+
+def _losses(
+    out: QuestionOutput,
+    labels: Tensor,
+    *,
+    answers: Tensor | None,
+    sentences: Tensor | None,
+    paragraphs: Tensor | None,
+) -> dict[str, Tensor]:
+    """The four losses by the names of LOSS_WEIGHTS, (batch,) each; that of spans (span questions,)."""
+    if answers is None or sentences is None or paragraphs is None:
+        raise ValueError(
+            "labels without answer_positions, sentence_labels or paragraph_labels; give all four or none"
+        )
+    asks_span = (labels == SPAN) & (answers >= 0).any(-1).any(-1)
+    starts, ends = (
+        _loss_of_any(logits[asks_span], answers[asks_span, :, side])
+        for side, logits in enumerate((out.start_logits, out.end_logits))
+    )
+    return {
+        "type": nn.functional.cross_entropy(out.type_logits, labels.long(), reduction="none"),
+        "span": (starts + ends) / 2,
+        "sentence": _mean_binary_loss(out.sentence_logits, sentences),
+        "paragraph": _mean_binary_loss(out.paragraph_logits, paragraphs),
+    }
+
+
+def _loss_of_any(logits: Tensor, positions: Tensor) -> Tensor:
+    """-log of the summed probabilities of `positions`, (rows,); each token counts once.
+
+    Args:
+        logits: (rows, seq), -inf = no answer can be there.
+        positions: (rows, n), at least one in each row; -1 = filling.
+    """
+    right = torch.zeros_like(logits, dtype=torch.bool)
+    row, column = (positions >= 0).nonzero(as_tuple=True)
+    right[row, positions[row, column]] = True
+    if logits[right].isinf().any():
+        raise ValueError("an answer starts or ends where none can be; its tokens must be answerable")
+    # Of a row of -inf alone the gradient would be nan: so rows without an occurrence must not come here.
+    return logits.logsumexp(-1) - logits.masked_fill(~right, -torch.inf).logsumexp(-1)
+
+
+def _mean_binary_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Mean binary cross entropy over the labels of each row, (batch,); 0 without labels."""
+    counted = labels != NOT_MASKED
+    # The logits of filling are -inf, of which loss and gradient are nan; 0 is as good and counts for nothing.
+    each = nn.functional.binary_cross_entropy_with_logits(
+        logits.masked_fill(~counted, 0.0), labels.clamp(min=0).float(), reduction="none"
+    )
+    return (each * counted).sum(-1) / counted.sum(-1).clamp(min=1)
+
+
+def load_question_answerer(
+    name_or_path: str | os.PathLike[str],
+    *,
+    max_length: int,
+    window: int,
+    attention: str = "auto",
+    dropout: float | None = None,
+    seed: int = 0,
+) -> tuple[QuestionAnswerer, PreTrainedTokenizerFast]:
+    """A question answerer on top of any encoder, or a trained one from its folder, and its tokenizer.
+
+    QUESTION_MARKS are added to the tokenizer; their embeddings and the heads are drawn from `seed`. The last
+    layer computes all tokens, for the span head reads them. Arguments and errors otherwise as of
+    `load_encoder`.
+    """
+    name = os.fspath(name_or_path)
+    form = {"max_length": max_length, "window": window, "attention": attention, "dropout": dropout}
+    if is_trained(name, QuestionAnswerer):
+        return load_trained(QuestionAnswerer, name, **form)
+    encoder, tokenizer = load_encoder(name, **form, seed=seed)
+    tokenizer.add_special_tokens(
+        {"extra_special_tokens": list(QUESTION_MARKS)}, replace_extra_special_tokens=False
+    )
+    with own_randomness(seed):
+        if len(tokenizer) > encoder.get_input_embeddings().num_embeddings:
+            encoder.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+        model = QuestionAnswerer(encoder.config)
+    model.longformer = encoder
+    return model.eval(), tokenizer

@@ -1,0 +1,203 @@
+"""Notebook 06's experiment on a handful of questions: trained, answered, scored, read, resumed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cdlm_lab.data.hotpotqa import hotpot_record, read_predictions, write_hotpot_questions
+from cdlm_lab.experiments import multihop_qa
+from cdlm_lab.experiments.answered_questions import (
+    EXAMPLE_DOCUMENTS,
+    EXAMPLE_QUESTION,
+    answers_in_place,
+    own_answer,
+    own_question_in_place,
+    own_texts,
+    read_questions_of,
+)
+from cdlm_lab.experiments.multihop_qa import (
+    PARAMETERS,
+    AnswererSettings,
+    MultihopSettings,
+    answer_questions,
+    prepare_multihop,
+)
+from cdlm_lab.experiments.question_corpora import QuestionCorpus, cluster_of, read_questions
+from cdlm_lab.experiments.question_predictions import QuestionPredictions
+from cdlm_lab.experiments.question_report import facts, kind_rows, question_rows, write_question_report
+from cdlm_lab.metrics.question_answering import hotpotqa
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import open_run, read_report
+
+SMALL = MultihopSettings(
+    corpus=QuestionCorpus(train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1),
+    answerer=AnswererSettings(
+        seeds=2, epochs=1, batch_size=4, micro_batch_size=2, max_length=256, learning_rate=0.001
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("runs") / "qa"
+    opened = open_run(folder, name="multihop question answering", parameters=SMALL.parameters)
+    run = prepare_multihop(SMALL, opened.folder)
+    found = answer_questions(run)
+    write_question_report(run, opened, found)
+    return run, found
+
+
+def test_each_encoder_answers_every_question_with_each_seed(finished) -> None:
+    run, found = finished
+    assert list(found) == [("longformer", 0), ("longformer", 1), ("cdlm", 0), ("cdlm", 1)]
+    for of_split in found.values():
+        for split, one in of_split.items():
+            assert set(one.texts()) == {question.id for question in run.questions[split]}
+            assert all(one.texts().values())
+            assert all(one.supporting().values())
+
+
+def test_what_is_finished_is_not_trained_again(finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, found = finished
+    monkeypatch.setattr(multihop_qa, "fine_tune", None)  # calling it would fail
+    again = answer_questions(run)
+    assert again["cdlm", 1]["test"].official() == found["cdlm", 1]["test"].official()
+    run.predictions_of("cdlm", 1, "test").rename(run.folder / "aside")
+    assert answer_questions(run)["cdlm", 1]["test"].answers == found["cdlm", 1]["test"].answers
+    (run.folder / "aside").unlink()
+
+
+def test_answers_come_back_from_disk_and_not_for_other_questions(finished) -> None:
+    run, found = finished
+    file = run.predictions_of("cdlm", 0, "dev")
+    (first, *_), *_ = (found["cdlm", 0]["dev"].answers,)
+    again = QuestionPredictions.load(file, questions=run.questions["dev"])
+    assert again.answers[0] == first
+    with pytest.raises(ValueError, match="is of other questions"):
+        QuestionPredictions.load(file, questions=run.questions["test"])
+
+
+def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
+    run, _ = finished
+    report = read_report(run.folder)
+    gold = [hotpot_record(question) for question in run.questions["test"]]
+    each = [
+        hotpotqa(gold, read_predictions(run.folder_of("cdlm", seed) / "test_predictions.json"))
+        for seed in (0, 1)
+    ]
+    for measure in ("em", "sp_f1", "joint_f1"):
+        score = report.scores[f"cdlm/test/{measure}"]
+        assert score["value"] == pytest.approx(sum(one[measure] for one in each) / 2)
+        assert score["low"] <= score["value"] <= score["high"]
+        assert score["seeds"] == 2
+    tested = {(row["a"], row["b"], row["measure"]) for row in report.tables["comparisons"]}
+    assert tested == {("cdlm", "longformer", measure) for measure in ("f1", "sp_f1", "joint_f1")}
+    kinds = [row for row in report.tables["kinds"] if row["system"] == "cdlm" and row["split"] == "test"]
+    counted = {row["kind"]: row["questions"] for row in kinds}
+    assert counted["bridge"] + counted["comparison"] == len(run.questions["test"])
+    weighted = sum(row["f1"] * row["questions"] for row in kinds if row["kind"] != "yes or no")
+    assert weighted / len(run.questions["test"]) == pytest.approx(report.scores["cdlm/test/f1"]["value"])
+
+
+def test_rows_of_the_tables(finished) -> None:
+    run, _ = finished
+    report = read_report(run.folder)
+    rows = question_rows(report)
+    assert [row.label for row in rows] == ["Longformer", "CDLM"]
+    assert rows[1].values["f1"][0] == report.scores["cdlm/test/f1"]["value"]
+    assert {row[1] for row in kind_rows(report, "dev")} >= {"bridge", "comparison"}
+
+
+def test_what_a_person_reads_before_the_start(finished) -> None:
+    run, _ = finished
+    told = dict(facts(run))
+    assert told["train"].startswith("8 questions (")
+    assert told["train: does not fit"] == "nothing"
+    assert "2 updates with 4 questions, about" in told["training"]
+    assert "times 4 (encoders and seeds)" in told["training"]
+    short = replace(run, settings=replace(SMALL, answerer=replace(SMALL.answerer, max_length=96)))
+    assert "questions lose text" in dict(facts(short))["train: does not fit"]
+
+
+def test_answers_are_read_in_place_and_on_a_page(finished, tmp_path: Path) -> None:
+    run, found = finished
+    reads = read_questions_of(found["cdlm", 0]["dev"])
+    of_measure = hotpotqa(
+        [hotpot_record(question) for question in run.questions["dev"]], found["cdlm", 0]["dev"].official()
+    )
+    assert sum(read.answer_em for read in reads) / len(reads) == pytest.approx(of_measure["em"])
+    assert sum(read.support_f1 for read in reads) / len(reads) == pytest.approx(of_measure["sp_f1"])
+    assert reads[0].gold_answer == run.questions["dev"][0].answer
+    answers_in_place(found["cdlm", 0]["dev"], file=tmp_path / "answers.html")
+    page = (tmp_path / "answers.html").read_text()
+    assert all(question.text.split("?")[0][:20] in page for question in run.questions["dev"])
+
+
+def test_a_question_of_ones_own(finished, tmp_path: Path) -> None:
+    run, _ = finished
+    assert own_texts("", "") == (EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS)
+    box = own_question_in_place(run, "cdlm", EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS)
+    assert "Kryla Truldei" in (run.folder / "own_question.html").read_text()
+    assert box.children
+    answer = own_answer(run, "cdlm")
+    assert "&lt;b&gt;" in answer("Where?", [("<b>", "A town."), ("Other", "A place.")])
+    with pytest.raises(ValueError, match="two paragraphs are called 'One'"):
+        answer("Where?", [("One", "A town."), ("One", "A place.")])
+    file = tmp_path / "documents.txt"
+    file.write_text("== One ==\nA town.")
+    assert own_texts("Where?", str(file)) == ("Where?", "== One ==\nA town.")
+    with pytest.raises(ParameterError, match='own_documents is ""'):
+        own_texts("Where?", "")
+
+
+def test_questions_of_files_in_the_official_format(finished, tmp_path: Path) -> None:
+    run, _ = finished
+    for split in ("train", "dev", "test"):
+        write_hotpot_questions(tmp_path / f"{split}.json", run.questions[split])
+    read = read_questions(QuestionCorpus(corpus=str(tmp_path)))
+    assert read == run.questions
+    drawn = read_questions(QuestionCorpus(corpus=str(tmp_path), train_questions=3, held_out_questions=1))
+    assert {split: len(questions) for split, questions in drawn.items()} == {"train": 3, "dev": 1, "test": 1}
+    assert set(drawn["train"]) < set(run.questions["train"])
+    records = json.loads((tmp_path / "dev.json").read_text())
+    del records[0]["answer"]
+    (tmp_path / "dev.json").write_text(json.dumps(records))
+    with pytest.raises(ParameterError, match="has no answer or no supporting facts"):
+        read_questions(QuestionCorpus(corpus=str(tmp_path)))
+    (tmp_path / "test.json").unlink()
+    with pytest.raises(ParameterError, match=r"there is no test\.json; write storyworld, or a folder"):
+        read_questions(QuestionCorpus(corpus=str(tmp_path)))
+
+
+def test_questions_of_one_story_are_one_cluster(finished) -> None:
+    run, _ = finished
+    assert len(set(map(cluster_of, run.questions["dev"]))) == 2
+    assert cluster_of(replace(run.questions["dev"][0], id="5a8b57f2")) == "5a8b57f2"
+
+
+def test_values_that_cannot_be() -> None:
+    for given, message in (
+        ({"variants": "longformer cdml"}, "variants names 'cdml'; choose among longformer"),
+        ({"variants": " "}, "variants names nothing"),
+        ({"support": "all"}, "support is 'all'; choose one of threshold, two_paragraphs"),
+        ({"seeds": 0}, "seeds is 0"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            AnswererSettings(**given)
+    for given, message in (
+        ({"seen": "one"}, "seen is 'one'; choose one of both documents, one document"),
+        ({"paragraphs": 1}, "paragraphs is 1"),
+        ({"train_questions": -1}, "train_questions is -1; write 0 for all"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            QuestionCorpus(**given)
+    with pytest.raises(ParameterError, match="shown_model is 'cdml'"):
+        AnswererSettings().shown("cdml")
+    with pytest.raises(ParameterError, match="encoders is 'nowhere', where longformer is not"):
+        prepare_multihop(replace(SMALL, answerer=replace(SMALL.answerer, encoders="nowhere")), Path("x"))
+
+
+def test_parameters_are_those_of_all_parts() -> None:
+    assert {"run_folder", "corpus", "seen", "variants", "support", "own_question"} <= set(PARAMETERS)

@@ -1,0 +1,357 @@
+"""Decoding of answers: which spans may be one, what is cut from the text, which sentences are support."""
+
+import dataclasses
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.encode_question import encode_question
+from cdlm_lab.examples.question_sequence import (
+    NO_SENTENCE,
+    QUESTION_MARKS,
+    QUESTION_TYPES,
+    TITLE,
+    QuestionSequence,
+    question_marks_of,
+    question_sequence,
+)
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.models.answer_decoding import SpanCandidate, answer_text, best_spans, decode
+from cdlm_lab.models.encoder import load_tokenizer
+
+QUESTION = MultihopQuestion(
+    id="q",
+    text="Why?",
+    paragraphs=(
+        Paragraph(title="Big FIRE", sentences=("The  fire broke out in Lund.", " Two died.")),
+        Paragraph(title="Lund", sentences=("Lund is a City.",)),
+        Paragraph(title="Other", sentences=("Nothing.",)),
+    ),
+)
+# What stands at each position of its sequence, from 0, 4, 24 and 36 on.
+LINES = (
+    "[CLS] [q] Why? [/q]",
+    "<doc-s> <t> Big FIRE </t> [s] The fire broke out in Lund . [/s] [s] Two died . [/s] </doc-s>",
+    "<doc-s> <t> Lund </t> [s] Lund is a City . [/s] </doc-s>",
+    "<doc-s> <t> Other </t> [s] Nothing . [/s] </doc-s> [SEP]",
+)
+TOKENS = " ".join(LINES).split()
+BIG, FIRE_TITLE, THE, FIRE, OUT, LUND, STOP, TWO, DIED = 6, 7, 10, 11, 13, 15, 16, 19, 20
+LUND_TITLE, LUND_BODY, IS, CITY = 26, 29, 30, 32
+
+
+@pytest.fixture
+def sequence() -> QuestionSequence:
+    """The sequence of QUESTION if each word and each full stop were a token."""
+    made = QuestionSequence(
+        input_ids=np.arange(len(TOKENS)),
+        global_attention_mask=np.zeros(len(TOKENS), dtype=np.int64),
+        paragraph=np.full(len(TOKENS), -1),
+        sentence=np.full(len(TOKENS), NO_SENTENCE),
+        offsets=np.zeros((len(TOKENS), 2), dtype=np.int64),
+        paragraph_positions=np.array([5, 25, 37]),
+        sentence_positions=np.array([9, 18, 28, 40]),
+        sentence_names=np.array([[0, 0], [0, 1], [1, 0], [2, 0]]),
+        lost_sentences=(0, 0, 0),
+        lost_tokens=0,
+    )
+    at = 4
+    for number, paragraph in enumerate(QUESTION.paragraphs):
+        starts = np.cumsum([0, *map(len, paragraph.sentences)])
+        texts = [(TITLE, 0, paragraph.title), *zip(range(9), starts, paragraph.sentences, strict=False)]
+        first = at
+        at += 1  # <doc-s>
+        for sentence, start, text in texts:
+            at += 1  # <t> or [s]
+            for match in re.finditer(r"\w+|\.", text):
+                assert TOKENS[at] == match[0]
+                made.sentence[at] = sentence
+                made.offsets[at] = start + match.start(), start + match.end()
+                at += 1
+            at += 1  # </t> or [/s]
+        at += 1  # </doc-s>
+        made.paragraph[first:at] = number
+    return made
+
+
+def logits_of(**values: dict[int, float]) -> dict[str, np.ndarray]:
+    """Logits of QUESTION: -9 everywhere but at the given places; the type is "span"."""
+    made = {
+        "type_logits": np.array([1.0, 0.0, 0.0]),
+        "start_logits": np.full(len(TOKENS), -9.0),
+        "end_logits": np.full(len(TOKENS), -9.0),
+        "sentence_logits": np.full(4, -9.0),
+        "paragraph_logits": np.full(3, -9.0),
+    }
+    for name, places in values.items():
+        for place, value in places.items():
+            made[f"{name}_logits"][place] = value
+    return {name: logits.astype(np.float32) for name, logits in made.items()}
+
+
+def best(sequence: QuestionSequence, start: dict, end: dict, **settings: int) -> list[tuple[int, int, float]]:
+    logits = logits_of(start=start, end=end)
+    found = best_spans(logits["start_logits"], logits["end_logits"], sequence, **settings)
+    return [(span.first, span.last, span.score) for span in found]
+
+
+# start logits, end logits, first and last token and score of the best span
+VALID = {
+    "the best of both": ({FIRE: 3, LUND: 2}, {OUT: 3, LUND: 2}, (FIRE, OUT, 6.0)),
+    "one token": ({LUND: 3}, {LUND: 3}, (LUND, LUND, 6.0)),
+    "the end is before the start": ({OUT: 3, FIRE: 1}, {FIRE: 3}, (FIRE, FIRE, 4.0)),
+    "into another paragraph": ({LUND: 3}, {CITY: 4, LUND: -2}, (LUND, LUND, 1.0)),
+    "from the title into the body": ({BIG: 3}, {FIRE: 4, FIRE_TITLE: -2}, (BIG, FIRE_TITLE, 1.0)),
+    "over the end of a sentence": ({LUND: 3}, {DIED: 4}, (LUND, DIED, 7.0)),
+    "the question": ({2: 9, LUND: 3}, {2: 9, LUND: 1}, (LUND, LUND, 4.0)),
+    "a mark": ({9: 9, 5: 9, 0: 9, LUND: 3}, {17: 9, 43: 9, LUND: 1}, (LUND, LUND, 4.0)),
+}
+
+
+@pytest.mark.parametrize(("start", "end", "expected"), VALID.values(), ids=VALID.keys())
+def test_the_best_span_is_the_best_that_may_be_an_answer(sequence, start, end, expected):
+    assert best(sequence, start, end)[0] == expected
+
+
+def test_spans_are_sorted_and_lack_what_may_be_no_answer(sequence: QuestionSequence):
+    start, end = {FIRE: 3, LUND: 2, LUND_BODY: 1}, {OUT: 1, LUND: 2, CITY: 1.5}
+    # Not from FIRE or LUND to CITY, another paragraph; not from LUND back to OUT.
+    assert best(sequence, start, end, count=3) == [
+        (FIRE, LUND, 5.0),
+        (FIRE, OUT, 4.0),
+        (LUND, LUND, 4.0),
+        (LUND_BODY, CITY, 2.5),
+    ]
+
+
+@pytest.mark.parametrize(("most", "last"), [(30, DIED), (4, DIED), (3, TWO), (2, STOP), (1, LUND)])
+def test_the_limit_counts_tokens_of_text(sequence: QuestionSequence, most: int, last: int):
+    """ "Lund . Two died" has four, whatever marks are in it."""
+    end = {DIED: 4, TWO: 3, STOP: 2, LUND: 1}
+    assert best(sequence, {LUND: 9}, end, most_tokens=most)[0][:2] == (LUND, last)
+
+
+def test_only_the_best_starts_and_ends_are_tried(sequence: QuestionSequence):
+    start, end = {FIRE: 5, OUT: 4, LUND: 3}, {THE: 5, FIRE: 2, OUT: 4}
+    assert best(sequence, start, end, count=2) == [(FIRE, OUT, 9.0), (OUT, OUT, 8.0)]
+    # of FIRE and THE alone no span can be made
+    assert best(sequence, start, end, count=1) == [(OUT, OUT, 8.0)]
+
+
+def test_without_a_valid_span_the_best_token(sequence: QuestionSequence):
+    """It need be neither among the best starts nor among the best ends."""
+    start, end = {CITY: 9, OUT: 5, 0: 9}, {THE: 9, OUT: 5, 0: 9}
+    assert best(sequence, start, end, count=1) == [(OUT, OUT, 10.0)]
+
+
+def test_of_equals_the_first(sequence: QuestionSequence):
+    start, end = {FIRE: 1, LUND: 1, TWO: 1}, {LUND: 1, TWO: 1}
+    spans = [(first, last) for first, last, score in best(sequence, start, end) if score == 2]
+    assert spans == [(FIRE, LUND), (FIRE, TWO), (LUND, LUND), (LUND, TWO), (TWO, TWO)]
+    # all tokens alike: the first two starts and ends, then the first token
+    assert best(sequence, {}, {}, count=2)[0][:2] == (BIG, BIG)
+    assert best(sequence, {CITY: 1}, {BIG: 1, IS: 0, LUND: 0}, count=1) == [(BIG, BIG, -8.0)]
+
+
+def slow_best_spans(start, end, sequence, *, count, most_tokens):
+    """The definition, word by word."""
+    text = [n for n in range(len(TOKENS)) if sequence.sentence[n] != NO_SENTENCE]
+    starts = sorted(text, key=lambda n: (-start[n], n))[:count]
+    ends = sorted(text, key=lambda n: (-end[n], n))[:count]
+    found = []
+    for first in text:
+        for last in text:
+            same_part = (sequence.sentence[first] == TITLE) == (sequence.sentence[last] == TITLE)
+            same = same_part and sequence.paragraph[first] == sequence.paragraph[last]
+            length = sum(1 for n in text if first <= n <= last)
+            if first in starts and last in ends and same and 1 <= length <= most_tokens:
+                found.append((first, last, start[first] + end[last]))
+    if not found:
+        one = max(text, key=lambda n: (start[n] + end[n], -n))
+        found = [(one, one, start[one] + end[one])]
+    return sorted(found, key=lambda span: (-span[2], span[0], span[1]))
+
+
+@pytest.mark.parametrize(("count", "most_tokens"), [(1, 30), (2, 2), (4, 3), (8, 1), (20, 30), (99, 6)])
+def test_it_is_the_definition(sequence: QuestionSequence, count: int, most_tokens: int):
+    rng = np.random.default_rng(count)
+    for high in (3, 1000):  # many ties; few
+        for _ in range(20):
+            start, end = rng.integers(-high, high, size=(2, len(TOKENS))).astype(np.float32)
+            found = best_spans(start, end, sequence, count=count, most_tokens=most_tokens)
+            assert [(span.first, span.last, span.score) for span in found] == slow_best_spans(
+                start, end, sequence, count=count, most_tokens=most_tokens
+            )
+
+
+def test_minus_infinity_and_filling_change_nothing(sequence: QuestionSequence):
+    rng = np.random.default_rng(0)
+    start, end = rng.normal(size=(2, len(TOKENS)))
+    expected = best_spans(start, end, sequence)
+    for logits in (start, end):
+        logits[~sequence.answerable] = -np.inf
+    filled = [np.append(logits, [-np.inf] * 5) for logits in (start, end)]
+    assert best_spans(*filled, sequence) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "text"),
+    [
+        (THE, FIRE, "The  fire"),
+        (LUND, DIED, "Lund. Two died"),
+        (BIG, FIRE_TITLE, "Big FIRE"),
+        (LUND_TITLE, LUND_TITLE, "Lund"),
+        (LUND_BODY, 33, "Lund is a City."),
+        (18 + 1, 21, "Two died."),
+    ],
+)
+def test_the_text_keeps_its_casing_and_spacing(sequence: QuestionSequence, first, last, text):
+    assert answer_text(QUESTION, sequence, SpanCandidate(first=first, last=last, score=0.0)) == text
+
+
+def test_a_span_is_answered_with_its_place(sequence: QuestionSequence):
+    logits = logits_of(start={DIED: 3, LUND_TITLE: 1}, end={DIED: 3, LUND_TITLE: 1.5})
+    answer = decode(QUESTION, sequence, logits)
+    # paragraph 0: "The  fire broke out in Lund." has 28 characters, " Two died." follows
+    assert (answer.text, answer.type, answer.place) == ("died", "span", (0, "body", 33, 37))
+    assert QUESTION.paragraphs[0].text[33:37] == "died"
+    assert answer.n_best[0] == ("died", 6.0, (0, "body", 33, 37))
+    assert answer.n_best[1] == ("Lund", 2.5, (1, "title", 0, 4))
+    assert len(answer.n_best) == 20, "as many as `count`"
+    assert len(decode(QUESTION, sequence, logits, count=1).n_best) == 1
+    assert decode(QUESTION, sequence, logits, most_tokens=1).n_best[2].score < 0
+
+
+@pytest.mark.parametrize(("number", "kind"), [(1, "yes"), (2, "no")])
+def test_yes_and_no_take_the_place_of_the_span(sequence: QuestionSequence, number: int, kind: str):
+    logits = logits_of(start={DIED: 3}, end={DIED: 3}, type={0: np.log(1), 1: np.log(1), 2: np.log(1)})
+    logits["type_logits"][number] = np.log(2)
+    answer = decode(QUESTION, sequence, logits)
+    assert (answer.text, answer.type, answer.place) == (kind, kind, None)
+    assert answer.n_best[0].text == "died"
+    expected = dict.fromkeys(QUESTION_TYPES, 0.25) | {kind: 0.5}
+    assert answer.type_probabilities == pytest.approx(expected)
+
+
+def test_of_equal_types_the_first(sequence: QuestionSequence):
+    assert decode(QUESTION, sequence, logits_of(type={0: 0.0})).type == "span"
+
+
+def test_probabilities_have_names(sequence: QuestionSequence):
+    logits = logits_of(sentence={0: np.log(3), 1: 0, 2: -np.log(3), 3: 0}, paragraph={1: np.log(4)})
+    for name in ("sentence_logits", "paragraph_logits"):
+        logits[name] = np.append(logits[name], -np.inf)  # filling of its batch
+    answer = decode(QUESTION, sequence, logits)
+    expected = {(0, 0): 0.75, (0, 1): 0.5, (1, 0): 0.25, (2, 0): 0.5}
+    assert answer.sentence_probabilities == pytest.approx(expected)
+    low = 1 / (1 + np.exp(9))
+    assert answer.paragraph_probabilities == pytest.approx((low, 0.8, low))
+
+
+# logits of the four sentences and of the three paragraphs, support by threshold and in two paragraphs
+SUPPORT = {
+    "several": ((1, 2, -1, 3), (0, 0, 0), ((0, 0), (0, 1), (2, 0)), ((0, 0), (0, 1), (2, 0))),
+    "none above": ((-1, -2, -3, -4), (0, 0, 0), ((0, 0),), ((0, 0), (1, 0))),
+    "one above": ((-1, 2, -3, -2), (0, 0, 0), ((0, 1),), ((0, 1), (2, 0))),
+    "just 0.5 is not above": ((0, -1, 1, -9), (0, 0, 0), ((1, 0),), ((0, 0), (1, 0))),
+    "all": ((1, 1, 1, 1), (0, 0, 0), ((0, 0), (0, 1), (1, 0), (2, 0)), ((0, 0), (0, 1), (1, 0))),
+    "paragraphs decide": ((1, 1, 1, 1), (-5, 1, 1), ((0, 0), (0, 1), (1, 0), (2, 0)), ((1, 0), (2, 0))),
+    # 1 + 2 = 3, 4 - 2 = 2 and 0 + 2.5 = 2.5
+    "both decide": ((2, -1, -2, 2.5), (1, 4, 0), ((0, 0), (2, 0)), ((0, 0), (2, 0))),
+    "equals": ((-1, -1, -1, -1), (0, 0, 0), ((0, 0),), ((0, 0), (1, 0))),
+}
+
+
+@pytest.mark.parametrize(
+    ("sentences", "paragraphs", "threshold", "two_paragraphs"), SUPPORT.values(), ids=SUPPORT.keys()
+)
+def test_support(sequence, sentences, paragraphs, threshold, two_paragraphs):
+    logits = logits_of(sentence=dict(enumerate(sentences)), paragraph=dict(enumerate(paragraphs)))
+    assert decode(QUESTION, sequence, logits).supporting == threshold
+    assert decode(QUESTION, sequence, logits, support="two_paragraphs").supporting == two_paragraphs
+
+
+def test_a_paragraph_without_a_sentence_in_the_sequence_gives_no_support(sequence: QuestionSequence):
+    cut = dataclasses.replace(sequence, sentence_names=sequence.sentence_names[[0, 1, 3]])
+    logits = logits_of(sentence={0: 1, 1: -1, 2: -2}, paragraph={1: 20})
+    assert decode(QUESTION, cut, logits, support="two_paragraphs").supporting == ((0, 0), (2, 0))
+    assert (1, 0) not in decode(QUESTION, cut, logits).sentence_probabilities
+
+
+def test_one_paragraph_is_enough():
+    question = MultihopQuestion(
+        id="q", text="Who?", paragraphs=(Paragraph(title="A", sentences=("B.", " C.")),)
+    )
+    sequence = QuestionSequence(
+        input_ids=np.arange(4),
+        global_attention_mask=np.zeros(4, dtype=np.int64),
+        paragraph=np.array([-1, 0, 0, 0]),
+        sentence=np.array([NO_SENTENCE, TITLE, 0, 1]),
+        offsets=np.array([[0, 0], [0, 1], [0, 1], [3, 4]]),
+        paragraph_positions=np.array([0]),
+        sentence_positions=np.array([0, 0]),
+        sentence_names=np.array([[0, 0], [0, 1]]),
+        lost_sentences=(0,),
+        lost_tokens=0,
+    )
+    logits = {
+        "type_logits": np.zeros(3),
+        "start_logits": np.arange(4.0),
+        "end_logits": np.arange(4.0),
+        "sentence_logits": np.array([-2.0, -1.0]),
+        "paragraph_logits": np.zeros(1),
+    }
+    answer = decode(question, sequence, logits, support="two_paragraphs")
+    assert (answer.text, answer.supporting) == ("C", ((0, 1),))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"support": "argmax"}, "unknown support 'argmax'; choose one of threshold, two_paragraphs"),
+        ({"count": 0}, "count is 0; it must be at least 1"),
+        ({"most_tokens": 0}, "most_tokens is 0; it must be at least 1"),
+    ],
+)
+def test_settings_that_make_no_sense(sequence: QuestionSequence, settings: dict, message: str):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        decode(QUESTION, sequence, logits_of(), **settings)
+
+
+def test_a_sequence_without_text_has_no_answer(sequence: QuestionSequence):
+    sequence.sentence[:] = NO_SENTENCE
+    with pytest.raises(ValueError, match="no token of the sequence can be an answer"):
+        decode(QUESTION, sequence, logits_of())
+
+
+def test_words_of_a_real_tokenizer_come_back_as_they_were_written():
+    """Every word, title or sentence, alone and with the next."""
+    question = MultihopQuestion(
+        id="q",
+        text="Où?",
+        paragraphs=(
+            Paragraph(title=" Café  Zürich", sentences=("The\n fire, in  MALMÖ!", "  It's 漢字 [s] now. ")),
+            Paragraph(title="B", sentences=("No <t> more.",)),
+        ),
+    )
+    tokenizer = load_tokenizer("storyworld/longformer")
+    tokenizer.add_special_tokens({"extra_special_tokens": list(QUESTION_MARKS)})
+    sequence = question_sequence(
+        encode_question(question, tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=question_marks_of(tokenizer),
+        max_length=200,
+    )
+    for number, paragraph in enumerate(question.paragraphs):
+        for in_title, source in ((True, paragraph.title), (False, paragraph.text)):
+            text = (sequence.sentence == TITLE) == in_title
+            here = np.flatnonzero(text & (sequence.paragraph == number) & sequence.answerable)
+            words = [match.span() for match in re.finditer(r"\S+", source)]
+            for (start, _), (_, end) in [*zip(words, words, strict=True), *itertools.pairwise(words)]:
+                first = min(n for n in here if sequence.offsets[n, 0] == start)
+                last = max(n for n in here if sequence.offsets[n, 1] == end)
+                span = SpanCandidate(first=int(first), last=int(last), score=0.0)
+                assert answer_text(question, sequence, span) == source[start:end]

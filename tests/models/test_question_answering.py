@@ -1,0 +1,469 @@
+"""The question answerer: heads and loss are as said; rows, filling, micro-batches, files change nothing."""
+
+import copy
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.encode_question import EncodedQuestions
+from cdlm_lab.examples.question_examples import QuestionCollate, QuestionExamples
+from cdlm_lab.examples.question_sequence import NO, QUESTION_MARKS, SPAN, YES, question_marks_of
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.models.answer_decoding import decode
+from cdlm_lab.models.checkpoint import CheckpointError, is_trained
+from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
+from cdlm_lab.models.question_answering import LOSS_WEIGHTS, QuestionAnswerer, load_question_answerer
+from cdlm_lab.training.saved_model import save_model
+
+SIZES = TinySizes(
+    hidden_size=16, layers=2, heads=2, intermediate_size=32, vocabulary=300, initializer_range=0.2
+)
+FORM = {"max_length": 64, "window": 8}
+HEADS = ("type_head", "span_head", "sentence_head", "paragraph_head")
+LENGTHS = (40, 24, 33, 29)
+PARAGRAPHS = ([6, 20], [5], [7, 15, 24], [4, 12])  # positions of their <t>
+SENTENCES = ([9, 14, 24, 30], [8], [10, 18, 26, 29], [7, 15])
+OCCURRENCES = ([[10, 12], [25, 25]], [], [[11, 11]], [])
+TYPES = (SPAN, SPAN, YES, NO)
+SENTENCE_LABELS = ([1, 0, 1, 0], [1], [0, 0, 1, 1], [0, 0])
+PARAGRAPH_LABELS = ([1, 1], [0], [0, 1, 1], [1, 0])
+LABELS = ("labels", "answer_positions", "sentence_labels", "paragraph_labels")
+Batch = dict[str, torch.Tensor]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small language model to put the heads on."""
+    folder = tmp_path_factory.mktemp("encoder")
+    model, tokenizer = load_language_model("tiny", **FORM, sizes=SIZES)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def answerer(folder: Path) -> QuestionAnswerer:
+    return load_question_answerer(folder, **FORM)[0]
+
+
+def row(number: int) -> dict[str, np.ndarray]:
+    """One question: [CLS] and two tokens of the question, then paragraphs with their marks."""
+    length = LENGTHS[number]
+    read = [*PARAGRAPHS[number], *SENTENCES[number]]
+    is_global, answerable = np.zeros(length, dtype=np.int64), np.ones(length, dtype=bool)
+    is_global[[0, 1, 2, *read]] = 1
+    answerable[[0, 1, 2, *read, length - 1]] = False
+    return {
+        "input_ids": np.random.default_rng(number).integers(10, 290, size=length),
+        "global_attention_mask": is_global,
+        "answerable": answerable,
+        "paragraph_positions": np.array(PARAGRAPHS[number]),
+        "sentence_positions": np.array(SENTENCES[number]),
+        "labels": np.array(TYPES[number]),
+        "answer_positions": np.array(OCCURRENCES[number], dtype=np.int64).reshape(-1, 2),
+        "sentence_labels": np.array(SENTENCE_LABELS[number]),
+        "paragraph_labels": np.array(PARAGRAPH_LABELS[number]),
+    }
+
+
+def batch_of(*numbers: int) -> Batch:
+    return QuestionCollate(pad_token_id=1)([row(number) for number in numbers])
+
+
+@pytest.fixture
+def batch() -> Batch:
+    """A span with two occurrences, a span without one, yes (with an occurrence all the same), and no."""
+    return batch_of(0, 1, 2, 3)
+
+
+def without_labels(batch: Batch) -> Batch:
+    return {name: values for name, values in batch.items() if name not in LABELS}
+
+
+class Says(torch.nn.Module):
+    """A head that says the same whatever it reads."""
+
+    def __init__(self, logits: list) -> None:
+        super().__init__()
+        self.logits = torch.tensor(logits, dtype=torch.float32)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        assert states.shape[:-1] == self.logits.shape[:-1], "it reads other tokens than it should"
+        return self.logits
+
+
+def said(model: QuestionAnswerer, *, odds: dict[str, list]) -> QuestionAnswerer:
+    """The heads say logarithms of `odds`."""
+    for name, values in odds.items():
+        setattr(model, name, Says(np.log(np.array(values, dtype=float)).tolist()))
+    return model
+
+
+WORKED = {
+    "input_ids": torch.full((2, 8), 20),
+    "attention_mask": torch.ones(2, 8, dtype=torch.int64),
+    "global_attention_mask": torch.tensor([[1, 1, 1, 0, 0, 0, 0, 1], [1, 1, 1, 0, 0, 0, 0, 0]]),
+    "answerable": torch.tensor([[False, False, False, True, True, True, True, False]] * 2),
+    "paragraph_positions": torch.tensor([[1, 7], [1, -1]]),
+    "sentence_positions": torch.tensor([[2, 7], [2, -1]]),
+    "labels": torch.tensor([SPAN, YES]),
+    # tokens 4 and 6 start an answer, tokens 5 and 6 end one
+    "answer_positions": torch.tensor([[[4, 5], [6, 6]], [[-1, -1], [-1, -1]]]),
+    "sentence_labels": torch.tensor([[1, 0], [0, -100]]),
+    "paragraph_labels": torch.tensor([[1, 0], [1, -100]]),
+}
+SPANS = [[9, 9], [9, 9], [9, 9], [1, 5], [2, 1], [3, 1], [4, 3], [9, 9]]  # odds of start and end
+ODDS = {
+    "type_head": [[1, 2, 1], [1, 3, 1]],
+    "span_head": [SPANS, SPANS],
+    "sentence_head": [[[3], [1]], [[1 / 4], [7]]],
+    "paragraph_head": [[[4], [1 / 9]], [[2], [7]]],
+}
+# Of the first question: SPAN has 1 of 4; starts have 2 + 4 of 10, ends 1 + 3 of 10, where nothing counts that
+# is not answerable. Of the second: YES has 3 of 5, and there is no span.
+PARTS = {
+    "type": -math.log(1 / 4) - math.log(3 / 5),
+    "span": -(math.log(6 / 10) + math.log(4 / 10)) / 2,
+    "sentence": -(math.log(3 / 4) + math.log(1 / 2)) / 2 - math.log(4 / 5),
+    "paragraph": -(math.log(4 / 5) + math.log(9 / 10)) / 2 - math.log(2 / 3),
+}
+
+
+def test_the_loss_of_a_worked_example(answerer: QuestionAnswerer):
+    model = said(answerer, odds=ODDS)
+    assert model(**WORKED).loss.item() == pytest.approx(sum(PARTS.values()) / 2, rel=1e-5)
+    assert model(**WORKED, num_items_in_batch=8).loss.item() == pytest.approx(sum(PARTS.values()) / 8)
+
+
+@pytest.mark.parametrize("name", LOSS_WEIGHTS)
+def test_each_loss_has_its_weight(answerer: QuestionAnswerer, name: str):
+    model = said(answerer, odds=ODDS)
+    model.config.loss_weights = dict.fromkeys(LOSS_WEIGHTS, 0.0) | {name: 3.0}
+    assert model(**WORKED).loss.item() == pytest.approx(3 * PARTS[name] / 2, rel=1e-5)
+
+
+def test_a_start_of_two_occurrences_counts_once(answerer: QuestionAnswerer):
+    """Else its probability would count twice, and the loss could fall below 0."""
+    model = said(answerer, odds=ODDS)
+    positions = torch.tensor([[[4, 5], [4, 6]], [[-1, -1], [-1, -1]]])
+    span = -(math.log(2 / 10) + math.log(4 / 10)) / 2
+    expected = (sum(PARTS.values()) - PARTS["span"] + span) / 2
+    assert model(**WORKED | {"answer_positions": positions}).loss.item() == pytest.approx(expected, rel=1e-5)
+
+
+def slow_loss(out, number: int) -> float:
+    """The loss of a question of `row`, number by number."""
+
+    def binary(logits: list[float], labels: list[int]) -> float:
+        p = [1 / (1 + math.exp(-logit)) for logit in logits]
+        return sum(-math.log(x if y else 1 - x) for x, y in zip(p, labels, strict=True)) / len(labels)
+
+    total = 0.0
+    types = [math.exp(x) for x in out.type_logits[number].tolist()]
+    total -= math.log(types[TYPES[number]] / sum(types))
+    if TYPES[number] == SPAN and OCCURRENCES[number]:
+        for side, logits in ((0, out.start_logits), (1, out.end_logits)):
+            p = [math.exp(x) for x in logits[number].tolist()]  # 0 where no answer can be
+            right = {occurrence[side] for occurrence in OCCURRENCES[number]}
+            total -= math.log(sum(p[n] for n in right) / sum(p)) / 2
+    sentences = out.sentence_logits[number, : len(SENTENCES[number])].tolist()
+    paragraphs = out.paragraph_logits[number, : len(PARAGRAPHS[number])].tolist()
+    total += binary(sentences, SENTENCE_LABELS[number])
+    return total + binary(paragraphs, PARAGRAPH_LABELS[number])
+
+
+def test_the_loss_is_the_definition(answerer: QuestionAnswerer, batch: Batch):
+    out = answerer(**batch)
+    assert out.loss.item() == pytest.approx(sum(slow_loss(out, number) for number in range(4)) / 4, rel=1e-5)
+    assert answerer(**without_labels(batch)).loss is None
+
+
+def test_only_span_questions_with_an_occurrence_have_a_span_loss(answerer: QuestionAnswerer, batch: Batch):
+    def gradient(*numbers: int) -> torch.Tensor:
+        answerer.zero_grad()
+        answerer(**batch_of(*numbers)).loss.backward()
+        return answerer.span_head[0].weight.grad
+
+    assert gradient(0).any()
+    for others in ((1,), (2,), (3,), (1, 2, 3), (1, 3)):
+        assert not gradient(*others).any(), others
+
+
+def test_what_the_heads_read(answerer: QuestionAnswerer, batch: Batch):
+    out = answerer(**batch)
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "global_attention_mask")}
+    states = answerer.longformer(**inputs).last_hidden_state
+    for number, length in enumerate(LENGTHS):
+        spans = answerer.span_head(states[number])
+        answerable = row(number)["answerable"]
+        for side, logits in enumerate((out.start_logits, out.end_logits)):
+            torch.testing.assert_close(logits[number, :length][answerable], spans[:length, side][answerable])
+            assert (logits[number, :length][~answerable] == -torch.inf).all()
+            assert (logits[number, length:] == -torch.inf).all()
+        torch.testing.assert_close(out.type_logits[number], answerer.type_head(states[number, 0]))
+        for logits, head, places in (
+            (out.sentence_logits, answerer.sentence_head, SENTENCES[number]),
+            (out.paragraph_logits, answerer.paragraph_head, PARAGRAPHS[number]),
+        ):
+            torch.testing.assert_close(logits[number, : len(places)], head(states[number, places])[:, 0])
+            assert (logits[number, len(places) :] == -torch.inf).all()
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_head_is_two_layers_with_gelu(folder: Path, name: str):
+    model, _ = load_question_answerer(folder, **FORM, dropout=0.25)
+    first, squash, dropout, last = getattr(model, name)
+    outputs = {"type_head": 3, "span_head": 2}.get(name, 1)
+    assert (first.in_features, first.out_features, last.in_features, last.out_features) == (
+        16,
+        16,
+        16,
+        outputs,
+    )
+    assert isinstance(squash, torch.nn.GELU)
+    assert dropout.p == 0.25
+    assert first.weight.std().item() == pytest.approx(0.2, rel=0.2), "the encoder's initializer_range"
+    assert not first.bias.any()
+
+
+def test_a_row_alone_is_the_row_in_its_batch(answerer: QuestionAnswerer, batch: Batch):
+    together = answerer(**batch)
+    losses = []
+    for number in range(4):
+        alone = answerer(**batch_of(number))
+        losses.append(alone.loss.item())
+        for name, logits in alone.items():
+            if name != "loss":
+                found = together[name][number, : logits.shape[1]]
+                torch.testing.assert_close(logits[0], found, rtol=1e-4, atol=1e-5)
+    assert together.loss.item() == pytest.approx(sum(losses) / 4, rel=1e-5)
+
+
+def test_padding_and_filling_are_inert(answerer: QuestionAnswerer, batch: Batch):
+    expected = answerer(**batch)
+    padded = {name: values.clone() for name, values in batch.items()}
+    padded["input_ids"] = torch.where(batch["attention_mask"] == 0, 77, batch["input_ids"])
+    for name, fill in (
+        ("input_ids", 88),
+        ("attention_mask", 0),
+        ("global_attention_mask", 0),
+        ("answerable", 0),
+    ):
+        padded[name] = torch.nn.functional.pad(padded[name], (0, 5), value=fill)
+    for name, fill in (("positions", -1), ("labels", -100)):
+        for kind in ("sentence", "paragraph"):
+            padded[f"{kind}_{name}"] = torch.nn.functional.pad(batch[f"{kind}_{name}"], (0, 3), value=fill)
+    padded["answer_positions"] = torch.nn.functional.pad(batch["answer_positions"], (0, 0, 0, 2), value=-1)
+    found = answerer(**padded)
+    torch.testing.assert_close(found.loss, expected.loss, rtol=1e-5, atol=1e-6)
+    for name, logits in expected.items():
+        if name != "loss":
+            torch.testing.assert_close(found[name][:, : logits.shape[1]], logits, rtol=1e-4, atol=1e-5)
+
+
+def test_every_weight_gets_a_gradient_and_every_head_moves(answerer: QuestionAnswerer, batch: Batch):
+    """The last layer's local attention too, for the span head reads local tokens."""
+    before = {name: weight.detach().clone() for name, weight in answerer.named_parameters()}
+    assert {name.partition(".")[0] for name in before} == {*HEADS, "longformer"}
+    answerer(**batch).loss.backward()
+    for name, weight in answerer.named_parameters():
+        assert weight.grad is not None, name
+        assert weight.grad.any(), name
+        assert weight.grad.isfinite().all(), name
+    torch.optim.SGD(answerer.parameters(), lr=0.1).step()
+    for name, weight in answerer.named_parameters():
+        if name.startswith(HEADS):
+            assert not torch.equal(weight, before[name]), name
+
+
+@pytest.mark.parametrize("numbers", [(1,), (2, 3), (3,), (1, 2, 3)])
+def test_questions_without_a_span_give_no_nan(answerer: QuestionAnswerer, numbers: tuple[int, ...]):
+    out = answerer(**batch_of(*numbers))
+    assert out.loss.isfinite()
+    out.loss.backward()
+    for name, weight in answerer.named_parameters():
+        assert weight.grad is None or weight.grad.isfinite().all(), name
+
+
+def test_questions_without_sentences_or_text_give_no_nan(answerer: QuestionAnswerer):
+    batch = batch_of(3)
+    batch["answerable"][:] = False
+    for name in ("sentence_positions", "sentence_labels"):
+        batch[name] = batch[name][:, :0]
+    out = answerer(**batch)
+    out.loss.backward()
+    assert out.loss.isfinite()
+    assert out.sentence_logits.shape == (1, 0)
+    for name, weight in answerer.named_parameters():
+        assert weight.grad is None or weight.grad.isfinite().all(), name
+
+
+def test_micro_batches_add_up_to_the_full_batch(answerer: QuestionAnswerer, batch: Batch):
+    twin = copy.deepcopy(answerer)
+    answerer(**batch).loss.backward()
+    for numbers in ((0,), (1, 2, 3)):
+        twin(**batch_of(*numbers), num_items_in_batch=torch.tensor(4)).loss.backward()
+    for (name, weight), other in zip(answerer.named_parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(weight.grad, other.grad, rtol=1e-3, atol=1e-6, msg=name)
+
+
+def test_in_half_precision_logits_and_loss_are_float32(answerer: QuestionAnswerer, batch: Batch):
+    with torch.autocast("cpu", torch.bfloat16):
+        out = answerer(**batch)
+    for name, values in out.items():
+        assert values.dtype == torch.float32, name
+        assert not values.isnan().any(), name
+    assert out.loss.item() == pytest.approx(answerer(**batch).loss.item(), rel=0.05)
+
+
+@pytest.mark.parametrize("missing", ["all", "[CLS]", "a title", "a sentence"])
+def test_what_is_read_must_be_global(answerer: QuestionAnswerer, batch: Batch, missing: str):
+    if missing == "all":
+        batch["global_attention_mask"] = None
+    else:
+        place = {"[CLS]": 0, "a title": PARAGRAPHS[2][1], "a sentence": SENTENCES[2][3]}[missing]
+        batch["global_attention_mask"][2, place] = 0
+    with pytest.raises(
+        ValueError, match=r"^\[CLS\], every <t> and every \[s\] must be global: set them to 1"
+    ):
+        answerer(**batch)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_an_answer_must_be_where_one_can_be(answerer: QuestionAnswerer, batch: Batch, side: int):
+    batch["answer_positions"][0, 1, side] = SENTENCES[0][2]
+    with pytest.raises(ValueError, match="an answer starts or ends where none can be"):
+        answerer(**batch)
+
+
+@pytest.mark.parametrize("missing", LABELS[1:])
+def test_labels_come_together(answerer: QuestionAnswerer, batch: Batch, missing: str):
+    del batch[missing]
+    with pytest.raises(ValueError, match="give all four or none"):
+        answerer(**batch)
+
+
+def test_save_and_load_agree(answerer: QuestionAnswerer, folder: Path, batch: Batch, tmp_path: Path):
+    _, tokenizer = load_question_answerer(folder, **FORM)
+    answerer.config.loss_weights["span"] = 2.0
+    save_model(answerer, tokenizer, tmp_path)
+    assert is_trained(str(tmp_path), QuestionAnswerer)
+    assert not is_trained(str(folder), QuestionAnswerer)
+    again, words = load_question_answerer(tmp_path, **FORM, seed=9)
+    expected, found = answerer(**batch), again(**batch)
+    assert all(torch.equal(values, found[name]) for name, values in expected.items())
+    assert again.config.loss_weights == LOSS_WEIGHTS | {"span": 2.0}
+    assert not again.training
+    assert words.get_vocab() == tokenizer.get_vocab()
+    assert question_marks_of(words) == question_marks_of(tokenizer)
+
+
+def test_loss_weights_of_other_names_are_refused(answerer: QuestionAnswerer):
+    answerer.config.loss_weights = {"type": 1.0, "answer": 2.0}
+    with pytest.raises(
+        ValueError, match=r"names type, answer; give one of each of type, span, sentence, par"
+    ):
+        QuestionAnswerer(answerer.config)
+    assert set(LOSS_WEIGHTS.values()) == {1.0}
+
+
+def test_marks_and_heads_are_drawn_from_the_seed_and_the_encoder_is_the_one_named(folder: Path):
+    before = torch.get_rng_state()
+    (model, words), (same, _), (other, _) = (
+        load_question_answerer(folder, **FORM, seed=seed) for seed in (0, 0, 1)
+    )
+    assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
+    assert not any(module.training for module in model.modules())
+    marks = words.convert_tokens_to_ids(list(QUESTION_MARKS))
+    assert len({*marks, words.unk_token_id}) == 7
+    embeddings = [m.longformer.get_input_embeddings().weight for m in (model, same, other)]
+    assert torch.equal(embeddings[0][marks], embeddings[1][marks])
+    assert not torch.equal(embeddings[0][marks], embeddings[2][marks])
+    for name in HEADS:
+        drawn, again, another = (getattr(m, name)[0].weight for m in (model, same, other))
+        assert torch.equal(drawn, again)
+        assert not torch.equal(drawn, another)
+    encoder = load_encoder(folder, **FORM)[0]
+    known = encoder.get_input_embeddings().num_embeddings
+    for name, weight in encoder.state_dict().items():
+        found = other.longformer.state_dict()[name]
+        assert torch.equal(found[:known] if "word_embeddings" in name else found, weight), name
+
+
+def test_a_trained_answerer_that_lacks_weights_is_refused(answerer, folder: Path, tmp_path: Path):
+    save_model(answerer, load_question_answerer(folder, **FORM)[1], tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["span_head.3.weight"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match=r"missing: span_head\.3\.weight"):
+        load_question_answerer(tmp_path, **FORM)
+
+
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_length": 128}, r"max_length \(128\) is longer than .* was made for \(64\)"),
+        ({"window": 7}, "window"),
+        ({"dropout": 1.5}, "dropout"),
+        ({"attention": "quick"}, "unknown attention backend 'quick'"),
+    ],
+)
+def test_what_cannot_be_loaded(answerer, folder: Path, tmp_path: Path, trained, change, message):
+    if trained:
+        save_model(answerer, load_question_answerer(folder, **FORM)[1], tmp_path)
+    with pytest.raises(ValueError, match=message):
+        load_question_answerer(tmp_path if trained else folder, **(FORM | change))
+
+
+def four_questions() -> list[MultihopQuestion]:
+    """Two with a span, one yes, one no; the paragraph with the answer is not always the first."""
+    paragraphs = (
+        Paragraph(title="The mill", sentences=("The mill burnt.", " Ana Berg ran it.")),
+        Paragraph(title="Ana Berg", sentences=("Ana Berg is from  LUND.", " She is 40.")),
+        Paragraph(title="The bridge", sentences=("It fell.",)),
+    )
+    needed = (("The mill", 1), ("Ana Berg", 0))
+    asked = (
+        ("Where is she from who ran the mill?", paragraphs, "LUND", needed),
+        ("What burnt that Ana Berg ran?", paragraphs[::-1], "The mill", (("The mill", 0), ("The mill", 1))),
+        ("Did the bridge fall?", paragraphs, "yes", (("The bridge", 0),)),
+        ("Is she 50 who ran the mill?", paragraphs[::-1], "no", (("The mill", 1), ("Ana Berg", 1))),
+    )
+    return [
+        MultihopQuestion(id=f"q{n}", text=text, paragraphs=given, answer=answer, supporting=supporting)
+        for n, (text, given, answer, supporting) in enumerate(asked)
+    ]
+
+
+def test_it_learns_four_questions_by_heart():
+    """All of it together: the encoder that comes with the project, examples, batches, loss, decoding."""
+    model, tokenizer = load_question_answerer("storyworld/longformer", max_length=128, window=32)
+    questions = four_questions()
+    examples = QuestionExamples(
+        questions=questions,
+        encoded=EncodedQuestions(questions, tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=question_marks_of(tokenizer),
+        max_length=128,
+    )
+    batch = QuestionCollate(pad_token_id=tokenizer.pad_token_id)([examples[n] for n in range(4)])
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(25):
+        out = model(**batch)
+        optimiser.zero_grad()
+        out.loss.backward()
+        optimiser.step()
+    assert out.loss.item() < 0.01
+    for number, question in enumerate(questions):
+        answer = decode(question, examples.describe(number), out.row(number))
+        assert answer.text == question.answer
+        found = {
+            (question.paragraphs[paragraph].title, sentence) for paragraph, sentence in answer.supporting
+        }
+        assert found == set(question.supporting)
