@@ -34,7 +34,7 @@ from cdlm_lab.report import open_run, read_report
 SMALL = MultihopSettings(
     corpus=QuestionCorpus(train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1),
     answerer=AnswererSettings(
-        seeds=2, epochs=1, batch_size=4, micro_batch_size=2, max_length=256, learning_rate=0.001
+        seeds=2, epochs=1, batch_size=4, micro_batch_size=2, max_length=384, learning_rate=0.001
     ),
 )
 
