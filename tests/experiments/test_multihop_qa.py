@@ -117,7 +117,7 @@ def test_what_a_person_reads_before_the_start(finished) -> None:
     assert told["train: does not fit"] == "nothing"
     assert "2 updates with 4 questions, about" in told["training"]
     assert "times 4 (encoders and seeds)" in told["training"]
-    short = replace(run, settings=replace(SMALL, answerer=replace(SMALL.answerer, max_length=96)))
+    short = replace(run, settings=replace(SMALL, answerer=replace(SMALL.answerer, max_length=160)))
     assert "questions lose text" in dict(facts(short))["train: does not fit"]
 
 
