@@ -27,7 +27,8 @@ from cdlm_lab.data.coreference_records import (
     TokenSpan,
     Topic,
 )
-from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.files import DataError
+from cdlm_lab.data.json_file import read_json, read_json_list
 from cdlm_lab.data.json_lines import JsonRecord, kind_of
 
 _FILES: dict[Kind, str] = {"event": "events", "entity": "entities"}
@@ -113,7 +114,7 @@ def _document(
 
 
 def _read_texts(path: Path) -> dict[str, _Text]:
-    source, value = _parse(path)
+    source, value = read_json(path)
     if not isinstance(value, dict):
         what = f"{kind_of(value)} where an object belongs"
         raise DataError(path, what, "write it as {document: [tokens]}", field="file")
@@ -229,27 +230,5 @@ def _read_objects(path: Path, kinds: tuple[Kind, ...]) -> Iterator[JsonRecord]:
     if not path.is_file():
         remedy = f"copy it there, or leave its kind out of kinds, which is {kinds}"
         raise DataError(path, "there is no such file", remedy)
-    source, value = _parse(path)
-    if not isinstance(value, list):
-        raise DataError(path, f"{kind_of(value)} where a list belongs", "write it as [{...}, ...]")
-    decode, position = json.JSONDecoder().raw_decode, source.index("[") + 1
-    line, counted = 1, 0
-    for number, item in enumerate(value):
-        while source[position] in " \t\r\n,":
-            position += 1
-        line, counted = line + source.count("\n", counted, position), position
-        whole = JsonRecord(path=path, line=line, fields={})
+    for number, (whole, item) in enumerate(read_json_list(path)):
         yield whole.record(f"[{number}]", item)
-        _, position = decode(source, position)
-
-
-def _parse(path: Path) -> tuple[str, object]:
-    source = read_text(path)
-    try:
-        return source, json.loads(source)
-    except json.JSONDecodeError as error:
-        what, field = f"not JSON ({error.msg})", f"column {error.colno}"
-        raise DataError(path, what, "complete the file", line=error.lineno, field=field) from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
-        remedy = "write plain records: texts, numbers and lists of them"
-        raise DataError(path, f"not JSON ({error})", remedy) from None

@@ -20,7 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
-from cdlm_lab.data.files import COMPRESSED, DataError, read_text, replaced_file
+from cdlm_lab.data.files import COMPRESSED, DataError, replaced_file
+from cdlm_lab.data.json_file import read_json, read_json_list
 from cdlm_lab.data.json_lines import JsonRecord, kind_of
 from cdlm_lab.data.multihop_questions import (
     QUESTION_KINDS,
@@ -133,7 +134,7 @@ def read_predictions(path: str | Path) -> HotpotPredictions:
             that is not a title and a number, and as `files.read_text`.
     """
     path = Path(path)
-    _, value = _parse(path)
+    _, value = read_json(path)
     if not isinstance(value, dict):
         what = f"{kind_of(value)} where an object belongs"
         raise DataError(path, what, 'write it as {"answer": {...}, "sp": {...}}')
@@ -157,8 +158,8 @@ def _part(whole: JsonRecord, name: str) -> JsonRecord:
 def _read_questions(path: Path) -> Iterator[tuple[JsonRecord, MultihopQuestion, Facts]]:
     """Every question with its known facts, and its unknown ones."""
     numbers: dict[str, int] = {}
-    for number, (line, item) in enumerate(_elements(path)):
-        record = JsonRecord(path=path, line=line, fields={}).record(f"[{number}]", item)
+    for number, (whole, item) in enumerate(read_json_list(path)):
+        record = whole.record(f"[{number}]", item)
         name = record.text("_id")
         record = replace(record, within=f"[{number}] {name!r}.")
         if (first := numbers.setdefault(name, number)) != number:
@@ -168,8 +169,10 @@ def _read_questions(path: Path) -> Iterator[tuple[JsonRecord, MultihopQuestion, 
             check_question(question, where=f"[{number}]")
         except ValueError as error:
             remedy = "correct the question, or leave it out"
-            raise DataError(path, str(error), remedy, line=line, field="question") from None
+            raise DataError(path, str(error), remedy, line=whole.line, field="question") from None
         yield record, question, unknown
+    if not numbers:
+        raise DataError(path, "no questions", "add some, or leave the file out")
 
 
 def _question(record: JsonRecord, name: str) -> tuple[MultihopQuestion, Facts]:
@@ -231,40 +234,6 @@ def _list(record: JsonRecord, where: str, value: object) -> list[object]:
     if not isinstance(value, list):
         raise record.error(where, f"{kind_of(value)} where a list belongs", "write it as [...]")
     return value
-
-
-def _elements(path: Path) -> list[tuple[int, object]]:
-    """The elements of a file that holds one list, each with the line it starts at."""
-    source, value = _parse(path)
-    if not isinstance(value, list):
-        raise DataError(path, f"{kind_of(value)} where a list belongs", "write it as [{...}, ...]")
-    if not value:
-        raise DataError(path, "no questions", "add some, or leave the file out")
-    return list(zip(_lines(source, len(value)), value, strict=True))
-
-
-def _lines(source: str, count: int) -> Iterator[int]:
-    """Lines at which the `count` elements of the list in `source` start; it is known to be correct."""
-    decode, position = json.JSONDecoder().raw_decode, source.index("[") + 1
-    line, counted = 1, 0
-    for _ in range(count):
-        while source[position] in " \t\r\n,":
-            position += 1
-        line, counted = line + source.count("\n", counted, position), position
-        yield line
-        _, position = decode(source, position)
-
-
-def _parse(path: Path) -> tuple[str, object]:
-    source = read_text(path)
-    try:
-        return source, json.loads(source)
-    except json.JSONDecodeError as error:
-        what, field = f"not JSON ({error.msg})", f"column {error.colno}"
-        raise DataError(path, what, "complete the file", line=error.lineno, field=field) from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
-        remedy = "write plain records: texts, numbers and lists of them"
-        raise DataError(path, f"not JSON ({error})", remedy) from None
 
 
 def _write(path: str | Path, value: object) -> None:

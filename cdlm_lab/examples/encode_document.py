@@ -6,13 +6,15 @@ of tokens and do not say where their texts had spaces.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cdlm_lab.data.coreference_records import CoreferenceDocument, TokenSpan
+
+from .encoded_by_id import EncodedById
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -66,32 +68,8 @@ def encode_document(document: CoreferenceDocument, tokenizer: PreTrainedTokenize
     return EncodedDocument(document=document, input_ids=ids, starts=np.append(0, counts.cumsum()))
 
 
-class EncodedDocuments(Mapping[str, EncodedDocument]):
-    """Documents by their ids, each encoded when it is first asked for and then kept.
-
-    Raises:
-        ValueError: two documents of one id.
-        KeyError: an id asked for that no document has.
-    """
+class EncodedDocuments(EncodedById[CoreferenceDocument, EncodedDocument]):
+    """Documents by their ids; errors as of `EncodedById`."""
 
     def __init__(self, documents: Iterable[CoreferenceDocument], tokenizer: PreTrainedTokenizerBase) -> None:
-        self._records: dict[str, CoreferenceDocument] = {}
-        self._encoded: dict[str, EncodedDocument] = {}
-        self._tokenizer = tokenizer
-        for document in documents:
-            if self._records.setdefault(document.id, document) is not document:
-                raise ValueError(f"there are two documents {document.id}; name them apart")
-
-    def __getitem__(self, name: str) -> EncodedDocument:
-        if name not in self._encoded:
-            self._encoded[name] = encode_document(self._records[name], self._tokenizer)
-        return self._encoded[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._records
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._records)
-
-    def __len__(self) -> int:
-        return len(self._records)
+        super().__init__(documents, lambda one: encode_document(one, tokenizer), kind="documents")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
+
+from .encoded_by_id import EncodedById
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -75,35 +77,11 @@ def encode_question(question: MultihopQuestion, tokenizer: PreTrainedTokenizerBa
     )
 
 
-class EncodedQuestions(Mapping[str, EncodedQuestion]):
-    """Questions by their ids, each encoded when it is first asked for and then kept.
-
-    Raises:
-        ValueError: two different questions of one id.
-        KeyError: an id asked for that no question has.
-    """
+class EncodedQuestions(EncodedById[MultihopQuestion, EncodedQuestion]):
+    """Questions by their ids; errors as of `EncodedById`."""
 
     def __init__(self, questions: Iterable[MultihopQuestion], tokenizer: PreTrainedTokenizerBase) -> None:
-        self._records: dict[str, MultihopQuestion] = {}
-        self._encoded: dict[str, EncodedQuestion] = {}
-        self._tokenizer = tokenizer
-        for question in questions:
-            if self._records.setdefault(question.id, question) != question:
-                raise ValueError(f"there are two different questions {question.id}; name them apart")
-
-    def __getitem__(self, name: str) -> EncodedQuestion:
-        if name not in self._encoded:
-            self._encoded[name] = encode_question(self._records[name], self._tokenizer)
-        return self._encoded[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._records
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._records)
-
-    def __len__(self) -> int:
-        return len(self._records)
+        super().__init__(questions, lambda one: encode_question(one, tokenizer), kind="questions")
 
 
 def _paragraph(paragraph: Paragraph, encoded: Iterator[_Text]) -> EncodedParagraph:

@@ -14,7 +14,7 @@ The released code instead cuts each sentence to 33 tokens, frames it in `<s> ...
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 
+from .encoded_by_id import EncodedById
 from .packing import pack_documents
 from .special_tokens import SpecialTokens
 
@@ -70,42 +71,12 @@ def encode_sentences(document: PairDocument, tokenizer: PreTrainedTokenizerBase)
     )
 
 
-class SentencesById(Mapping[str, EncodedSentences]):
-    """Documents by their ids, each encoded when it is first asked for and then kept.
-
-    Args:
-        pairs: of which the documents are; a document may be in many.
-
-    Raises:
-        ValueError: two documents of one id and different sentences.
-        KeyError: an id asked for that no document has.
-    """
+class SentencesById(EncodedById[PairDocument, EncodedSentences]):
+    """The documents of pairs by their ids, of which one may be in many; errors as of `EncodedById`."""
 
     def __init__(self, pairs: Iterable[DocumentPair], tokenizer: PreTrainedTokenizerBase) -> None:
-        self._records: dict[str, PairDocument] = {}
-        self._encoded: dict[str, EncodedSentences] = {}
-        self._tokenizer = tokenizer
-        for pair in pairs:
-            for document in (pair.first, pair.second):
-                if self._records.setdefault(document.id, document) != document:
-                    raise ValueError(
-                        f"pair {pair.id}: there is another document {document.id}, with other sentences; "
-                        "name them apart"
-                    )
-
-    def __getitem__(self, name: str) -> EncodedSentences:
-        if name not in self._encoded:
-            self._encoded[name] = encode_sentences(self._records[name], self._tokenizer)
-        return self._encoded[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._records
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._records)
-
-    def __len__(self) -> int:
-        return len(self._records)
+        documents = (document for pair in pairs for document in (pair.first, pair.second))
+        super().__init__(documents, lambda one: encode_sentences(one, tokenizer), kind="documents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,8 +22,7 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.last_layer import read_only_globals
 from cdlm_lab.examples.mention_context import MENTION_END, MENTION_START
-from cdlm_lab.models.checkpoint import is_trained, own_randomness
-from cdlm_lab.models.encoder import load_encoder, load_trained
+from cdlm_lab.models.encoder_with_head import load_encoder_with_head
 from cdlm_lab.models.loss import over_items
 
 HIDDEN = 1024  # of the MLP, C.1
@@ -135,22 +134,15 @@ def load_pair_scorer(
     The marks `<m>` and `</m>` are added to the tokenizer; their embeddings and the MLP are drawn from `seed`.
     Arguments and errors otherwise as of `load_encoder`.
     """
-    name = os.fspath(name_or_path)
-    if is_trained(name, PairScorer):
-        model, tokenizer = load_trained(
-            PairScorer, name, max_length=max_length, window=window, attention=attention, dropout=dropout
-        )
-        read_only_globals(model.longformer)
-        return model, tokenizer
-    encoder, tokenizer = load_encoder(
-        name, max_length=max_length, window=window, attention=attention, dropout=dropout, seed=seed
+    model, tokenizer = load_encoder_with_head(
+        PairScorer,
+        name_or_path,
+        max_length=max_length,
+        window=window,
+        attention=attention,
+        dropout=dropout,
+        seed=seed,
+        marks=(MENTION_START, MENTION_END),
     )
-    tokenizer.add_special_tokens(
-        {"extra_special_tokens": [MENTION_START, MENTION_END]}, replace_extra_special_tokens=False
-    )
-    with own_randomness(seed):
-        if len(tokenizer) > encoder.get_input_embeddings().num_embeddings:
-            encoder.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-        model = PairScorer(encoder.config)
-    model.longformer = read_only_globals(encoder)
-    return model.eval(), tokenizer
+    read_only_globals(model.longformer)
+    return model, tokenizer

@@ -21,8 +21,7 @@ from transformers.models.longformer.modeling_longformer import (
 )
 
 from cdlm_lab.attention.last_layer import read_only_globals
-from cdlm_lab.models.checkpoint import is_trained, own_randomness
-from cdlm_lab.models.encoder import load_encoder, load_trained
+from cdlm_lab.models.encoder_with_head import load_encoder_with_head
 from cdlm_lab.models.loss import over_items
 
 
@@ -98,15 +97,15 @@ def load_pair_classifier(
         whole_last_layer: True = the last layer computes all tokens, which costs time and changes no logit;
             sentence alignment reads them.
     """
-    name = os.fspath(name_or_path)
-    form = {"max_length": max_length, "window": window, "attention": attention, "dropout": dropout}
-    if is_trained(name, PairClassifier):
-        model, tokenizer = load_trained(PairClassifier, name, **form)
-    else:
-        encoder, tokenizer = load_encoder(name, **form, seed=seed)
-        with own_randomness(seed):
-            model = PairClassifier(encoder.config).eval()
-        model.longformer = encoder
+    model, tokenizer = load_encoder_with_head(
+        PairClassifier,
+        name_or_path,
+        max_length=max_length,
+        window=window,
+        attention=attention,
+        dropout=dropout,
+        seed=seed,
+    )
     if not whole_last_layer:
         read_only_globals(model.longformer)
     return model, tokenizer

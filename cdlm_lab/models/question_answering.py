@@ -32,8 +32,7 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.question_sequence import QUESTION_MARKS, QUESTION_TYPES, SPAN
-from cdlm_lab.models.checkpoint import is_trained, own_randomness
-from cdlm_lab.models.encoder import load_encoder, load_trained
+from cdlm_lab.models.encoder_with_head import load_encoder_with_head
 from cdlm_lab.models.loss import over_items
 
 LOSS_WEIGHTS = {"type": 1.0, "span": 1.0, "sentence": 1.0, "paragraph": 1.0}
@@ -236,17 +235,13 @@ def load_question_answerer(
     layer computes all tokens, for the span head reads them. Arguments and errors otherwise as of
     `load_encoder`.
     """
-    name = os.fspath(name_or_path)
-    form = {"max_length": max_length, "window": window, "attention": attention, "dropout": dropout}
-    if is_trained(name, QuestionAnswerer):
-        return load_trained(QuestionAnswerer, name, **form)
-    encoder, tokenizer = load_encoder(name, **form, seed=seed)
-    tokenizer.add_special_tokens(
-        {"extra_special_tokens": list(QUESTION_MARKS)}, replace_extra_special_tokens=False
+    return load_encoder_with_head(
+        QuestionAnswerer,
+        name_or_path,
+        max_length=max_length,
+        window=window,
+        attention=attention,
+        dropout=dropout,
+        seed=seed,
+        marks=QUESTION_MARKS,
     )
-    with own_randomness(seed):
-        if len(tokenizer) > encoder.get_input_embeddings().num_embeddings:
-            encoder.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-        model = QuestionAnswerer(encoder.config)
-    model.longformer = encoder
-    return model.eval(), tokenizer

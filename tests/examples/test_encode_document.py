@@ -136,5 +136,5 @@ def test_documents_are_encoded_once_and_only_when_needed(tokenizer):
 
 
 def test_two_documents_of_one_id(tokenizer):
-    with pytest.raises(ValueError, match="there are two documents a; name them apart"):
-        EncodedDocuments([document("w1", name="a"), document("w1", name="a")], tokenizer)
+    with pytest.raises(ValueError, match="there are two different documents a; name them apart"):
+        EncodedDocuments([document("w1", name="a"), document("w2", name="a")], tokenizer)

@@ -204,7 +204,7 @@ def test_two_documents_of_one_id(tokenizer):
     same = PairDocument(id="a", sentences=A.sentences)
     assert len(SentencesById([pair("0", A, B), pair("1", same, C)], tokenizer)) == 3
     other = PairDocument(id="a", sentences=("w9",))
-    message = "pair 1: there is another document a, with other sentences; name them apart"
+    message = "there are two different documents a; name them apart"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         SentencesById([pair("0", A, B), pair("1", other, C)], tokenizer)
 
