@@ -4,7 +4,8 @@ the sentences that support it (CDLM section 3.4; Beltagy et al. 2020, appendix D
 The answer is the span with the largest sum of the logits of its first and its last token, among those that
 start at one of the best starts and end at one of the best ends; "yes" or "no" takes its place where the type
 says so. Support is every sentence with a probability above 0.5 ("threshold"), or as many within exactly two
-paragraphs ("two_paragraphs"), which is what HotpotQA's questions need.
+paragraphs ("two_paragraphs"), which is what HotpotQA's questions need. Spans that begin or end inside a word
+are taken to its ends, as BERT's answers to SQuAD were: tokens are parts of words.
 
 The released code also takes spans that run from one paragraph into another, puts the words of an answer
 together from its tokens, and chooses the two paragraphs by the logits of their sentences alone.
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+from unicodedata import east_asian_width
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -63,7 +65,7 @@ class DecodedAnswer:
         type: one of QUESTION_TYPES.
         type_probabilities: of each of them.
         place: of the answer; None for yes and no.
-        n_best: spans, best first, whatever the type.
+        n_best: different spans, best first, whatever the type.
         sentence_probabilities: that a sentence supports the answer; of those in the sequence.
         paragraph_probabilities: that a paragraph has such a sentence; in their order.
         supporting: the sentences taken for support, ascending.
@@ -128,7 +130,8 @@ def best_spans(
 
 
 def answer_text(question: MultihopQuestion, sequence: QuestionSequence, candidate: SpanCandidate) -> str:
-    """The characters of a span as they stand in the title or the text of its paragraph."""
+    """The characters of a span, to the ends of its words, as they stand in the title or the text of its
+    paragraph."""
     return _cut(question, sequence, candidate).text
 
 
@@ -159,7 +162,11 @@ def decode(
     candidates = best_spans(
         outputs["start_logits"], outputs["end_logits"], sequence, count=count, most_tokens=most_tokens
     )
-    n_best = tuple(_cut(question, sequence, candidate) for candidate in candidates[:count])
+    by_place: dict[Place, AnswerSpan] = {}  # the best of those that are the same words
+    for candidate in candidates:
+        span = _cut(question, sequence, candidate)
+        by_place.setdefault(span.place, span)
+    n_best = tuple(by_place.values())[:count]
     types = softmax(np.asarray(outputs["type_logits"], dtype=np.float64))
     kind = QUESTION_TYPES[int(np.argmax(types))]
     names = [(int(paragraph), int(sentence)) for paragraph, sentence in sequence.sentence_names]
@@ -183,8 +190,19 @@ def _cut(question: MultihopQuestion, sequence: QuestionSequence, candidate: Span
     paragraph = question.paragraphs[number]
     source = paragraph.title if in_title else paragraph.text
     start, end = int(sequence.offsets[candidate.first, 0]), int(sequence.offsets[candidate.last, 1])
+    while _inside_word(source, start):
+        start -= 1
+    while _inside_word(source, end):
+        end += 1
     place = Place(number, "title" if in_title else "body", start, end)
     return AnswerSpan(source[start:end], candidate.score, place)
+
+
+def _inside_word(text: str, place: int) -> bool:
+    """True if characters on both sides of a place are of one word; signs as wide as Chinese ones never are,
+    for they are written without spaces."""
+    around = text[max(place - 1, 0) : place + 1]
+    return len(around) == 2 and all(one.isalnum() and east_asian_width(one) not in "WF" for one in around)
 
 
 def _numbers(logits: np.ndarray) -> list[float]:

@@ -355,3 +355,57 @@ def test_words_of_a_real_tokenizer_come_back_as_they_were_written():
                 last = max(n for n in here if sequence.offsets[n, 1] == end)
                 span = SpanCandidate(first=int(first), last=int(last), score=0.0)
                 assert answer_text(question, sequence, span) == source[start:end]
+
+
+@pytest.mark.parametrize(
+    ("source", "start", "end", "answer"),
+    [
+        ("in Firnuvoll, a town", 3, 7, "Firnuvoll"),  # "Firn"
+        ("in Firnuvoll, a town", 5, 9, "Firnuvoll"),
+        ("in Firnuvoll, a town", 0, 6, "in Firnuvoll"),
+        ("in Firnuvoll, a town", 3, 13, "Firnuvoll,"),  # signs are no letters
+        ("12,444 men", 0, 2, "12"),
+        ("the 1990s", 4, 6, "1990s"),
+        ("\u6771\u4eac\u90fd", 1, 2, "\u4eac"),  # words without spaces between them
+    ],
+)
+def test_an_answer_goes_to_the_ends_of_its_words(source: str, start: int, end: int, answer: str):
+    question = MultihopQuestion(
+        id="q", text="Where?", paragraphs=(Paragraph(title="T", sentences=(source,)),)
+    )
+    made = QuestionSequence(
+        input_ids=np.arange(1),
+        global_attention_mask=np.zeros(1, dtype=np.int64),
+        paragraph=np.zeros(1, dtype=np.int64),
+        sentence=np.zeros(1, dtype=np.int64),
+        offsets=np.array([[start, end]]),
+        paragraph_positions=np.array([0]),
+        sentence_positions=np.array([0]),
+        sentence_names=np.array([[0, 0]]),
+        lost_sentences=(0,),
+        lost_tokens=0,
+    )
+    assert answer_text(question, made, SpanCandidate(first=0, last=0, score=0.0)) == answer
+
+
+def test_spans_that_become_the_same_words_are_one(sequence: QuestionSequence):
+    """ "City" read as two tokens: whichever of them is chosen, the answer is the word."""
+    sequence.offsets[IS] = sequence.offsets[CITY][0], sequence.offsets[CITY][0] + 2
+    sequence.offsets[CITY] = sequence.offsets[CITY][0] + 2, sequence.offsets[CITY][1]
+    logits = np.full(len(TOKENS), -9.0)
+    logits[[IS, CITY]] = 2.0, 1.0
+    found = decode(
+        QUESTION,
+        sequence,
+        {
+            "type_logits": np.array([1.0, 0, 0]),
+            "start_logits": logits,
+            "end_logits": logits,
+            "sentence_logits": np.zeros(4),
+            "paragraph_logits": np.zeros(3),
+        },
+        count=2,
+    )
+    assert found.text == "City"
+    assert [span.text for span in found.n_best].count("City") == 1
+    assert found.n_best[0].score == 4.0
