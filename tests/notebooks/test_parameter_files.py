@@ -7,6 +7,7 @@ import notebook_rules as rules
 import pytest
 import yaml
 
+from cdlm_lab.experiments import multihop_qa
 from cdlm_lab.experiments.pretraining import PARAMETERS
 from cdlm_lab.training.config import TrainingConfig
 
@@ -45,3 +46,13 @@ def test_paper_parameters_make_a_training_config() -> None:
     fields = {name: value for name, value in given.items() if name in TrainingConfig.__dataclass_fields__}
     config = TrainingConfig(**fields, save_every=1000, log_every=100, seed=0)
     assert config.accumulation(processes=8) == 1, "8 examples on each of 8 GPUs, as in the paper"
+
+
+def test_paper_parameters_of_questions_are_those_of_their_notebook_and_the_papers() -> None:
+    """CDLM, C.3."""
+    given = yaml.safe_load((PAPER.parent / "hotpotqa_paper.yaml").read_text(encoding="utf-8"))
+    assert set(given) <= declared("06_multihop_qa") == set(multihop_qa.PARAMETERS)
+    settings = multihop_qa.AnswererSettings(**given)
+    assert len(settings.names) == 5
+    assert (settings.epochs, settings.batch_size, settings.warmup_steps) == (5, 32, 100)
+    assert (settings.max_length, settings.learning_rate) == (4096, 1e-4)

@@ -121,6 +121,15 @@ def literal_parameters(notebook: Notebook) -> Iterator[str]:
             yield f"cell {position}: {name} has no comment"
 
 
+def comments_for_papermill(notebook: Notebook) -> Iterator[str]:
+    """No comment on a parameter has an equals sign: `papermill --help-notebook` would leave the parameter
+    out."""
+    for position, cell in code_cells(notebook)[:1]:
+        for token in tokenize.generate_tokens(io.StringIO(source_of(cell)).readline):
+            if token.type == tokenize.COMMENT and "=" in token.string:
+                yield f"cell {position}: line {token.start[0]}: write the comment without '='"
+
+
 def comment_lines(source: str) -> tuple[set[int], set[int]]:
     """Numbers of all lines with a comment, and of those with nothing else, which speak for the line below."""
     comments = [
@@ -213,6 +222,7 @@ RULES: tuple[Rule, ...] = (
     header,
     parameters_cell,
     literal_parameters,
+    comments_for_papermill,
     settings_cell,
     plain_python,
     short_cells,
