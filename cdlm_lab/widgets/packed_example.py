@@ -29,6 +29,7 @@ from cdlm_lab.widgets.token_text import KEPT_SIGN, SWAPPED_SIGN, TOKEN_STYLE, Ma
 
 __all__ = ["DocumentLoss", "PackedPreview", "packed_example_html"]
 
+MIDDOT = " \u00b7 "
 SHOWN_WHOLE = 700  # tokens up to which an example is shown without folding
 SHOWN_OF_EACH = 110  # tokens of each document that stay in sight when it is folded
 CHARACTERS_OF_EACH = 4000  # and, folded or not, no more characters than this: one token may hold thousands
@@ -79,7 +80,11 @@ def _headline(preview: PackedSequence) -> str:
     tiles = [
         ("tokens", count_in_words(len(preview.tokens)), f"{count_in_words(text)} of them text"),
         ("documents", count_in_words(present), ", ".join(f"{n} {fate}" for n, fate in fates if n)),
-        ("masked", count_in_words(masked), f"{share_in_words(masked, text)} of the text"),
+        *(
+            [("masked", count_in_words(masked), f"{share_in_words(masked, text)} of the text")]
+            if masked
+            else []
+        ),
         ("global", count_in_words(global_), f"{share_in_words(global_, len(preview.tokens))} of all tokens"),
         ("text cut", count_in_words(cut), f"{share_in_words(cut, text + cut)} of all text"),
     ]
@@ -100,7 +105,9 @@ def _tile(name: str, value: str, note: str) -> str:
 
 
 def _overview(preview: PackedSequence) -> str:
-    lanes = [("masked", preview.masked, MASKED), ("global", preview.global_, GLOBAL)]
+    lanes = [("global", preview.global_, GLOBAL)]
+    if preview.masked.any():
+        lanes.insert(0, ("masked", preview.masked, MASKED))
     if preview.cross_document.any():
         lanes.append(("also elsewhere", preview.cross_document, CROSS))
     description = "The sequence from first to last token: documents, " + ", ".join(
@@ -119,8 +126,11 @@ def _legend(preview: PackedSequence) -> str:
         ("<mark>word</mark>", hidden, became.count("hidden")),
         (swapped, "masked by a random other word", became.count("swapped")),
         (f"<mark>word<i>{KEPT_SIGN}</i></mark>", "masked, but left as it is", became.count("kept")),
-        ("<u>word</u>", "global: sees every token, and is seen by every token", int(preview.global_.sum())),
     ]
+    if not became:  # as in sequences of tasks, where nothing is masked
+        entries = []
+    shown = int(preview.global_.sum())
+    entries.append(("<u>word</u>", "global: sees every token, and is seen by every token", shown))
     if preview.cross_document.any():
         shown = int(preview.cross_document.sum())
         entries.append(("<b>word</b>", "part of a fact that another document states too", shown))
@@ -157,7 +167,7 @@ def _card(
     preview: PackedSequence, marked: MarkedTokens, number: int, positions: list[int], folded: bool
 ) -> str:
     loss = preview.documents[number]
-    masked, global_ = int(preview.masked[positions].sum()), int(preview.global_[positions].sum())
+    global_ = int(preview.global_[positions].sum())
     kept = (
         f"{count_in_words(loss.kept)} of {count_in_words(loss.kept + loss.cut)} tokens"
         if loss.cut
@@ -167,17 +177,22 @@ def _card(
     head, rest = positions[:in_sight], positions[in_sight:]
     body = f'<div class="cdlm-text" dir="auto">{tokens_html(marked, head)}</div>'
     if rest:
-        hidden = count_in_words(int(preview.masked[rest].sum()))
         body += (
-            f"<details><summary>{count_in_words(len(rest))} more tokens, {hidden} masked</summary>"
+            f"<details><summary>{count_in_words(len(rest))} more tokens{_masked(preview, rest, ', ')}</summary>"
             f'<div class="cdlm-text" dir="auto">{tokens_html(marked, rest)}</div></details>'
         )
     return (
         f'<div class="cdlm-card" style="{FRAME};border-radius:8px;padding:10px 14px 12px">'
         f'<div style="font-weight:600">{number + 1}&ensp;{_title(loss.title)}</div>'
-        f'<div style="font-size:12px;margin-bottom:6px;{MUTED}">{kept} \u00b7 '
-        f"{count_in_words(masked)} masked \u00b7 {count_in_words(global_)} global</div>{body}</div>"
+        f'<div style="font-size:12px;margin-bottom:6px;{MUTED}">{kept}{_masked(preview, positions, MIDDOT)}'
+        f"{MIDDOT}{count_in_words(global_)} global</div>{body}</div>"
     )
+
+
+def _masked(preview: PackedSequence, positions: list[int], before: str) -> str:
+    """How many of these tokens are masked, for people; "" where nothing in the sequence is."""
+    count = count_in_words(int(preview.masked[positions].sum()))
+    return f"{before}{count} masked" if preview.masked.any() else ""
 
 
 def _tokens_in_sight(preview: PackedSequence, positions: list[int], folded: bool) -> int:

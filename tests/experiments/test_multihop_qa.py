@@ -26,10 +26,12 @@ from cdlm_lab.experiments.multihop_qa import (
 )
 from cdlm_lab.experiments.question_corpora import QuestionCorpus, cluster_of, read_questions
 from cdlm_lab.experiments.question_predictions import QuestionPredictions
+from cdlm_lab.experiments.question_preview import question_preview
 from cdlm_lab.experiments.question_report import facts, kind_rows, question_rows, write_question_report
 from cdlm_lab.metrics.question_answering import hotpotqa
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
+from cdlm_lab.widgets.packed_example import packed_example_html
 
 SMALL = MultihopSettings(
     corpus=QuestionCorpus(train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1),
@@ -201,3 +203,25 @@ def test_values_that_cannot_be() -> None:
 
 def test_parameters_are_those_of_all_parts() -> None:
     assert {"run_folder", "corpus", "seen", "variants", "support", "own_question"} <= set(PARAMETERS)
+
+
+def test_the_preview_shows_what_is_global_and_what_is_cut(finished) -> None:
+    run, _ = finished
+    shown = question_preview(run)
+    question = run.questions["train"][0]
+    assert [one.title for one in shown.documents] == [question.text, *(p.title for p in question.paragraphs)]
+    signs = [token for token, is_global in zip(shown.tokens, shown.global_, strict=True) if is_global]
+    assert signs.count("<t>") == len(question.paragraphs) == 4
+    assert signs.count("[s]") == sum(len(one.sentences) for one in question.paragraphs)
+    assert len(signs) == 3 + shown.documents[0].kept + 4 + signs.count(
+        "[s]"
+    )  # [CLS] [q] [/q], and the question
+    assert not any(one.cut for one in shown.documents)
+    short = replace(run, settings=replace(SMALL, answerer=replace(SMALL.answerer, max_length=160)))
+    cut = question_preview(short)
+    assert sum(one.kept + one.cut for one in cut.documents) == sum(one.kept for one in shown.documents)
+    assert any(one.cut for one in cut.documents[1:])
+    assert not cut.documents[0].cut
+    html = packed_example_html(cut)
+    assert "masked" not in html
+    assert "share of the room" in html
