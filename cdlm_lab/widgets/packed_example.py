@@ -177,8 +177,9 @@ def _card(
     head, rest = positions[:in_sight], positions[in_sight:]
     body = f'<div class="cdlm-text" dir="auto">{tokens_html(marked, head)}</div>'
     if rest:
+        more = f"{count_in_words(len(rest))} more tokens{_masked(preview, rest, ', ')}"
         body += (
-            f"<details><summary>{count_in_words(len(rest))} more tokens{_masked(preview, rest, ', ')}</summary>"
+            f"<details><summary>{more}</summary>"
             f'<div class="cdlm-text" dir="auto">{tokens_html(marked, rest)}</div></details>'
         )
     return (
