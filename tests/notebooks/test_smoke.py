@@ -114,11 +114,11 @@ SMALL: dict[str, Small] = {
     ),
     "06_multihop_qa": Small(
         {"train_stories": 6, "held_out_stories": 3, "epochs": 1, "batch_size": 4, "micro_batch_size": 4},
-        # after a handful of updates nothing is known, but a sentence is always named
+        # after a handful of updates nothing is known: more than a few lucky answers would be a leak
         {
-            "scores.cdlm/test/f1.value": (0, 0.9),
-            "scores.cdlm/test/sp_f1.value": (0.05, 0.9),
-            "scores.longformer/dev/joint_f1.value": (0, 0.9),
+            "scores.cdlm/test/f1.value": (0, 0.7),
+            "scores.cdlm/test/sp_f1.value": (0, 0.7),
+            "scores.longformer/dev/joint_f1.value": (0, 0.5),
         },
     ),
     "11_attention_analysis": Small(
