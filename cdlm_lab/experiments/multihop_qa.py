@@ -55,11 +55,11 @@ class AnswererSettings:
     max_length: int = 512
     window: int = 32
     seeds: int = 1
-    epochs: int = 5
-    batch_size: int = 32
-    micro_batch_size: int = 32
-    learning_rate: float = 0.0001
-    warmup_steps: int = 100
+    epochs: int = 2
+    batch_size: int = 16
+    micro_batch_size: int = 16
+    learning_rate: float = 0.001
+    warmup_steps: int = 20
     support: str = "threshold"
     most_answer_tokens: int = 30
 

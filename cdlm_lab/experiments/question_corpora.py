@@ -38,7 +38,7 @@ class QuestionCorpus:
     """
 
     corpus: str = "storyworld"
-    train_stories: int = 300
+    train_stories: int = 200
     held_out_stories: int = 40
     passage_sentences: int = 2
     paragraphs: int = 4

@@ -1,13 +1,15 @@
 """The parameter files that the project ships set parameters their notebook has, to values it takes."""
 
+import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import notebook_rules as rules
 import pytest
 import yaml
 
-from cdlm_lab.experiments import multihop_qa
+from cdlm_lab.experiments import document_matching, multihop_qa
 from cdlm_lab.experiments.pretraining import PARAMETERS
 from cdlm_lab.training.config import TrainingConfig
 
@@ -56,3 +58,16 @@ def test_paper_parameters_of_questions_are_those_of_their_notebook_and_the_paper
     assert len(settings.names) == 5
     assert (settings.epochs, settings.batch_size, settings.warmup_steps) == (5, 32, 100)
     assert (settings.max_length, settings.learning_rate) == (4096, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("04_document_matching", document_matching.MatchingSettings()),
+        ("06_multihop_qa", multihop_qa.MultihopSettings()),
+    ],
+)
+def test_notebooks_come_with_the_values_of_the_library(name: str, settings: Any) -> None:
+    given = rules.assigned_parameters(rules.read_notebook(ROOT / "notebooks" / f"{name}.ipynb"))
+    found = {key: ast.literal_eval(given[key].value) for key in settings.parameters}
+    assert found == settings.parameters
