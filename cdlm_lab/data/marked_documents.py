@@ -38,14 +38,13 @@ from cdlm_lab.data.coreference_records import (
     Topic,
 )
 from cdlm_lab.data.files import DataError, read_lines
+from cdlm_lab.data.pasted_documents import Line, Section, is_heading, lines_of, sections_of
 
 TOPIC = "own documents"
-_Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
 _Marked = tuple[int, int, int]  # start and end of a mention in characters, line of its <m>
 
 _MARK = re.compile(r"(</?m>)")
 _NEARLY_A_MARK = re.compile(r"</?m>|\[/?m\]|&lt;/?m&gt;", re.IGNORECASE)  # spaces are gone by then
-_HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
 _ENDING = r"['’](?:s|m|d|re|ve|ll)(?!\w)"
 # Characters that belong to the one before: accents (U+0300-036F), how to draw an emoji (U+FE00-FE0F), and the
@@ -58,15 +57,6 @@ _TOKEN = re.compile(
     | \S[\u0300-\u036f\ufe00-\ufe0f]*""",
     re.VERBOSE | re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Section:
-    """Lines of one document; `line`: where it begins."""
-
-    name: str
-    line: int
-    lines: Sequence[_Line]
 
 
 @dataclass(slots=True)
@@ -116,18 +106,12 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> To
     Raises:
         ValueError: an unknown kind.
         DataError: an empty text, a document without text, text before the first heading, a heading without
-            name or end or with marks, two documents of one name, `</m>` without `<m>`, `<m>` that is not
+            title or end or with marks, two documents of one title, `</m>` without `<m>`, `<m>` that is not
             closed before a blank line or the end of the document, marks without words between them, words
             marked twice, no mention in any document, half a character (a lone surrogate).
     """
     _check_kind(kind)
-    if not text.strip():
-        raise DataError(source, "the text is empty", "write a document with marked mentions", field="text")
-    if half := _HALF_A_CHARACTER.search(text):
-        what, line = f"half a character (U+{ord(half[0]):04X})", text.count("\n", 0, half.start()) + 1
-        raise DataError(source, what, "delete it and type it again", line=line, field="text")
-    lines = text.removeprefix("\ufeff").split("\n")
-    return _parse(source, list(enumerate(lines, start=1)), kind)
+    return _parse(source, lines_of(text, source=source, remedy="write a document with marked mentions"), kind)
 
 
 def read_marked_documents(path: str | Path, *, kind: Kind) -> Topic:
@@ -150,18 +134,23 @@ def read_marked_documents(path: str | Path, *, kind: Kind) -> Topic:
     return _topic(path, [_document(file, _whole_file(file), kind) for file in files])
 
 
-def _parse(source: str | Path, lines: Sequence[_Line], kind: Kind) -> Topic:
-    return _topic(source, [_document(source, section, kind) for section in _sections(source, lines)])
+def _parse(source: str | Path, lines: Sequence[Line], kind: Kind) -> Topic:
+    sections = sections_of(source, lines)
+    for section in sections:
+        if _MARK.search(section.title):
+            remedy = "write it as == title =="
+            raise DataError(source, "a mark in the title", remedy, line=section.line, field="heading")
+    return _topic(source, [_document(source, section, kind) for section in sections])
 
 
-def _whole_file(path: Path) -> _Section:
+def _whole_file(path: Path) -> Section:
     lines = list(read_lines(path))
     for number, line in lines:
-        if _is_heading(line):
+        if is_heading(line):
             what = "a heading, but each file of a folder is one document"
             remedy = "take the heading out, or read this file by itself"
             raise DataError(path, what, remedy, line=number, field="heading")
-    return _Section(name=path.stem, line=1, lines=lines)
+    return Section(title=path.stem, line=1, lines=lines)
 
 
 def _check_kind(kind: Kind) -> None:
@@ -179,53 +168,17 @@ def _topic(source: str | Path, documents: Sequence[CoreferenceDocument]) -> Topi
     return Topic(id=TOPIC, documents=tuple(documents))
 
 
-def _sections(source: str | Path, lines: Sequence[_Line]) -> list[_Section]:
-    starts = [place for place, (_, line) in enumerate(lines) if _is_heading(line)]
-    if not starts:
-        return [_Section(name="document 1", line=1, lines=lines)]
-    for number, line in lines[: starts[0]]:
-        if line.strip():
-            remedy = "write a heading above it: == name =="
-            raise DataError(source, "text before the first heading", remedy, line=number, field="text")
-    sections: dict[str, _Section] = {}
-    for start, end in pairwise([*starts, len(lines)]):
-        number, line = lines[start]
-        name = _name(source, number, line.strip())
-        if name in sections:
-            what = f"a document {name} begins in line {sections[name].line} already"
-            raise DataError(source, what, "name them apart", line=number, field="heading")
-        sections[name] = _Section(name=name, line=number, lines=lines[start + 1 : end])
-    return list(sections.values())
-
-
-def _is_heading(line: str) -> bool:
-    return line.lstrip().startswith("==")
-
-
-def _name(source: str | Path, number: int, heading: str) -> str:
-    name = " ".join(heading.strip("=").split())
-    if not heading.endswith("=="):
-        what = "a line that starts with == is a heading, but == at its end is missing"
-    elif _MARK.search(name):
-        what = "a mark in the name"
-    elif name:
-        return name
-    else:
-        what = "no name"
-    raise DataError(source, what, "write it as == name ==", line=number, field="heading")
-
-
-def _document(source: str | Path, section: _Section, kind: Kind) -> CoreferenceDocument:
+def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDocument:
     body = _Body()
     for filled, lines in groupby(section.lines, key=lambda line: bool(line[1].strip())):
         if filled:
             body.add(source, *_without_marks(source, lines))
     if not body.tokens:
-        what, remedy = f"the document {section.name} has no text", "write some, or leave the document out"
+        what, remedy = f"the document {section.title} has no text", "write some, or leave the document out"
         raise DataError(source, what, remedy, line=section.line, field="text")
-    names = [f"{section.name}:{number}" for number in range(len(body.mentions))]
+    names = [f"{section.title}:{number}" for number in range(len(body.mentions))]
     return CoreferenceDocument(
-        id=section.name,
+        id=section.title,
         topic=TOPIC,
         subtopic=TOPIC,
         tokens=tuple(body.tokens),
@@ -234,7 +187,7 @@ def _document(source: str | Path, section: _Section, kind: Kind) -> CoreferenceD
         mentions=tuple(
             CoreferenceMention(
                 id=name,
-                document=section.name,
+                document=section.title,
                 tokens=span,
                 sentence=bisect_right(body.ends, span[0]),
                 kind=kind,
@@ -245,7 +198,7 @@ def _document(source: str | Path, section: _Section, kind: Kind) -> CoreferenceD
     )
 
 
-def _without_marks(source: str | Path, lines: Iterable[_Line]) -> tuple[str, list[_Marked]]:
+def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, list[_Marked]]:
     """The text of a paragraph, and where its mentions stand in that."""
     pieces: list[str] = []
     opened: list[tuple[int, int]] = []

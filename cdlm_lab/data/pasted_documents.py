@@ -6,19 +6,32 @@
     == Shirley Temple ==
     As an adult, she served as Chief of Protocol.
 
-A line that starts with "==" is a heading and begins a document; a text without headings is one document, as
-in `marked_documents`. All else is text.
+A line that starts with "==" is a heading and begins a document; a text without headings is one document. All
+else is text. `marked_documents` has the same headings.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 from cdlm_lab.data.files import DataError
 
 UNNAMED = "document 1"
+Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
 _HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Lines of one document; `line`: where it begins."""
+
+    title: str
+    line: int
+    lines: Sequence[Line]
 
 
 def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str, str]]:
@@ -35,34 +48,66 @@ def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str,
         DataError: an empty text, text before the first heading, a heading without title or end, two documents
             of one title, a document without text, half a character (a lone surrogate).
     """
+    lines = lines_of(text, source=source, remedy="write or paste a document")
+    documents = []
+    for section in sections_of(source, lines):
+        body = "\n".join(line.rstrip("\r") for _, line in section.lines).strip()
+        if not body:
+            what = f"the document {section.title} has no text"
+            remedy = "write some, or leave the document out"
+            raise DataError(source, what, remedy, line=section.line, field="text")
+        documents.append((section.title, body))
+    return documents
+
+
+def lines_of(text: str, *, source: str, remedy: str) -> list[Line]:
+    """The lines of what somebody typed, without a byte order mark.
+
+    Args:
+        remedy: what to do about an empty text.
+
+    Raises:
+        DataError: an empty text, half a character (a lone surrogate).
+    """
     text = text.removeprefix("\ufeff")
     if not text.strip():
-        raise DataError(source, "the text is empty", "write or paste a document", field="text")
+        raise DataError(source, "the text is empty", remedy, field="text")
     if half := _HALF_A_CHARACTER.search(text):
         what, line = f"half a character (U+{ord(half[0]):04X})", text.count("\n", 0, half.start()) + 1
         raise DataError(source, what, "delete it and type it again", line=line, field="text")
-    lines = text.split("\n")
-    headings = [place for place, line in enumerate(lines) if line.lstrip().startswith("==")]
-    if not headings:
-        return [(UNNAMED, text.strip())]
-    for number, line in enumerate(lines[: headings[0]], start=1):
+    return list(enumerate(text.split("\n"), start=1))
+
+
+def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
+    """What stands below each heading; all as "document 1" if there is none.
+
+    Raises:
+        DataError: text before the first heading, a heading without title or end, two of one title.
+    """
+    starts = [place for place, (_, line) in enumerate(lines) if is_heading(line)]
+    if not starts:
+        return [Section(title=UNNAMED, line=1, lines=lines)]
+    for number, line in lines[: starts[0]]:
         if line.strip():
             remedy = "write a heading above it: == title =="
             raise DataError(source, "text before the first heading", remedy, line=number, field="text")
-    documents: dict[str, str] = {}
-    for start, end in pairwise([*headings, len(lines)]):
-        title = _title(source, start + 1, lines[start].strip())
-        if title in documents:
-            what = f"two documents are called {title}"
-            raise DataError(source, what, "name them apart", line=start + 1, field="heading")
-        documents[title] = "\n".join(line.rstrip("\r") for line in lines[start + 1 : end]).strip()
-        if not documents[title]:
-            what, remedy = f"the document {title} has no text", "write some, or leave the document out"
-            raise DataError(source, what, remedy, line=start + 1, field="text")
-    return list(documents.items())
+    found: dict[str, Section] = {}
+    for start, end in pairwise([*starts, len(lines)]):
+        number, line = lines[start]
+        title = _title(source, number, line.strip())
+        if title in found:
+            what = f"a document {title} begins in line {found[title].line} already"
+            raise DataError(source, what, "name them apart", line=number, field="heading")
+        found[title] = Section(title=title, line=number, lines=lines[start + 1 : end])
+    return list(found.values())
 
 
-def _title(source: str, line: int, heading: str) -> str:
+def is_heading(line: str) -> bool:
+    """True = it begins a document, or its heading is not finished."""
+    return line.lstrip().startswith("==")
+
+
+def _title(source: str | Path, line: int, heading: str) -> str:
     title = " ".join(heading.strip("=").split())
     if not heading.endswith("=="):
         what = "a line that starts with == is a heading, but == at its end is missing"

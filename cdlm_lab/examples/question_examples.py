@@ -92,14 +92,8 @@ class QuestionExamples:
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         sequence = self.describe(index)
-        example = {
-            "input_ids": sequence.input_ids,
-            "global_attention_mask": sequence.global_attention_mask,
-            "answerable": sequence.answerable,
-            "paragraph_positions": sequence.paragraph_positions,
-            "sentence_positions": sequence.sentence_positions,
-        }
-        return example | _labels(self.questions[index], sequence) if self.labelled else example
+        labels = _labels(self.questions[index], sequence) if self.labelled else {}
+        return sequence.inputs | labels
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> QuestionExamples:
         """The questions of these numbers, in this order; they stay encoded. Raises IndexError for a question
@@ -115,10 +109,6 @@ class QuestionExamples:
         """
         encoded = self.encoded[self.questions[self._number(index)].id]
         return question_sequence(encoded, special=self.special, marks=self.marks, max_length=self.max_length)
-
-    def length_of(self, index: int) -> int:
-        """Tokens of a question's sequence, for batches of like lengths; errors as of `describe`."""
-        return len(self.describe(index).input_ids)
 
     def fit_facts(self) -> FitFacts:
         """How much of the questions is in their sequences; reads all of them. Errors as of `describe`."""

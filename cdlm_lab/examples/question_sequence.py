@@ -109,6 +109,18 @@ class QuestionSequence:
         it would say nothing."""
         return (self.sentence != NO_SENTENCE) & (self.offsets[:, 0] < self.offsets[:, 1])
 
+    @property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """What a model reads of it, by name: `input_ids`, `global_attention_mask`, `answerable`,
+        `paragraph_positions` and `sentence_positions`."""
+        return {
+            "input_ids": self.input_ids,
+            "global_attention_mask": self.global_attention_mask,
+            "answerable": self.answerable,
+            "paragraph_positions": self.paragraph_positions,
+            "sentence_positions": self.sentence_positions,
+        }
+
 
 def question_sequence(
     encoded: EncodedQuestion, *, special: SpecialTokens, marks: QuestionMarks, max_length: int

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from cdlm_lab.experiments.matching_systems import SYSTEMS
+from cdlm_lab.experiments.seed_scores import compare_means, mean_score
 from cdlm_lab.experiments.sentence_alignment import (
     ENCODINGS,
     GLOBAL_ATTENTION,
@@ -19,8 +20,7 @@ from cdlm_lab.experiments.sentence_alignment import (
     ranked,
 )
 from cdlm_lab.metrics.ranking import RankedList, values_per_list
-from cdlm_lab.metrics.resampling import percentile_interval, resampled_sums, sums_by_cluster
-from cdlm_lab.metrics.significance import compare, holm
+from cdlm_lab.metrics.significance import holm
 from cdlm_lab.report import Report, Run
 from cdlm_lab.widgets.alignment_figure import alignment_figure
 from cdlm_lab.widgets.alignment_table import RANDOM, AlignmentRow
@@ -28,7 +28,6 @@ from cdlm_lab.widgets.alignment_table import RANDOM, AlignmentRow
 AT = (1, 5, 10)
 ORACLE, JOINT = "oracle", "joint"
 _COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
-_RESAMPLES = 10_000
 # What ranks best in the papers, or is made to; the other is tested against it.
 _FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
 
@@ -41,8 +40,9 @@ def write_alignment_report(run: Run, aligned: Aligned, settings: AlignmentSettin
         for setting in (ORACLE, JOINT):
             values = _values(aligned, system, by, setting, settings)
             for name, column in _COLUMNS.items():
-                one = _score([of_seed[column] for of_seed in values], _clusters(aligned), settings)
-                scores[f"{system}/{by}/{setting}/{name}"] = one
+                seeds = [of_seed[column] for of_seed in values]
+                score = mean_score(seeds, _clusters(aligned), seed=settings.seed)
+                scores[f"{system}/{by}/{setting}/{name}"] = score
     return run.write_report(
         scores=scores,
         data={
@@ -116,36 +116,10 @@ def _chance(aligned: Aligned, settings: AlignmentSettings) -> dict[str, dict[str
     """What random scores have: those of equal scores, whose expectation over all orders is exact."""
     lists: list[RankedList] = [ranked(pair, np.zeros(len(pair.first.sentences))) for pair in aligned.pairs]
     values = values_per_list(lists, at=AT, reading=settings.reading)
-    return {name: _score([values[column]], _clusters(aligned), settings) for name, column in _COLUMNS.items()}
-
-
-def _score(
-    seeds: Sequence[np.ndarray], clusters: Sequence[str], settings: AlignmentSettings
-) -> dict[str, Any]:
-    """Mean and deviation over seeds; the interval draws clusters of pairs, with the values of all seeds for
-    each pair."""
-    drawn = resampled_sums(
-        _counts(seeds, clusters), n_resamples=_RESAMPLES, rng=np.random.default_rng(settings.seed)
-    )
-    low, high = percentile_interval(_mean(drawn))
-    means = [float(one.mean()) for one in seeds]
     return {
-        "value": fmean(means),
-        "low": low,
-        "high": high,
-        "deviation": stdev(means) if len(means) > 1 else None,
-        "seeds": len(means),
+        name: mean_score([values[column]], _clusters(aligned), seed=settings.seed)
+        for name, column in _COLUMNS.items()
     }
-
-
-def _counts(seeds: Sequence[np.ndarray], clusters: Sequence[str]) -> np.ndarray:
-    """(clusters, 2): sums of the values and how many there are."""
-    values = np.concatenate(seeds)
-    return sums_by_cluster([values, np.ones(len(values))], list(clusters) * len(seeds), name="values")
-
-
-def _mean(sums: np.ndarray) -> np.ndarray:
-    return sums[..., 0] / sums[..., 1]
 
 
 def _comparisons(aligned: Aligned, settings: AlignmentSettings) -> list[dict[str, Any]]:
@@ -166,10 +140,7 @@ def _compare(
     aligned: Aligned, a: tuple[str, str], b: tuple[str, str], settings: AlignmentSettings
 ) -> Mapping[str, Any]:
     ours, theirs = (
-        _counts(
-            [one["reciprocal_rank"] for one in _values(aligned, *way, ORACLE, settings)], _clusters(aligned)
-        )
-        for way in (a, b)
+        [one["reciprocal_rank"] for one in _values(aligned, *way, ORACLE, settings)] for way in (a, b)
     )
-    compared = compare(ours, theirs, _mean, n_resamples=_RESAMPLES, seed=settings.seed)
+    compared = compare_means(ours, theirs, _clusters(aligned), seed=settings.seed)
     return {"a": a[0], "by": a[1], "b": b[0], "b_by": b[1], "measure": "mrr", **asdict(compared)}

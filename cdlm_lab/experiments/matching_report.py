@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from cdlm_lab.experiments.document_matching import MatchingRun, training_of
 from cdlm_lab.experiments.match_predictions import MatchPredictions
 from cdlm_lab.experiments.matching_corpora import shared_documents
 from cdlm_lab.experiments.matching_systems import SYSTEMS, System
+from cdlm_lab.experiments.seed_scores import score_of_seeds
 from cdlm_lab.metrics.classification import binary_intervals, binary_scores, compare_binary
 from cdlm_lab.metrics.significance import holm
 from cdlm_lab.models.device import default_device
@@ -143,18 +144,9 @@ def _scores(pairs: Sequence[DocumentPair], seeds: Sequence[MatchPredictions]) ->
     intervals = asdict(
         binary_intervals(labels_of(pairs), _decisions(seeds), clusters=[pair.cluster for pair in pairs])
     )
-    found = {}
-    for measure in MEASURES:
-        values = [one[measure] for one in each]
-        low, high = intervals[measure]
-        found[measure] = {
-            "value": fmean(values),
-            "low": low,
-            "high": high,
-            "deviation": stdev(values) if len(values) > 1 else None,
-            "seeds": len(values),
-        }
-    return found
+    return {
+        measure: score_of_seeds([one[measure] for one in each], intervals[measure]) for measure in MEASURES
+    }
 
 
 def _decisions(seeds: Sequence[MatchPredictions]) -> np.ndarray:

@@ -169,6 +169,12 @@ class MultihopRun:
         return Answerer(model=model, tokenizer=tokenizer, max_length=settings.max_length)
 
     @cached_property
+    def untrained(self) -> Answerer:
+        """A new one on the first encoder, loaded once for all that looks before the start; not to be trained.
+        Errors as of `answerer`."""
+        return self.answerer(self.settings.answerer.names[0], 0, trained=False)
+
+    @cached_property
     def encoder_of(self) -> dict[str, str]:
         """Name of an encoder -> where it is. Raises ParameterError for one that is not there."""
         answerer = self.settings.answerer

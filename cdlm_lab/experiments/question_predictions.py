@@ -14,9 +14,9 @@ from cdlm_lab.collate import batches_by_length
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.data.multihop_questions import MultihopQuestion, SupportingFact
 from cdlm_lab.examples.question_examples import QuestionExamples
-from cdlm_lab.models.answer_decoding import DecodedAnswer, decode
+from cdlm_lab.models.answer_decoding import AnswerSpan, DecodedAnswer, Place, decode
 from cdlm_lab.models.device import default_device
-from cdlm_lab.models.question_answering import QuestionAnswerer
+from cdlm_lab.models.question_answering import QuestionAnswerer, QuestionOutput
 from cdlm_lab.progress import Progress
 
 
@@ -77,10 +77,11 @@ def _answer(row: Mapping[str, Any]) -> DecodedAnswer:
     return DecodedAnswer(
         **row
         | {
-            "place": row["place"] and tuple(row["place"]),
-            "n_best": [(text, score, tuple(place)) for text, score, place in row["n_best"]],
+            "place": row["place"] and Place(*row["place"]),
+            "n_best": tuple(AnswerSpan(text, score, Place(*place)) for text, score, place in row["n_best"]),
             "sentence_probabilities": sentences,
-            "supporting": [tuple(one) for one in row["supporting"]],
+            "paragraph_probabilities": tuple(row["paragraph_probabilities"]),
+            "supporting": tuple((paragraph, number) for paragraph, number in row["supporting"]),
         }
     )
 
@@ -100,22 +101,23 @@ def predict_answers(
     Questions are read longest first, so that batches hold little padding.
 
     Args:
-        examples: without labels.
+        examples: their labels, if they have any, are not read.
         support, most_tokens: as of `decode`.
         batch_size: questions read at once; changes nothing but speed and memory.
         name: beside the progress bar; None = no bar.
     """
     model = model.to(default_device()).eval()
-    lengths = [examples.length_of(number) for number in range(len(examples))]
+    lengths = [_length(question) for question in examples.questions]
     answers: dict[int, DecodedAnswer] = {}
     with Progress(total=len(examples), desc=name, unit="question", disable=name is None) as bar:
         for numbers in batches_by_length(lengths, [0] * len(lengths), batch_size):
-            output = _read(model, collate([examples[number] for number in numbers]))
-            for row, number in enumerate(numbers):
+            sequences = [examples.describe(number) for number in numbers]
+            output = _read(model, collate([sequence.inputs for sequence in sequences]))
+            for row, (number, sequence) in enumerate(zip(numbers, sequences, strict=True)):
                 answers[number] = decode(
                     examples.questions[number],
-                    examples.describe(number),
-                    {name: values[row] for name, values in output.items()},
+                    sequence,
+                    output.row(row),
                     support=support,
                     most_tokens=most_tokens,
                 )
@@ -125,10 +127,13 @@ def predict_answers(
     )
 
 
+def _length(question: MultihopQuestion) -> int:
+    """Characters of the question, the titles and the sentences: tokens would need all sequences at once."""
+    return len(question.text) + sum(len(one.title) + len(one.text) for one in question.paragraphs)
+
+
 @torch.inference_mode()
-def _read(model: QuestionAnswerer, batch: Mapping[str, torch.Tensor]) -> dict[str, Any]:
-    """The logits of a batch, as arrays."""
+def _read(model: QuestionAnswerer, batch: Mapping[str, torch.Tensor]) -> QuestionOutput:
     batch = {name: tensor.to(model.device) for name, tensor in batch.items()}
     with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=model.device.type == "cuda"):
-        output = model(**batch)
-    return {name: values.float().cpu().numpy() for name, values in output.items() if name.endswith("_logits")}
+        return model(**batch)

@@ -19,7 +19,7 @@ def question_preview(run: MultihopRun, *, index: int = 0) -> PackedPreview:
         index: of the question, in the order of the corpus.
     """
     question = run.questions["train"][index]
-    answerer = run.answerer(run.settings.answerer.names[0], 0, trained=False)
+    answerer = run.untrained
     examples = answerer.examples([question])
     sequence, encoded = examples.describe(0), examples.encoded[question.id]
     texts, starts_word = token_texts(answerer.tokenizer, sequence.input_ids)

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from cdlm_lab.examples.question_examples import FitFacts
 from cdlm_lab.experiments.multihop_qa import SPLITS, MultihopRun
 from cdlm_lab.experiments.question_corpora import cluster_of
 from cdlm_lab.experiments.question_predictions import QuestionPredictions
-from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, hotpotqa, scores_by_question
-from cdlm_lab.metrics.resampling import percentile_interval, resampled_sums, sums_by_cluster
-from cdlm_lab.metrics.significance import compare, holm
+from cdlm_lab.experiments.seed_scores import compare_means, mean_score
+from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
+from cdlm_lab.metrics.significance import holm
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.report import Report, Run
@@ -29,8 +28,10 @@ from cdlm_lab.widgets.theme import variant_name
 
 TESTED = ("f1", "sp_f1", "joint_f1")  # the columns of the paper's Table 5
 AGAINST = "longformer"  # what the variants are tested against
-RESAMPLES = 10_000
+LOOKED_AT = 500  # questions of a split that are read before the start: 90,000 would take most of an hour
 Found = Mapping[tuple[str, int], Mapping[str, QuestionPredictions]]  # (encoder, seed) -> split
+# (encoder, seed, split) -> measure -> (questions,)
+Scored = Mapping[tuple[str, int, str], Mapping[str, np.ndarray]]
 
 
 def facts(run: MultihopRun) -> list[tuple[str, str]]:
@@ -39,20 +40,26 @@ def facts(run: MultihopRun) -> list[tuple[str, str]]:
 
 
 def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """What is asked and what of it fits into the sequences, as (name, text)."""
+    """What is asked, and what of the first LOOKED_AT questions of each split fits into the sequences, as
+    (name, text)."""
     rows = []
-    answerer = run.answerer(run.settings.answerer.names[0], 0, trained=False)
     for split, questions in run.questions.items():
         kinds = Counter(one.kind or "other" for one in questions)
         types = Counter(one.type for one in questions)
         told = ", ".join(f"{count:,} {name}" for name, count in kinds.most_common())
         yes_no = types["yes"] + types["no"]
         rows.append((split, f"{len(questions):,} questions ({told}); {yes_no:,} of them yes or no"))
-        rows.append((f"{split}: does not fit", _what_is_lost(answerer.examples(questions).fit_facts())))
+        rows.append((f"{split}: does not fit", _what_is_lost(run, split)))
     return rows
 
 
-def _what_is_lost(fit: FitFacts) -> str:
+def _what_is_lost(run: MultihopRun, split: str) -> str:
+    questions = run.questions[split]
+    told = _told(run.untrained.examples(questions[:LOOKED_AT]).fit_facts())
+    return told if len(questions) <= LOOKED_AT else f"of the first {LOOKED_AT:,}: {told}"
+
+
+def _told(fit: FitFacts) -> str:
     if not fit.questions_cut and not fit.without_occurrence:
         return "nothing"
     return (
@@ -65,8 +72,7 @@ def _what_is_lost(fit: FitFacts) -> str:
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
     """What training an encoder takes, as (name, text); takes a few seconds, for one batch is learned from to
     know how long a step takes. All encoders are of one size."""
-    name, config = run.settings.answerer.names[0], run.config
-    answerer = run.answerer(name, 0, trained=False)
+    answerer, config = run.untrained, run.config
     examples = answerer.examples(run.questions["train"][: config.micro_batch_size])
     model = answerer.model.to(default_device()).train()
     batch = answerer.collate([examples[number] for number in range(len(examples))])
@@ -75,6 +81,7 @@ def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
         start = time.perf_counter()
         model(**batch)["loss"].backward()
         seconds = time.perf_counter() - start
+    model.to("cpu").zero_grad()  # it stays: nothing of it on the accelerator, nor what it learned
     total = seconds * config.steps * config.batch_size / len(examples)
     tokens, globals_ = (
         float(batch[mask].sum(1).float().mean()) for mask in ("attention_mask", "global_attention_mask")
@@ -99,32 +106,37 @@ def write_question_report(run: MultihopRun, opened: Run, found: Found) -> Report
     for (name, seed), of_split in found.items():
         file = run.folder_of(name, seed) / "test_predictions.json"
         write_predictions(file, of_split["test"].texts(), of_split["test"].supporting())
+    scored = _scored(run, found)
+    names = run.settings.answerer.names
+    clusters = {split: list(map(cluster_of, questions)) for split, questions in run.questions.items()}
     return opened.write_report(
         scores={
-            f"{name}/{split}/{measure}": score
-            for name in run.settings.answerer.names
+            f"{name}/{split}/{measure}": mean_score(seeds, clusters[split], seed=0)
+            for name in names
             for split in SPLITS
-            for measure, score in _scores(_of(found, name, split)).items()
+            for measure, seeds in _seeds(scored, name, split).items()
         },
         data={
             "corpus": run.settings.corpus.corpus,
             "questions": {split: len(questions) for split, questions in run.questions.items()},
-            "clusters": {
-                split: len(set(map(cluster_of, questions))) for split, questions in run.questions.items()
-            },
+            "clusters": {split: len(set(of_split)) for split, of_split in clusters.items()},
         },
         tables={
-            "comparisons": _comparisons(run, found),
+            "comparisons": _comparisons(names, scored, clusters["test"]),
             "kinds": [
                 {"system": name, "split": split, **row}
-                for name in run.settings.answerer.names
+                for name in names
                 for split in SPLITS
-                for row in _by_kind(_of(found, name, split))
+                for row in _by_kind(run.questions[split], _seeds(scored, name, split))
             ],
             "runs": [
-                {"system": name, "seed": seed, "split": split, **_plain_scores(one)}
-                for (name, seed), of_split in found.items()
-                for split, one in of_split.items()
+                {
+                    "system": name,
+                    "seed": seed,
+                    "split": split,
+                    **{measure: float(values.mean()) for measure, values in scores.items()},
+                }
+                for (name, seed, split), scores in scored.items()
             ],
         },
     )
@@ -160,60 +172,27 @@ def kind_rows(report: Report, split: str = "test") -> list[list[str]]:
     ]
 
 
-def _gold(questions: Sequence[MultihopQuestion]) -> list[dict[str, Any]]:
-    return [hotpot_record(question) for question in questions]
+def _scored(run: MultihopRun, found: Found) -> Scored:
+    """Every score of every question, once for all tables."""
+    gold = {split: [hotpot_record(one) for one in run.questions[split]] for split in SPLITS}
+    return {
+        (name, seed, split): scores_by_question(gold[split], one.official())
+        for (name, seed), of_split in found.items()
+        for split, one in of_split.items()
+    }
 
 
-def _plain_scores(predictions: QuestionPredictions) -> dict[str, float]:
-    return hotpotqa(_gold(predictions.questions), predictions.official())
+def _seeds(scored: Scored, name: str, split: str) -> dict[str, list[np.ndarray]]:
+    """Measure -> with each seed (questions,)."""
+    seeds = [scores for (other, _, of_split), scores in scored.items() if (other, of_split) == (name, split)]
+    return {measure: [scores[measure] for scores in seeds] for measure in HOTPOTQA_SCORES}
 
 
-def _of(found: Found, name: str, split: str) -> list[QuestionPredictions]:
-    """Of all seeds."""
-    return [of_split[split] for (other, _), of_split in found.items() if other == name]
-
-
-def _means(seeds: Sequence[QuestionPredictions]) -> dict[str, np.ndarray]:
-    """Each measure of each question, its mean over the seeds: (questions,)."""
-    each = [scores_by_question(_gold(one.questions), one.official()) for one in seeds]
-    return {measure: np.mean([scores[measure] for scores in each], axis=0) for measure in HOTPOTQA_SCORES}
-
-
-def _sums(values: np.ndarray, questions: Sequence[MultihopQuestion]) -> np.ndarray:
-    """(clusters, 2): sum of the values and number of the questions of each."""
-    return sums_by_cluster(
-        [values, np.ones(len(values))], [cluster_of(one) for one in questions], name="questions"
-    )
-
-
-def _mean(sums: np.ndarray) -> np.ndarray:
-    return sums[..., 0] / sums[..., 1]
-
-
-def _scores(seeds: Sequence[QuestionPredictions]) -> dict[str, dict[str, Any]]:
-    """Mean and deviation over seeds; the interval of the mean draws clusters of questions."""
-    each = [_plain_scores(one) for one in seeds]
-    found = {}
-    for measure, values in _means(seeds).items():
-        drawn = resampled_sums(
-            _sums(values, seeds[0].questions), n_resamples=RESAMPLES, rng=np.random.default_rng(0)
-        )
-        low, high = percentile_interval(_mean(drawn))
-        of_seeds = [one[measure] for one in each]
-        value = fmean(of_seeds)
-        found[measure] = {
-            "value": value,
-            "low": min(low, value),  # sums in another order may differ in the last digit
-            "high": max(high, value),
-            "deviation": stdev(of_seeds) if len(of_seeds) > 1 else None,
-            "seeds": len(of_seeds),
-        }
-    return found
-
-
-def _by_kind(seeds: Sequence[QuestionPredictions]) -> list[dict[str, Any]]:
+def _by_kind(
+    questions: Sequence[MultihopQuestion], of_measure: Mapping[str, list[np.ndarray]]
+) -> list[dict[str, Any]]:
     """The means of bridge and comparison questions, and of yes-or-no ones."""
-    questions, means = seeds[0].questions, _means(seeds)
+    means = {measure: np.mean(seeds, axis=0) for measure, seeds in of_measure.items()}
     groups = {
         **{kind: [one.kind == kind for one in questions] for kind in sorted({one.kind for one in questions})},
         "yes or no": [one.type in ("yes", "no") for one in questions],
@@ -229,22 +208,18 @@ def _by_kind(seeds: Sequence[QuestionPredictions]) -> list[dict[str, Any]]:
     ]
 
 
-def _comparisons(run: MultihopRun, found: Found) -> list[dict[str, Any]]:
+def _comparisons(names: Sequence[str], scored: Scored, clusters: Sequence[str]) -> list[dict[str, Any]]:
     """Each variant against Longformer on test, clusters of questions being what is drawn. `p_holm`:
     corrected for the variants tested."""
-    names = run.settings.answerer.names
     tested = [name for name in names if name != AGAINST] if AGAINST in names else []
+    of_test = {name: _seeds(scored, name, "test") for name in names}
     rows = []
     for measure in TESTED:
-        compared = [_compare(found, name, measure) for name in tested]
-        for row, corrected in zip(compared, holm([row["p_permutation"] for row in compared]), strict=True):
-            rows.append({**row, "p_holm": corrected})
+        compared = [
+            compare_means(of_test[name][measure], of_test[AGAINST][measure], clusters, seed=0)
+            for name in tested
+        ]
+        corrected = holm([one.p_permutation for one in compared])
+        for name, one, p in zip(tested, compared, corrected, strict=True):
+            rows.append({"a": name, "b": AGAINST, "measure": measure, **asdict(one), "p_holm": p})
     return rows
-
-
-def _compare(found: Found, name: str, measure: str) -> dict[str, Any]:
-    ours, theirs = (
-        _sums(_means(_of(found, one, "test"))[measure], _of(found, one, "test")[0].questions)
-        for one in (name, AGAINST)
-    )
-    return {"a": name, "b": AGAINST, "measure": measure, **asdict(compare(ours, theirs, _mean))}

@@ -117,18 +117,7 @@ def _overview(preview: PackedSequence) -> str:
 
 
 def _legend(preview: PackedSequence) -> str:
-    marked = preview.marked
-    became = [marked.replaced_by(i) for i in np.flatnonzero(preview.masked)]
-    mask_token = escaped(preview.mask_token)
-    hidden = f"hidden behind {mask_token}: the word to give back"
-    swapped = f"<mark>word<i>{SWAPPED_SIGN}other</i></mark>"
-    entries = [
-        ("<mark>word</mark>", hidden, became.count("hidden")),
-        (swapped, "masked by a random other word", became.count("swapped")),
-        (f"<mark>word<i>{KEPT_SIGN}</i></mark>", "masked, but left as it is", became.count("kept")),
-    ]
-    if not became:  # as in sequences of tasks, where nothing is masked
-        entries = []
+    entries = _masked_entries(preview) if preview.masked.any() else []  # sequences of tasks mask nothing
     shown = int(preview.global_.sum())
     entries.append(("<u>word</u>", "global: sees every token, and is seen by every token", shown))
     if preview.cross_document.any():
@@ -141,6 +130,19 @@ def _legend(preview: PackedSequence) -> str:
     )
     columns = "display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:5px 24px"
     return f'<div style="font-size:12.5px;margin:14px 0 16px;{columns}">{items}</div>'
+
+
+def _masked_entries(preview: PackedSequence) -> list[tuple[str, str, int]]:
+    """Sample, meaning and count of each thing that can stand in place of a masked token."""
+    marked = preview.marked
+    became = [marked.replaced_by(i) for i in np.flatnonzero(preview.masked)]
+    hidden = f"hidden behind {escaped(preview.mask_token)}: the word to give back"
+    swapped = f"<mark>word<i>{SWAPPED_SIGN}other</i></mark>"
+    return [
+        ("<mark>word</mark>", hidden, became.count("hidden")),
+        (swapped, "masked by a random other word", became.count("swapped")),
+        (f"<mark>word<i>{KEPT_SIGN}</i></mark>", "masked, but left as it is", became.count("kept")),
+    ]
 
 
 def _documents(preview: PackedSequence) -> str:

@@ -7,18 +7,17 @@ Every shade has a number and a bar beside it, every mark a word or a line. Plain
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from cdlm_lab.data.answer_occurrences import Place, answer_occurrences
 from cdlm_lab.data.multihop_questions import Paragraph
 from cdlm_lab.widgets.aligned_sentences import DEEPEST
 from cdlm_lab.widgets.markup import MUTED, count_in_words, escaped, table_html
 from cdlm_lab.widgets.shown_mention import muted
 from cdlm_lab.widgets.theme import CROSS, FONT, GLOBAL, MASKED, OTHER_COLOURS
 
-Place = tuple[int, str, int, int]
 Span = tuple[int, int]
 UNREAD = "did not fit"
 NONE = "\u2013"
@@ -96,13 +95,14 @@ def question_html(read: ReadQuestion, *, folded: bool = True) -> str:
     """The question and both answers, then the paragraphs in order.
 
     Sentences stand on the blue of their probability to support the answer; predicted and gold ones are named
-    so, the predicted answer is marked where it was found, the gold answer underlined in gold sentences, and
-    sentences that did not fit are struck out.
+    so, the predicted answer is marked where it was found, and sentences that did not fit are struck out. The
+    gold answer is underlined wherever a model is trained to find it (see `answer_occurrences`): in titles and
+    in all sentences of paragraphs with a gold sentence.
 
     Args:
         folded: True = paragraphs outside `shown_paragraphs` show their titles and open on a click.
     """
-    gold = _gold_spans(read)
+    gold = _gold_places(read)
     parts = [
         _paragraph(read, number, gold, folded=folded and number not in read.shown_paragraphs)
         for number in range(len(read.paragraphs))
@@ -210,7 +210,7 @@ def _verdict(exact: bool | None, f1: float | None) -> str:
     return f'<span style="white-space:nowrap"><b style="color:{colour}">{sign}</b> {word}{near}</span>'
 
 
-def _legend(read: ReadQuestion, gold: Mapping[tuple[int, int], Sequence[Span]]) -> str:
+def _legend(read: ReadQuestion, gold: Sequence[Place]) -> str:
     """What ground and marks mean; of the marks those alone that are on the page."""
     swatches = "".join(
         f'<span style="{_blue(depth)};padding:1px 7px">{100 * depth:.0f}%</span>' for depth in (0, 0.5, 1)
@@ -219,8 +219,8 @@ def _legend(read: ReadQuestion, gold: Mapping[tuple[int, int], Sequence[Span]]) 
     parts = [f"{swatches} probability that the sentence supports the answer", f"supporting sentence: {names}"]
     if read.place is not None:
         parts.append(f'<mark style="{_MARK}">predicted answer</mark>')
-    if any(gold.values()):
-        parts.append(f'<u style="{_UNDERLINE}">gold answer</u> in a gold sentence')
+    if gold:
+        parts.append(f'<u style="{_UNDERLINE}">gold answer</u> in paragraphs with a gold sentence')
     if len(read.sentence_probabilities) < sum(len(one.sentences) for one in read.paragraphs):
         parts.append(f'<s style="{_PALE}">struck out</s>: {UNREAD}, the model has not read it')
     items = "".join(f'<span style="display:inline-block;margin-right:16px">{part}</span>' for part in parts)
@@ -231,21 +231,21 @@ def _blue(probability: float) -> str:
     return f"background:{GLOBAL}{round(255 * DEEPEST * probability):02x}"
 
 
-def _paragraph(
-    read: ReadQuestion, number: int, gold: Mapping[tuple[int, int], Sequence[Span]], *, folded: bool
-) -> str:
+def _paragraph(read: ReadQuestion, number: int, gold: Sequence[Place], *, folded: bool) -> str:
     """A paragraph: its title and probability, and a row for each sentence."""
     paragraph = read.paragraphs[number]
-    title = _marked(paragraph.title, _answer_span(read, number, "title"), ())
+    title = _marked(paragraph.title, _answer_span(read, number, "title"), _spans(gold, number, "title"))
     needed = f"needed: {100 * read.paragraph_probabilities[number]:.0f}%"
     head = (
         f'<span style="{_SMALL}">{number + 1}</span>&ensp;<bdi style="font-weight:600">{title}</bdi>'
         f'&ensp;<span style="white-space:nowrap;{_SMALL}">{needed}</span>'
     )
     rows, start = [], 0
+    underlined = _spans(gold, number, "body")
     for sentence, text in enumerate(paragraph.sentences):
         first, last = _answer_span(read, number, "body")
-        shown = _marked(text, (first - start, last - start), gold.get((number, sentence), ()))
+        of_gold = [(begin - start, end - start) for begin, end in underlined]
+        shown = _marked(text, (first - start, last - start), of_gold)
         rows.append(_sentence(read, (number, sentence), shown))
         start += len(text)
     table = (
@@ -288,21 +288,15 @@ def _answer_span(read: ReadQuestion, number: int, part: str) -> Span:
     return read.place[2:] if read.place and read.place[:2] == (number, part) else (0, 0)
 
 
-def _gold_spans(read: ReadQuestion) -> dict[tuple[int, int], list[Span]]:
-    """Where the gold answer stands in gold sentences, in characters of each sentence.
+def _spans(places: Sequence[Place], number: int, part: str) -> list[Span]:
+    """Characters of those places that lie in the title or the body of a paragraph."""
+    return [place[2:] for place in places if place[:2] == (number, part)]
 
-    Whole words alone if there are any, in its own letters rather than in others; nowhere for yes and no.
-    """
-    answer, spans = read.gold_answer, {}
-    if not answer or answer in ("yes", "no"):
-        return spans
-    texts = {(p, s): read.paragraphs[p].sentences[s] for p, s in sorted(read.gold_supporting or ())}
-    for pattern in (rf"(?<!\w){re.escape(answer)}(?!\w)", re.escape(answer)):
-        for flags in (0, re.IGNORECASE):
-            spans = {n: [m.span() for m in re.finditer(pattern, t, flags)] for n, t in texts.items()}
-            if any(spans.values()):
-                return spans
-    return spans
+
+def _gold_places(read: ReadQuestion) -> list[Place]:
+    """Where the gold answer stands in paragraphs with gold sentences."""
+    gold = sorted({number for number, _ in read.gold_supporting or ()})
+    return answer_occurrences(read.gold_answer, read.paragraphs, gold=gold)
 
 
 def _marked(text: str, marked: Span, underlined: Sequence[Span]) -> str:

@@ -187,7 +187,7 @@ NONE = "no mention in any document"
 ABOVE = "write a heading above it"
 SAME = "a document a begins in line 1 already"
 HALF_A_HEADING = "a line that starts with == is a heading, but == at its end is missing"
-NAME = "write it as == name =="
+TITLE = "write it as == title =="
 LEAVE = "write some, or leave the document out"
 COMPLAINTS = [
     ("", 1, "text", "the text is empty", "write a document with marked mentions"),
@@ -195,12 +195,12 @@ COMPLAINTS = [
     ("a\nb \ud83d\n<m>c</m>", 2, "text", "half a character (U+D83D)", "delete it and type it again"),
     ("\u200b", 1, "text", "the document document 1 has no text", LEAVE),
     ("== a ==\n<m>b</m>\n== c ==\n\n", 3, "text", "the document c has no text", LEAVE),
-    ("\n a\n== b ==\n<m>c</m>", 2, "text", "text before the first heading", f"{ABOVE}: == name =="),
+    ("\n a\n== b ==\n<m>c</m>", 2, "text", "text before the first heading", f"{ABOVE}: == title =="),
     ("== a ==\nb\n\n==  a ==\n<m>c</m>", 4, "heading", SAME, "name them apart"),
-    ("== ==\n<m>b</m>", 1, "heading", "no name", NAME),
-    ("==\n<m>b</m>", 1, "heading", "no name", NAME),
-    ("== a ==\n<m>b</m>\n == c =", 3, "heading", HALF_A_HEADING, NAME),
-    ("== <m>a</m> ==\nb", 1, "heading", "a mark in the name", NAME),
+    ("== ==\n<m>b</m>", 1, "heading", "no title", TITLE),
+    ("==\n<m>b</m>", 1, "heading", "no title", TITLE),
+    ("== a ==\n<m>b</m>\n == c =", 3, "heading", HALF_A_HEADING, TITLE),
+    ("== <m>a</m> ==\nb", 1, "heading", "a mark in the title", TITLE),
     ("a\nb</m> c", 2, "marks", "</m> without <m>", BEGIN),
     ("<m>a</m>\n</m>", 2, "marks", "</m> without <m>", BEGIN),
     ("a\n<m>b <m>c</m>\n", 2, "marks", OPEN, CLOSE),

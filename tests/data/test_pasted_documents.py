@@ -31,6 +31,7 @@ def test_a_text_without_headings_is_one_document():
 
 def test_lines_of_windows_and_a_byte_order_mark():
     assert pasted_documents("\ufeff== a ==\r\nOne.\r\nTwo.\r\n") == [("a", "One.\nTwo.")]
+    assert pasted_documents("One.\r\n\r\nTwo.\r\n") == [("document 1", "One.\n\nTwo.")]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_lines_of_windows_and_a_byte_order_mark():
         ("== a\nOne.", 1, "but == at its end is missing; write it as == title =="),
         ("== a ==\nOne.\n== ==\nTwo.", 3, "no title; write it as == title =="),
         ("====\nOne.", 1, "no title"),
-        ("== a ==\nOne.\n==  a==\nTwo.", 3, "two documents are called a; name them apart"),
+        ("== a ==\nOne.\n==  a==\nTwo.", 3, "a document a begins in line 1 already; name them apart"),
         ("== a ==\n\n== b ==\nTwo.", 1, "the document a has no text; write some, or leave the document out"),
         ("== a ==\nOne.\n== b ==", 3, "the document b has no text"),
         ("== a ==\nOne\ud800.", 2, "half a character (U+D800); delete it and type it again"),

@@ -1,7 +1,8 @@
-"""A tokenizer of 300 words with BERT's special tokens, and small corpora in it."""
+"""A tokenizer of 300 words with BERT's special tokens, and small corpora in it; sequences of questions."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,9 +11,18 @@ from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from cdlm_lab.data.multihop_questions import MultihopQuestion
 from cdlm_lab.data.records import Cluster, Document, Fact
+from cdlm_lab.examples.encode_question import encode_question
+from cdlm_lab.examples.question_sequence import (
+    QUESTION_MARKS,
+    QuestionSequence,
+    question_marks_of,
+    question_sequence,
+)
 from cdlm_lab.examples.special_tokens import SpecialTokens, from_tokenizer
 from cdlm_lab.examples.tokenised_corpus import tokenise_clusters
+from cdlm_lab.models.tokenizer import load_tokenizer
 
 WORDS = [f"w{number}" for number in range(300)]
 
@@ -44,6 +54,39 @@ def tokenizer() -> PreTrainedTokenizerFast:
 @pytest.fixture(scope="session")
 def special(tokenizer) -> SpecialTokens:
     return from_tokenizer(tokenizer)
+
+
+@pytest.fixture(scope="session")
+def question_tokenizer(tokenizer) -> PreTrainedTokenizerFast:
+    """The tokenizer of whole words, with the marks of questions."""
+    marked = copy.deepcopy(tokenizer)
+    marked.add_tokens(list(QUESTION_MARKS), special_tokens=True)
+    return marked
+
+
+@pytest.fixture(scope="session")
+def shipped_question_tokenizer() -> PreTrainedTokenizerFast:
+    """A byte-level one, with the marks of questions."""
+    marked = load_tokenizer("storyworld/cdlm")
+    marked.add_tokens(list(QUESTION_MARKS), special_tokens=True)
+    return marked
+
+
+@pytest.fixture(scope="session")
+def sequence_of() -> Callable[..., QuestionSequence]:
+    """sequence_of(question, tokenizer): the sequence, of a tokenizer with the marks of questions."""
+
+    def _sequence_of(
+        question: MultihopQuestion, tokenizer: PreTrainedTokenizerFast, max_length: int = 512
+    ) -> QuestionSequence:
+        return question_sequence(
+            encode_question(question, tokenizer),
+            special=from_tokenizer(tokenizer),
+            marks=question_marks_of(tokenizer),
+            max_length=max_length,
+        )
+
+    return _sequence_of
 
 
 def numbered_clusters(count: int, *, sizes: tuple[int, ...] = (3, 4, 5)) -> Iterator[Cluster]:

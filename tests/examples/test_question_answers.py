@@ -8,37 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.encode_question import encode_question
 from cdlm_lab.examples.question_answers import answer_positions
-from cdlm_lab.examples.question_sequence import (
-    QUESTION_MARKS,
-    TITLE,
-    QuestionSequence,
-    question_marks_of,
-    question_sequence,
-)
-from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.examples.question_sequence import TITLE, QuestionSequence
 
 
 @pytest.fixture(scope="module")
-def shipped():
-    tokenizer = load_tokenizer("storyworld/cdlm")
-    tokenizer.add_tokens(list(QUESTION_MARKS), special_tokens=True)
-    return tokenizer
-
-
-@pytest.fixture(scope="module")
-def write(shipped):
-    def write(record: MultihopQuestion, max_length: int = 512) -> QuestionSequence:
-        return question_sequence(
-            encode_question(record, shipped),
-            special=from_tokenizer(shipped),
-            marks=question_marks_of(shipped),
-            max_length=max_length,
-        )
-
-    return write
+def write(shipped_question_tokenizer, sequence_of):
+    return lambda record, max_length=512: sequence_of(record, shipped_question_tokenizer, max_length)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +62,7 @@ def test_every_occurrence_in_gold_paragraphs(found):
     assert found("Twain", FIRST, SECOND, gold=(1,)) == [(1, 0, "Twain")]
 
 
-def test_positions_by_hand(write, shipped):
+def test_positions_by_hand(write, shipped_question_tokenizer):
     record = MultihopQuestion(
         id="q",
         text="The",
@@ -95,7 +71,7 @@ def test_positions_by_hand(write, shipped):
         supporting=(("fire", 0),),
     )
     sequence = write(record)
-    assert " ".join(shipped.convert_ids_to_tokens(sequence.input_ids.tolist())) == (
+    assert " ".join(shipped_question_tokenizer.convert_ids_to_tokens(sequence.input_ids.tolist())) == (
         "<s> [q] ĠThe [/q] <doc-s> <t> Ġfire </t> [s] ĠThe Ġfire , [/s] [s] Ġthe Ġfire . [/s] </doc-s> </s>"
     )
     assert answer_positions(record, sequence).tolist() == [[6, 6], [10, 10], [15, 15]]

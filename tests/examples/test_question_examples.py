@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from dataclasses import asdict, replace
 
@@ -13,7 +12,7 @@ import torch
 from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
 from cdlm_lab.examples.encode_question import EncodedQuestions
 from cdlm_lab.examples.question_examples import QuestionCollate, QuestionExamples
-from cdlm_lab.examples.question_sequence import QUESTION_MARKS, question_marks_of
+from cdlm_lab.examples.question_sequence import question_marks_of
 from cdlm_lab.examples.special_tokens import from_tokenizer
 
 
@@ -42,28 +41,21 @@ YES_QUESTION = MultihopQuestion(
 UNKNOWN = MultihopQuestion(id="u", text="w4", paragraphs=(paragraph("w60", "w61"),))
 
 
-@pytest.fixture(scope="module")
-def marked(tokenizer):
-    marked = copy.deepcopy(tokenizer)
-    marked.add_tokens(list(QUESTION_MARKS), special_tokens=True)
-    return marked
-
-
 @pytest.fixture
-def examples(marked) -> QuestionExamples:
+def examples(question_tokenizer) -> QuestionExamples:
     questions = [SPAN_QUESTION, YES_QUESTION]
     return QuestionExamples(
         questions=questions,
-        encoded=EncodedQuestions([*questions, UNKNOWN], marked),
-        special=from_tokenizer(marked),
-        marks=question_marks_of(marked),
+        encoded=EncodedQuestions([*questions, UNKNOWN], question_tokenizer),
+        special=from_tokenizer(question_tokenizer),
+        marks=question_marks_of(question_tokenizer),
         max_length=512,
     )
 
 
-def test_an_example(examples, marked):
+def test_an_example(examples, question_tokenizer):
     one = examples[0]
-    assert " ".join(marked.convert_ids_to_tokens(one["input_ids"].tolist())) == (
+    assert " ".join(question_tokenizer.convert_ids_to_tokens(one["input_ids"].tolist())) == (
         "[CLS] [q] w1 [/q] <doc-s> <t> w10 </t> [s] w11 w12 [/s] [s] w13 [/s] </doc-s> "
         "<doc-s> <t> w20 </t> [s] w21 w12 [/s] </doc-s> "
         "<doc-s> <t> w30 </t> [s] w31 [/s] [s] w12 w33 [/s] [s] w34 w12 [/s] </doc-s> [SEP]"
@@ -134,10 +126,10 @@ def test_sentences_that_are_cut_have_no_labels(examples):
 
 
 @pytest.mark.parametrize(("max_length", "lengths"), [(29, [29, 24]), (42, [42, 24]), (512, [42, 24])])
-def test_lengths_are_those_of_the_sequences(examples, max_length, lengths):
+def test_an_example_is_at_most_of_that_length(examples, max_length, lengths):
     shorter = replace(examples, max_length=max_length)
-    assert [shorter.length_of(n) for n in range(2)] == lengths
     assert [len(shorter[n]["input_ids"]) for n in range(2)] == lengths
+    assert [len(shorter.describe(n).input_ids) for n in range(2)] == lengths
 
 
 def test_questions_in_another_order(examples):
@@ -151,7 +143,7 @@ def test_questions_in_another_order(examples):
 
 @pytest.mark.parametrize("index", [-1, 2])
 def test_indices_outside(examples, index):
-    for read in (examples.__getitem__, examples.describe, examples.length_of):
+    for read in (examples.__getitem__, examples.describe):
         with pytest.raises(IndexError, match=f"^there is no question {index}; there are 2, counted from 0$"):
             read(index)
 

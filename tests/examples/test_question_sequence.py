@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.encode_question import encode_question
 from cdlm_lab.examples.question_sequence import (
     NO_SENTENCE,
     QUESTION_MARKS,
@@ -25,24 +24,13 @@ from cdlm_lab.examples.question_sequence import (
     QuestionMarks,
     QuestionSequence,
     question_marks_of,
-    question_sequence,
 )
-from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.models.tokenizer import load_tokenizer
 
 X = NO_SENTENCE
 
 
 @pytest.fixture(scope="module")
-def marked(tokenizer):
-    """The tokenizer of whole words, with the marks."""
-    marked = copy.deepcopy(tokenizer)
-    marked.add_tokens(list(QUESTION_MARKS), special_tokens=True)
-    return marked
-
-
-@pytest.fixture(scope="module")
-def write(marked):
+def write(question_tokenizer, sequence_of):
     """The sequence of a question, its paragraphs given as (title, sentences)."""
 
     def write(question: str, *paragraphs: tuple[str, list[str]], max_length: int = 512) -> QuestionSequence:
@@ -51,20 +39,15 @@ def write(marked):
             text=question,
             paragraphs=tuple(Paragraph(title=t, sentences=tuple(s)) for t, s in paragraphs),
         )
-        return question_sequence(
-            encode_question(record, marked),
-            special=from_tokenizer(marked),
-            marks=question_marks_of(marked),
-            max_length=max_length,
-        )
+        return sequence_of(record, question_tokenizer, max_length)
 
     return write
 
 
 @pytest.fixture(scope="module")
-def words(marked):
+def words(question_tokenizer):
     """The tokens of ids, as one string."""
-    return lambda ids: " ".join(marked.convert_ids_to_tokens(np.asarray(ids).tolist()))
+    return lambda ids: " ".join(question_tokenizer.convert_ids_to_tokens(np.asarray(ids).tolist()))
 
 
 def test_all_of_it_by_hand(write, words):
@@ -99,6 +82,17 @@ def test_all_of_it_by_hand(write, words):
     assert {array.dtype for array in integers} == {np.dtype(np.int64)}
 
 
+def test_what_a_model_reads(write):
+    found = write("w1", ("w10", ["w11", "w12"]))
+    assert {name: array.tolist() for name, array in found.inputs.items()} == {
+        "input_ids": found.input_ids.tolist(),
+        "global_attention_mask": [1, 1, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0],
+        "answerable": [n in (6, 9, 12) for n in range(16)],
+        "paragraph_positions": [5],
+        "sentence_positions": [8, 11],
+    }
+
+
 def test_types_and_marks_are_numbered_as_they_are_named():
     assert (QUESTION_TYPES[SPAN], QUESTION_TYPES[YES]) == ("span", "yes")
     assert tuple(QuestionMarks.__dataclass_fields__) == (
@@ -107,13 +101,20 @@ def test_types_and_marks_are_numbered_as_they_are_named():
     assert QUESTION_MARKS == ("[q]", "[/q]", "<t>", "</t>", "[s]", "[/s]")
 
 
-def test_marks_that_somebody_wrote_are_text(write, marked):
+def test_marks_that_somebody_wrote_are_text(write, question_tokenizer):
     sign = "[s] </doc-s> [MASK] [/q] <t> w1"
     found = write(sign, (sign, [sign, "[s]"]), ("w2", ["w3 [/s]"]))
     ids = found.input_ids.tolist()
-    assert [ids.count(marked.convert_tokens_to_ids(mark)) for mark in QUESTION_MARKS] == [1, 1, 2, 2, 3, 3]
-    assert ids.count(marked.convert_tokens_to_ids("</doc-s>")) == 2
-    assert marked.mask_token_id not in ids
+    assert [ids.count(question_tokenizer.convert_tokens_to_ids(mark)) for mark in QUESTION_MARKS] == [
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+    ]
+    assert ids.count(question_tokenizer.convert_tokens_to_ids("</doc-s>")) == 2
+    assert question_tokenizer.mask_token_id not in ids
     assert found.sentence_names.tolist() == [[0, 0], [0, 1], [1, 0]]
     assert len(found.paragraph_positions) == 2
 
@@ -129,18 +130,16 @@ def test_sentences_and_titles_without_tokens(write, words):
     assert (found.lost_sentences, found.lost_tokens) == ((2, 0), 0)
 
 
-def test_white_space_is_no_answer():
-    tokenizer = load_tokenizer("storyworld/cdlm")
-    tokenizer.add_tokens(list(QUESTION_MARKS), special_tokens=True)
+def test_white_space_is_no_answer(shipped_question_tokenizer, sequence_of):
     record = MultihopQuestion(id="q", text="?", paragraphs=(Paragraph(title="T", sentences=("a   b",)),))
-    found = question_sequence(
-        encode_question(record, tokenizer),
-        special=from_tokenizer(tokenizer),
-        marks=question_marks_of(tokenizer),
-        max_length=64,
-    )
+    found = sequence_of(record, shipped_question_tokenizer)
     body = found.sentence == 0
-    assert tokenizer.convert_ids_to_tokens(found.input_ids[body].tolist()) == ["Ġa", "Ġ", "Ġ", "Ġb"]
+    assert shipped_question_tokenizer.convert_ids_to_tokens(found.input_ids[body].tolist()) == [
+        "Ġa",
+        "Ġ",
+        "Ġ",
+        "Ġb",
+    ]
     assert found.answerable[body].tolist() == [True, False, False, True]
 
 
@@ -198,7 +197,7 @@ PARAGRAPHS = st.lists(
 
 
 @given(PARAGRAPHS, st.integers(1, 4), st.integers(1, 140))
-def test_whatever_is_kept_is_the_beginning_of_each_paragraph(write, marked, sizes, asked, room):
+def test_whatever_is_kept_is_the_beginning_of_each_paragraph(write, question_tokenizer, sizes, asked, room):
     """Counts add up, nothing is too long, and a longer sequence never loses more."""
     count = iter(range(300))
     make = lambda size: " ".join(f"w{next(count)}" for _ in range(size))  # noqa: E731
@@ -217,10 +216,12 @@ def test_whatever_is_kept_is_the_beginning_of_each_paragraph(write, marked, size
         assert found.lost_tokens > 0
     for number, (title, sentences) in enumerate(texts):
         here = found.paragraph == number
-        written = marked.convert_ids_to_tokens(found.input_ids[here & (found.sentence >= 0)].tolist())
+        written = question_tokenizer.convert_ids_to_tokens(
+            found.input_ids[here & (found.sentence >= 0)].tolist()
+        )
         assert written == " ".join(sentences).split()[: len(written)]
         assert len(written) >= 1
-        assert marked.decode(found.input_ids[here & (found.sentence == TITLE)].tolist()) == title
+        assert question_tokenizer.decode(found.input_ids[here & (found.sentence == TITLE)].tolist()) == title
         kept = sorted(set(found.sentence[here & (found.sentence >= 0)].tolist()))
         assert found.sentence_names[found.sentence_names[:, 0] == number, 1].tolist() == kept
         assert found.lost_sentences[number] == len(sentences) - len(kept)
@@ -231,9 +232,9 @@ def test_whatever_is_kept_is_the_beginning_of_each_paragraph(write, marked, size
     assert found.global_attention_mask.sum() == 3 + asked + len(sizes) + len(found.sentence_positions)
 
 
-def test_marks_of_a_tokenizer(tokenizer, marked):
-    known = marked.get_vocab()
-    assert question_marks_of(marked) == QuestionMarks(
+def test_marks_of_a_tokenizer(tokenizer, question_tokenizer):
+    known = question_tokenizer.get_vocab()
+    assert question_marks_of(question_tokenizer) == QuestionMarks(
         question_start=known["[q]"],
         question_end=known["[/q]"],
         title_start=known["<t>"],

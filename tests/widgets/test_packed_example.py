@@ -181,6 +181,21 @@ def test_counts_at_random_equal_the_number_of_marks():
     assert headline(html)["masked"][0] == headline(html)["global"][0] == "450"
 
 
+def test_the_legend_explains_masks_only_where_there_are_some():
+    shown = preview(SMALL, masked=[2, 3, 4], replacement={3: "cheese", 4: "hit"}, global_=[8])._repr_html_()
+    for meaning in (
+        "hidden behind [MASK]: the word to give back (1)",
+        "masked by a random other word (1)",
+        "masked, but left as it is (1)",
+        "global: sees every token, and is seen by every token (1)",
+    ):
+        assert meaning in shown
+    bare = preview(SMALL, global_=[8])._repr_html_()
+    assert "global: sees every token, and is seen by every token (1)" in bare
+    assert "masked" not in bare
+    assert "hidden behind" not in bare
+
+
 def test_table_says_what_was_cut_and_why():
     losses = [
         DocumentLoss(title="a", kept=3, cut=1, reason="the length was full"),

@@ -178,14 +178,21 @@ def test_an_answer_in_a_title():
         ("US", ("The US and us.", " Trust US."), ["US", "US"]),
         ("us", ("The US.", " Trust it."), ["US"]),  # letters of the other case only if there are no others
         ("rust", ("Trust.", " Rust."), ["Rust"]),  # whole words first
+        ("rust", ("Trust.", " It.", " Rust."), ["Rust"]),  # outside gold sentences too
         ("rus", ("Trust.", " It."), ["rus"]),
         ("$5 (net)", ("It costs $5 (net).", " No."), ["$5 (net)"]),
+        ("a big fire", ("A big", "  fire; a\u00a0big fire."), ["a\u00a0big fire"]),
+        ("big fire", ("A big", "  fire."), ["big", "  fire"]),  # from one sentence into the next
+        ("Town", ("The Town.", " A town."), ["Town", "Town"]),  # in the title
         ("yes", ("Oh yes.", " No."), []),
         ("absent", ("A.", " B."), []),
     ],
 )
 def test_where_the_gold_answer_is_underlined(answer, texts, underlined):
-    paragraphs = (Paragraph(title="t", sentences=texts), Paragraph(title=answer, sentences=(f"{answer}.",)))
+    paragraphs = (
+        Paragraph(title="Old Town", sentences=texts),
+        Paragraph(title=answer, sentences=(f"{answer}.",)),
+    )
     read = replace(
         READ,
         gold_answer=answer,
@@ -234,7 +241,11 @@ def test_the_legend_explains_what_is_there():
     words = legend(question_html(READ))
     assert "0%50%100% probability that the sentence supports the answer" in words
     assert "supporting sentence: \u25cf predicted, \u25c6 gold" in words
-    for mark in ("predicted answer", "gold answer in a gold sentence", "struck out: did not fit"):
+    for mark in (
+        "predicted answer",
+        "gold answer in paragraphs with a gold sentence",
+        "struck out: did not fit",
+    ):
         assert mark in words
     whole = READ.sentence_probabilities | {(2, 2): 0.1}
     less = legend(question_html(replace(OWN, place=None, sentence_probabilities=whole)))

@@ -1,0 +1,160 @@
+"""Answers of a model to a few questions: in whatever batches, and back from the disk."""
+
+import json
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import torch
+
+from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.encode_question import EncodedQuestions
+from cdlm_lab.examples.question_examples import QuestionCollate, QuestionExamples
+from cdlm_lab.examples.question_sequence import question_marks_of
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.experiments.question_predictions import QuestionPredictions, predict_answers
+from cdlm_lab.models.answer_decoding import AnswerSpan, DecodedAnswer, Place, decode
+from cdlm_lab.models.question_answering import load_question_answerer
+
+BODY = ("The mayor of the town left. ", "A fire broke out. ", "The storm hit the harbour at night. ")
+# The sixth is cut to 96 tokens, and has more characters than the others.
+QUESTIONS = [
+    MultihopQuestion(
+        id=f"q{size}",
+        text="Who left the town?",
+        paragraphs=(Paragraph(title="Fire", sentences=BODY[:1] * size), Paragraph(title="B", sentences=BODY)),
+    )
+    for size in (2, 1, 4, 3, 5, 20)
+]
+
+
+@pytest.fixture(scope="module")
+def answerer():
+    """A model whose heads are drawn, its tokenizer, and examples of the questions."""
+    model, tokenizer = load_question_answerer("storyworld/cdlm", max_length=96, window=32, seed=0)
+    examples = QuestionExamples(
+        questions=QUESTIONS,
+        encoded=EncodedQuestions(QUESTIONS, tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=question_marks_of(tokenizer),
+        max_length=96,
+        labelled=False,
+    )
+    return model.eval(), QuestionCollate(pad_token_id=tokenizer.pad_token_id), examples
+
+
+def predicted(answerer, examples=None, *, batch_size: int = 2, **changes) -> QuestionPredictions:
+    model, collate, own = answerer
+    given = {"support": "two_paragraphs", "most_tokens": 8, "batch_size": batch_size, **changes}
+    return predict_answers(model, own if examples is None else examples, collate, **given)
+
+
+def assert_same(answers, others) -> None:
+    """All equal; logits and probabilities but for rounding, as a batch may change their last digits."""
+    for one, other in zip(answers, others, strict=True):
+        for name in ("text", "type", "place", "supporting"):
+            assert getattr(one, name) == getattr(other, name)
+        for numbers in ("type_probabilities", "sentence_probabilities", "paragraph_probabilities"):
+            assert getattr(one, numbers) == pytest.approx(getattr(other, numbers), abs=1e-5)
+        assert one.n_best[0].score == pytest.approx(other.n_best[0].score, abs=1e-4)
+
+
+def test_answers_are_those_of_each_question_by_itself(answerer):
+    model, collate, examples = answerer
+    found = predicted(answerer, batch_size=4)
+    assert [question.id for question in found.questions] == ["q2", "q1", "q4", "q3", "q5", "q20"]
+    with torch.inference_mode():
+        alone = [
+            decode(
+                question,
+                examples.describe(number),
+                model(**collate([examples[number]])).row(0),
+                support="two_paragraphs",
+                most_tokens=8,
+            )
+            for number, question in enumerate(QUESTIONS)
+        ]
+    assert_same(found.answers, alone)
+
+
+def test_neither_batches_nor_order_change_an_answer(answerer):
+    found = predicted(answerer, batch_size=1)
+    for batch_size in (2, 3, 6):
+        assert_same(predicted(answerer, batch_size=batch_size).answers, found.answers)
+    order = [3, 0, 5, 2, 4, 1]
+    turned = predicted(answerer, answerer[2].in_order(order))
+    assert_same(turned.answers, [found.answers[number] for number in order])
+
+
+def test_each_question_is_written_once_and_the_longest_first(answerer, monkeypatch):
+    written = []
+    describe = QuestionExamples.describe
+    monkeypatch.setattr(
+        QuestionExamples, "describe", lambda self, index: written.append(index) or describe(self, index)
+    )
+    batches = []
+    model, collate, examples = answerer
+    spy = lambda rows: batches.append([len(row["input_ids"]) for row in rows]) or collate(rows)  # noqa: E731
+    predicted((model, spy, examples))
+    assert written == [5, 4, 2, 3, 0, 1]
+    assert [len(rows) for rows in batches] == [2, 2, 2]
+    assert list(chain(*batches)) == sorted(chain(*batches), reverse=True)
+
+
+def test_labels_are_not_read(answerer):
+    gold = [replace(one, answer="town", supporting=(("B", 0),)) for one in QUESTIONS]
+    labelled = replace(answerer[2], questions=gold, labelled=True)
+    assert predicted(answerer, labelled).answers == predicted(answerer).answers
+
+
+def test_no_questions(answerer):
+    assert predicted(answerer, replace(answerer[2], questions=[])).answers == []
+
+
+SPAN = DecodedAnswer(
+    text="the town",
+    type="span",
+    type_probabilities={"span": 0.5, "yes": 0.25, "no": 0.25},
+    place=Place(1, "body", 13, 21),
+    n_best=(
+        AnswerSpan("the town", 1.5, Place(1, "body", 13, 21)),
+        AnswerSpan("Fire", -0.5, Place(0, "title", 0, 4)),
+    ),
+    sentence_probabilities={(0, 0): 0.25, (1, 2): 0.75},
+    paragraph_probabilities=(0.125, 1.0),
+    supporting=((0, 1), (1, 2)),
+)
+YES = replace(SPAN, text="yes", type="yes", place=None, n_best=(), supporting=())
+
+
+def test_answers_come_back_as_they_were(tmp_path: Path):
+    file = tmp_path / "new" / "dev.jsonl"
+    QuestionPredictions(questions=QUESTIONS[:2], answers=[SPAN, YES]).save(file)
+    first, second = QuestionPredictions.load(file, questions=QUESTIONS[:2]).answers
+    assert (first, second) == (SPAN, YES)
+    assert type(first.place) is Place
+    assert [type(span) for span in first.n_best] == [AnswerSpan, AnswerSpan]
+    assert first.n_best[1].place.part == "title"
+    assert [type(span.place) for span in first.n_best] == [Place, Place]
+    assert second.place is None
+    assert {type(getattr(second, name)) for name in ("n_best", "paragraph_probabilities", "supporting")} == {
+        tuple
+    }
+    with pytest.raises(ValueError, match=r"dev\.jsonl is of other questions, so of another run"):
+        QuestionPredictions.load(file, questions=QUESTIONS[1:3])
+
+
+def test_a_line_of_the_file(tmp_path: Path):
+    QuestionPredictions(questions=QUESTIONS[:1], answers=[SPAN]).save(tmp_path / "a.jsonl")
+    assert json.loads((tmp_path / "a.jsonl").read_text()) == {
+        "id": "q2",
+        "text": "the town",
+        "type": "span",
+        "type_probabilities": {"span": 0.5, "yes": 0.25, "no": 0.25},
+        "place": [1, "body", 13, 21],
+        "n_best": [["the town", 1.5, [1, "body", 13, 21]], ["Fire", -0.5, [0, "title", 0, 4]]],
+        "sentence_probabilities": [[0, 0, 0.25], [1, 2, 0.75]],
+        "paragraph_probabilities": [0.125, 1.0],
+        "supporting": [[0, 1], [1, 2]],
+    }
