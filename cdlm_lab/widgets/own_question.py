@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import ipywidgets
 
 from cdlm_lab.data.pasted_documents import pasted_documents
-from cdlm_lab.widgets.markup import escaped
+from cdlm_lab.widgets.answer_on_click import WIDTH, AnswerOnClick
 
 HINT = "One document below the other, each under a line <code>== its title ==</code>."
 
@@ -35,12 +35,11 @@ def own_question_box(
     return OwnQuestion(answer, question=question, documents=documents, answered=answered).box
 
 
-class OwnQuestion:
+class OwnQuestion(AnswerOnClick):
     """The parts of `own_question_box`, which see.
 
     Attributes:
         question, documents: the boxes.
-        button, message, answer: below them, in this order.
         box: everything.
     """
 
@@ -52,34 +51,22 @@ class OwnQuestion:
         documents: str,
         answered: str = "",
     ) -> None:
-        self._find = answer
-        # what the answer in sight answers
-        self._asked: tuple[str, str] | None = (question, documents) if answered else None
-        wide = ipywidgets.Layout(width="auto", max_width="960px")
+        self._of_documents = answer
+        wide = ipywidgets.Layout(**WIDTH)
         self.question = ipywidgets.Text(value=question, placeholder="your question", layout=wide)
         self.documents = ipywidgets.Textarea(value=documents, rows=14, layout=wide)
         self.documents.add_class("cdlm-own-documents")
-        self.button = ipywidgets.Button(description="Answer", button_style="primary", icon="search")
-        self.message, self.answer = ipywidgets.HTML(), ipywidgets.HTML(value=answered)
+        super().__init__(
+            (self.question, self.documents),
+            answer=self._answered,
+            description="Answer",
+            icon="search",
+            answered=answered,
+        )
         parts = (self.question, ipywidgets.HTML(HINT), self.documents, self.button, self.message, self.answer)
         self.box = ipywidgets.VBox(parts)
-        self.button.on_click(lambda button: self._on_click())
-
-    def _on_click(self) -> None:
-        asked = self.question.value, self.documents.value
-        if self.button.disabled or asked == self._asked:  # the second of two clicks asks nothing new
-            return
-        self.button.disabled, self.message.value = True, "reading\u2026"
-        problem = ""
-        try:
-            self.answer.value = self._answered(*asked)
-            self._asked = asked
-        except ValueError as error:
-            problem = f'<span style="color:#c22">{escaped(" ".join(str(error).split()))}</span>'
-        finally:
-            self.button.disabled, self.message.value = False, problem
 
     def _answered(self, question: str, documents: str) -> str:
         if not question.strip():
             raise ValueError("the question is empty; write one")
-        return self._find(question, pasted_documents(documents))
+        return self._of_documents(question, pasted_documents(documents))

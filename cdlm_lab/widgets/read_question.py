@@ -16,7 +16,8 @@ from cdlm_lab.data.multihop_questions import Paragraph
 from cdlm_lab.widgets.aligned_sentences import DEEPEST
 from cdlm_lab.widgets.markup import MUTED, count_in_words, escaped, table_html
 from cdlm_lab.widgets.shown_mention import muted
-from cdlm_lab.widgets.theme import CROSS, FONT, GLOBAL, MASKED, OTHER_COLOURS
+from cdlm_lab.widgets.still_page import still_page
+from cdlm_lab.widgets.theme import CROSS, GLOBAL, MASKED, OTHER_COLOURS
 
 Span = tuple[int, int]
 UNREAD = "did not fit"
@@ -34,11 +35,7 @@ div.cdlm-question table.cdlm-table tr{background:none!important}
 div.cdlm-question{color:var(--jp-ui-font-color1,inherit)}
 div.cdlm-question summary{cursor:pointer}
 """
-_PAGE_STYLE = f"""
-:root{{color-scheme:light dark}}
-body{{font-family:{FONT};margin:24px auto;padding:0 16px;max-width:960px}}
-div.cdlm-question{{border-top:1px solid rgba(128,128,128,0.4);padding:14px 0 22px}}
-"""
+_PAGE_STYLE = "div.cdlm-question{border-top:1px solid rgba(128,128,128,0.4);padding:14px 0 22px}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,16 +123,8 @@ def questions_page(reads: Sequence[ReadQuestion], *, title: str) -> str:
     asked = f"{count_in_words(len(reads))} question{'' if len(reads) == 1 else 's'}"
     known = [read.answer_em for read in reads if read.answer_em is not None]
     right = f"; {count_in_words(sum(known))} of {count_in_words(len(known))} answers right" if known else ""
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        '<meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">'
-        f"<title>{escaped(title)}</title><style>{_PAGE_STYLE}</style></head><body>"
-        f'<div style="font-size:20px;font-weight:600"><bdi>{escaped(title)}</bdi></div>'
-        f'<div style="margin:2px 0 16px">{muted(f"{asked}{right}", size=13)}</div>'
-        f"{''.join(map(question_html, reads))}</body></html>"
-    )
+    body = "".join(map(question_html, reads))
+    return still_page(body, title=title, note=f"{asked}{right}", style=_PAGE_STYLE)
 
 
 def _problems(read: ReadQuestion) -> Iterator[str]:
