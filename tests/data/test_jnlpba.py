@@ -1,0 +1,166 @@
+"""JNLPBA in both forms: abstracts by hand, that the forms agree, and every complaint."""
+
+import gzip
+
+import pytest
+
+from cdlm_lab.data.jnlpba import read_jnlpba_iob2, read_jnlpba_standoff
+from cdlm_lab.data.tag_reading import TagReading
+from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence, spans_of
+
+IOB2 = (
+    "###MEDLINE:91\n\nLevels\tO\nof\tO\nIL-2\tB-protein\nreceptors\tI-protein\n\nWe\tO\nsaw\tO\nnone\tO\n.\tO\n\n"
+    "###MEDLINE:92\n\nCD4\tI-DNA\n"
+)
+FIRST = TaggedDocument(
+    id="91",
+    sentences=(
+        TaggedSentence(
+            words=("Levels", "of", "IL-2", "receptors"), tags=("O", "O", "B-protein", "I-protein")
+        ),
+        TaggedSentence(words=("We", "saw", "none", "."), tags=("O",) * 4),
+    ),
+)
+TITLE = "Levels of IL-2 receptors"
+
+
+def test_iob2(write):
+    reading = TagReading()
+    first, second = read_jnlpba_iob2(str(write("a.iob2", IOB2)), reading=reading)
+    assert first == FIRST
+    assert second.id == "92"
+    assert second.sentences == (TaggedSentence(words=("CD4",), tags=("B-DNA",)),)
+    assert reading.mended == 1
+    packed = write("a.iob2.gz", gzip.compress(IOB2.encode()))
+    assert list(read_jnlpba_iob2(packed)) == [first, second]
+
+
+def test_iob2_without_marks(write):
+    (only,) = read_jnlpba_iob2(write("Eval1.iob2", IOB2.partition("\n\n")[2].partition("#")[0]))
+    assert (only.id, only.sentences) == ("Eval1", FIRST.sentences)
+    before, after = read_jnlpba_iob2(write("b.iob2", "a\tO\n###MEDLINE: 91 \nb\tO\n"))
+    assert (before.id, before.sentences[0].words) == ("b", ("a",))
+    assert (after.id, after.sentences[0].words) == ("91", ("b",))
+
+
+def test_an_abstract_that_comes_twice(write):
+    part = "###MEDLINE:91\n\na\tO\n\n"
+    found = read_jnlpba_iob2(write("a.iob2", f"{part}###MEDLINE:92\nb\tO\n\n{part}{part}"))
+    assert [document.id for document in found] == ["91", "92", "91-2", "91-3"]
+
+
+def test_iob2_complaints(write, complains):
+    path = write("a.iob2", "###MEDLINE:91\n\na\tO\nb\n")
+    with complains(path, 4, "row", "one column instead of 2", "write the word, a tab and its tag"):
+        list(read_jnlpba_iob2(path))
+    path = write("a.iob2", "###MEDLINE: \n\na\tO\n")
+    with complains(path, 1, "document", "no name of the abstract", "write it after ###MEDLINE:"):
+        list(read_jnlpba_iob2(path))
+    path = write("a.iob2", "###MEDLINE:1\n\n###MEDLINE:2\n\na\tO\n")
+    remedy = "delete the line, or write the document below it"
+    with complains(path, 1, "document", "no sentence follows", remedy):
+        list(read_jnlpba_iob2(path))
+    path = write("a.iob2", "a\tB-RNA\n")
+    with complains(path, 1, "tag", "'B-RNA' is not a known tag", "the labels are DNA"):
+        list(read_jnlpba_iob2(path, reading=TagReading(labels=("DNA",))))
+
+
+@pytest.fixture
+def abstract(write, tmp_path):
+    """abstract(text, annotations, name): the folder of what was written so far."""
+
+    def _abstract(text: str, annotations: str, name: str = "91"):
+        write(f"{name}.txt", text)
+        write(f"{name}.ann", annotations)
+        return tmp_path
+
+    return _abstract
+
+
+def test_both_forms_agree(abstract, write):
+    folder = abstract(f"{TITLE}\nWe saw none.\n", "T1\tprotein 10 24\tIL-2 receptors\n")
+    assert list(read_jnlpba_standoff(str(folder))) == [FIRST]
+
+
+def test_words_are_cut_at_names(abstract):
+    folder = abstract(
+        "pre-IL2a, IL3.", "T1\tDNA 4 7\tIL2\nT2\tRNA 4 5\tI\nR1\tx Arg1:T1\n#1\tnote\nT3\tRNA 10 13\tIL3\n"
+    )
+    (document,) = read_jnlpba_standoff(folder)
+    assert document.sentences == (
+        TaggedSentence(
+            words=("pre-", "IL2", "a", ",", "IL3", "."), tags=("O", "B-DNA", "O", "O", "B-RNA", "O")
+        ),
+    )
+
+
+def test_no_sentence_ends_in_a_name(abstract):
+    text = "We grew it. It lived. It died.\nThe end."
+    cut = [s.words[-2:] for s in next(read_jnlpba_standoff(abstract(text, ""))).sentences]
+    assert cut == [("it", "."), ("lived", "."), ("died", "."), ("end", ".")]
+    # A name from the first sentence into the second, and one across the line end.
+    names = "T1\tX 8 14\tit. It\nT2\tY 25 34\tdied. The\n"
+    found = next(read_jnlpba_standoff(abstract(text, names))).sentences
+    assert [" ".join(sentence.words) for sentence in found] == [
+        "We grew it . It lived .",
+        "It died . The end .",
+    ]
+    assert [[(s.label, s.first, s.stop) for s in spans_of(sentence.tags)] for sentence in found] == [
+        [("X", 2, 5)],
+        [("Y", 1, 4)],
+    ]
+
+
+def test_a_folder_of_standoff(abstract):
+    abstract("b", "", name="b")
+    folder = abstract("a\n\n\u2003a \u00a0 b\n", "\n", name="a")
+    found = list(read_jnlpba_standoff(folder))
+    assert [document.id for document in found] == ["a", "b"]
+    assert [sentence.words for sentence in found[0].sentences] == [("a",), ("a", "b")]
+    assert all(tag == "O" for sentence in found[0].sentences for tag in sentence.tags)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "what", "remedy"),
+    [
+        (
+            "T1\tprotein 10 14;15 24\tIL-2 receptors",
+            "'T1\\tprotein 10 14;15 24\\tIL-2 receptors' is not a name in one piece",
+            "write T1, a tab, label, first character and end, a tab, and the text",
+        ),
+        (
+            "T1 protein 10 14 IL-2",
+            "'T1 protein 10 14 IL-2' is not a name in one piece",
+            "write T1, a tab, label, first character and end, a tab, and the text",
+        ),
+        (
+            "T1\tprotein 11 15\tIL-2",
+            "'IL-2' is not what stands at 11 to 15",
+            "count characters from 0, line ends as one",
+        ),
+        (
+            "T1\tprotein 9 10\t ",
+            "' ' is not what stands at 9 to 10",
+            "count characters from 0, line ends as one",
+        ),
+    ],
+)
+def test_standoff_complaints(abstract, complains, annotation, what, remedy):
+    folder = abstract(TITLE, f"T0\tDNA 0 6\tLevels\n{annotation}\n")
+    with complains(folder / "91.ann", 2, "T", what, remedy):
+        list(read_jnlpba_standoff(folder))
+
+
+def test_more_standoff_complaints(abstract, complains, tmp_path):
+    remedy = "give the folder that has a .txt and an .ann for each abstract"
+    with complains(tmp_path, 1, "folder", "no .txt files in it", remedy):
+        read_jnlpba_standoff(tmp_path)
+    path = abstract(TITLE, "T1\tX 0 9\tLevels of\nT2\tY 7 14\tof IL-2\n") / "91.ann"
+    what = "names cross (TagSpan(label='Y', first=1, stop=3) shares words with another span)"
+    with complains(path, 1, "T", what, "put the one inside the other, or leave one of them"):
+        list(read_jnlpba_standoff(tmp_path))
+    with complains(path, 1, "tag", "'B-X' is not a known tag", "the labels are DNA"):
+        list(read_jnlpba_standoff(tmp_path, reading=TagReading(labels=("DNA",))))
+    path.unlink()
+    with complains(path, 1, "file", "there is no such file", "check the spelling of the path"):
+        list(read_jnlpba_standoff(tmp_path))
