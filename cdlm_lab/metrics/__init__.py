@@ -1,1 +1,1 @@
-"""Scores and tests of significance: numpy, scipy and scikit-learn only, arrays in, numbers out."""
+"""Scores and tests of significance: numpy, scipy, scikit-learn and seqeval only, arrays in, numbers out."""

@@ -1,0 +1,280 @@
+"""Which words matter in a document, by TF-IDF, and how they are tagged (Joerke et al. 2020, section 5.1).
+
+    tf-idf(word, document) = tf * log10(N / df)
+
+N is the number of documents, df how many of them have the word. All words of all documents count, context
+too; words are compared in lower case, as the released code does. Of tf the paper says "the logarithm of the
+term-frequency to control for variation in document length":
+
+- `logarithm`: 1 + log10(count), the usual one.
+- `released`: 1 + log10(count * length of the longest document / length of this one), in words, as in the
+  released code (`get_tf_idf`). There an equal share of the words is an equal tf.
+
+What is ranked is a word of a document, `LabelledWord`: the same word of two documents is two. The paper does
+not say how its figures count; here Figure 2 is over all words of the labelled sentences, a word being an
+entity if it is in a span there at least once, and Figure 3 over those of them that are in a span anywhere in
+the labelled test set.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
+
+TERM_FREQUENCIES = ("logarithm", "released")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledWord:
+    """A word of the labelled sentences of a document.
+
+    Attributes:
+        document: its index.
+        word: in lower case.
+        spelling: as it is most often written in these sentences.
+        score: TF-IDF in its document.
+        occurrences: how often it is in these sentences.
+        inside: how many of them are in a span.
+        labels: of these spans, the most frequent first; () = the word is in none.
+    """
+
+    document: int
+    word: str
+    spelling: str
+    score: float
+    occurrences: int
+    inside: int
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantileShare:
+    """Words of neighbouring scores, and the share of them that are entities (Figure 2).
+
+    Attributes:
+        start, stop: percentiles between which they lie.
+        lowest, highest: their scores.
+        words: how many.
+        share: of those that are in a span at least once, in [0, 1].
+    """
+
+    start: float
+    stop: float
+    lowest: float
+    highest: float
+    words: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stratum:
+    """Entities of high TF-IDF (Figure 3).
+
+    Attributes:
+        percentile: they lie at or above it.
+        threshold: the score there.
+        words: how many words of documents they are.
+        chosen: for each document, each labelled sentence and each word, True = it is one of them; what
+            `span_f1.word_counts` takes.
+    """
+
+    percentile: float
+    threshold: float
+    words: int
+    chosen: tuple[tuple[tuple[bool, ...], ...], ...]
+
+
+def tf_idf(
+    documents: Iterable[TaggedDocument],
+    *,
+    others: Iterable[TaggedDocument] = (),
+    term_frequency: str = "logarithm",
+) -> list[dict[str, float]]:
+    """The score of every word of every document; both arguments are gone through once, a document at a time.
+
+    Args:
+        documents: to be scored, as those of the test set.
+        others: count in N, df and the longest length, and are not scored: the other splits. The paper takes
+            all documents of a data set.
+        term_frequency: one of TERM_FREQUENCIES; the top of this module has both.
+
+    Returns:
+        For each of `documents`, each of its words in lower case to its score, at least 0.
+
+    Raises:
+        ValueError: an unknown term frequency.
+    """
+    if term_frequency not in TERM_FREQUENCIES:
+        raise ValueError(f"term_frequency is {term_frequency!r}; choose one of {', '.join(TERM_FREQUENCIES)}")
+    counts = [_word_counts(document) for document in documents]
+    lengths = [count.total() for count in counts]
+    having, total, longest = Counter[str](), len(counts), max(lengths, default=0)
+    for count in counts:
+        having.update(count.keys())
+    for document in others:
+        count = _word_counts(document)
+        having.update(count.keys())
+        total, longest = total + 1, max(longest, count.total())
+    scores = []
+    for count, length in zip(counts, lengths, strict=True):
+        numbers = np.array(list(count.values()), dtype=np.float64)
+        if term_frequency == "released":
+            numbers *= longest / max(1, length)
+        idf = np.log10(total / np.array([having[word] for word in count], dtype=np.float64))
+        scores.append(dict(zip(count, ((1 + np.log10(numbers)) * idf).tolist(), strict=True)))
+    return scores
+
+
+def labelled_words(
+    documents: Sequence[TaggedDocument], scores: Sequence[Mapping[str, float]]
+) -> tuple[LabelledWord, ...]:
+    """The words of the labelled sentences of each document, in the order in which they are first seen.
+
+    Args:
+        documents: as given to `tf_idf`.
+        scores: what it returned.
+
+    Raises:
+        ValueError: there are no scores of a document or word.
+    """
+    if len(documents) != len(scores):
+        raise ValueError(f"there are {len(documents)} documents, but scores of {len(scores)}")
+    found = []
+    for number, document in enumerate(documents):
+        spellings: dict[str, Counter[str]] = {}
+        labels: dict[str, Counter[str]] = {}
+        for sentence in _labelled(document):
+            for word, tag in zip(sentence.words, sentence.tags or (), strict=True):
+                spellings.setdefault(word.lower(), Counter())[word] += 1
+                labels.setdefault(word.lower(), Counter())[tag.partition("-")[2]] += 1
+        for word, written in spellings.items():
+            if word not in scores[number]:
+                raise ValueError(
+                    f"document {document.id!r} has no score of {word!r}; give the scores of these documents"
+                )
+            outside = labels[word].pop("", 0)
+            found.append(
+                LabelledWord(
+                    document=number,
+                    word=word,
+                    spelling=written.most_common(1)[0][0],
+                    score=scores[number][word],
+                    occurrences=written.total(),
+                    inside=written.total() - outside,
+                    labels=tuple(label for label, _ in labels[word].most_common()),
+                )
+            )
+    return tuple(found)
+
+
+def shares_by_quantile(words: Sequence[LabelledWord], *, quantiles: int = 10) -> tuple[QuantileShare, ...]:
+    """How often words are entities, from low TF-IDF to high (Figure 2).
+
+    Equal scores stay together, so there may be fewer quantiles than asked for, of unequal size.
+
+    Args:
+        words: of `labelled_words`.
+        quantiles: into how many parts.
+
+    Raises:
+        ValueError: there are no words, or `quantiles` < 1.
+    """
+    scores = _scores(words)
+    if quantiles < 1:
+        raise ValueError(f"quantiles is {quantiles}; it must be at least 1")
+    inside = np.array([bool(word.labels) for word in words])
+    edges = np.quantile(scores, np.arange(1, quantiles) / quantiles, method="inverted_cdf")
+    part = np.searchsorted(edges, scores, side="left")  # an edge is the highest score of its part
+    shares, below = [], 0
+    for number in np.unique(part):
+        of_part = part == number
+        count = int(of_part.sum())
+        shares.append(
+            QuantileShare(
+                start=100 * below / len(scores),
+                stop=100 * (below + count) / len(scores),
+                lowest=float(scores[of_part].min()),
+                highest=float(scores[of_part].max()),
+                words=count,
+                share=float(inside[of_part].mean()),
+            )
+        )
+        below += count
+    return tuple(shares)
+
+
+def strata(
+    documents: Sequence[TaggedDocument],
+    words: Sequence[LabelledWord],
+    *,
+    percentiles: Sequence[float] = (90, 95, 99),
+) -> tuple[Stratum, ...]:
+    """The words that are entities somewhere in the labelled test set, above percentiles of their TF-IDF
+    (Figure 3).
+
+    Args:
+        documents: the test set, as given to `labelled_words`.
+        words: what it returned.
+        percentiles: in [0, 100], over the words that are entities in any document.
+
+    Raises:
+        ValueError: no word is in a span, or a percentile outside [0, 100].
+    """
+    entities = {word.word for word in words if word.labels}
+    vocabulary = [word for word in words if word.word in entities]
+    if not vocabulary:
+        raise ValueError("no word of the labelled sentences is in a span, so there are no entities to divide")
+    scores = _scores(vocabulary)
+    found = []
+    for percentile in percentiles:
+        if not 0 <= percentile <= 100:
+            raise ValueError(f"a percentile is {percentile}; it must lie in [0, 100]")
+        threshold = float(np.percentile(scores, percentile))
+        kept = {(word.document, word.word) for word in vocabulary if word.score >= threshold}
+        chosen = tuple(
+            tuple(
+                tuple((number, word.lower()) in kept for word in sentence.words)
+                for sentence in _labelled(document)
+            )
+            for number, document in enumerate(documents)
+        )
+        found.append(
+            Stratum(percentile=float(percentile), threshold=threshold, words=len(kept), chosen=chosen)
+        )
+    return tuple(found)
+
+
+def top_entities(words: Sequence[LabelledWord], *, most: int = 3) -> tuple[LabelledWord, ...]:
+    """The entities of the highest TF-IDF (Table 5): words that their document has in spans only, where it is
+    labelled. A word of several documents is there once, where it is highest; of equal scores the earlier one
+    comes first.
+
+    Args:
+        words: of `labelled_words`.
+        most: how many.
+    """
+    ranked = sorted((word for word in words if word.inside == word.occurrences), key=lambda word: -word.score)
+    best: dict[str, LabelledWord] = {}
+    for word in ranked:
+        best.setdefault(word.word, word)
+    return tuple(best.values())[:most]
+
+
+def _word_counts(document: TaggedDocument) -> Counter[str]:
+    return Counter(word.lower() for sentence in document.sentences for word in sentence.words)
+
+
+def _labelled(document: TaggedDocument) -> Iterator[TaggedSentence]:
+    return (document.sentences[number] for number in document.labelled)
+
+
+def _scores(words: Sequence[LabelledWord]) -> np.ndarray:
+    """(words,) float64."""
+    if not words:
+        raise ValueError("there are no words; the documents must have labelled sentences")
+    return np.array([word.score for word in words])

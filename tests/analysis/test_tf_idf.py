@@ -1,0 +1,209 @@
+"""TF-IDF of the words of documents: worked numbers, a second definition, and the paper's three views."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cdlm_lab.analysis.tf_idf import (
+    LabelledWord,
+    labelled_words,
+    shares_by_quantile,
+    strata,
+    tf_idf,
+    top_entities,
+)
+from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
+from cdlm_lab.metrics.span_f1 import word_counts
+
+
+def sentence(text: str) -> TaggedSentence:
+    """`Mary/B-PER left` is labelled; `(Mary left)` is context."""
+    if text.startswith("("):
+        return TaggedSentence(words=tuple(text.strip("()").split()))
+    pairs = [word.partition("/") for word in text.split()]
+    return TaggedSentence(
+        words=tuple(pair[0] for pair in pairs), tags=tuple(pair[2] or "O" for pair in pairs)
+    )
+
+
+def document(name: str, *sentences: str) -> TaggedDocument:
+    return TaggedDocument(id=name, sentences=tuple(map(sentence, sentences)))
+
+
+A = document("a", "Mary/B-PER saw mary", "(the MARY saw)")  # mary 3, saw 2, the 1
+B = document("b", "the old/B-PER man/I-PER", "(saw it)")
+C = document("c", "(it was the end of it all then)")  # the longest: 8 words
+
+
+def test_worked_scores():
+    scores = tf_idf([A, B], others=[C])
+    idf = {"mary": math.log10(3 / 1), "saw": math.log10(3 / 2), "the": 0, "old": math.log10(3)}
+    assert scores[0] == pytest.approx(
+        {"mary": (1 + math.log10(3)) * idf["mary"], "saw": (1 + math.log10(2)) * idf["saw"], "the": 0}
+    )
+    assert set(scores[1]) == {"the", "old", "man", "saw", "it"}
+    assert scores[1]["old"] == pytest.approx(math.log10(3))
+    assert scores[1]["it"] == pytest.approx(math.log10(3 / 2))
+
+
+def test_the_released_term_frequency_is_relative_to_the_longest_document():
+    released = tf_idf([A, B], others=[C], term_frequency="released")
+    assert released[1]["old"] == pytest.approx((1 + math.log10(1 * 8 / 5)) * math.log10(3))
+    assert released[0]["mary"] == pytest.approx((1 + math.log10(3 * 8 / 6)) * math.log10(3))
+    alone = tf_idf([B, document("d", "old")], term_frequency="released")
+    assert alone[1]["old"] == 0  # in both
+    assert alone[0]["it"] == pytest.approx(math.log10(2))
+
+
+def test_other_documents_count_and_an_empty_one_too():
+    empty = document("e")
+    assert tf_idf([], others=[A]) == []
+    assert tf_idf([empty], term_frequency="released") == [{}]
+    assert tf_idf([A])[0] == {"mary": 0, "saw": 0, "the": 0}
+    assert tf_idf([A], others=iter([empty]))[0]["the"] == pytest.approx(math.log10(2))
+    with pytest.raises(ValueError, match="term_frequency is 'count'; choose one of logarithm, released"):
+        tf_idf([A], term_frequency="count")
+
+
+@pytest.mark.parametrize("term_frequency", ["logarithm", "released"])
+def test_a_second_definition(term_frequency):
+    rng = np.random.default_rng(3)
+    texts = [" ".join(rng.choice(list("aAbBcdefg"), size=rng.integers(1, 40))) for _ in range(12)]
+    documents = [document(str(number), f"({text})") for number, text in enumerate(texts)]
+    scores = tf_idf(documents[:5], others=documents[5:], term_frequency=term_frequency)
+    lists = [text.lower().split() for text in texts]
+    longest = max(map(len, lists))
+    for words, found in zip(lists, scores, strict=False):
+        for word in set(words):
+            count = words.count(word) * (longest / len(words) if term_frequency == "released" else 1)
+            idf = math.log10(12 / sum(word in other for other in lists))
+            assert found.pop(word) == pytest.approx((1 + math.log10(count)) * idf)
+        assert found == {}
+
+
+def test_labelled_words():
+    scores = tf_idf([A, B], others=[C])
+    mary, saw, *rest = labelled_words([A, B], scores)
+    assert mary == LabelledWord(
+        document=0,
+        word="mary",
+        spelling="Mary",
+        score=scores[0]["mary"],
+        occurrences=2,
+        inside=1,
+        labels=("PER",),
+    )
+    assert (saw.word, saw.occurrences, saw.inside, saw.labels) == ("saw", 1, 0, ())
+    assert [(word.document, word.word, word.inside) for word in rest] == [
+        (1, "the", 0),
+        (1, "old", 1),
+        (1, "man", 1),
+    ]
+    often = document("f", "Rome/B-GPE ROME/B-ORG ROME/I-ORG")
+    (rome,) = labelled_words([often], tf_idf([often]))
+    assert (rome.spelling, rome.labels, rome.occurrences, rome.inside) == ("ROME", ("ORG", "GPE"), 3, 3)
+
+
+def test_scores_of_other_documents_are_refused():
+    with pytest.raises(ValueError, match="there are 2 documents, but scores of 1"):
+        labelled_words([A, B], tf_idf([A]))
+    with pytest.raises(ValueError, match="document 'b' has no score of 'old'"):
+        labelled_words([B], tf_idf([A]))
+
+
+def word(name: str, score: float, *labels: str, of: int = 0) -> LabelledWord:
+    return LabelledWord(
+        document=of,
+        word=name,
+        spelling=name,
+        score=score,
+        occurrences=1,
+        inside=len(labels) > 0,
+        labels=labels,
+    )
+
+
+def test_worked_shares():
+    words = [word("a", 0), word("b", 1), word("c", 2), word("d", 3, "x"), word("e", 4), word("f", 5, "x")]
+    low, middle, high = shares_by_quantile(words[::-1], quantiles=3)
+    assert (low.start, low.lowest, low.highest, low.words, low.share) == (0, 0, 1, 2, 0)
+    assert (middle.start, middle.stop, middle.share) == (pytest.approx(100 / 3), pytest.approx(200 / 3), 0.5)
+    assert (high.stop, high.lowest, high.highest, high.words, high.share) == (100, 4, 5, 2, 0.5)
+    (everything,) = shares_by_quantile(words, quantiles=1)
+    assert (everything.start, everything.stop, everything.words) == (0, 100, 6)
+    assert everything.share == pytest.approx(2 / 6)
+
+
+def test_equal_scores_stay_in_one_quantile():
+    words = [word(str(number), 0.0) for number in range(7)] + [word("x", 1, "l"), word("y", 2)]
+    found = shares_by_quantile(words, quantiles=4)
+    assert [(part.start, part.words, part.share) for part in found] == [
+        (0, 7, 0),
+        (pytest.approx(700 / 9), 2, 0.5),
+    ]
+    assert sum(part.words for part in shares_by_quantile(words, quantiles=100)) == 9
+    assert len(shares_by_quantile(words, quantiles=100)) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "quantiles", "message"), [([], 3, "no words"), ([word("a", 1)], 0, "is 0")]
+)
+def test_shares_refused(words, quantiles, message):
+    with pytest.raises(ValueError, match=message):
+        shares_by_quantile(words, quantiles=quantiles)
+
+
+TEST_SET = [
+    document("a", "Mary/B-PER saw Rome", "(Mary left)", "rome mary/B-PER"),
+    document("b", "Mary left", "to Rome/B-GPE"),
+]
+# Entities somewhere: mary and rome; saw, left and to never.
+SCORES = [{"mary": 4.0, "saw": 9.0, "rome": 3.0, "left": 9.0}, {"mary": 1.0, "left": 9.0, "to": 9, "rome": 2}]
+
+
+def test_worked_strata():
+    words = labelled_words(TEST_SET, SCORES)
+    everything, half, top = strata(TEST_SET, words, percentiles=(0, 50, 100))
+    assert [(part.threshold, part.words) for part in (everything, half, top)] == [(1, 4), (2.5, 2), (4, 1)]
+    assert half.percentile == 50
+    # the third sentence of the first document is its second labelled one
+    assert top.chosen == (((True, False, False), (False, True)), ((False, False), (False, False)))
+    assert half.chosen == (((True, False, True), (True, True)), ((False, False), (False, False)))
+    assert everything.chosen[1] == ((True, False), (False, True))
+
+
+def test_strata_choose_the_words_that_are_scored():
+    gold = [[text.tags for text in one.sentences if text.tags is not None] for one in TEST_SET]
+    predicted = [[["B-PER", "O", "B-GPE"], ["O", "B-GPE"]], [["O", "O"], ["B-PER", "B-GPE"]]]
+    (half,) = strata(TEST_SET, labelled_words(TEST_SET, SCORES), percentiles=[50])
+    # of Mary, Rome | rome, mary: one right; predicted three (Rome wrongly, mary as GPE); gold two
+    assert word_counts(gold, predicted, chosen=half.chosen).tolist() == [[1, 3, 2], [0, 0, 0]]
+    assert word_counts(gold, predicted).tolist() == [[1, 3, 2], [1, 2, 1]]
+
+
+def test_strata_refused():
+    with pytest.raises(ValueError, match="no word of the labelled sentences is in a span"):
+        strata([C], [word("a", 1.0)])
+    with pytest.raises(ValueError, match="a percentile is 900; it must lie in"):
+        strata(TEST_SET, labelled_words(TEST_SET, SCORES), percentiles=[900])
+
+
+def test_top_entities():
+    words = [
+        word("saw", 9),
+        word("rome", 2, "GPE"),
+        word("mary", 3, "PER"),
+        word("rome", 5, "GPE", "ORG", of=1),
+    ]
+    words += [word("bath", 3, "GPE", of=1)]
+    assert [(found.word, found.score, found.document) for found in top_entities(words)] == [
+        ("rome", 5, 1),
+        ("mary", 3, 0),
+        ("bath", 3, 1),
+    ]
+    assert [found.word for found in top_entities(words, most=1)] == ["rome"]
+    assert top_entities([word("saw", 9)]) == ()
+    documents = [document("a", "Mary/B-PER met mary", "Rome/B-GPE")]
+    scores = [{"mary": 3.0, "met": 2.0, "rome": 1.0}]
+    assert [found.word for found in top_entities(labelled_words(documents, scores))] == ["rome"]

@@ -1,0 +1,209 @@
+"""Span F1: worked counts, seqeval itself, a second definition of each reading, and what is refused."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seqeval.metrics import f1_score, precision_score, recall_score
+from seqeval.scheme import IOB2
+
+from cdlm_lab.data.tagged_documents import spans_of
+from cdlm_lab.metrics.significance import compare
+from cdlm_lab.metrics.span_f1 import (
+    READINGS,
+    f1_of,
+    precision_of,
+    recall_of,
+    span_counts,
+    word_counts,
+)
+
+
+def tags(text: str) -> list[list[list[str]]]:
+    """Documents of `O Ba Ia | O || Bb`: sentences between bars, documents between double bars."""
+    return [
+        [[tag if tag == "O" else f"{tag[0]}-{tag[1:]}" for tag in part.split()] for part in row.split("|")]
+        for row in text.split("||")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "seqeval", "strict", "released"),
+    [
+        # well-formed: the three agree
+        ("O Ba Ia O Bb", "O Ba Ia O Bb", (2, 2, 2), (2, 2, 2), (2, 2, 2)),
+        ("O Ba Ia O Bb", "O Bb Ib O Bb", (1, 2, 2), (1, 2, 2), (1, 2, 2)),
+        ("Ba Ia Ba Ia", "Ba Ia Ia Ia", (0, 1, 2), (0, 1, 2), (0, 1, 2)),
+        ("O O", "O O", (0, 0, 0), (0, 0, 0), (0, 0, 0)),
+        # I- after O
+        ("O Ba Ia O", "O Ia Ia O", (1, 1, 1), (0, 0, 1), (0, 0, 1)),
+        # I- of another label: a new span; nothing; more of the same span
+        ("Ba Bb O", "Ba Ib O", (2, 2, 2), (1, 1, 2), (0, 1, 2)),
+        ("Ba Ia O", "Ba Ib O", (0, 2, 1), (0, 1, 1), (1, 1, 1)),
+        # I- at the start of a sentence
+        ("O Ba | O", "O Ba | Ia", (1, 2, 1), (1, 1, 1), (0, 1, 1)),
+        ("Ba | Ba", "Ba | Ia", (2, 2, 2), (1, 1, 2), (0, 1, 2)),
+        # at the end of the corpus
+        ("O Ba", "O Ba", (1, 1, 1), (1, 1, 1), (1, 1, 1)),
+    ],
+)
+def test_worked_counts(gold, predicted, seqeval, strict, released):
+    found = {
+        reading: tuple(span_counts(tags(gold), tags(predicted), reading=reading)[0]) for reading in READINGS
+    }
+    assert found == {"seqeval": seqeval, "strict": strict, "released": released}
+
+
+def test_a_row_for_each_document_and_the_released_code_does_not_see_where_one_ends():
+    gold, predicted = tags("Ba | O || Ba O || O"), tags("Ba | Bb || Ia O || Bb")
+    assert span_counts(gold, predicted).tolist() == [[1, 2, 1], [1, 1, 1], [0, 1, 0]]
+    assert span_counts(gold, predicted, reading="strict").tolist() == [[1, 2, 1], [0, 0, 1], [0, 1, 0]]
+    # Bb runs on over Ia into the second document, and is a span of the first
+    assert span_counts(gold, predicted, reading="released").tolist() == [[1, 2, 1], [0, 0, 1], [0, 1, 0]]
+    longer = span_counts(tags("Bb || Ia O"), tags("Bb || Ib O"), reading="released")
+    assert longer.tolist() == [[1, 1, 1], [0, 0, 0]]  # the same words and label, whatever goes on with it
+
+
+def test_the_released_label_is_what_follows_the_last_hyphen():
+    gold, predicted = [[["B-cell-line"]]], [[["B-dna-line"]]]
+    assert [int(span_counts(gold, predicted, reading=reading)[0, 0]) for reading in READINGS] == [0, 0, 1]
+
+
+TAG = st.sampled_from(["O", "B-a", "I-a", "B-b", "I-b"])
+PAIR_OF_SENTENCES = st.lists(st.tuples(TAG, TAG), max_size=6)
+PAIRS = st.lists(st.lists(PAIR_OF_SENTENCES, max_size=4), min_size=1, max_size=4)
+
+
+def sides(pairs: list) -> tuple[list, list]:
+    return tuple(
+        [[[pair[side] for pair in sentence] for sentence in document] for document in pairs]
+        for side in (0, 1)
+    )
+
+
+@settings(max_examples=50)
+@given(PAIRS)
+def test_sums_are_those_of_seqeval(pairs):
+    gold, predicted = sides(pairs)
+    flat = [[sentence for document in side for sentence in document] for side in (gold, predicted)]
+    if not flat[0]:
+        return
+    for reading, keywords in (("seqeval", {}), ("strict", {"mode": "strict", "scheme": IOB2})):
+        total = span_counts(gold, predicted, reading=reading).sum(axis=0)
+        for ours, theirs in ((f1_of, f1_score), (precision_of, precision_score), (recall_of, recall_score)):
+            assert ours(total) == pytest.approx(theirs(*flat, zero_division=0, **keywords))
+
+
+def strict_spans(sentence: list[str]) -> set[tuple]:
+    """B- and as many I- of its label as follow."""
+    spans = set()
+    for first, tag in enumerate(sentence):
+        if tag[0] == "B":
+            stop = first + 1
+            while stop < len(sentence) and sentence[stop] == "I" + tag[1:]:
+                stop += 1
+            spans.add((first, stop, tag[2:]))
+    return spans
+
+
+def released_spans(row: list[str]) -> set[tuple]:
+    """B- and as many I- of whatever label as follow."""
+    text = "".join(tag[0] for tag in row) + "O"
+    return {
+        (first, min(text.index(end, first + 1) for end in "BO" if end in text[first + 1 :]), row[first][2:])
+        for first, prefix in enumerate(text)
+        if prefix == "B"
+    }
+
+
+@given(PAIRS)
+def test_second_definitions(pairs):
+    gold, predicted = sides(pairs)
+    for reading, spans in (("seqeval", lambda sentence: set(spans_of(sentence))), ("strict", strict_spans)):
+        expected = []
+        for ours, theirs in zip(predicted, gold, strict=True):
+            found = {(at, span) for at, sentence in enumerate(ours) for span in spans(sentence)}
+            known = {(at, span) for at, sentence in enumerate(theirs) for span in spans(sentence)}
+            expected.append([len(found & known), len(found), len(known)])
+        assert span_counts(gold, predicted, reading=reading).tolist() == expected
+    rows = [
+        [tag for document in side for sentence in document for tag in sentence] for side in (gold, predicted)
+    ]
+    known, found = map(released_spans, rows)
+    total = span_counts(gold, predicted, reading="released").sum(axis=0)
+    assert total.tolist() == [len(found & known), len(found), len(known)]
+
+
+def test_worked_words():
+    gold = tags("Ba Ia O | Bb || O O")
+    predicted = tags("Ba Ba Bb | Ba || Ib O")
+    # right: both words of the first span, whatever their prefixes; the last word, rightly outside, is nothing
+    assert word_counts(gold, predicted).tolist() == [[2, 4, 3], [0, 1, 0]]
+    chosen = [[[True, False, True], [False]], [[True, True]]]
+    assert word_counts(gold, predicted, chosen=chosen).tolist() == [[1, 2, 1], [0, 1, 0]]
+    assert word_counts([[[]], []], [[[]], []]).tolist() == [[0, 0, 0], [0, 0, 0]]
+    hyphen = [[["B-cell-line", "I-line"]]]
+    assert word_counts(hyphen, [[["I-cell-line", "I-cell-line"]]]).tolist() == [[1, 2, 2]]
+
+
+def test_scores_of_counts():
+    counts = np.array([[3, 4, 6], [0, 0, 5], [0, 5, 0], [0, 0, 0]])
+    assert precision_of(counts).tolist() == [0.75, 0, 0, 0]
+    assert recall_of(counts).tolist() == [0.5, 0, 0, 0]
+    assert f1_of(counts) == pytest.approx([2 * 0.75 * 0.5 / 1.25, 0, 0, 0])
+    assert f1_of([3, 4, 6]) == pytest.approx(0.6)
+    assert f1_of(np.ones((2, 5, 3))).shape == (2, 5)
+    with pytest.raises(ValueError, match=r"counts has shape \(3, 2\); its last axis"):
+        f1_of(np.ones((3, 2)))
+
+
+def test_counts_and_f1_serve_the_paired_tests():
+    gold = tags("Ba O || Ba O || Ba O")
+    a, b = span_counts(gold, gold), span_counts(gold, tags("Ba O || O Ba || O O"))
+    found = compare(a, b, f1_of, n_resamples=200)
+    # b: one correct, two predicted, three gold
+    assert found.difference == pytest.approx(1 - 2 * 1 / (2 + 3))
+    assert found.clusters == 3
+
+
+@pytest.mark.parametrize(
+    ("gold", "predicted", "message"),
+    [
+        ("O || O", "O", "predicted has 1 documents and the gold 2"),
+        ("O | O || O", "O || O", r"predicted\[0\] has 1 sentences and the gold 2"),
+        ("O || O | O O", "O || O | O", r"predicted\[1\]\[1\] has 1 words and the gold 2"),
+        ("O | O Sa", "O | O O", r"gold\[0\]\[1\]\[1\] \(document, sentence, word\) is 'S-a'"),
+        ("O", "B", r"predicted\[0\]\[0\]\[0\] .* is 'B-'; a tag is O, or B- or I- and a label"),
+    ],
+)
+@pytest.mark.parametrize("counts", [span_counts, word_counts])
+def test_refused(counts, gold, predicted, message):
+    with pytest.raises(ValueError, match=message):
+        counts(tags(gold), tags(predicted))
+
+
+def test_an_unknown_reading_and_a_mask_of_other_words_are_refused():
+    with pytest.raises(ValueError, match="reading is 'loose'; choose one of seqeval, strict, released"):
+        span_counts([], [], reading="loose")
+    with pytest.raises(ValueError, match=r"chosen\[0\]\[0\] has 1 words and the gold 2"):
+        word_counts(tags("O O"), tags("O O"), chosen=[[[True]]])
+
+
+def test_seqeval_finds_nothing_to_warn_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for reading in READINGS:
+            assert span_counts(tags("O Ia | || O"), tags("Ib Bb | || Ia"), reading=reading).shape == (2, 3)
+            assert span_counts([], [], reading=reading).shape == (0, 3)
+
+
+def test_neither_this_module_nor_seqeval_loads_torch():
+    code = (
+        "import cdlm_lab.metrics.span_f1, sys; print(*sorted({'torch', 'transformers'} & sys.modules.keys()))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == ""
