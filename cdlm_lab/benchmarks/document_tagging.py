@@ -1,0 +1,233 @@
+"""What attention to the rest of the document costs in training: an epoch of static Doc-ARC against one of its
+baseline, BERT + LSTM with as many parameters (Joerke et al. 2020, Table 11: 24 hours against 25 minutes).
+
+Both read the same batches in turn, with encodings from the store: lookup, forward, backward, update; the
+ratio is against the baseline in the same turn. `encoding again` is what the released code does: the time that
+the encoder takes for all sequences of an epoch, added to each epoch.
+
+`predicted` is the ratio of multiply-adds: a biLSTM takes as many for a word as it has weights, and f_c reads
+every sequence that is attended to, once in a batch, whereas `linear` reads the words that are attended to.
+
+    python -m cdlm_lab.benchmarks.document_tagging --corpus shared/jnlpba --encoder minilm --documents 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from cdlm_lab.benchmarks.coreference import surroundings
+from cdlm_lab.data.docarc_tsv import read_docarc_split
+from cdlm_lab.data.tag_storyworld import read_storyworld_tags
+from cdlm_lab.data.tagged_documents import TaggedDocument, labels_of, tag_set
+from cdlm_lab.examples.tag_examples import TagExamples, context_of, document_runs
+from cdlm_lab.examples.tag_sequences import split_long
+from cdlm_lab.models.device import default_device
+from cdlm_lab.models.document_tagger import (
+    StaticTagger,
+    StaticTaggerConfig,
+    equal_hidden_size,
+    new_static_tagger,
+)
+from cdlm_lab.models.sentence_encoder import ENDS
+from cdlm_lab.models.tag_collate import StaticCollate
+from cdlm_lab.models.word_encoder import WordEncoder, load_word_encoder
+from cdlm_lab.models.word_encodings import WordEncodings
+from cdlm_lab.progress import Progress
+
+BATCH = 16  # sentences (the paper's)
+MAX_TOKENS = 128  # of a sentence
+FORMS = ("baseline", "linear", "bilstm")
+
+
+class Epochs:
+    """The forms of the tagger on the same documents.
+
+    Args:
+        documents: to be learned from, all of them.
+        most: K.
+        cache: folder of encodings; empty, so that encoding can be timed.
+    """
+
+    def __init__(
+        self,
+        encoder: WordEncoder,
+        documents: Sequence[TaggedDocument],
+        *,
+        most: int,
+        hidden_size: int,
+        cache: Path,
+        device: str,
+    ) -> None:
+        self.device, room = torch.device(device), encoder.max_tokens - ENDS
+        tags = tag_set(labels_of(documents))
+        splits = [
+            split_long(one, pieces=encoder.pieces, most_labelled=room, most_context=room) for one in documents
+        ]
+        self.examples = TagExamples(splits, tags, most=most)
+        encodings, every = (
+            WordEncodings(encoder, cache),
+            [self.examples[n] for n in range(len(self.examples))],
+        )
+        places = {(one.document, one.sentence) for one in every}.union(context_of(every))
+        began = time.perf_counter()
+        encodings.ensure(splits[number].document.sentences[place].words for number, place in sorted(places))
+        self.encoding = time.perf_counter() - began
+        form = {"size": encoder.size, "tags": tags}
+        config = StaticTaggerConfig(**form, hidden_size=hidden_size)
+        configs = {
+            "baseline": StaticTaggerConfig(**form, hidden_size=equal_hidden_size(config), context=False),
+            "linear": StaticTaggerConfig(**form, hidden_size=hidden_size, context_encoder="linear"),
+            "bilstm": config,
+        }
+        self.models: dict[str, StaticTagger] = {
+            name: new_static_tagger(one).to(self.device) for name, one in configs.items()
+        }
+        self.collates = {
+            name: StaticCollate(encodings, splits, context=one.context, single_words=name == "linear")
+            for name, one in configs.items()
+        }
+        order = document_runs(self.examples, batch_size=BATCH, rng=np.random.default_rng(0))
+        self.batches = [order[start : start + BATCH].tolist() for start in range(0, len(order), BATCH)]
+
+    def epoch(self, form: str) -> float:
+        """Seconds of an epoch."""
+        model, collate = self.models[form].train(), self.collates[form]
+        optimiser = torch.optim.AdamW(model.parameters())
+        start = time.perf_counter()
+        for numbers in self.batches:
+            batch = collate([self.examples[number] for number in numbers])
+            loss = model(**{name: tensor.to(self.device) for name, tensor in batch.items()})["loss"]
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        loss.item()  # waits for the device
+        return time.perf_counter() - start
+
+    def read(self) -> dict[str, int]:
+        """Words of an epoch: `targets`; `context` of all sequences attended to; `attended` of these."""
+        sizes = {"targets": 0, "context": 0, "attended": 0, "sequences": 0}
+        collate = self.collates["bilstm"]
+        for numbers in self.batches:
+            batch = collate([self.examples[number] for number in numbers])
+            sizes["targets"] += int(batch["attention_mask"].sum())
+            sizes["context"] += int(batch["context_mask"].sum())
+            sizes["sequences"] += len(batch["context_mask"])
+            there = batch["places"][batch["places"][..., 0] >= 0]
+            sizes["attended"] += len(torch.unique(there, dim=0))
+        return sizes
+
+    def multiply_adds(self, form: str, read: Mapping[str, int]) -> int:
+        """Of an epoch, forward."""
+        model = self.models[form]
+        f_c, f_s = (_weights(part) for part in (model.context_encoder, model.sequence_encoder))
+        more = {"baseline": 0, "linear": read["attended"], "bilstm": read["context"]}[form]
+        return read["targets"] * (f_c + f_s) + more * f_c
+
+
+def _weights(part: nn.Module) -> int:
+    """Numbers in matrices."""
+    return sum(weight.numel() for weight in part.parameters() if weight.dim() > 1)
+
+
+def measure(epochs: Epochs, *, occurrences: int, repeats: int) -> list[dict[str, object]]:
+    """A row for each form."""
+    times: dict[str, list[float]] = {form: [] for form in FORMS}
+    with Progress(total=repeats * len(FORMS), desc=f"K = {occurrences}", unit=" epochs") as bar:
+        for _ in range(repeats):
+            for form in FORMS:
+                times[form].append(epochs.epoch(form))
+                bar.update(1)
+    read, rows = epochs.read(), []
+    alone = epochs.multiply_adds("baseline", read)
+    for form in FORMS:
+        ratios = [mine / base for mine, base in zip(times[form], times["baseline"], strict=True)]
+        again = [
+            (mine + epochs.encoding) / base for mine, base in zip(times[form], times["baseline"], strict=True)
+        ]
+        rows.append(
+            {
+                "occurrences": occurrences,
+                "form": form,
+                "seconds": statistics.median(times[form]),
+                "ratio": statistics.median(ratios),
+                "ratio_min": min(ratios),
+                "ratio_max": max(ratios),
+                "predicted": epochs.multiply_adds(form, read) / alone,
+                "encoding_again": None if form == "baseline" else statistics.median(again),
+                "sentences": len(epochs.examples),
+                "context_sequences": read["sequences"],
+            }
+        )
+    return rows
+
+
+def markdown(rows: list[dict[str, object]]) -> str:
+    """The rows as a Markdown table."""
+    lines = [
+        "| K | tagger | seconds an epoch | times baseline (min-max) | by multiply-adds | encoding again |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        again = "" if row["encoding_again"] is None else f"{row['encoding_again']:.1f}"
+        lines.append(
+            f"| {row['occurrences']} | {row['form']} | {row['seconds']:.2f} "
+            f"| {row['ratio']:.2f} ({row['ratio_min']:.2f}-{row['ratio_max']:.2f}) "
+            f"| {row['predicted']:.2f} | {again} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Parse the command line, measure, print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpus", default="storyworld", help="or a folder in Doc-ARC's format")
+    parser.add_argument("--documents", type=int, default=20, help="to train on")
+    parser.add_argument("--encoder", default="storyworld/longformer")
+    parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--hidden-size", type=int, default=64)
+    parser.add_argument("--occurrences", type=int, nargs="+", default=[2, 10, 25])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--device", default=default_device())
+    parser.add_argument("--json", type=Path, help="also write the rows here")
+    asked = parser.parse_args()
+    if asked.corpus == "storyworld":
+        documents = list(read_storyworld_tags("train", asked.documents))
+    else:
+        few = read_docarc_split(
+            asked.corpus, "train", chosen=lambda count: range(min(count, asked.documents))
+        )
+        documents = list(few)
+    encoder = load_word_encoder(asked.encoder, layers=asked.layers, max_tokens=MAX_TOKENS)
+    head: dict[str, object] = {**surroundings(torch.device(asked.device)), "documents": len(documents)}
+    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
+    rows = []
+    for most in asked.occurrences:
+        with tempfile.TemporaryDirectory() as cache:
+            epochs = Epochs(
+                encoder,
+                documents,
+                most=most,
+                hidden_size=asked.hidden_size,
+                cache=Path(cache),
+                device=asked.device,
+            )
+            rows += measure(epochs, occurrences=most, repeats=asked.repeats)
+    print(markdown(rows))
+    if asked.json:
+        asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""Document-attentive tagging (Doc-ARC): notebook 07.
+
+Each system is trained with each seed; of its passes over the training documents the one with the lowest loss
+on dev is kept. All that is finished stays in the run folder: a stopped run goes on where it was.
+
+Choices where the paper is silent, or ours: a batch has neighbouring sequences of a document, whose contexts
+overlap, and batches are shuffled (that costs a fraction of drawing sequences from everywhere; all systems are
+trained so); the learning rate falls linearly; there is no patience.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdlm_lab.examples.tag_examples import TagExamples, document_runs
+from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune
+from cdlm_lab.experiments.tag_corpora import TagCorpus, TaggedCorpus, read_tagged
+from cdlm_lab.experiments.tag_predictions import TagPredictions, predict_tags
+from cdlm_lab.experiments.tagging_models import Tagger, TaggerParts, TaggingModels, new_tagger
+from cdlm_lab.experiments.tagging_systems import TagSystem, tag_systems
+from cdlm_lab.metrics.span_f1 import READINGS
+from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.saved_model import MODEL_FOLDER
+
+HELD_OUT = ("dev", "test")  # that are tagged
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggingTraining:
+    """Which systems are trained, and how; the paper's values are in brackets.
+
+    Attributes:
+        systems: their names, separated by spaces (see experiments/tagging_systems.py).
+        seeds: how many times each is trained, with seeds from 0 [5].
+        sweep: further numbers of occurrences K that Doc-ARC is trained with, for Figure 5; "" = none.
+        epochs, batch_size, learning_rate: of the static systems [30, 16, 0.001].
+        encoder_epochs, encoder_learning_rate: where the encoder is trained, in batches of the same size
+            [dynamic: 30, 0.0001, batches of 4; fine-tuned BERT: 10, 0.00002].
+        reading: of spans, for the scores: `seqeval`, `strict` or `released` (see metrics/span_f1.py).
+    """
+
+    systems: str = "bert-lstm doc-arc"
+    seeds: int = 1
+    sweep: str = ""
+    epochs: int = 4
+    batch_size: int = 16
+    learning_rate: float = 0.003
+    encoder_epochs: int = 3
+    encoder_learning_rate: float = 0.001
+    reading: str = "seqeval"
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        tag_systems(self.systems)
+        for name in ("seeds", "epochs", "encoder_epochs"):
+            if getattr(self, name) < 1:
+                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.reading not in READINGS:
+            raise ParameterError(f"reading is {self.reading!r}; choose one of {', '.join(READINGS)}")
+        if any(not (one.isdigit() and int(one)) for one in self.sweep.split()):
+            raise ParameterError(f'sweep is {self.sweep!r}; write whole numbers above 0, such as "2 5 25"')
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggingSettings:
+    """All parameters of a run but its folder."""
+
+    corpus: TagCorpus = field(default_factory=TagCorpus)
+    models: TaggingModels = field(default_factory=TaggingModels)
+    training: TaggingTraining = field(default_factory=TaggingTraining)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """By name, those of all parts."""
+        return {
+            name: value for part in fields(self) for name, value in asdict(getattr(self, part.name)).items()
+        }
+
+
+# The parameters of notebook 07.
+PARAMETERS = ("run_folder", *TaggingSettings().parameters, "own_text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """One system with a number of occurrences K (0 = it reads no context) and a seed."""
+
+    system: TagSystem
+    most: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """As a folder."""
+        return f"{self.system.name}{f'-{self.most}' if self.most else ''}-{self.seed}"
+
+    @property
+    def label(self) -> str:
+        """Beside a progress bar."""
+        return f"{self.system.label}{f', K = {self.most}' if self.most else ''}, seed {self.seed}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggingRun:
+    """The documents of a run and the folder that it works in."""
+
+    settings: TaggingSettings
+    corpus: TaggedCorpus
+    folder: Path
+    _examples: dict[tuple, Mapping[str, TagExamples]] = field(default_factory=dict, repr=False)
+
+    @property
+    def systems(self) -> tuple[TagSystem, ...]:
+        """In the order of the tables."""
+        return tag_systems(self.settings.training.systems)
+
+    @property
+    def trainings(self) -> list[Training]:
+        """Each system with each seed, then those of the sweep."""
+        given, models = self.settings.training, self.settings.models
+        seeds = range(given.seeds)
+        found = [
+            Training(system=system, most=models.occurrences if system.context else 0, seed=seed)
+            for system in self.systems
+            for seed in seeds
+        ]
+        swept = [
+            Training(system=system, most=most, seed=seed)
+            for system in self.systems
+            if system.name == "doc-arc"
+            for most in sorted({int(one) for one in given.sweep.split()} - {models.occurrences})
+            for seed in seeds
+        ]
+        return found + swept
+
+    def folder_of(self, training: Training) -> Path:
+        """Where a trained system is kept."""
+        return self.folder / "systems" / training.name
+
+    @cached_property
+    def parts(self) -> TaggerParts:
+        """Of its taggers."""
+        return TaggerParts(settings=self.settings.models, labels=self.corpus.labels, cache=self.folder)
+
+    def tagger(self, training: Training, *, trained: bool) -> Tagger:
+        """A new one, or the one that was trained. Errors as of `new_tagger`."""
+        kept = self.folder_of(training) / MODEL_FOLDER if trained else None
+        return new_tagger(training.system, self.parts, most=training.most, seed=training.seed, trained=kept)
+
+    def is_trained(self, training: Training) -> bool:
+        """Whether its model is there."""
+        return (self.folder_of(training) / MODEL_FOLDER).is_dir()
+
+    def examples(self, tagger: Tagger, training: Training) -> Mapping[str, TagExamples]:
+        """Those of each split. Trainings that read documents alike share them."""
+        system = training.system
+        key = (system.trains_encoder, system.small, training.most)
+        if key not in self._examples:
+            splits = self.corpus.documents
+            every = tagger.read([document for split in splits.values() for document in split])
+            sizes = np.cumsum([len(documents) for documents in splits.values()])
+            split_of = np.searchsorted(sizes, every.sequences[:, 0], side="right")
+            self._examples[key] = {
+                name: every.in_order(np.flatnonzero(split_of == number)) for number, name in enumerate(splits)
+            }
+        return self._examples[key]
+
+    @property
+    def shown(self) -> Training:
+        """Whose tags are shown: of the system that is the last in the table, or the last that attends to the
+        document, if one does; with seed 0."""
+        system = [
+            *(one for one in self.systems if not one.context),
+            *(one for one in self.systems if one.context),
+        ][-1]
+        return next(one for one in self.trainings if one.system is system)
+
+
+def prepare_tagging(settings: TaggingSettings, folder: Path) -> TaggingRun:
+    """Read the documents; nothing is trained.
+
+    Raises ValueError with one clear line for whatever does not fit.
+    """
+    run = TaggingRun(settings=settings, corpus=read_tagged(settings.corpus), folder=folder)
+    for system in run.systems:
+        training_config(settings.training, system, seed=0, items=1)
+    return run
+
+
+def tag_documents(run: TaggingRun) -> dict[Training, dict[str, TagPredictions]]:
+    """Training -> split -> tags; trained where that was not done yet.
+
+    Raises KeyboardInterrupt when it was asked to stop; the same call goes on from there.
+    """
+    return {training: _tagged(run, training) for training in run.trainings}
+
+
+def _tagged(run: TaggingRun, training: Training) -> Mapping[str, TagPredictions]:
+    if not run.is_trained(training):
+        _train(run, training)
+    tagger = run.tagger(training, trained=True)
+    examples, found = run.examples(tagger, training), {}
+    for split in HELD_OUT:
+        file = run.folder_of(training) / f"{split}.npz"
+        if not file.is_file():
+            predict_tags(tagger, examples[split], name=f"{training.label}: {split}").save(file)
+        found[split] = TagPredictions.load(file, examples=examples[split])
+    return found
+
+
+def _train(run: TaggingRun, training: Training) -> None:
+    tagger = run.tagger(training, trained=False)
+    examples = run.examples(tagger, training)
+    for split in ("train", "dev"):
+        tagger.ready(examples[split])
+    train = examples["train"]
+    config = training_config(run.settings.training, training.system, seed=training.seed, items=len(train))
+    fine_tune(
+        model=tagger.model,
+        tokenizer=tagger.tokenizer,
+        train_examples=train.in_order(in_runs(train, config)),
+        validation_examples=examples["dev"],
+        collate=tagger.collate_of(train),  # the documents of all splits are the same list
+        config=config,
+        folder=run.folder_of(training),
+        name=training.label,
+    )
+
+
+def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:
+    """Numbers of at least as many examples as training takes; the batches of each pass are drawn anew."""
+    passes = -(-config.steps * config.batch_size // len(examples))
+    return np.concatenate(
+        [
+            document_runs(
+                examples, batch_size=config.batch_size, rng=np.random.default_rng([config.seed, number])
+            )
+            for number in range(passes)
+        ]
+    )
+
+
+def training_config(given: TaggingTraining, system: TagSystem, *, seed: int, items: int) -> TrainingConfig:
+    """How a system is trained on so many sequences.
+
+    Raises ParameterError for values that cannot be.
+    """
+    epochs, rate = given.epochs, given.learning_rate
+    if system.trains_encoder:
+        epochs, rate = given.encoder_epochs, given.encoder_learning_rate
+    return config_of_passes(
+        items=items,
+        epochs=epochs,
+        batch_size=given.batch_size,
+        micro_batch_size=given.batch_size,
+        learning_rate=rate,
+        seed=seed,
+    )
