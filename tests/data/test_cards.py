@@ -106,6 +106,7 @@ def test_the_projects_own_cards():
     cards = read_cards(DATA)
     assert {card.name for card in cards} == {
         "ecb_plus",
+        "docarc_ner",
         "hotpotqa",
         "multi_news",
         "news_clusters",
