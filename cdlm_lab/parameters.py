@@ -40,6 +40,17 @@ def check_types(instance: object) -> None:
             _check(name, getattr(instance, name), annotation)
 
 
+def check_least(instance: object, least: int, *names: str) -> None:
+    """Hold fields of a dataclass instance, by their names, against the least value that they may have.
+
+    Raises:
+        ParameterError: names the field, its value and the least.
+    """
+    for name in names:
+        if (value := getattr(instance, name)) < least:
+            raise ParameterError(f"{name} is {value}; it must be at least {least}")
+
+
 def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) -> None:
     """Find misspelt notebook parameters from inside the notebook: call it as `refuse_unknown(globals(),
     allowed)`.

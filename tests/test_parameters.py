@@ -12,7 +12,7 @@ import nbformat
 import papermill
 import pytest
 
-from cdlm_lab.parameters import ParameterError, check_types, closest_name, refuse_unknown
+from cdlm_lab.parameters import ParameterError, check_least, check_types, closest_name, refuse_unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +74,12 @@ def test_right_types_pass():
 def test_wrong_types_are_named(values: dict[str, Any], message: str):
     with pytest.raises(ParameterError, match=re.escape(message)):
         Settings(**values)
+
+
+def test_the_least_is_allowed_and_less_is_named():
+    check_least(Settings(steps=2), 2, "steps")
+    with pytest.raises(ParameterError, match="^steps is 1; it must be at least 2$"):
+        check_least(Settings(rate=3.0, steps=1), 2, "rate", "steps")
 
 
 def test_closest_name():

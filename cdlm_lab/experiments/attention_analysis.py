@@ -25,7 +25,7 @@ from cdlm_lab.experiments.rank_scoring import target_ranks
 from cdlm_lab.experiments.variants import VARIANTS, variant_of
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_encoder
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import ParameterError, check_least, check_types
 from cdlm_lab.progress import Progress
 from cdlm_lab.widgets.markup import seconds_in_words
 
@@ -72,9 +72,7 @@ class AnalysisSettings:
         check_types(self)
         if self.candidates not in CANDIDATES:
             raise ParameterError(f"candidates is {self.candidates!r}; choose one of {', '.join(CANDIDATES)}")
-        for name in ("pairs", "stories"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_least(self, 1, "pairs", "stories")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ from cdlm_lab.examples.mention_pairs import (
 from cdlm_lab.examples.special_tokens import from_tokenizer
 from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings, mention_groups, read_topics
 from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import ParameterError, check_least, check_types
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.trainer import TrainingResult, train
@@ -86,9 +86,7 @@ class PairSettings:
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_least(self, 1, "epochs", "batch_size")
         if self.train_pairs < 0:
             raise ParameterError(f"train_pairs is {self.train_pairs}; write 0 for all, or how many at most")
 

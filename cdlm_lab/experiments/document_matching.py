@@ -25,7 +25,7 @@ from cdlm_lab.experiments.matching_models import Matcher, MatcherParts, Matching
 from cdlm_lab.experiments.matching_systems import System, systems_named
 from cdlm_lab.experiments.variants import checkpoint_of
 from cdlm_lab.experiments.word_overlap import WordOverlap
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import check_least, check_types
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
@@ -55,9 +55,7 @@ class MatchingTraining:
     def __post_init__(self) -> None:
         check_types(self)
         systems_named(self.systems)
-        for name in ("seeds", "epochs", "encoder_epochs"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_least(self, 1, "seeds", "epochs", "encoder_epochs")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ from cdlm_lab.models.matcher import DocumentMatcher
 from cdlm_lab.models.pair_classifier import load_pair_classifier
 from cdlm_lab.models.sentence_encoder import load_sentence_encoder
 from cdlm_lab.models.sentence_encodings import SentenceEncodings
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import check_least, check_types
 
 # Root mean square of the entries of word vectors that an encoder gives: about that of GloVe's 50-dimensional
 # ones, with which the paper's hierarchy starts. An encoder's own are a tenth of it.
@@ -71,9 +71,7 @@ class MatchingModels:
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name in ("hidden_size", "most_sentences", "most_words"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_least(self, 1, "hidden_size", "most_sentences", "most_words")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from cdlm_lab.experiments.question_predictions import QuestionPredictions, predi
 from cdlm_lab.experiments.variants import VARIANTS, checkpoint_of
 from cdlm_lab.models.answer_decoding import SUPPORT
 from cdlm_lab.models.question_answering import QuestionAnswerer, load_question_answerer
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import ParameterError, check_least, check_types
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
@@ -71,9 +71,7 @@ class AnswererSettings:
             raise ParameterError(f"variants names {told}; choose among {', '.join(VARIANTS)}")
         if self.support not in SUPPORT:
             raise ParameterError(f"support is {self.support!r}; choose one of {', '.join(SUPPORT)}")
-        for name in ("seeds", "epochs", "most_answer_tokens"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_least(self, 1, "seeds", "epochs", "most_answer_tokens")
 
     @property
     def names(self) -> tuple[str, ...]:

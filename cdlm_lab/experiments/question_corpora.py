@@ -12,7 +12,7 @@ import numpy as np
 from cdlm_lab.data.hotpotqa import read_hotpotqa
 from cdlm_lab.data.multihop_questions import MultihopQuestion
 from cdlm_lab.data.question_storyworld import read_storyworld_questions
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import ParameterError, check_least, check_types
 
 SPLITS = ("train", "dev", "test")
 SEEN = ("both documents", "one document")
@@ -51,9 +51,7 @@ class QuestionCorpus:
         check_types(self)
         if self.seen not in SEEN:
             raise ParameterError(f"seen is {self.seen!r}; choose one of {', '.join(SEEN)}")
-        for name, least in (("train_stories", 2), ("held_out_stories", 2), ("paragraphs", 2)):
-            if getattr(self, name) < least:
-                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        check_least(self, 2, "train_stories", "held_out_stories", "paragraphs")
         for name in ("train_questions", "held_out_questions"):
             if getattr(self, name) < 0:
                 raise ParameterError(f"{name} is {getattr(self, name)}; write 0 for all, or how many")
