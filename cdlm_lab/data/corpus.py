@@ -15,6 +15,8 @@ from pathlib import Path
 
 from cdlm_lab.data.cluster_folder import cluster_files, is_cluster_folder, read_cluster_folder
 from cdlm_lab.data.cluster_jsonl import read_cluster_jsonl
+from cdlm_lab.data.docarc_corpus import read_docarc_passages
+from cdlm_lab.data.docarc_tsv import docarc_files, is_docarc_folder
 from cdlm_lab.data.ecb_plus_topics import ecb_plus_files, read_ecb_plus_topics
 from cdlm_lab.data.files import DataError, plain_name, sha256_of_file
 from cdlm_lab.data.json_lines import read_json_lines
@@ -31,6 +33,7 @@ SHAPES = (
     "Multi-News (a folder of train/val/test.txt.src, or one .src file)",
     "a folder or file of news clusters (allsides_*.jsonl, neus_*.source)",
     "the ECB+ folder",
+    "a folder in Doc-ARC's format (train, dev and test with a .tsv for each document)",
 )
 _SHARES = "where a corpus has no splits, 1 cluster in 20 is for validation and 1 in 20 for test"
 READERS_VERSION = "1"  # part of every checksum; raise it when a reader makes other texts of the same files
@@ -124,11 +127,9 @@ def _folder_format(path: Path) -> CorpusFormat | None:
         return CorpusFormat("multi_news", read_multi_news, multi_news_files)
     if ecb_plus_files(path):
         return CorpusFormat("ecb_plus", read_ecb_plus_topics, ecb_plus_files)
-    return (
-        CorpusFormat("cluster_folder", read_cluster_folder, cluster_files)
-        if is_cluster_folder(path)
-        else None
-    )
+    if is_cluster_folder(path):
+        return CorpusFormat("cluster_folder", read_cluster_folder, cluster_files)
+    return CorpusFormat("docarc", read_docarc_passages, docarc_files) if is_docarc_folder(path) else None
 
 
 def _file_format(path: Path) -> CorpusFormat | None:

@@ -32,6 +32,7 @@ Chosen = Callable[[int], Iterable[int]]
 
 # What folders are called; "development" is what the scripts of Doc-ARC call OntoNotes'.
 _FOLDERS: dict[str, Split] = {**SPLIT_NAMES, "development": "validation"}
+_SUFFIXES = tuple(f".tsv{suffix}" for suffix in ("", *COMPRESSED))
 
 
 def read_docarc(path: str | Path, *, reading: TagReading | None = None) -> TaggedDocument:
@@ -68,18 +69,35 @@ def read_docarc_split(
         DataError: no folder of the split, no files in it, two of one name, a faulty list of tags; and, while
             reading, as `read_docarc`.
     """
+    files, labels = docarc_files(folder, split), docarc_labels(folder)
+    reading = reading or TagReading()
+    numbers = range(len(files)) if chosen is None else chosen(len(files))
+    return (_document(files[number], reading, labels=labels) for number in numbers)
+
+
+def is_docarc_folder(path: str | Path) -> bool:
+    """True for a folder with a document in the folder of a split."""
+    folders = (Path(path) / name for name in _FOLDERS)
+    return any(
+        file.name.endswith(_SUFFIXES) for folder in folders if folder.is_dir() for file in folder.iterdir()
+    )
+
+
+def docarc_files(folder: str | Path, split: str) -> list[Path]:
+    """The documents of a split, in the order of their names.
+
+    Raises:
+        ValueError: an unknown split.
+        DataError: no folder of the split, no files in it, or two of one name.
+    """
     if split not in _FOLDERS:
         raise ValueError(f"split is {split!r}; choose one of train, dev, test")
-    folder, reading = Path(folder), reading or TagReading()
     names = [name for name, meant in _FOLDERS.items() if meant == _FOLDERS[split]]
-    inner = next((folder / name for name in names if (folder / name).is_dir()), None)
+    inner = next((Path(folder) / name for name in names if (Path(folder) / name).is_dir()), None)
     if inner is None:
         what = f"there is no folder {' or '.join(names)} in it"
         raise DataError(folder, what, "give the folder around train, dev and test", field="folder")
-    files = _files(inner)
-    labels = docarc_labels(folder)
-    numbers = range(len(files)) if chosen is None else chosen(len(files))
-    return (_document(files[number], reading, labels=labels) for number in numbers)
+    return _files(inner)
 
 
 def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:
@@ -101,18 +119,18 @@ def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:
 
 
 def _files(folder: Path) -> list[Path]:
-    suffixes = tuple(f".tsv{suffix}" for suffix in ("", *COMPRESSED))
-    files = sorted(file for file in folder.iterdir() if file.name.endswith(suffixes))
+    files = sorted(file for file in folder.iterdir() if file.name.endswith(_SUFFIXES))
     if not files:
         raise DataError(folder, "no .tsv files in it", "put a file for each document there", field="folder")
     seen: dict[str, Path] = {}
     for file in files:
-        if (other := seen.setdefault(_id(file), file)) is not file:
+        if (other := seen.setdefault(docarc_id(file), file)) is not file:
             raise DataError(file, f"{other.name} is the same document", "leave one of them")
     return files
 
 
-def _id(path: Path) -> str:
+def docarc_id(path: Path) -> str:
+    """What the document of a file is called."""
     return plain_name(path).removesuffix(".tsv")
 
 
@@ -121,7 +139,7 @@ def _document(path: Path, reading: TagReading, *, labels: Sequence[str] | None) 
     if all(sentence.tags is None for sentence in sentences):
         what = f"no sentence has labels, all tags are {CONTEXT}"
         raise DataError(path, what, "label a sentence (O is a label), or take the file out", field="tag")
-    return TaggedDocument(id=_id(path), sentences=sentences)
+    return TaggedDocument(id=docarc_id(path), sentences=sentences)
 
 
 def _sentence(

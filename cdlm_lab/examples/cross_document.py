@@ -87,7 +87,8 @@ class CrossDocumentExamples:
         global_policy: `masked`, `prefix` or `none`.
         documents: `related` = all of one cluster (CDLM); `random` = of different clusters (Rand); `single` =
             one document of the cluster, for fitting a model on single documents.
-        mask_probability: of each text token.
+        mask_probability: of each text token, or of each word.
+        continues: bool (ids,) of `masking.continuing_pieces`: whole words are masked; None: tokens.
         seed: not negative; decides all chance.
         size: number of examples in all, over as many passes as that takes (steps x batch size); None = one
             pass.
@@ -106,6 +107,7 @@ class CrossDocumentExamples:
     global_policy: str = "masked"
     documents: str = "related"
     mask_probability: float = 0.15
+    continues: np.ndarray | None = None
     seed: int = 0
     size: int | None = None
     shuffle: bool = True
@@ -168,6 +170,7 @@ class CrossDocumentExamples:
             generator=self._generator(_MASKS, epoch, row),
             special=self.special,
             probability=self.mask_probability,
+            continues=self.continues,
         )
         return CrossDocumentExample(
             index=index,

@@ -3,23 +3,40 @@
 Each token that may be masked is drawn by itself with probability 15%. Of those drawn, 80% are replaced by
 `[MASK]`, 10% by a random token and 10% stay as they are; the model must give all of them back.
 
+With whole word masking (the later release of Google's BERT code; "Whole Word Masking" in the Doc-ARC paper's
+Table 9) words are drawn, and all pieces of a word that is drawn must be given back. A piece goes on with the
+word before it if it says so: `##` in WordPiece, no white space in front in byte-level BPE, where "mayor," is
+thus one word. As in Google's code, what becomes of a piece is drawn for each by itself, so that a word may be
+hidden in part.
+
 Choices where the papers are silent, or where the released code does something else:
 - random replacements are never special tokens (the released code draws from the whole vocabulary, so
   `<doc-s>` or padding can appear in the middle of a text);
 - pronouns are masked like any other word (the released code exempts a list of them from global attention; the
   paper does not mention that);
-- an example in which chance drew nothing gets one masked token, so that its loss is defined.
+- whole words are drawn each by itself, as tokens are (Google's code draws until 15% of the pieces are
+  reached);
+- an example in which chance drew nothing gets one masked token or word, so that its loss is defined.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+from tokenizers import decoders, models
 
 from .special_tokens import SpecialTokens
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 NOT_MASKED = -100  # the label that PyTorch's cross entropy ignores
 REPLACED_BY_MASK = 0.8
 REPLACED_BY_RANDOM = 0.1
+_WHITE_SPACE = (
+    "\u0120\u0109\u010a\u010b\u010c\u010d"  # blank, tab and line ends, as byte-level BPE writes them
+)
 
 
 def mask_tokens(
@@ -29,6 +46,7 @@ def mask_tokens(
     generator: np.random.Generator,
     special: SpecialTokens,
     probability: float = 0.15,
+    continues: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw the tokens to be predicted and hide most of them.
 
@@ -37,12 +55,14 @@ def mask_tokens(
         eligible: bool (seq,), True = may be drawn. Special tokens are never drawn, whatever it says.
         generator: the source of chance.
         special: which ids are special, and which one is `[MASK]`.
-        probability: of each eligible token to be drawn.
+        probability: of each eligible token, or of each word, to be drawn.
+        continues: of `continuing_pieces`, to draw whole words; None draws tokens. Pieces of a drawn word that
+            are not eligible stay out.
 
     Returns:
         `(masked_ids, labels)`, both int64 (seq,): what the model reads, and the original id where a token was
-        drawn, `-100` elsewhere. If nothing was drawn although something is eligible, one eligible token is;
-        if nothing is eligible, nothing is masked.
+        drawn, `-100` elsewhere. If nothing was drawn although something is eligible, one eligible token or
+        word is; if nothing is eligible, nothing is masked.
 
     Raises:
         ValueError: shapes that differ; `eligible` that is not bool; a probability outside (0, 1].
@@ -55,9 +75,10 @@ def mask_tokens(
         raise ValueError(f"eligible is {eligible.dtype}; it must be bool, True = may be masked")
     check_probability(probability)
     may_be_drawn = eligible & ~special.is_special(input_ids)
-    drawn = may_be_drawn & (generator.random(len(input_ids)) < probability)
+    unit = np.arange(len(input_ids)) if continues is None else words_of(input_ids, continues, special=special)
+    drawn = may_be_drawn & (generator.random(len(input_ids)) < probability)[unit]
     if not drawn.any() and may_be_drawn.any():
-        drawn[generator.choice(np.flatnonzero(may_be_drawn))] = True
+        drawn = may_be_drawn & (unit == generator.choice(np.unique(unit[may_be_drawn])))
     fate = generator.random(len(input_ids))
     by_mask = drawn & (fate < REPLACED_BY_MASK)
     by_random = drawn & ~by_mask & (fate < REPLACED_BY_MASK + REPLACED_BY_RANDOM)
@@ -73,3 +94,50 @@ def check_probability(probability: float) -> None:
         raise ValueError(
             f"the masking probability is {probability}; it must be above 0 and at most 1 (BERT: 0.15)"
         )
+
+
+def continuing_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
+    """Which pieces go on with the word of the piece before them.
+
+    Args:
+        tokenizer: a fast one of WordPiece or of byte-level BPE.
+
+    Returns:
+        Bool (ids,), True = the piece of that id does; what it says of special tokens does not count.
+
+    Raises:
+        ValueError: a tokenizer of another kind.
+    """
+    backend, vocabulary = tokenizer.backend_tokenizer, tokenizer.get_vocab()
+    continues = np.zeros(1 + max(vocabulary.values()), dtype=bool)
+    if isinstance(backend.model, models.WordPiece):
+        prefix = backend.model.continuing_subword_prefix
+        inside = [number for piece, number in vocabulary.items() if piece.startswith(prefix)]
+    elif isinstance(backend.decoder, decoders.ByteLevel):
+        inside = [number for piece, number in vocabulary.items() if piece[0] not in _WHITE_SPACE]
+    else:
+        raise ValueError(
+            f"the tokenizer {tokenizer.name_or_path!r} is neither WordPiece nor byte-level BPE: which pieces "
+            "are of one word is not known; draw tokens"
+        )
+    continues[inside] = True
+    return continues
+
+
+def words_of(input_ids: np.ndarray, continues: np.ndarray, *, special: SpecialTokens) -> np.ndarray:
+    """The number of each token's word, from 0; a special token is a word by itself.
+
+    Args:
+        input_ids: int (seq,).
+        continues: bool (ids,), of `continuing_pieces`. The first piece after a special token starts a word,
+            whatever it says.
+        special: which ids are special.
+
+    Returns:
+        int64 (seq,).
+    """
+    alone = special.is_special(input_ids)
+    goes_on = continues[input_ids] & ~alone
+    goes_on[1:] &= ~alone[:-1]
+    goes_on[:1] = False
+    return np.cumsum(~goes_on) - 1

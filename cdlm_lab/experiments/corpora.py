@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.corpus import corpus_checksum, open_corpus
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
+from cdlm_lab.examples.masking import continuing_pieces
 from cdlm_lab.examples.packing import PACKING_POLICIES
 from cdlm_lab.examples.special_tokens import from_tokenizer
 from cdlm_lab.examples.tokenised_corpus import (
@@ -23,6 +24,7 @@ from cdlm_lab.experiments.variants import Variant
 from cdlm_lab.parameters import ParameterError, check_types
 
 Split = Literal["train", "validation", "test"]
+Masking = Literal["tokens", "whole_words"]
 # Masks are drawn from the seed and a number of their own for each split: no split sees the chance of another.
 SPLIT_SEEDS: dict[str, int] = {"train": 1, "validation": 2, "test": 3}
 
@@ -34,8 +36,10 @@ class CorpusSettings:
     `corpus`: `storyworld` or a path (see `cdlm_lab.data.corpus`). `train_clusters`, `held_out_clusters`: at
     most so many (0 = all; storyworld, which has no end, needs a number). `minimum_documents`: smaller
     clusters are dropped (the paper: 3). `packing`: whole_documents (the paper), equal_share or truncate_last.
-    `max_length`: of a sequence, special tokens included. `mask_probability`: of each text token. `seed`: of
-    documents, order and masks. `cache_folder`: where tokenised corpora are kept.
+    `max_length`: of a sequence, special tokens included. `mask_probability`: of each text token, or of each
+    word. `seed`: of documents, order and masks. `cache_folder`: where tokenised corpora are kept. `masking`:
+    of training examples, tokens or whole_words; held-out examples always have tokens masked, so that
+    perplexities compare.
     """
 
     corpus: str
@@ -47,6 +51,7 @@ class CorpusSettings:
     mask_probability: float
     seed: int
     cache_folder: str
+    masking: Masking = "tokens"
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -105,8 +110,12 @@ def training_examples(
     tokenizer: PreTrainedTokenizerBase,
     size: int,
 ) -> CrossDocumentExamples:
-    """`size` examples in the order of training, with the variant's documents and globals."""
-    return _examples(split, settings, variant, tokenizer, "train", documents=variant.documents, size=size)
+    """`size` examples in the order of training, with the variant's documents and globals.
+
+    Raises ValueError for whole words of a tokenizer that does not show them."""
+    continues = continuing_pieces(tokenizer) if settings.masking == "whole_words" else None
+    choices = {"documents": variant.documents, "size": size, "continues": continues}
+    return _examples(split, settings, variant, tokenizer, "train", **choices)
 
 
 def held_out_examples(

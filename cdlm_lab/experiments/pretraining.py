@@ -51,6 +51,7 @@ PARAMETERS = (
     "max_length",
     "window",
     "mask_probability",
+    "masking",
     "attention",
     "dropout",
     "steps",

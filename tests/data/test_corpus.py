@@ -36,6 +36,7 @@ def jsonl(n: int, split: str = "train") -> str:
         ("x/train.txt.src", "a|||||b\n", True, "multi_news"),
         ("x/train.txt.src", "a|||||b\n" * 40, False, "multi_news"),
         ("x/ECB+/1/1_1ecb.xml", XML, True, "ecb_plus"),
+        ("x/train/a.tsv", "a\tNULL\n", True, "docarc"),
     ],
 )
 def test_formats_are_recognised(write, tmp_path, file, content, folder, name):

@@ -7,6 +7,7 @@ import pytest
 
 from cdlm_lab.experiments.corpora import CorpusSettings, held_out_examples, tokenised_split, training_examples
 from cdlm_lab.experiments.pretraining import Prepared
+from cdlm_lab.experiments.preview import token_texts
 from cdlm_lab.experiments.variants import VARIANTS
 
 
@@ -60,3 +61,62 @@ def test_rand_reads_unrelated_documents_and_cdlm_related_ones(
         ids = examples.describe(0).cluster_ids
         assert len(ids) >= 3
         assert (len(set(ids)) == 1) is clusters
+
+
+class TestMasking:
+    def test_words_are_masked_in_training_and_tokens_in_evaluation(
+        self, corpus: CorpusSettings, prepared: Prepared
+    ) -> None:
+        settings = replace(corpus, masking="whole_words")
+        tokenizer = prepared.tokenizer
+        parts = {"variant": VARIANTS["cdlm"], "tokenizer": tokenizer}
+        given = training_examples(prepared.train_split, settings, size=40, **parts)
+        for index in range(40):
+            example = given.describe(index)
+            starts = token_texts(tokenizer, example.packed.input_ids)[1] | example.packed.is_special
+            line_end = example.packed.input_ids == tokenizer.convert_tokens_to_ids("Ċ")
+            starts[1:] |= example.packed.is_special[:-1]
+            changes = example.masked[1:] != example.masked[:-1]
+            assert not (changes & ~(starts | line_end)[1:]).any(), "a word is masked in part"
+        held_out = [
+            held_out_examples(prepared.validation_split, choice, name="validation", **parts)
+            for choice in (corpus, settings)
+        ]
+        for index in range(6):
+            np.testing.assert_array_equal(*(examples[index]["input_ids"] for examples in held_out))
+            np.testing.assert_array_equal(*(examples[index]["labels"] for examples in held_out))
+
+    def test_tokens_are_what_it_is_without_saying(self, corpus: CorpusSettings, prepared: Prepared) -> None:
+        assert corpus.masking == "tokens"
+        assert prepared.train_examples.continues is None
+
+    def test_another_name_is_refused(self, corpus: CorpusSettings) -> None:
+        with pytest.raises(ValueError, match="masking is 'words'; it must be one of 'tokens', 'w"):
+            replace(corpus, masking="words")
+
+
+def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
+    corpus: CorpusSettings, prepared: Prepared, tmp_path
+) -> None:
+    """Doc-ARC's format: a passage by itself in each example, every one of them once a pass."""
+    for split, count in (("train", 7), ("dev", 2)):
+        (tmp_path / split).mkdir()
+        text = "".join(f"word{number}\tNULL\n" * 80 + "\n" for number in range(count))
+        (tmp_path / split / "book.tsv").write_text(text)
+    settings = replace(
+        corpus, corpus=str(tmp_path), train_clusters=0, held_out_clusters=0, minimum_documents=1
+    )
+    split = tokenised_split(settings, "train", tokenizer=prepared.tokenizer)
+    assert split.counts.documents_per_cluster == {1: 7}
+    given = [
+        training_examples(split, settings, variant=VARIANTS[name], tokenizer=prepared.tokenizer, size=14)
+        for name in ("longformer", "local-cdlm")
+    ]
+    for index in range(14):
+        one, other = (examples[index] for examples in given)
+        assert all(np.array_equal(one[name], other[name]) for name in one)
+        assert not one["global_attention_mask"].any()
+    for start in (0, 7):
+        seen = [given[0].describe(index).document_ids for index in range(start, start + 7)]
+        assert sorted(seen) == [(f"book/{number}",) for number in range(1, 8)]
+    assert len(tokenised_split(settings, "validation", tokenizer=prepared.tokenizer).clusters) == 2
