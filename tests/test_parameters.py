@@ -78,7 +78,7 @@ def test_wrong_types_are_named(values: dict[str, Any], message: str):
 
 def test_the_least_is_allowed_and_less_is_named():
     check_least(Settings(steps=2), 2, "steps")
-    with pytest.raises(ParameterError, match="^steps is 1; it must be at least 2$"):
+    with pytest.raises(ParameterError, match=r"^steps is 1; it must be at least 2$"):
         check_least(Settings(rate=3.0, steps=1), 2, "rate", "steps")
 
 

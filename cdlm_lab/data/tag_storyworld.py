@@ -23,8 +23,9 @@ def read_storyworld_tags(
     """A document for each story, one at a time, the same on every machine.
 
     It is the reports of the story one after the other: first a drawn one, which is labelled, then the others
-    in their order, which are context. Words are cut as in `coreference_storyworld.token_spans`, with
-    boundaries where a name begins or ends.
+    in their order, which are context. Words are cut as in `coreference_storyworld.token_spans`; those of the
+    labelled report also where a span begins or ends, which nobody knows of text without labels: "Orn's" is
+    one word of the context, though the labelled report may have "Orn" and "'s".
 
     Args:
         split: train, dev or test; splits share no facts.
@@ -56,10 +57,10 @@ def _document(story: Story) -> TaggedDocument:
 
 def _sentences(story: Story, number: int, *, labelled: bool) -> Iterator[TaggedSentence]:
     report = story.cluster.documents[number]
-    found = [tag for tag in story.tags if tag.document == number]
+    # The tags of context are not even looked at: text without labels must not profit from annotation.
+    found = [tag for tag in story.tags if labelled and tag.document == number]
     for start, end in report.sentences:
         inside = [tag for tag in found if start <= tag.start < end]
-        # The boundaries are given in context too: a word must be the same word wherever it stands.
         cuts = [place - start for tag in inside for place in (tag.start, tag.end)]
         spans = token_spans(report.text[start:end], boundaries=cuts)
         words = tuple(report.text[start + first : start + stop] for first, stop in spans)

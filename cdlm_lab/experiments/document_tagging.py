@@ -25,7 +25,7 @@ from cdlm_lab.experiments.tag_predictions import TagPredictions, predict_tags
 from cdlm_lab.experiments.tagging_models import Tagger, TaggerParts, TaggingModels, new_tagger
 from cdlm_lab.experiments.tagging_systems import TagSystem, tag_systems
 from cdlm_lab.metrics.span_f1 import READINGS
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import ParameterError, check_least, check_types
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
@@ -59,9 +59,7 @@ class TaggingTraining:
     def __post_init__(self) -> None:
         check_types(self)
         tag_systems(self.systems)
-        for name in ("seeds", "epochs", "encoder_epochs"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_least(self, 1, "seeds", "epochs", "batch_size", "encoder_epochs")
         if self.reading not in READINGS:
             raise ParameterError(f"reading is {self.reading!r}; choose one of {', '.join(READINGS)}")
         if any(not (one.isdigit() and int(one)) for one in self.sweep.split()):

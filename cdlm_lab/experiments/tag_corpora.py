@@ -13,7 +13,7 @@ from cdlm_lab.data.docarc_tsv import read_docarc_split
 from cdlm_lab.data.tag_reading import TagReading
 from cdlm_lab.data.tag_storyworld import read_storyworld_tags
 from cdlm_lab.data.tagged_documents import TaggedDocument, labels_of
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import ParameterError, check_least, check_types
 from cdlm_lab.progress import Progress
 
 SPLITS = ("train", "dev", "test")
@@ -30,8 +30,8 @@ class TagCorpus:
         corpus: `storyworld`, or a folder of `train`, `dev` and `test` with a file for each document as
             Doc-ARC has them (see data/docarc_tsv.py).
         train_stories, held_out_stories: of storyworld; a document is a story, its first report labelled.
-        train_documents, held_out_documents: at most so many are drawn of the training documents, and of those
-            of dev and of test, always the same ones; 0 = all.
+        train_documents, held_out_documents: of a folder, at most so many are drawn of the training documents,
+            and of those of dev and of test, always the same ones; 0 = all.
         most_context: sentences without labels that are kept of a document: those nearest to a labelled one,
             the earlier first; 0 = all.
         stray_tags: what happens to an `I-` that follows no span of its label: `accept` = it starts one, and
@@ -48,9 +48,7 @@ class TagCorpus:
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name in ("train_stories", "held_out_stories"):
-            if getattr(self, name) < 2:
-                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 2")
+        check_least(self, 2, "train_stories", "held_out_stories")
         for name in ("train_documents", "held_out_documents", "most_context"):
             if getattr(self, name) < 0:
                 raise ParameterError(f"{name} is {getattr(self, name)}; write 0 for all, or how many")
@@ -80,7 +78,7 @@ def read_tagged(settings: TagCorpus) -> TaggedCorpus:
     """Documents of train, dev and test.
 
     Raises:
-        ParameterError: a corpus that is neither, or has less than two documents in a split.
+        ParameterError: a corpus that is neither, or a split with less than two documents or without any span.
         DataError: as its reader.
     """
     documents, mended = {}, {}
@@ -92,6 +90,10 @@ def read_tagged(settings: TagCorpus) -> TaggedCorpus:
         if len(found) < 2:
             raise ParameterError(
                 f"corpus is {settings.corpus!r}, whose {split} has {len(found)} documents; it needs two"
+            )
+        if not labels_of(found):
+            raise ParameterError(
+                f"corpus is {settings.corpus!r}, whose {split} has no span; all labelled words have the tag O"
             )
         documents[split], mended[split] = found, reading.mended
     return TaggedCorpus(documents=documents, mended=mended)

@@ -28,7 +28,7 @@ from cdlm_lab.models.sentence_encoder import ENDS, lengths_of
 from cdlm_lab.models.tag_collate import DynamicCollate, StaticCollate
 from cdlm_lab.models.word_encoder import WordEncoder, load_word_encoder, word_pieces
 from cdlm_lab.models.word_encodings import WordEncodings
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import ParameterError, check_least, check_types
 
 ENCODINGS_FOLDER = "encodings"
 
@@ -61,9 +61,8 @@ class TaggingModels:
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name in ("layers", "occurrences", "hidden_size"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_least(self, 1, "layers", "occurrences", "hidden_size")
+        check_least(self, ENDS + 1, "most_tokens")
         if self.context_encoder not in CONTEXT_ENCODERS:
             raise ParameterError(
                 f"context_encoder is {self.context_encoder!r}; choose one of {', '.join(CONTEXT_ENCODERS)}"

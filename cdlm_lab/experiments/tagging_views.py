@@ -13,7 +13,7 @@ from cdlm_lab.data.pair_csv import split_sentences
 from cdlm_lab.data.tagged_documents import OUTSIDE, TaggedDocument, TaggedSentence
 from cdlm_lab.examples.tag_examples import TagExample
 from cdlm_lab.experiments.document_tagging import TaggingRun, Training
-from cdlm_lab.experiments.tag_predictions import TagPredictions, predict_tags
+from cdlm_lab.experiments.tag_predictions import SentenceTags, TagPredictions, predict_tags
 from cdlm_lab.experiments.tagging_models import Tagger
 from cdlm_lab.widgets.own_text import own_text_box
 from cdlm_lab.widgets.read_tagged import labels_of_reads, sentence_html, tagged_page
@@ -118,12 +118,14 @@ def own_tagger(run: TaggingRun, training: Training) -> Callable[[str], str]:
         document = own_document(text)
         if not loaded:
             loaded.append(run.tagger(training, trained=True))
-        examples = loaded[0].read([document])
-        reads = read_sentences(predict_tags(loaded[0], examples), known=False)
-        _write_own(reads, run.folder)
-        shown = ([read for read in reads if read.predicted] or reads)[:SHOWN_OF_OWN]
+        predictions = predict_tags(loaded[0], loaded[0].read([document]))
+        reads = read_sentences(predictions, known=False)
+        _write_own(document, predictions.predicted()[0], file=run.folder / "own_text.tsv")
+        found = [read for read in reads if read.predicted] or reads
+        with replaced_file(run.folder / "own_text.html") as opened:
+            opened.write(tagged_page(found[:ON_A_PAGE], title="Your text, tagged"))
         labels = labels_of_reads(reads)
-        return "".join(sentence_html(read, labels=labels) for read in shown)
+        return "".join(sentence_html(read, labels=labels) for read in found[:SHOWN_OF_OWN])
 
     return tag
 
@@ -140,11 +142,10 @@ def own_document(text: str) -> TaggedDocument:
     return TaggedDocument(id="your text", sentences=tuple(sentences))
 
 
-def _write_own(reads: list[ReadSentence], folder: Path) -> None:
-    with replaced_file(folder / "own_text.tsv") as opened:
-        for read in reads:
-            opened.writelines(f"{word.word}\t{word.predicted}\n" for word in read.words)
+def _write_own(document: TaggedDocument, tags: SentenceTags, *, file: Path) -> None:
+    """A line for each word, a blank one after each sentence."""
+    with replaced_file(file) as opened:
+        for sentence, found in zip(document.sentences, tags, strict=True):
+            rows = zip(sentence.words, found, strict=True)
+            opened.writelines(f"{word}\t{tag}\n" for word, tag in rows)
             opened.write("\n")
-    shown = [read for read in reads if read.predicted] or reads
-    with replaced_file(folder / "own_text.html") as opened:
-        opened.write(tagged_page(shown[:ON_A_PAGE], title="Your text, tagged"))

@@ -1,6 +1,7 @@
 """Storyworld as tagged documents: words, tags and reports agree with the stories they come from."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -54,8 +55,8 @@ def test_same_documents_every_time():
     assert later == next(read_storyworld_tags("train", 1, start=2))
 
 
-def test_words_are_cut_alike_in_labelled_and_context(monkeypatch):
-    """ "Orn's" holds a name and more; both reports must have the word "Orn"."""
+def test_words_are_cut_at_tags_in_the_labelled_report_alone(monkeypatch):
+    """ "Orn's" holds a name and more: where it is labelled "Orn" is a word, in context nobody knows."""
     texts = ("Orn's win\nOrn 1,986 won.", "Orn's loss")
     story = Story(
         cluster=Cluster(
@@ -77,18 +78,32 @@ def test_words_are_cut_alike_in_labelled_and_context(monkeypatch):
         candidate_sets=(),
         claims=(),
     )
-    monkeypatch.setattr(tag_storyworld, "told", lambda **_: [story])
-    (document,) = read_storyworld_tags("train", 1)
     first = [
         TaggedSentence(words=("Orn", "'s", "win"), tags=("B-PER", "O", "O")),
         TaggedSentence(words=("Orn", "1,986", "won", "."), tags=("B-PER", "B-NUM", "O", "O")),
     ]
     second = [TaggedSentence(words=("Orn", "'s", "loss"), tags=("B-PER", "O", "O"))]
-    unlabelled = {
-        name: [TaggedSentence(words=s.words) for s in part] for name, part in (("a", first), ("b", second))
+    context = {
+        "a": [TaggedSentence(words=("Orn's", "win")), TaggedSentence(words=("Orn", "1,986", "won", "."))],
+        "b": [TaggedSentence(words=("Orn's", "loss"))],
     }
-    expected = (first + unlabelled["b"], second + unlabelled["a"])
-    assert list(document.sentences) in expected
+    # Which report is labelled is drawn by the id.
+    several = [replace(story, cluster=replace(story.cluster, id=id)) for id in "cdefgh"]
+    monkeypatch.setattr(tag_storyworld, "told", lambda **_: several)
+    expected = (first + context["b"], second + context["a"])
+    drawn = [expected.index(list(document.sentences)) for document in read_storyworld_tags("train", 6)]
+    assert set(drawn) == {0, 1}
+
+
+def test_context_does_not_depend_on_tags(monkeypatch):
+    (story,) = stories(seed=0, split="train", start=0, stop=1)
+    (document,) = read_storyworld_tags("train", 1)
+    bare = replace(story, tags=())
+    monkeypatch.setattr(tag_storyworld, "told", lambda **_: [bare])
+    (without,) = read_storyworld_tags("train", 1)
+    first = len(document.labelled)
+    assert document.sentences[first:] == without.sentences[first:]
+    assert document.sentences[:first] != without.sentences[:first]
 
 
 @pytest.mark.parametrize(

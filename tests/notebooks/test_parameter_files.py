@@ -9,8 +9,10 @@ import notebook_rules as rules
 import pytest
 import yaml
 
-from cdlm_lab.experiments import document_matching, multihop_qa
+from cdlm_lab.experiments import document_matching, document_tagging, multihop_qa
+from cdlm_lab.experiments.corpora import CorpusSettings
 from cdlm_lab.experiments.pretraining import PARAMETERS
+from cdlm_lab.models.sentence_encoder import lengths_of
 from cdlm_lab.training.config import TrainingConfig
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,6 +52,26 @@ def test_paper_parameters_make_a_training_config() -> None:
     assert config.accumulation(processes=8) == 1, "8 examples on each of 8 GPUs, as in the paper"
 
 
+def test_task_adaptive_parameters_are_those_of_the_pretraining_notebook_and_the_papers() -> None:
+    """Doc-ARC, Table 9: 128 tokens, batches of 32, learning rate 2e-5, 6% warm-up, whole words at 0.15."""
+    given = yaml.safe_load((PAPER.parent / "docarc_tapt.yaml").read_text(encoding="utf-8"))
+    assert set(given) <= set(PARAMETERS)
+    corpus = {name: value for name, value in given.items() if name in CorpusSettings.__dataclass_fields__}
+    settings = CorpusSettings(corpus="FOLDER", seed=0, cache_folder="", **corpus)
+    assert (settings.masking, settings.mask_probability, settings.minimum_documents) == (
+        "whole_words",
+        0.15,
+        1,
+    )
+    word_encoder = lengths_of(max_tokens=128, window=None)
+    assert {name: given[name] for name in word_encoder} == word_encoder, "notebook 07 can open the model"
+    fields = {name: value for name, value in given.items() if name in TrainingConfig.__dataclass_fields__}
+    config = TrainingConfig(**fields, save_every=given["evaluate_every"], log_every=100, seed=0)
+    assert (config.batch_size, config.learning_rate, config.decay_power) == (32, 2e-5, 1.0)
+    assert config.warmup_steps == 0.06 * config.steps
+    assert config.steps == pytest.approx(100 * 104_652 / 32, rel=1e-3), "100 epochs of JNLPBA's passages"
+
+
 def test_paper_parameters_of_questions_are_those_of_their_notebook_and_the_papers() -> None:
     """CDLM, C.3."""
     given = yaml.safe_load((PAPER.parent / "hotpotqa_paper.yaml").read_text(encoding="utf-8"))
@@ -65,9 +87,14 @@ def test_paper_parameters_of_questions_are_those_of_their_notebook_and_the_paper
     [
         ("04_document_matching", document_matching.MatchingSettings()),
         ("06_multihop_qa", multihop_qa.MultihopSettings()),
+        ("07_document_attentive_ner", document_tagging.TaggingSettings()),
     ],
 )
 def test_notebooks_come_with_the_values_of_the_library(name: str, settings: Any) -> None:
     given = rules.assigned_parameters(rules.read_notebook(ROOT / "notebooks" / f"{name}.ipynb"))
     found = {key: ast.literal_eval(given[key].value) for key in settings.parameters}
     assert found == settings.parameters
+
+
+def test_the_tagging_notebook_has_the_parameters_of_its_experiment() -> None:
+    assert declared("07_document_attentive_ner") == set(document_tagging.PARAMETERS)
