@@ -233,13 +233,17 @@ def _train(run: TaggingRun, training: Training) -> None:
 
 
 def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:
-    """Numbers of at least as many examples as training takes; the batches of each pass are drawn anew."""
-    passes = -(-config.steps * config.batch_size // len(examples))
+    """Numbers of at least as many examples as training takes; the batches of each pass are drawn anew.
+
+    A pass leaves out what does not fill a batch, others in each: batches of the next one must begin where
+    training begins one. With fewer examples than a batch has, passes follow each other without a gap.
+    """
+    size = config.batch_size
+    whole = len(examples) // size * size or len(examples)
+    passes = -(-config.steps * size // whole)
     return np.concatenate(
         [
-            document_runs(
-                examples, batch_size=config.batch_size, rng=np.random.default_rng([config.seed, number])
-            )
+            document_runs(examples, batch_size=size, rng=np.random.default_rng([config.seed, number]))[:whole]
             for number in range(passes)
         ]
     )

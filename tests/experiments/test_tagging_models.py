@@ -97,7 +97,7 @@ def test_each_system_reads_the_encoder_that_is_its_own(cache: Path) -> None:
     assert made("bert", cache, small_encoder="nowhere").system.name == "bert"
     for name, missing in (
         ("bert", "encoder"),
-        ("dynamic-bert-lstm", "small_encoder"),
+        ("dynamic-doc-arc", "small_encoder"),
         ("doc-arc", "encoder"),
     ):
         with pytest.raises(ValueError, match="nowhere") as raised:
