@@ -7,6 +7,7 @@ calls `refuse_unknown` in the cell after its parameters.
 """
 
 import ast
+import dataclasses
 import difflib
 import types
 import typing
@@ -49,6 +50,23 @@ def check_least(instance: object, least: int, *names: str) -> None:
     for name in names:
         if (value := getattr(instance, name)) < least:
             raise ParameterError(f"{name} is {value}; it must be at least {least}")
+
+
+def check_choice(instance: object, choices: Collection[str], *names: str) -> None:
+    """Hold fields of a dataclass instance, by their names, against the values that they may have.
+
+    Raises:
+        ParameterError: names the field, its value and the choices.
+    """
+    for name in names:
+        if (value := getattr(instance, name)) not in choices:
+            raise ParameterError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
+
+
+def parameters_of(settings: Any) -> dict[str, Any]:
+    """The fields of all parts of some settings, a dataclass of dataclasses, by their names."""
+    parts = (getattr(settings, part.name) for part in dataclasses.fields(settings))
+    return {name: value for part in parts for name, value in dataclasses.asdict(part).items()}
 
 
 def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) -> None:

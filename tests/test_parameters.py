@@ -12,7 +12,15 @@ import nbformat
 import papermill
 import pytest
 
-from cdlm_lab.parameters import ParameterError, check_least, check_types, closest_name, refuse_unknown
+from cdlm_lab.parameters import (
+    ParameterError,
+    check_choice,
+    check_least,
+    check_types,
+    closest_name,
+    parameters_of,
+    refuse_unknown,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +88,27 @@ def test_the_least_is_allowed_and_less_is_named():
     check_least(Settings(steps=2), 2, "steps")
     with pytest.raises(ParameterError, match=r"^steps is 1; it must be at least 2$"):
         check_least(Settings(rate=3.0, steps=1), 2, "rate", "steps")
+
+
+def test_choices_are_told():
+    check_choice(Settings(name="b"), ("a", "b"), "name")
+    with pytest.raises(ParameterError, match=r"^name is 'c'; choose one of a, b$"):
+        check_choice(Settings(name="c"), ("a", "b"), "name")
+
+
+def test_the_fields_of_all_parts():
+    @dataclass
+    class Size:
+        width: int = 2
+
+    @dataclass
+    class Whole:
+        size: Size
+        rest: Settings
+
+    found = parameters_of(Whole(Size(), Settings(steps=3)))
+    assert list(found)[:3] == ["width", "steps", "rate"]
+    assert (found["width"], found["steps"], found["rate"]) == (2, 3, 0.5)
 
 
 def test_closest_name():

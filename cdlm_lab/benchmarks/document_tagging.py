@@ -29,7 +29,7 @@ from cdlm_lab.benchmarks.coreference import surroundings
 from cdlm_lab.data.docarc_tsv import read_docarc_split
 from cdlm_lab.data.tag_storyworld import read_storyworld_tags
 from cdlm_lab.data.tagged_documents import TaggedDocument, labels_of, tag_set
-from cdlm_lab.examples.tag_examples import TagExamples, context_of, document_runs
+from cdlm_lab.examples.tag_examples import TagExamples, document_runs, words_read
 from cdlm_lab.examples.tag_sequences import split_long
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.document_tagger import (
@@ -74,13 +74,9 @@ class Epochs:
             split_long(one, pieces=encoder.pieces, most_labelled=room, most_context=room) for one in documents
         ]
         self.examples = TagExamples(splits, tags, most=most)
-        encodings, every = (
-            WordEncodings(encoder, cache),
-            [self.examples[n] for n in range(len(self.examples))],
-        )
-        places = {(one.document, one.sentence) for one in every}.union(context_of(every))
+        encodings, sentences = WordEncodings(encoder, cache), words_read(self.examples)
         began = time.perf_counter()
-        encodings.ensure(splits[number].document.sentences[place].words for number, place in sorted(places))
+        encodings.ensure(sentences)
         self.encoding = time.perf_counter() - began
         form = {"size": encoder.size, "tags": tags}
         config = StaticTaggerConfig(**form, hidden_size=hidden_size)

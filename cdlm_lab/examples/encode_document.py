@@ -15,6 +15,7 @@ import numpy as np
 from cdlm_lab.data.coreference_records import CoreferenceDocument, TokenSpan
 
 from .encoded_by_id import EncodedById
+from .tokenise_words import tokenise_words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -46,18 +47,7 @@ def encode_document(document: CoreferenceDocument, tokenizer: PreTrainedTokenize
     Raises:
         ValueError: there is such a word and the tokenizer has no id for unknown ones.
     """
-    encoded = tokenizer(
-        # With the space a byte-level BPE takes a word for what it is within a text, whatever its settings.
-        [f" {token}" for token in document.tokens],
-        is_split_into_words=True,
-        add_special_tokens=False,
-        split_special_tokens=True,  # a "[MASK]" or "<m>" that somebody wrote in an article is text
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,  # documents longer than the model are expected; windows see to them
-    )
-    ids = np.array(encoded["input_ids"], dtype=np.int64)
-    words = np.array(encoded.word_ids(), dtype=np.int64)
+    ids, words = tokenise_words(document.tokens, tokenizer)
     counts = np.bincount(words, minlength=len(document.tokens))
     if len(silent := np.flatnonzero(counts == 0)):
         if tokenizer.unk_token_id is None:

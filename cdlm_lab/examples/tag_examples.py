@@ -136,6 +136,14 @@ def context_of(examples: Iterable[TagExample]) -> list[tuple[int, int]]:
     return sorted(found)
 
 
+def words_read(examples: TagExamples) -> list[tuple[str, ...]]:
+    """The words of all sequences that a tagger of these examples reads: theirs, and their places', each once,
+    document after document."""
+    targets = set(map(tuple, examples.sequences.tolist()))
+    places = targets.union(context_of(examples[number] for number in range(len(examples))))
+    return [examples.documents[number].document.sentences[place].words for number, place in sorted(places)]
+
+
 def document_runs(examples: TagExamples, *, batch_size: int, rng: np.random.Generator) -> np.ndarray:
     """An order, int64 (examples,), whose batches are neighbours of one document, for sharing their context.
 

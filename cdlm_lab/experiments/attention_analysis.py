@@ -25,7 +25,7 @@ from cdlm_lab.experiments.rank_scoring import target_ranks
 from cdlm_lab.experiments.variants import VARIANTS, variant_of
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_encoder
-from cdlm_lab.parameters import ParameterError, check_least, check_types
+from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
 from cdlm_lab.progress import Progress
 from cdlm_lab.widgets.markup import seconds_in_words
 
@@ -70,8 +70,7 @@ class AnalysisSettings:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.candidates not in CANDIDATES:
-            raise ParameterError(f"candidates is {self.candidates!r}; choose one of {', '.join(CANDIDATES)}")
+        check_choice(self, CANDIDATES, "candidates")
         check_least(self, 1, "pairs", "stories")
 
 

@@ -13,7 +13,7 @@ from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
 from cdlm_lab.data.ecb_plus import read_ecb_plus
 from cdlm_lab.examples.mention_context import check_context
 from cdlm_lab.examples.mention_pairs import LEVELS, MentionGroup, group_mentions
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import ParameterError, check_choice, check_types
 from cdlm_lab.topic_clustering import predict_topics, read_predicted_topics
 
 Split = Literal["train", "dev", "test"]
@@ -44,9 +44,8 @@ class CoreferenceSettings:
     def __post_init__(self) -> None:
         check_types(self)
         check_context(self.context)
-        for name, choices in (("kind", KINDS), ("topic_level", LEVELS)):
-            if getattr(self, name) not in choices:
-                raise ParameterError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}")
+        check_choice(self, KINDS, "kind")
+        check_choice(self, LEVELS, "topic_level")
         if self.predicted_topics and self.topic_level != "predicted":
             raise ParameterError(
                 f"predicted_topics is given but topic_level is {self.topic_level!r}; set it to 'predicted'"

@@ -21,7 +21,7 @@ from cdlm_lab.examples.tokenised_corpus import (
     tokenise_clusters,
 )
 from cdlm_lab.experiments.variants import Variant
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import ParameterError, check_choice, check_types
 
 Split = Literal["train", "validation", "test"]
 Masking = Literal["tokens", "whole_words"]
@@ -55,8 +55,7 @@ class CorpusSettings:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.packing not in PACKING_POLICIES:
-            raise ParameterError(f"packing is {self.packing!r}; choose one of {', '.join(PACKING_POLICIES)}")
+        check_choice(self, PACKING_POLICIES, "packing")
         for name in ("train_clusters", "held_out_clusters"):
             if getattr(self, name) < 0:
                 raise ParameterError(f"{name} is {getattr(self, name)}; write 0 for all, or how many at most")

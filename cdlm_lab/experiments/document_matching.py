@@ -13,7 +13,7 @@ rates fall linearly to 0; CDLM's 8 passes in batches of 32 are parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from cdlm_lab.experiments.matching_models import Matcher, MatcherParts, Matching
 from cdlm_lab.experiments.matching_systems import System, systems_named
 from cdlm_lab.experiments.variants import checkpoint_of
 from cdlm_lab.experiments.word_overlap import WordOverlap
-from cdlm_lab.parameters import check_least, check_types
+from cdlm_lab.parameters import check_least, check_types, parameters_of
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
@@ -83,9 +83,7 @@ class MatchingSettings:
     @property
     def parameters(self) -> dict[str, Any]:
         """As `of` takes them."""
-        return {
-            name: value for part in fields(self) for name, value in asdict(getattr(self, part.name)).items()
-        }
+        return parameters_of(self)
 
 
 _PARTS = (MatchingCorpus, MatchingModels, MatchingTraining)

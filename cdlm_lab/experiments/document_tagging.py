@@ -11,21 +11,24 @@ trained so); the learning rate falls linearly; there is no patience.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cdlm_lab.examples.tag_examples import TagExamples, document_runs
+from cdlm_lab.examples.tag_sequences import SplitDocument
 from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune
 from cdlm_lab.experiments.tag_corpora import TagCorpus, TaggedCorpus, read_tagged
 from cdlm_lab.experiments.tag_predictions import TagPredictions, predict_tags
 from cdlm_lab.experiments.tagging_models import Tagger, TaggerParts, TaggingModels, new_tagger
 from cdlm_lab.experiments.tagging_systems import TagSystem, tag_systems
 from cdlm_lab.metrics.span_f1 import READINGS
-from cdlm_lab.parameters import ParameterError, check_least, check_types
+from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types, parameters_of
+from cdlm_lab.progress import tracked
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
@@ -60,8 +63,7 @@ class TaggingTraining:
         check_types(self)
         tag_systems(self.systems)
         check_least(self, 1, "seeds", "epochs", "batch_size", "encoder_epochs")
-        if self.reading not in READINGS:
-            raise ParameterError(f"reading is {self.reading!r}; choose one of {', '.join(READINGS)}")
+        check_choice(self, READINGS, "reading")
         if any(not (one.isdigit() and int(one)) for one in self.sweep.split()):
             raise ParameterError(f'sweep is {self.sweep!r}; write whole numbers above 0, such as "2 5 25"')
 
@@ -77,9 +79,7 @@ class TaggingSettings:
     @property
     def parameters(self) -> dict[str, Any]:
         """By name, those of all parts."""
-        return {
-            name: value for part in fields(self) for name, value in asdict(getattr(self, part.name)).items()
-        }
+        return parameters_of(self)
 
 
 # The parameters of notebook 07.
@@ -112,7 +112,10 @@ class TaggingRun:
     settings: TaggingSettings
     corpus: TaggedCorpus
     folder: Path
-    _examples: dict[tuple, Mapping[str, TagExamples]] = field(default_factory=dict, repr=False)
+    _cut: dict[tuple[bool, bool], list[SplitDocument]] = field(default_factory=dict, repr=False)
+    _examples: dict[tuple[bool, bool, int], Mapping[str, TagExamples]] = field(
+        default_factory=dict, repr=False
+    )
 
     @property
     def systems(self) -> tuple[TagSystem, ...]:
@@ -138,6 +141,11 @@ class TaggingRun:
         ]
         return found + swept
 
+    def row_of(self, training: Training) -> str:
+        """The name of its scores: that of the system, in the sweep with K."""
+        swept = training.most not in (0, self.settings.models.occurrences)
+        return f"{training.system.name}-{training.most}" if swept else training.system.name
+
     def folder_of(self, training: Training) -> Path:
         """Where a trained system is kept."""
         return self.folder / "systems" / training.name
@@ -158,11 +166,15 @@ class TaggingRun:
 
     def examples(self, tagger: Tagger, training: Training) -> Mapping[str, TagExamples]:
         """Those of each split. Trainings that read documents alike share them."""
-        system = training.system
-        key = (system.trains_encoder, system.small, training.most)
+        encoder = training.system.trains_encoder, training.system.small
+        key = *encoder, training.most
         if key not in self._examples:
             splits = self.corpus.documents
-            every = tagger.read([document for split in splits.values() for document in split])
+            if encoder not in self._cut:
+                documents = list(chain.from_iterable(splits.values()))
+                cut = tagger.cut(tracked(documents, desc="sentences in pieces", unit=" documents"))
+                self._cut[encoder] = cut
+            every = tagger.examples_of(self._cut[encoder])
             sizes = np.cumsum([len(documents) for documents in splits.values()])
             split_of = np.searchsorted(sizes, every.sequences[:, 0], side="right")
             self._examples[key] = {
@@ -174,10 +186,7 @@ class TaggingRun:
     def shown(self) -> Training:
         """Whose tags are shown: of the system that is the last in the table, or the last that attends to the
         document, if one does; with seed 0."""
-        system = [
-            *(one for one in self.systems if not one.context),
-            *(one for one in self.systems if one.context),
-        ][-1]
+        system = sorted(self.systems, key=lambda one: one.context)[-1]
         return next(one for one in self.trainings if one.system is system)
 
 

@@ -8,7 +8,7 @@ stopped run goes on where it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from cdlm_lab.experiments.question_predictions import QuestionPredictions, predi
 from cdlm_lab.experiments.variants import VARIANTS, checkpoint_of
 from cdlm_lab.models.answer_decoding import SUPPORT
 from cdlm_lab.models.question_answering import QuestionAnswerer, load_question_answerer
-from cdlm_lab.parameters import ParameterError, check_least, check_types
+from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types, parameters_of
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
@@ -69,8 +69,7 @@ class AnswererSettings:
         if not names or (unknown := [name for name in names if name not in VARIANTS]):
             told = repr(unknown[0]) if names else "nothing"
             raise ParameterError(f"variants names {told}; choose among {', '.join(VARIANTS)}")
-        if self.support not in SUPPORT:
-            raise ParameterError(f"support is {self.support!r}; choose one of {', '.join(SUPPORT)}")
+        check_choice(self, SUPPORT, "support")
         check_least(self, 1, "seeds", "epochs", "most_answer_tokens")
 
     @property
@@ -95,9 +94,7 @@ class MultihopSettings:
     @property
     def parameters(self) -> dict[str, Any]:
         """By name, those of both parts."""
-        return {
-            name: value for part in fields(self) for name, value in asdict(getattr(self, part.name)).items()
-        }
+        return parameters_of(self)
 
 
 # The parameters of notebook 06.

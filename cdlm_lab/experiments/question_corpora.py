@@ -12,7 +12,7 @@ import numpy as np
 from cdlm_lab.data.hotpotqa import read_hotpotqa
 from cdlm_lab.data.multihop_questions import MultihopQuestion
 from cdlm_lab.data.question_storyworld import read_storyworld_questions
-from cdlm_lab.parameters import ParameterError, check_least, check_types
+from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
 
 SPLITS = ("train", "dev", "test")
 SEEN = ("both documents", "one document")
@@ -49,8 +49,7 @@ class QuestionCorpus:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.seen not in SEEN:
-            raise ParameterError(f"seen is {self.seen!r}; choose one of {', '.join(SEEN)}")
+        check_choice(self, SEEN, "seen")
         check_least(self, 2, "train_stories", "held_out_stories", "paragraphs")
         for name in ("train_questions", "held_out_questions"):
             if getattr(self, name) < 0:

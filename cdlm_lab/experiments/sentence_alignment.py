@@ -30,7 +30,7 @@ from cdlm_lab.experiments.match_predictions import MatchPredictions
 from cdlm_lab.experiments.matching_models import Matcher
 from cdlm_lab.experiments.matching_systems import System, systems_named
 from cdlm_lab.metrics.ranking import RankedList
-from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.parameters import ParameterError, check_choice, check_types
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import read_report
 from cdlm_lab.report.document import REPORT_FILE
@@ -69,9 +69,8 @@ class AlignmentSettings:
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name, choices in (("source", SOURCES), ("reading", READINGS)):
-            if getattr(self, name) not in choices:
-                raise ParameterError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}")
+        check_choice(self, SOURCES, "source")
+        check_choice(self, READINGS, "reading")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

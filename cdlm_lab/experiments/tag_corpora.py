@@ -13,7 +13,7 @@ from cdlm_lab.data.docarc_tsv import read_docarc_split
 from cdlm_lab.data.tag_reading import TagReading
 from cdlm_lab.data.tag_storyworld import read_storyworld_tags
 from cdlm_lab.data.tagged_documents import TaggedDocument, labels_of
-from cdlm_lab.parameters import ParameterError, check_least, check_types
+from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
 from cdlm_lab.progress import Progress
 
 SPLITS = ("train", "dev", "test")
@@ -52,8 +52,7 @@ class TagCorpus:
         for name in ("train_documents", "held_out_documents", "most_context"):
             if getattr(self, name) < 0:
                 raise ParameterError(f"{name} is {getattr(self, name)}; write 0 for all, or how many")
-        if self.stray_tags not in STRAY:
-            raise ParameterError(f"stray_tags is {self.stray_tags!r}; choose one of {', '.join(STRAY)}")
+        check_choice(self, STRAY, "stray_tags")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +82,7 @@ def read_tagged(settings: TagCorpus) -> TaggedCorpus:
     """
     documents, mended = {}, {}
     for split in SPLITS:
-        reading = TagReading(stray="refuse" if settings.stray_tags == "refuse" else "accept")
+        reading = TagReading(stray=settings.stray_tags)
         found = tuple(
             _near_labels(one, settings.most_context) for one in _documents(settings, split, reading)
         )

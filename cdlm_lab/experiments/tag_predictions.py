@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ class TagPredictions:
     tags: np.ndarray
     weights: np.ndarray | None
 
-    @property
+    @cached_property
     def starts(self) -> np.ndarray:
         """int64 (sequences + 1,): where in `tags` each sequence begins."""
         lengths = [

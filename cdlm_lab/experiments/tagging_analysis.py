@@ -16,7 +16,7 @@ from cdlm_lab.experiments.document_tagging import TaggingRun, Training
 from cdlm_lab.experiments.seed_scores import RESAMPLES
 from cdlm_lab.experiments.tag_predictions import TagPredictions
 from cdlm_lab.metrics.significance import compare
-from cdlm_lab.metrics.span_f1 import f1_of, word_counts
+from cdlm_lab.metrics.span_f1 import Tags, f1_of, word_counts
 
 # What Figure 3 subtracts; the paper has the second alone.
 GAINS = (("doc-arc", "bert-lstm"), ("doc-arc", "bert"), ("dynamic-doc-arc", "dynamic-bert-lstm"))
@@ -50,7 +50,7 @@ def _gains(run: TaggingRun, found: Found, parts: Sequence[Any]) -> list[dict[str
     chosen = [("all words", None), *((_top(part.percentile), part.chosen) for part in parts)]
     rows = []
     for a, b in GAINS:
-        sides = [_of_table(run, found, name) for name in (a, b)]
+        sides = [[(one.gold(), one.predicted()) for one in _of_table(run, found, name)] for name in (a, b)]
         if not all(sides):
             continue
         for name, of_words in chosen:
@@ -69,18 +69,13 @@ def _top(percentile: float) -> str:
 
 def _of_table(run: TaggingRun, found: Found, name: str) -> list[TagPredictions]:
     """Of all seeds, on test, without those of the sweep."""
-    return [
-        of_split["test"]
-        for training, of_split in found.items()
-        if training.system.name == name and training.most in (0, run.settings.models.occurrences)
-    ]
+    return [of_split["test"] for training, of_split in found.items() if run.row_of(training) == name]
 
 
-def _word_counts(seeds: Sequence[TagPredictions], chosen: Any) -> np.ndarray:
-    """(documents, seeds * 3)."""
-    return np.concatenate(
-        [word_counts(one.gold(), one.predicted(), chosen=chosen) for one in seeds], axis=1
-    ).astype(np.float64)
+def _word_counts(seeds: Sequence[tuple[Tags, Tags]], chosen: Any) -> np.ndarray:
+    """(documents, seeds * 3), of gold and predicted tags with each seed."""
+    counts = [word_counts(gold, predicted, chosen=chosen) for gold, predicted in seeds]
+    return np.concatenate(counts, axis=1).astype(np.float64)
 
 
 def _weights(run: TaggingRun, found: Found) -> list[dict[str, Any]]:
@@ -89,7 +84,7 @@ def _weights(run: TaggingRun, found: Found) -> list[dict[str, Any]]:
     rows = []
     for training, of_split in found.items():
         predictions = of_split["test"]
-        swept = training.most != run.settings.models.occurrences
+        swept = run.row_of(training) != training.system.name
         if training.seed or swept or predictions.weights is None:
             continue
         buckets = predictions.buckets()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from weakref import WeakSet
 
 import numpy as np
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.tagged_documents import TaggedDocument, tag_set
-from cdlm_lab.examples.tag_examples import TagExample, TagExamples, context_of
-from cdlm_lab.examples.tag_sequences import split_long
+from cdlm_lab.examples.tag_examples import TagExample, TagExamples, words_read
+from cdlm_lab.examples.tag_sequences import SplitDocument, split_long
 from cdlm_lab.experiments.tagging_systems import TagSystem
 from cdlm_lab.models.document_tagger import (
     CONTEXT_ENCODERS,
@@ -28,7 +29,7 @@ from cdlm_lab.models.sentence_encoder import ENDS, lengths_of
 from cdlm_lab.models.tag_collate import DynamicCollate, StaticCollate
 from cdlm_lab.models.word_encoder import WordEncoder, load_word_encoder, word_pieces
 from cdlm_lab.models.word_encodings import WordEncodings
-from cdlm_lab.parameters import ParameterError, check_least, check_types
+from cdlm_lab.parameters import check_choice, check_least, check_types
 
 ENCODINGS_FOLDER = "encodings"
 
@@ -63,10 +64,7 @@ class TaggingModels:
         check_types(self)
         check_least(self, 1, "layers", "occurrences", "hidden_size")
         check_least(self, ENDS + 1, "most_tokens")
-        if self.context_encoder not in CONTEXT_ENCODERS:
-            raise ParameterError(
-                f"context_encoder is {self.context_encoder!r}; choose one of {', '.join(CONTEXT_ENCODERS)}"
-            )
+        check_choice(self, CONTEXT_ENCODERS, "context_encoder")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +72,8 @@ class Tagger:
     """A model and how it reads documents.
 
     Attributes:
-        read: from documents to examples, one for each labelled sequence.
+        cut: from documents to those whose sentences the encoder has room for.
+        examples_of: from these to examples, one for each labelled sequence.
         ready: to be called with examples before they are collated; makes the encodings that are missing, with
             a bar.
         collate_of: from examples to what makes batches of them, or of some of them in another order.
@@ -82,10 +81,15 @@ class Tagger:
 
     system: TagSystem
     model: PreTrainedModel
-    read: Callable[[Sequence[TaggedDocument]], TagExamples]
+    cut: Callable[[Iterable[TaggedDocument]], list[SplitDocument]]
+    examples_of: Callable[[Sequence[SplitDocument]], TagExamples]
     ready: Callable[[TagExamples], None]
     collate_of: Callable[[TagExamples], Callable[[Sequence[TagExample]], Mapping[str, Tensor]]]
     tokenizer: PreTrainedTokenizerBase | None = None
+
+    def read(self, documents: Iterable[TaggedDocument]) -> TagExamples:
+        """From documents to examples."""
+        return self.examples_of(self.cut(documents))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +104,7 @@ class TaggerParts:
     settings: TaggingModels
     labels: tuple[str, ...]
     cache: Path
+    _ready: WeakSet[TagExamples] = field(default_factory=WeakSet, repr=False)
 
     @cached_property
     def tags(self) -> tuple[str, ...]:
@@ -117,16 +122,18 @@ class TaggerParts:
         """Its encodings, kept in `cache` in half precision."""
         return WordEncodings(self.encoder, self.cache / ENCODINGS_FOLDER)
 
-    def examples(
-        self, documents: Sequence[TaggedDocument], pieces: Callable[[Sequence[str]], list[int]], *, most: int
-    ) -> TagExamples:
-        """Sequences of no more than `most_tokens`, and `most` occurrences of each word; 0 = none."""
+    def make_ready(self, examples: TagExamples) -> None:
+        """Encode what they read and is not encoded yet, with a bar; of examples that are shared, once."""
+        if examples not in self._ready:
+            self.encodings.ensure(words_read(examples), name=f"encoding with {self.settings.encoder}")
+            self._ready.add(examples)
+
+    def cut(
+        self, documents: Iterable[TaggedDocument], pieces: Callable[[Sequence[str]], list[int]]
+    ) -> list[SplitDocument]:
+        """Into sequences of no more than `most_tokens`."""
         room = self.settings.most_tokens - ENDS
-        return TagExamples(
-            [split_long(one, pieces=pieces, most_labelled=room, most_context=room) for one in documents],
-            self.tags,
-            most=most,
-        )
+        return [split_long(one, pieces=pieces, most_labelled=room, most_context=room) for one in documents]
 
 
 def new_tagger(
@@ -147,15 +154,11 @@ def new_tagger(
 
 
 def _static(system: TagSystem, parts: TaggerParts, *, most: int, seed: int, trained: Path | None) -> Tagger:
-    encodings, settings = parts.encodings, parts.settings
     config = static_config(system, parts)
-
-    def ready(examples: TagExamples) -> None:
-        encodings.ensure(_sentences(examples), name=f"encoding with {settings.encoder}")
 
     def collate_of(examples: TagExamples) -> StaticCollate:
         return StaticCollate(
-            encodings,
+            parts.encodings,
             examples.documents,
             context=system.context,
             single_words=system.context and config.context_encoder == "linear",
@@ -164,8 +167,9 @@ def _static(system: TagSystem, parts: TaggerParts, *, most: int, seed: int, trai
     return Tagger(
         system=system,
         model=load_static_tagger(trained) if trained else new_static_tagger(config, seed=seed),
-        read=lambda documents: parts.examples(documents, parts.encoder.pieces, most=most),
-        ready=ready,
+        cut=lambda documents: parts.cut(documents, parts.encoder.pieces),
+        examples_of=lambda splits: TagExamples(splits, parts.tags, most=most),
+        ready=parts.make_ready,
         collate_of=collate_of,
     )
 
@@ -181,13 +185,6 @@ def static_config(system: TagSystem, parts: TaggerParts) -> StaticTaggerConfig:
     return StaticTaggerConfig(**form, hidden_size=equal_hidden_size(config), context=False)
 
 
-def _sentences(examples: TagExamples) -> list[tuple[str, ...]]:
-    """The words of all sequences that the examples look at."""
-    targets = set(map(tuple, examples.sequences.tolist()))
-    places = sorted(targets.union(context_of(examples[number] for number in range(len(examples)))))
-    return [examples.documents[document].document.sentences[place].words for document, place in places]
-
-
 def _dynamic(system: TagSystem, parts: TaggerParts, *, most: int, seed: int, trained: Path | None) -> Tagger:
     settings = parts.settings
     name = settings.small_encoder if system.small else settings.encoder
@@ -201,7 +198,8 @@ def _dynamic(system: TagSystem, parts: TaggerParts, *, most: int, seed: int, tra
     return Tagger(
         system=system,
         model=model,
-        read=lambda documents: parts.examples(documents, pieces, most=most),
+        cut=lambda documents: parts.cut(documents, pieces),
+        examples_of=lambda splits: TagExamples(splits, parts.tags, most=most),
         ready=lambda examples: None,
         collate_of=lambda examples: DynamicCollate(tokenizer, examples.documents, context=system.context),
         tokenizer=tokenizer,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ PAPER_LABELS = {  # by which the paper's corpora are known
     "jnlpba": {"protein", "DNA", "RNA", "cell_type", "cell_line"},
 }
 Found = Mapping[Training, Mapping[str, TagPredictions]]
-Counts = dict[tuple[str, int, str], np.ndarray]  # (system, K, split) -> (seeds, documents, 3)
+Counts = Mapping[str, Mapping[Training, np.ndarray]]  # split -> training -> (documents, 3)
 
 
 def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
@@ -96,13 +96,13 @@ def write_tagging_report(run: TaggingRun, opened: Run, found: Found) -> Report:
     """Scores of all systems on dev and test, the tests between them, the sweep, and the analyses of
     section 5."""
     counts = _counts(run, found)
-    scores = {
-        f"{_name(run, system, most)}/{split}/{measure}": score
-        for (system, most, split), of_seeds in counts.items()
-        for measure, score in _scores(of_seeds).items()
-    }
     return opened.write_report(
-        scores=scores,
+        scores={
+            f"{row}/{split}/{measure}": score
+            for row in dict.fromkeys(map(run.row_of, found))
+            for split in HELD_OUT
+            for measure, score in _scores(_of_row(run, counts[split], row)).items()
+        },
         data={
             "corpus": run.settings.corpus.corpus,
             "documents": {split: len(documents) for split, documents in run.corpus.documents.items()},
@@ -110,7 +110,7 @@ def write_tagging_report(run: TaggingRun, opened: Run, found: Found) -> Report:
             "labels": list(run.corpus.labels),
         },
         tables={
-            "comparisons": _comparisons(run, counts),
+            "comparisons": _comparisons(run, counts["test"]),
             "runs": [
                 {
                     "system": training.system.name,
@@ -118,14 +118,14 @@ def write_tagging_report(run: TaggingRun, opened: Run, found: Found) -> Report:
                     "seed": training.seed,
                     "split": split,
                     **{
-                        measure: float(score(_of(run, one).sum(axis=0)))
+                        measure: float(score(counts[split][training].sum(axis=0)))
                         for measure, score in MEASURES.items()
                     },
                 }
-                for training, of_split in found.items()
-                for split, one in of_split.items()
+                for training in found
+                for split in HELD_OUT
             ],
-            "sweep": _sweep(counts),
+            "sweep": _sweep(counts["dev"]),
             **analysis_tables(run, found),
         },
     )
@@ -186,23 +186,21 @@ def span_count(run: TaggingRun, split: str) -> int:
     )
 
 
-def _name(run: TaggingRun, system: str, most: int) -> str:
-    """Of a score: the system, and K where that is another than the run's."""
-    return system if most in (0, run.settings.models.occurrences) else f"{system}-{most}"
-
-
-def _of(run: TaggingRun, predictions: TagPredictions) -> np.ndarray:
-    """Correct, predicted and gold spans of each document."""
-    return span_counts(predictions.gold(), predictions.predicted(), reading=run.settings.training.reading)
-
-
 def _counts(run: TaggingRun, found: Found) -> Counts:
-    gathered: dict[tuple[str, int, str], list[np.ndarray]] = {}
-    for training, of_split in found.items():
-        for split in HELD_OUT:
-            key = training.system.name, training.most, split
-            gathered.setdefault(key, []).append(_of(run, of_split[split]))
-    return {key: np.stack(of_seeds) for key, of_seeds in gathered.items()}
+    """Correct, predicted and gold spans of each document."""
+    reading = run.settings.training.reading
+    return {
+        split: {
+            training: span_counts(of_split[split].gold(), of_split[split].predicted(), reading=reading)
+            for training, of_split in found.items()
+        }
+        for split in HELD_OUT
+    }
+
+
+def _of_row(run: TaggingRun, counts: Mapping[Training, np.ndarray], row: str) -> np.ndarray:
+    """Those with all seeds: (seeds, documents, 3)."""
+    return np.stack([one for training, one in counts.items() if run.row_of(training) == row])
 
 
 def _columns(of_seeds: np.ndarray) -> np.ndarray:
@@ -220,29 +218,23 @@ def _scores(of_seeds: np.ndarray) -> dict[str, dict[str, Any]]:
     }
 
 
-def _comparisons(run: TaggingRun, counts: Counts) -> list[dict[str, Any]]:
+def _comparisons(run: TaggingRun, counts: Mapping[Training, np.ndarray]) -> list[dict[str, Any]]:
     """Mean F1 on test over the seeds, documents being what is drawn. `p_holm`: corrected for these tests."""
     names = {system.name for system in run.systems}
     rows = []
     for a, b in TESTED:
         if {a, b} <= names:
-            sides = [_columns(_of_table(run, counts, name)) for name in (a, b)]
+            sides = [_columns(_of_row(run, counts, name)) for name in (a, b)]
             compared = compare(*sides, mean_of_seeds, n_resamples=RESAMPLES, seed=SEED)
             rows.append({"a": a, "b": b, "measure": "f1", **asdict(compared)})
     corrected = holm([row["p_permutation"] for row in rows])
     return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
 
 
-def _of_table(run: TaggingRun, counts: Counts, name: str) -> np.ndarray:
-    most = run.settings.models.occurrences if TAG_SYSTEMS[name].context else 0
-    return counts[name, most, "test"]
-
-
-def _sweep(counts: Counts) -> list[dict[str, Any]]:
+def _sweep(counts: Mapping[Training, np.ndarray]) -> list[dict[str, Any]]:
     """Doc-ARC's F1 on dev for each K and seed (Figure 5)."""
-    rows: list[dict[str, Any]] = []
-    for (name, most, split), of_seeds in sorted(counts.items()):
-        if name == "doc-arc" and split == "dev":
-            each: Sequence[float] = f1_of(of_seeds.sum(axis=1)).tolist()
-            rows += [{"occurrences": most, "seed": seed, "f1": value} for seed, value in enumerate(each)]
-    return rows
+    swept = [training for training in counts if training.system.name == "doc-arc"]
+    return [
+        {"occurrences": one.most, "seed": one.seed, "f1": float(f1_of(counts[one].sum(axis=0)))}
+        for one in sorted(swept, key=lambda training: (training.most, training.seed))
+    ]

@@ -169,8 +169,8 @@ class HierarchicalEncoder(nn.Module):
         return sentences.view(documents, count, -1), (states.reshape(*shape, -1), there.reshape(shape))
 
 
-def contextualised(gru: nn.GRU, states: Tensor, mask: Tensor) -> Tensor:
-    """Each row through the GRU, by itself: (rows, items, 2 * hidden), 0 at filling.
+def contextualised(rnn: nn.GRU | nn.LSTM, states: Tensor, mask: Tensor) -> Tensor:
+    """Each row through the GRU or LSTM, by itself: (rows, items, 2 * hidden), 0 at filling.
 
     Args:
         states: (rows, items, size).
@@ -178,11 +178,11 @@ def contextualised(gru: nn.GRU, states: Tensor, mask: Tensor) -> Tensor:
     """
     lengths = mask.sum(dim=1)
     rows = lengths.nonzero().flatten()
-    output = states.new_zeros(*mask.shape, 2 * gru.hidden_size)
+    output = states.new_zeros(*mask.shape, 2 * rnn.hidden_size)
     if not len(rows):
         return output
     packed = pack_padded_sequence(states[rows], lengths[rows].cpu(), batch_first=True, enforce_sorted=False)
-    read, _ = pad_packed_sequence(gru(packed)[0], batch_first=True, total_length=mask.shape[1])
+    read, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=mask.shape[1])
     return output.index_copy(0, rows, read.to(output.dtype))
 
 

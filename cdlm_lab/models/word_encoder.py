@@ -20,6 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import LongformerModel, PreTrainedTokenizerFast
 
 from cdlm_lab.collate import batches_by_length
+from cdlm_lab.examples.tokenise_words import tokenise_words
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.sentence_encoder import BATCH_SIZE, ENDS, SentenceEncoder, lengths_of
@@ -125,17 +126,7 @@ def word_pieces(tokenizer: PreTrainedTokenizerFast, words: Sequence[str]) -> tup
     """
     if not words:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    encoded = tokenizer(
-        [f" {word}" for word in words],  # with it a byte-level BPE takes a word for what it is within a text
-        is_split_into_words=True,
-        add_special_tokens=False,
-        split_special_tokens=True,  # a "[SEP]" that somebody wrote in a text is text
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,  # who asks sees to the length
-    )
-    ids = np.array(encoded["input_ids"], dtype=np.int64)
-    numbers = np.array(encoded.word_ids(), dtype=np.int64)
+    ids, numbers = tokenise_words(words, tokenizer)
     silent = np.setdiff1d(np.arange(len(words)), numbers)
     if not len(silent):
         return ids, numbers

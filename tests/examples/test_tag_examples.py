@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence, tag_set
 from cdlm_lab.examples import tag_examples
-from cdlm_lab.examples.tag_examples import TagExamples, context_of, document_runs
+from cdlm_lab.examples.tag_examples import TagExamples, context_of, document_runs, words_read
 from cdlm_lab.examples.tag_sequences import SplitDocument, split_long
 
 TAGS = tag_set(("GPE", "PER"))
@@ -199,3 +199,21 @@ def test_what_makes_no_examples(documents: tuple, most: int, message: str):
 def test_batches_have_at_least_one(examples):
     with pytest.raises(ValueError, match=r"^batch_size is 0; it must be at least 1$"):
         document_runs(examples, batch_size=0, rng=np.random.default_rng(0))
+
+
+def test_words_read(examples):
+    assert words_read(examples) == [
+        ("Ann", "left", "Florence"),
+        ("Florence", "left", "Ann", "Florence"),
+        ("Ann", "is", "far"),
+        ("Ann",),
+    ], "one of the novel that is read for itself and for the other; of the context what is near enough"
+    assert words_read(TagExamples(DOCUMENTS, TAGS, most=4))[0] == ("Florence", "is", "far")
+
+
+def test_words_read_without_context_are_the_labelled_ones():
+    assert words_read(TagExamples(DOCUMENTS, TAGS, most=0)) == [
+        ("Ann", "left", "Florence"),
+        ("Florence", "left", "Ann", "Florence"),
+        ("Ann", "is", "far"),
+    ]
