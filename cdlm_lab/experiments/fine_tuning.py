@@ -13,6 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cdlm_lab.progress import Progress
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
+from cdlm_lab.training.selection import Judge
 from cdlm_lab.training.trainer import train
 
 Item = TypeVar("Item")
@@ -27,6 +28,7 @@ def config_of_passes(
     learning_rate: float,
     seed: int,
     warmup_steps: int | None = None,
+    patience: int = 0,
 ) -> TrainingConfig:
     """So many passes over so many items; each is evaluated, and the best one kept.
 
@@ -34,6 +36,7 @@ def config_of_passes(
 
     Args:
         warmup_steps: None = a tenth of all; at most half of them.
+        patience: passes without a better one after which training ends; 0 = it goes to its end.
 
     Raises:
         ParameterError: values that cannot be.
@@ -51,6 +54,7 @@ def config_of_passes(
         adam_beta2=0.999,
         adam_epsilon=1e-8,
         seed=seed,
+        patience=patience,
         evaluate_every=an_epoch,
         save_every=an_epoch,
         log_every=max(1, an_epoch // 10),
@@ -76,9 +80,11 @@ def fine_tune(
     config: TrainingConfig,
     folder: Path,
     name: str,
+    judge: Judge | None = None,
 ) -> None:
     """Train with a bar called `name`, and write the model into `folder/model` as it was at the lowest loss on
-    the validation examples. Other arguments and errors as of `cdlm_lab.training.trainer.train`.
+    the validation examples, or where the judge found it best. Other arguments and errors as of
+    `cdlm_lab.training.trainer.train`.
 
     Raises:
         KeyboardInterrupt: it was asked to stop; the same call goes on from there.
@@ -93,6 +99,7 @@ def fine_tune(
             config=config,
             output_dir=folder / TRAINING_FOLDER,
             on_log=lambda record: bar.update(record["step"] - bar.n),
+            judge=judge,
         )
     if result.interrupted:
         raise KeyboardInterrupt(f"stopped in {name}, after step {result.steps}; run again to go on")

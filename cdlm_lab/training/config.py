@@ -45,6 +45,7 @@ class TrainingConfig:
             else float16 on CUDA, else float32.
         gradient_checkpointing: forget activations and compute them again in the backward pass: a third
             slower, and much less memory.
+        patience: evaluations without a better checkpoint after which training ends; 0 = it goes to its end.
         learning_rate_factors: (part of a parameter's name, factor) pairs, for parameters that learn faster or
             slower than the rest, such as freshly initialised global projections. A parameter may match one
             part only.
@@ -66,6 +67,7 @@ class TrainingConfig:
     max_gradient_norm: float = 1.0
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
+    patience: int = 0
     learning_rate_factors: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
@@ -76,7 +78,7 @@ class TrainingConfig:
             _require(
                 0 < getattr(self, name) < math.inf, f"{name} is {getattr(self, name)}; it must be above 0"
             )
-        for name in ("weight_decay", "max_gradient_norm"):
+        for name in ("weight_decay", "max_gradient_norm", "patience"):
             _require(
                 0 <= getattr(self, name) < math.inf, f"{name} is {getattr(self, name)}; it must be 0 or more"
             )

@@ -2,9 +2,10 @@
 
 A record of training has `step`, `loss` (mean over the steps since the last record, each a mean over masked
 tokens, in nats), `learning_rate`, `gradient_norm` (before clipping; None where half precision skipped the
-update); a record of evaluation has `step`, `eval_loss`, `eval_perplexity`. Both have `seconds` (since the run
-began, without the time between a stop and its resumption), `tokens` (read so far, padding not counted) and
-`total_steps`.
+update); a record of evaluation has `step`, `eval_loss`, `eval_perplexity`. A model whose loss is a sum of
+named parts adds `loss_<name>` and `eval_loss_<name>`, a judge `eval_judged`. Both have `seconds` (since the
+run began, without the time between a stop and its resumption), `tokens` (read so far, padding not counted)
+and `total_steps`.
 """
 
 from __future__ import annotations

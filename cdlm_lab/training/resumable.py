@@ -20,7 +20,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,19 +28,14 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils.data import Sampler, SequentialSampler
-from transformers import (
-    PreTrainedTokenizerBase,
-    Trainer,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
+from transformers import PreTrainedTokenizerBase, Trainer, TrainerState
+from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback
 
 from cdlm_lab.models.checkpoint import without_bars
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.history import Record, RunHistory
+from cdlm_lab.training.loss_parts import LossParts, parts_of
 from cdlm_lab.training.optimiser import parameter_groups
 from cdlm_lab.training.progress import StopRequest, TrainingBar
 from cdlm_lab.training.random_state import gather_random_state, load_random_state, save_random_state
@@ -54,6 +48,8 @@ from cdlm_lab.training.resume import (
     read_progress,
     writing_checkpoint,
 )
+from cdlm_lab.training.selection import Judge, Selection
+from cdlm_lab.training.step_by_step import StepByStep
 from cdlm_lab.training.validation import SharedBatches, validation_loader, validation_loss
 
 
@@ -65,6 +61,7 @@ class ResumableTrainer(Trainer):
         tokenizer: saved with each checkpoint if given.
         on_log: called in rank 0 with each record.
         stop: asked after each step.
+        judge: as of `Selection`.
         trainer_arguments: those of `transformers.Trainer`.
     """
 
@@ -75,21 +72,24 @@ class ResumableTrainer(Trainer):
         tokenizer: PreTrainedTokenizerBase | None,
         on_log: Callable[[Record], None] | None,
         stop: StopRequest,
+        judge: Judge | None = None,
         **trainer_arguments: Any,
     ) -> None:
         super().__init__(**trainer_arguments)
         self.config, self.stop, self.tokenizer_to_save = config, stop, tokenizer
         self.folder = Path(self.args.output_dir)
+        self.selection = Selection(judge=judge, patience=config.patience)
         self.history = RunHistory(self.folder, writer=self.is_world_process_zero(), on_log=on_log)
         self.records_are_shown = on_log is not None
         self.bar: TrainingBar | None = None
         self.interrupted = False
         self.model_accepts_loss_kwargs = bool(getattr(self.model, "accepts_loss_kwargs", False))
         self.remove_callback(PrinterCallback)  # what `disable_tqdm` puts in place of the bars
-        self.add_callback(_Steps(self))
+        self.add_callback(StepByStep(self))
         self._saved: dict[str, Any] | None = None
         self._seconds_before, self._tokens_before, self._began = 0.0, 0, time.monotonic()
         self._tokens = torch.zeros((), dtype=torch.int64, device=self.args.device)
+        self._parts = LossParts(parts_of(self.model), accelerator=self.accelerator)
         if self.accelerator.num_processes > 1:
             torch.manual_seed(self.args.seed + self.accelerator.process_index)
 
@@ -107,7 +107,10 @@ class ResumableTrainer(Trainer):
         self.history.begin(checkpoint_step(checkpoint) if checkpoint else 0)
         self._began = time.monotonic()
         try:
-            self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+            if checkpoint is not None and self.selection.is_over(self.history.records):
+                self._read_ended(checkpoint)
+            else:
+                self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
             self.accelerator.wait_for_everyone()  # rank 0 may still be writing what the others read next
             if self.state.best_global_step and not self.interrupted:
                 self.state.best_model_checkpoint = str(
@@ -125,6 +128,11 @@ class ResumableTrainer(Trainer):
             # Without this the model would go on computing in half precision wherever it is used next.
             self.accelerator.unwrap_model(self.model_wrapped, keep_fp32_wrapper=False)
 
+    def _read_ended(self, checkpoint: Path) -> None:
+        """Take up the state of a run that patience had ended there."""
+        self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+        self._seconds_before, self._tokens_before = self._saved["seconds"], self._saved["tokens"]
+
     def restore_sums(self) -> None:
         """Take up the sums that Trainer forgets; called when it has set up its own."""
         saved = self._saved
@@ -134,6 +142,7 @@ class ResumableTrainer(Trainer):
         same_processes = len(sums) == self.accelerator.num_processes
         self._tr_loss += sums[process] if same_processes else sum(sums) / len(sums)
         self._globalstep_last_logged = saved["last_logged_step"]
+        self._parts.restore(saved.get("loss_part_sums", []), last_step=saved["last_logged_step"])
         self._seconds_before, self._tokens_before = saved["seconds"], saved["tokens"]
 
     # ---- data and gradients
@@ -167,6 +176,14 @@ class ResumableTrainer(Trainer):
             self.optimizer = kind(groups, **arguments)
         return self.optimizer
 
+    def compute_loss(
+        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """Trainer's own; the parts of the loss are added up for the next record."""
+        loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        self._parts.add(outputs)
+        return (loss, outputs) if return_outputs else loss
+
     def floating_point_ops(self, inputs: Any) -> int:
         """0: Trainer would count all parameters anew for each micro-batch, for a number nobody reads."""
         return 0
@@ -189,6 +206,8 @@ class ResumableTrainer(Trainer):
                 f"({self.config.learning_rate:g}), lengthen the warm-up ({self.config.warmup_steps} steps) "
                 "or use precision 'float32'"
             )
+        if "loss" in logs:
+            logs |= self._parts.means(step)
         record: Record = {"step": step, **logs}
         if "grad_norm" in record:
             norm = record.pop("grad_norm")
@@ -231,7 +250,7 @@ class ResumableTrainer(Trainer):
             process=self.accelerator.process_index,
             processes=self.accelerator.num_processes,
         )
-        loss, _ = validation_loss(
+        loss, _, parts = validation_loss(
             self.model,
             validation_loader(examples, self.data_collator, batches),
             accelerator=self.accelerator,
@@ -245,15 +264,19 @@ class ResumableTrainer(Trainer):
         metrics = {
             "eval_loss": loss if math.isfinite(perplexity) else perplexity,
             "eval_perplexity": perplexity,
+            **parts,
+            **self.selection.judged(self.model),
         }
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
-        """Trainer's own; a new best model is saved whether or not a checkpoint is due."""
+        """Trainer's own; a new best model is saved whether or not a checkpoint is due, and patience ends."""
         best = super()._determine_best_metric(metrics, trial)
-        self.control.should_save |= best
+        over = self.selection.is_over(self.history.records)
+        self.control.should_training_stop |= over
+        self.control.should_save |= best or over
         return best
 
     # ---- checkpoints
@@ -268,6 +291,7 @@ class ResumableTrainer(Trainer):
             "tokens": self._tokens_read(),
             "loss_sums": self.accelerator.gather(self._tr_loss[None]).tolist(),
             "last_logged_step": self._globalstep_last_logged,
+            "loss_part_sums": self._parts.gathered(),
         }
         if not self.args.should_save:
             return
@@ -280,7 +304,7 @@ class ResumableTrainer(Trainer):
             self._save_scaler(str(folder))
             save_random_state(random_state, folder)
             (folder / PROGRESS_FILE).write_text(json.dumps(progress, indent=1) + "\n", encoding="utf-8")
-            self.state.save_to_json(str(folder / "trainer_state.json"))
+            self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
         keep_only(self.folder, {step, self.state.best_global_step or step})
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
@@ -292,32 +316,3 @@ class ResumableTrainer(Trainer):
             print(
                 "More processes than before: the run goes on, but with other dropout than it would have had."
             )
-
-
-class _Steps(TrainerCallback):
-    """Moves the bar after each step and stops the run when asked."""
-
-    def __init__(self, trainer: ResumableTrainer) -> None:
-        self._trainer = trainer
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        self._trainer.restore_sums()
-        # Whoever takes the records shows them; in a notebook a bar of text beside a live curve is noise.
-        shown_elsewhere = self._trainer.records_are_shown and not sys.stderr.isatty()
-        if state.is_world_process_zero and not shown_elsewhere:
-            self._trainer.bar = TrainingBar(total=state.max_steps, done=state.global_step)
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        trainer = self._trainer
-        if trainer.bar:
-            trainer.bar.advance()
-        asked = torch.tensor([trainer.stop.signal is not None], dtype=torch.int64, device=args.device)
-        if trainer.accelerator.num_processes > 1:  # signals reach the processes in different steps
-            asked = trainer.accelerator.gather(asked)
-        if asked.any() and state.global_step < state.max_steps:
-            trainer.interrupted = True
-            control.should_training_stop = control.should_save = True

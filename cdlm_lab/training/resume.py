@@ -84,12 +84,15 @@ def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]
     """What `progress.json` of a checkpoint says: settings, seconds, tokens, and the sums between two records.
 
     Raises:
-        CheckpointError: the checkpoint was written with settings other than `config`.
+        CheckpointError: the checkpoint was written with settings other than `config`; one that an older
+            version did not know is passed over.
     """
     progress = json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8"))
     now, before = json.loads(json.dumps(dataclasses.asdict(config))), progress["config"]
     changed = [
-        f"{name} {before.get(name)!r} -> {now[name]!r}" for name in now if now[name] != before.get(name)
+        f"{name} {value!r} -> {now[name]!r}"
+        for name, value in before.items()
+        if name in now and now[name] != value
     ]
     if changed:
         raise CheckpointError(

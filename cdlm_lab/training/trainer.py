@@ -2,8 +2,8 @@
 
 A run that was killed, or stopped by an interrupt, goes on from its last complete checkpoint when `train` is
 called again with the same arguments; on the CPU its losses are then, to the last bit, those of a run that
-never stopped. Which checkpoint is best is decided on the validation examples alone. Several processes or
-machines are `torchrun`, with the same code.
+never stopped. Which checkpoint is best is decided on the validation examples, or by a judge. Several
+processes or machines are `torchrun`, with the same code.
 
 Accumulated gradients and several processes give the loss and gradients of the full batch if the model
 declares `accepts_loss_kwargs = True` and divides the sum of its losses by the `num_items_in_batch` it is
@@ -38,6 +38,7 @@ from cdlm_lab.training.resume import (
     last_complete_checkpoint,
     remove_unfinished,
 )
+from cdlm_lab.training.selection import JUDGED, Judge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +46,14 @@ class TrainingResult:
     """What a run left behind.
 
     Attributes:
-        best_checkpoint: folder of the checkpoint with the lowest validation perplexity; `from_pretrained`
-            takes it. None if the run was stopped before its first evaluation.
+        best_checkpoint: folder of the checkpoint with the lowest validation perplexity, or of the one that
+            the judge found best; `from_pretrained` takes it. None if the run was stopped before its first
+            evaluation.
         last_checkpoint: folder of the last checkpoint.
         best_step: updates done at the best checkpoint.
         validation_loss: of the best checkpoint, mean over masked tokens in nats.
         validation_perplexity: exp of it.
-        steps: updates done.
+        steps: updates done; fewer than planned if patience ended.
         interrupted: True if the run was asked to stop before its end; the same call goes on from there.
         seconds: time of the run, without the time between a stop and its resumption.
         tokens: tokens read, or sentences of models that read these; padding not counted.
@@ -81,25 +83,25 @@ def train(
     tokenizer: PreTrainedTokenizerBase | None = None,
     on_log: Callable[[Record], None] | None = None,
     resume: bool = True,
+    judge: Judge | None = None,
 ) -> TrainingResult:
-    """Train, evaluate, and keep the best and the last checkpoint; `model` ends with the weights of the best.
-
-    Of a run that was interrupted it has the last weights.
+    """Train, evaluate, and keep the best and the last checkpoint; `model` ends with the weights of the best,
+    of an interrupted run with the last.
 
     Args:
         model: `model(**collate(examples))` gives a mapping with `loss`.
         train_examples: in the order of training; at least steps x batch_size, of which no more are used.
-        validation_examples: any sequence.
         collate: gives `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.
         config: the settings.
         output_dir: the run's folder; gets `checkpoint-<step>` folders and `history.jsonl`.
         tokenizer: saved in each checkpoint.
         on_log: called in rank 0 with each record, when resumed first with earlier ones; it replaces the bar.
         resume: False = refuse a folder that holds a run.
+        judge: decides which checkpoint is best (see `cdlm_lab.training.selection.Selection`).
 
     Raises:
-        ParameterError: a batch size that does not fit the processes; a precision the device has not.
-        ValueError: too few training examples; no validation examples, or nothing in them is masked.
+        ParameterError: a batch size that does not fit the processes; a precision that is not to be had.
+        ValueError: too few training examples; no validation examples, or none with a label.
         FileExistsError: `resume` is False and the folder holds a run.
         CheckpointError: the last checkpoint has other settings; the disk is full.
         FloatingPointError: a loss is nan or infinite.
@@ -112,8 +114,9 @@ def train(
             tokenizer=tokenizer,
             on_log=on_log,
             stop=stop,
+            judge=judge,
             model=model,
-            args=training_arguments(config, folder),
+            args=training_arguments(config, folder, judged=judge is not None),
             train_dataset=train_examples,
             eval_dataset=validation_examples,
             data_collator=collate,
@@ -122,8 +125,9 @@ def train(
         return _result(trainer)
 
 
-def training_arguments(config: TrainingConfig, folder: Path) -> TrainingArguments:
+def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = False) -> TrainingArguments:
     """The settings in the words of transformers; this also joins the processes that torchrun started.
+    `judged`: True = a judge says which checkpoint is best.
 
     Raises:
         ParameterError: as in `train`.
@@ -139,6 +143,8 @@ def training_arguments(config: TrainingConfig, folder: Path) -> TrainingArgument
         per_device_eval_batch_size=config.micro_batch_size,
         **_optimisation(config, device=device),
         **_observation(config),
+        metric_for_best_model=JUDGED if judged else "eval_perplexity",
+        greater_is_better=judged,
         ddp_find_unused_parameters=True,  # without global tokens the global projections have no gradient
         dataloader_pin_memory=device == "cuda",
         remove_unused_columns=False,
@@ -179,8 +185,6 @@ def _observation(config: TrainingConfig) -> dict[str, Any]:
         "eval_steps": config.evaluate_every,
         "save_strategy": "steps",
         "save_steps": config.save_every,
-        "metric_for_best_model": "eval_perplexity",
-        "greater_is_better": False,
         "report_to": "none",
         "disable_tqdm": True,  # progress.py has a bar that is fit for logs
     }

@@ -11,6 +11,8 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
 
+from cdlm_lab.training.loss_parts import parts_of
+
 IGNORED_LABEL = -100
 
 
@@ -61,7 +63,7 @@ def validation_loss(
     accelerator: Accelerator,
     to_device: Callable[[Mapping[str, Tensor]], dict[str, Tensor]],
     after_batch: Callable[[], None],
-) -> tuple[float, int]:
+) -> tuple[float, int, dict[str, float]]:
     """The mean loss over all masked tokens of all batches of all processes.
 
     The sums of the batches are put in their order before they are added up (in float64), so several processes
@@ -76,25 +78,28 @@ def validation_loss(
         after_batch: called after each batch, for progress.
 
     Returns:
-        (loss in nats, number of masked tokens).
+        (loss in nats, number of masked tokens, `eval_loss_<name>` -> the same mean of that part of the loss).
 
     Raises:
         ValueError: no token of the validation examples is masked.
     """
     batches = loader.batch_sampler
     assert isinstance(batches, SharedBatches)
-    sums = torch.zeros(2, batches.total, dtype=torch.float64, device=accelerator.device)
+    parts = parts_of(accelerator.unwrap_model(model))
+    sums = torch.zeros(2 + len(parts), batches.total, dtype=torch.float64, device=accelerator.device)
     model.eval()
     for number, batch in zip(batches.numbers, loader, strict=True):
         inputs = to_device(batch)
         masked = inputs["labels"].ne(IGNORED_LABEL).sum()
         if masked:  # the mean over no tokens is nan
-            loss = model(**inputs)["loss"]
-            sums[:, number] = torch.stack([loss.double() * masked, masked.double()])
+            output = model(**inputs)
+            means = torch.stack([output["loss"], *[output["parts"][name] for name in parts]]).double()
+            sums[:, number] = torch.cat([masked.double()[None], means * masked])
         after_batch()
     if accelerator.num_processes > 1:
         sums = accelerator.reduce(sums, reduction="sum")
-    total, count = sums[0].sum().item(), int(sums[1].sum().item())
+    count, total, *of_parts = sums.sum(dim=1).tolist()
     if not count:
         raise ValueError(f"no token of the {len(loader.dataset)} validation examples is masked")  # type: ignore[arg-type]
-    return total / count, count
+    named = {f"eval_loss_{name}": value / count for name, value in zip(parts, of_parts, strict=True)}
+    return total / count, int(count), named

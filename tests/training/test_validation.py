@@ -24,9 +24,11 @@ def test_batches_are_shared_without_repeats(size: int, batch_size: int, processe
 
 def loss(model: PlainModel, examples: object, batch_size: int) -> tuple[float, int]:
     loader = validation_loader(examples, collate, SharedBatches(len(examples), batch_size=batch_size))
-    return validation_loss(
+    found = validation_loss(
         model, loader, accelerator=Accelerator(cpu=True), to_device=dict, after_batch=lambda: None
     )
+    assert found[2] == {}, "a loss without parts"
+    return found[:2]
 
 
 def test_the_batch_size_does_not_matter():

@@ -18,6 +18,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import MaskedLMOutput
 
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.selection import Judge
 from cdlm_lab.training.trainer import TrainingResult, train
 
 VOCABULARY = 40
@@ -151,6 +152,7 @@ def run(
     on_log: Callable[[dict[str, Any]], None] | None = None,
     train_examples: Examples | None = None,
     resume: bool = True,
+    judge: Judge | None = None,
     **changes: Any,
 ) -> TrainingResult:
     """Train a tiny model in a folder."""
@@ -164,6 +166,7 @@ def run(
         output_dir=folder,
         on_log=on_log,
         resume=resume,
+        judge=judge,
     )
 
 
