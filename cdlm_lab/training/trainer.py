@@ -85,15 +85,14 @@ def train(
     resume: bool = True,
     judge: Judge | None = None,
 ) -> TrainingResult:
-    """Train, evaluate, and keep the best and the last checkpoint; `model` ends with the weights of the best,
-    of an interrupted run with the last.
+    """Train, evaluate, keep the best and the last checkpoint; `model` ends as the best (interrupted: as last).
 
     Args:
         model: `model(**collate(examples))` gives a mapping with `loss`.
         train_examples: in the order of training; at least steps x batch_size, of which no more are used.
+        validation_examples: any sequence.
         collate: gives `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.
-        config: the settings.
-        output_dir: the run's folder; gets `checkpoint-<step>` folders and `history.jsonl`.
+        config, output_dir: the settings; the run's folder, for `checkpoint-<step>` and `history.jsonl`.
         tokenizer: saved in each checkpoint.
         on_log: called in rank 0 with each record, when resumed first with earlier ones; it replaces the bar.
         resume: False = refuse a folder that holds a run.
