@@ -85,7 +85,7 @@ def train(
     resume: bool = True,
     judge: Judge | None = None,
 ) -> TrainingResult:
-    """Train, evaluate, keep the best and the last checkpoint; `model` ends as the best (interrupted: as last).
+    """Train, evaluate, keep best and last checkpoint; `model` ends as the best (stopped: as the last).
 
     Args:
         model: `model(**collate(examples))` gives a mapping with `loss`.
