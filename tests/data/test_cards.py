@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.data.cards import Card, check_files, read_card, read_cards
+from cdlm_lab.data.claim_files import read_claims
 from cdlm_lab.data.corpus import open_corpus
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -105,13 +106,17 @@ def test_recorded_runs_have_no_card(write, tmp_path):
 def test_the_projects_own_cards():
     cards = read_cards(DATA)
     assert {card.name for card in cards} == {
+        "asnq",
         "ecb_plus",
         "docarc_ner",
+        "fever_related",
         "hotpotqa",
         "multi_news",
         "news_clusters",
         "scisumm",
         "storyworld",
+        "trecqa",
+        "wikiqa",
     }
     for card in cards:
         assert read_card(DATA / card.name / "README.md") == card  # named after its folder
@@ -138,3 +143,18 @@ def test_the_card_of_the_news_clusters_has_the_real_checksums_and_counts(real_da
             card.counts[f"{split} clusters"],
             card.counts[f"{split} documents"],
         )
+
+
+def test_the_card_of_the_claims_has_the_real_checksums_and_counts(real_data):
+    folder = real_data("fever_related")
+    card = read_card(DATA / "fever_related" / "README.md")
+    assert check_files(card, folder) == list(card.checksums)
+    found = {split: read_claims(folder, split) for split in ("train", "dev", "test", "symmetric")}
+    names = {"symmetric": "symmetric claims"} | {
+        split: f"fm2 {split} claims" for split in ("train", "dev", "test")
+    }
+    assert card.counts == {names[split]: len(claims) for split, claims in found.items()}
+    assert card.counts["fm2 train claims"] + card.counts["fm2 dev claims"] == 1169  # as released
+    said = [sum(claim.label == "supported" for claim in claims) for claims in found.values()]
+    pages = [len({claim.group for claim in claims}) for claims in found.values()]
+    assert (said, pages) == ([494, 102, 681, 356], [168, 41, 234, 178])
