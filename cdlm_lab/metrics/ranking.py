@@ -180,6 +180,55 @@ def values_per_list(
     return {name: np.where(kept, each, 0.0) for name, each in values.items()}
 
 
+def precision_at_1(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
+    """P@1, the share of questions whose first candidate is right; see `values_per_group`."""
+    return float(values_per_group(groups)["precision_at_1"].mean())
+
+
+def mean_average_precision(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
+    """MAP, the mean over questions of `average_precision`; see `values_per_group`."""
+    return float(values_per_group(groups)["average_precision"].mean())
+
+
+def mean_reciprocal_rank(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
+    """MRR, the mean over questions of `reciprocal_rank`; see `values_per_group`."""
+    return float(values_per_group(groups)["reciprocal_rank"].mean())
+
+
+def values_per_group(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> dict[str, np.ndarray]:
+    """P@1, average precision and reciprocal rank of every question, for intervals and paired tests. Without
+    ties they are those of trec_eval (P_1, map, recip_rank); of equal scores that takes the last name first.
+
+    Args:
+        groups: of each question scores, float (candidates,), and labels (candidates,), 1 or True = right.
+
+    Returns:
+        `precision_at_1`, `average_precision` and `reciprocal_rank` to float64 (questions,), each in [0, 1]; 0
+        of a question without a right candidate, as in trec_eval ("clean" settings have none).
+
+    Raises:
+        ValueError: no groups; a label that is neither 0 nor 1; scores or labels as of `RankedList`.
+    """
+    ties = [_ties(_group(*group, name=f"groups[{index}]")) for index, group in enumerate(groups)]
+    if not ties:
+        raise ValueError("there are no groups to score")
+    values = [
+        (_precision(t, 1), _average_precision(t), _reciprocal_rank(t)) if t.relevant.any() else (0.0,) * 3
+        for t in ties
+    ]
+    names = ("precision_at_1", "average_precision", "reciprocal_rank")
+    return dict(zip(names, np.array(values).T, strict=True))
+
+
+def _group(scores: ArrayLike, labels: ArrayLike, *, name: str) -> RankedList:
+    if wrong := set(np.ravel(labels).tolist()) - {0, 1}:
+        raise ValueError(f"{name} has the label {min(wrong)}; it must be 0 or 1, and padding left out")
+    try:
+        return RankedList(scores=scores, relevant=np.asarray(labels, dtype=bool))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Ties:
     """Groups of candidates with equal scores, the highest first: int64 (groups,) each.
