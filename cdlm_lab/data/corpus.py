@@ -23,6 +23,7 @@ from cdlm_lab.data.json_lines import read_json_lines
 from cdlm_lab.data.multi_news import is_multi_news_name, multi_news_files, read_multi_news
 from cdlm_lab.data.news_clusters import is_neus_name, news_files, read_allsides, read_neus, read_news_clusters
 from cdlm_lab.data.records import Cluster
+from cdlm_lab.data.scisumm_corpus import read_scisumm_corpus, scisumm_files
 from cdlm_lab.data.splits import Split, check_split
 
 STORYWORLD = "storyworld"
@@ -34,6 +35,7 @@ SHAPES = (
     "a folder or file of news clusters (allsides_*.jsonl, neus_*.source)",
     "the ECB+ folder",
     "a folder in Doc-ARC's format (train, dev and test with a .tsv for each document)",
+    "a folder with CL-SciSumm or ScisummNet (cl_scisumm_2018.tar.xz, scisummnet_2019.tar.xz, or unpacked)",
 )
 _SHARES = "where a corpus has no splits, 1 cluster in 20 is for validation and 1 in 20 for test"
 READERS_VERSION = "1"  # part of every checksum; raise it when a reader makes other texts of the same files
@@ -127,6 +129,8 @@ def _folder_format(path: Path) -> CorpusFormat | None:
         return CorpusFormat("multi_news", read_multi_news, multi_news_files)
     if ecb_plus_files(path):
         return CorpusFormat("ecb_plus", read_ecb_plus_topics, ecb_plus_files)
+    if scisumm_files(path):
+        return CorpusFormat("scisumm", read_scisumm_corpus, scisumm_files)
     if is_cluster_folder(path):
         return CorpusFormat("cluster_folder", read_cluster_folder, cluster_files)
     return CorpusFormat("docarc", read_docarc_passages, docarc_files) if is_docarc_folder(path) else None

@@ -1,9 +1,7 @@
 """Clusters of documents, tokenised once into a memory-mapped Arrow file and read from there ever after.
 
 Folder of one tokenised corpus, `<cache_dir>/<fingerprint>/`: `clusters.arrow` (one row a cluster) and
-`counts.json`. The folder is written under another name and renamed when it is complete, and a lock lets one
-process build while others wait, so nothing half-made is ever read. Memory stays the same however large the
-corpus is.
+`counts.json`, made as `arrow_folder` says. Memory stays the same however large the corpus is.
 
 The paper (section 2.3) uses clusters of at least 3 documents. Empty documents are removed BEFORE counting;
 the released code counts them, so that a trailing separator in a corpus file lets clusters of two documents
@@ -12,14 +10,9 @@ in.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,11 +20,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
-from filelock import FileLock
 
 from cdlm_lab.data.records import Cluster
 from cdlm_lab.progress import tracked
 
+from .arrow_folder import built_once, check_fast, kept_counts, tokenizer_fingerprint
 from .encode_cluster import encode_cluster
 
 if TYPE_CHECKING:
@@ -46,7 +39,7 @@ COLUMNS = Features(
         "fact_ids": List(List(Value("int32"))),
     }
 )
-_ARROW_FILE, _COUNTS_FILE = "clusters.arrow", "counts.json"
+_ARROW_FILE = "clusters.arrow"
 _CLUSTERS_AT_ONCE = 64  # rows kept in memory before they are written
 
 
@@ -109,13 +102,7 @@ def corpus_fingerprint(
     Raises:
         ValueError: a tokenizer that is not a fast one.
     """
-    _check_fast(tokenizer)
-    rules = json.loads(tokenizer.backend_tokenizer.to_str())
-    # Left behind by whatever was tokenised last; tokenise_clusters uses neither.
-    rules.pop("truncation", None)
-    rules.pop("padding", None)
-    parts = json.dumps([FORMAT_VERSION, corpus_checksum, minimum_documents, rules], sort_keys=True)
-    return hashlib.sha256(parts.encode()).hexdigest()[:32]
+    return tokenizer_fingerprint(tokenizer, FORMAT_VERSION, corpus_checksum, minimum_documents)
 
 
 def tokenise_clusters(
@@ -146,20 +133,20 @@ def tokenise_clusters(
             that is no file name; a file in the cache that cannot be read. Whatever reading the source raises
             passes through; nothing is left behind.
     """
-    _check_fast(tokenizer)
+    check_fast(tokenizer)
     if minimum_documents < 1:
         raise ValueError(f"minimum_documents is {minimum_documents}; it must be at least 1 (the paper: 3)")
-    folder = _folder(cache_dir, fingerprint)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f".{fingerprint}.lock")):
-        if not _complete(folder):
-            _build(
-                tracked(clusters(), desc="tokenising", unit="cluster", total=expected),
-                tokenizer,
-                folder=folder,
-                minimum_documents=minimum_documents,
-            )
-    return _opened(folder)
+    return built_once(
+        cache_dir,
+        fingerprint=fingerprint,
+        arrow_file=_ARROW_FILE,
+        build=lambda path: _write_arrow(
+            tracked(clusters(), desc="tokenising", unit="cluster", total=expected),
+            tokenizer,
+            path=path,
+            minimum_documents=minimum_documents,
+        ),
+    )
 
 
 def read_counts(cache_dir: Path, *, fingerprint: str) -> CorpusCounts:
@@ -168,10 +155,7 @@ def read_counts(cache_dir: Path, *, fingerprint: str) -> CorpusCounts:
     Raises:
         FileNotFoundError: no such corpus has been made.
     """
-    path = _folder(cache_dir, fingerprint) / _COUNTS_FILE
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such tokenised corpus; make it with tokenise_clusters")
-    values = json.loads(path.read_text(encoding="utf-8"))
+    values = kept_counts(cache_dir, fingerprint=fingerprint, maker="tokenise_clusters")
     per_cluster = {int(size): count for size, count in values.pop("documents_per_cluster").items()}
     return CorpusCounts(**values, documents_per_cluster=per_cluster)
 
@@ -200,33 +184,6 @@ def _arrays(lists) -> Iterator[np.ndarray]:
         yield values[start:end]
 
 
-def _build(
-    clusters: Iterator[Cluster],
-    tokenizer: PreTrainedTokenizerBase,
-    *,
-    folder: Path,
-    minimum_documents: int,
-) -> None:
-    """Write the corpus under another name and rename it; the caller holds the lock."""
-    # Only killed builds leave these behind: whoever builds holds the lock.
-    for leftover in [*folder.parent.glob(f".{folder.name}.*.building"), folder]:
-        shutil.rmtree(leftover, ignore_errors=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".building", dir=folder.parent))
-    try:
-        counts = _write_arrow(
-            clusters, tokenizer, path=unfinished / _ARROW_FILE, minimum_documents=minimum_documents
-        )
-        if not counts.clusters_kept:
-            raise ValueError(
-                f"none of the {counts.clusters_read:,} clusters has at least {minimum_documents} "
-                "non-empty documents; lower minimum_documents, or check how the corpus separates documents"
-            )
-        (unfinished / _COUNTS_FILE).write_text(json.dumps(asdict(counts), indent=2) + "\n", encoding="utf-8")
-        unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-
-
 def _write_arrow(
     clusters: Iterator[Cluster], tokenizer: PreTrainedTokenizerBase, *, path: Path, minimum_documents: int
 ) -> CorpusCounts:
@@ -248,39 +205,14 @@ def _write_arrow(
             sizes[len(lengths)] += 1
             longest = max(longest, *lengths)
         writer.finalize()
+    if not sums["clusters_kept"]:
+        raise ValueError(
+            f"none of the {sums['clusters_read']:,} clusters has at least {minimum_documents} non-empty "
+            "documents; lower minimum_documents, or check how the corpus separates documents"
+        )
     return CorpusCounts(
         **sums,
         minimum_documents=minimum_documents,
         longest_document=longest,
         documents_per_cluster=dict(sorted(sizes.items())),
     )
-
-
-def _folder(cache_dir: Path, fingerprint: str) -> Path:
-    """Folder of one tokenised corpus."""
-    if not re.fullmatch(r"[0-9A-Za-z_-]+", fingerprint):
-        raise ValueError(f"the fingerprint {fingerprint!r} is no file name; take it from corpus_fingerprint")
-    return Path(cache_dir) / fingerprint
-
-
-def _complete(folder: Path) -> bool:
-    """Whether both files are there; the folder appears under its name only when they are."""
-    return (folder / _ARROW_FILE).is_file() and (folder / _COUNTS_FILE).is_file()
-
-
-def _opened(folder: Path) -> Dataset:
-    """Memory-map the Arrow file."""
-    try:
-        return Dataset.from_file(str(folder / _ARROW_FILE))
-    except Exception as error:  # pyarrow and datasets raise many kinds for a damaged file
-        raise ValueError(
-            f"{folder / _ARROW_FILE} cannot be read ({error}); delete the folder {folder} and run again"
-        ) from error
-
-
-def _check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
-    if not tokenizer.is_fast:
-        raise ValueError(
-            f"{type(tokenizer).__name__} is a slow tokenizer, which does not say where in the text a token "
-            "stands; load the fast one (a folder with tokenizer.json)"
-        )

@@ -37,6 +37,7 @@ def jsonl(n: int, split: str = "train") -> str:
         ("x/train.txt.src", "a|||||b\n" * 40, False, "multi_news"),
         ("x/ECB+/1/1_1ecb.xml", XML, True, "ecb_plus"),
         ("x/train/a.tsv", "a\tNULL\n", True, "docarc"),
+        ("x/scisummnet_2019/N00-0001/Reference_XML/N00-0001.xml", "<S>t</S>", True, "scisumm"),
     ],
 )
 def test_formats_are_recognised(write, tmp_path, file, content, folder, name):

@@ -1,0 +1,322 @@
+"""Examples of paragraph pre-training: which of k sentences are of the same paragraph as s_0 (Di Liello et al.
+2022, "MSPP", section 3.4)?
+
+s_0 is drawn from a paragraph P of a document D; then k_1 other sentences of P, the positives, k_2 sentences
+of other paragraphs of D, the hard negatives, and k_3 sentences of other documents, the easy negatives. The
+candidates stand in drawn order, and words of all sentences are masked for the language model.
+
+Everything drawn is a pure function of (seed, epoch, index): the same on every machine, in every process, in
+any order of access, so a resumed run sees what an uninterrupted one would have.
+
+Choices where the paper is silent:
+- a pass has each paragraph that can be P once, in an order of its own; s_0 is any of its sentences. P has
+  k_1 + 1 sentences or more, and D has another paragraph;
+- where other paragraphs of D have too few sentences, the missing hard negatives are taken from other
+  documents, and counted;
+- each easy negative is of a document drawn by itself, all alike, also one on the same event as D;
+- no negative reads the same as a sentence of P or as another negative, after the cut to L: news repeats
+  itself, and a copy of a sentence of P would be labelled wrong.
+
+The released code draws positives from behind s_0 alone (`selection="following"`), may label a sentence of P
+in front of s_0 a negative, and does not end when all the documents it holds are one.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+from datasets import Dataset
+
+from .joint_sequence import JointLayout, JointSequence, joint_sequence
+from .masking import check_probability, mask_tokens
+from .paragraph_corpus import COLUMNS, TokenisedDocument, read_document
+from .special_tokens import SpecialTokens
+
+KINDS = SAME_PARAGRAPH, SAME_DOCUMENT, OTHER_DOCUMENT = "same paragraph", "same document", "other document"
+_ORDER, _SENTENCES, _MASKS = range(3)  # independent streams of chance of one seed
+_ROWS_AT_ONCE = 10_000  # documents whose paragraph sizes are read at a time
+_TRIES = 100  # draws of an easy negative before other documents are held to say the same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DrawnSentence:
+    """A sentence of a tokenised corpus.
+
+    Attributes:
+        document_id: of its document; row: of that in the corpus; number: of the sentence in the document.
+        kind: what it is to s_0, one of KINDS.
+        tokens: int32 (tokens,), before it is cut.
+    """
+
+    document_id: str
+    row: int
+    number: int
+    kind: str
+    tokens: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCounts:
+    """What examples are drawn from.
+
+    Attributes:
+        documents: all, any of which gives easy negatives.
+        source_documents: those with a paragraph that can be P.
+        sources: paragraphs that can be P, the examples of a pass.
+        short_of_hard: sources whose document has fewer than k_2 sentences in other paragraphs.
+    """
+
+    documents: int
+    source_documents: int
+    sources: int
+    short_of_hard: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ParagraphExample:
+    """One example with everything there is to see about it, for the preview before training.
+
+    Attributes:
+        index: of the example; epoch: pass over the sources, from 0.
+        sentences: s_0 ... s_k; s_0 is of the kind "same paragraph".
+        replaced: hard negatives that D did not have, taken from other documents.
+        sequence: before masking, and how many tokens of each sentence were cut.
+        input_ids: int64 (tokens,), what the model reads.
+        labels: int64 (k,), 1 = of the same paragraph as s_0.
+        mlm_labels: int64 (tokens,), the original id of masked tokens, -100 elsewhere.
+    """
+
+    index: int
+    epoch: int
+    sentences: tuple[DrawnSentence, ...]
+    replaced: int
+    sequence: JointSequence
+    input_ids: np.ndarray
+    labels: np.ndarray
+    mlm_labels: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ParagraphTasks:
+    """Map-style dataset of training or evaluation examples; read it in order, it is shuffled already.
+
+    `tasks[i]` is a dict of int64 arrays: `input_ids`, `token_type_ids`, `position_ids`, `mlm_labels` (-100 =
+    not masked), all (tokens,); `starts` (k + 1,), where each sentence begins; `labels` (k,), 1 = of the same
+    paragraph as sentence 0.
+
+    Making one reads a number for each paragraph of the corpus; 12 bytes are kept for each source, and 8 for
+    its place in a pass. An example reads the rows it draws from and no others.
+
+    Attributes:
+        corpus: from `tokenise_paragraphs`, or a selection of it.
+        layout: of the sequence; its sentences are k_1 + k_2 + k_3 + 1.
+        special: ids of the special tokens.
+        k: (k_1, k_2, k_3).
+        mask_probability: of each token that is not special.
+        seed: not negative; decides all chance.
+        size: number of examples in all, over as many passes as that takes; None = one pass.
+        counts: what examples are drawn from.
+
+    Raises:
+        ValueError: a column missing; a value outside its range; a layout for another number of sentences; no
+            paragraph that can be P; a single document where others are needed; when an example is read, other
+            documents that only repeat what it has.
+    """
+
+    corpus: Dataset
+    layout: JointLayout
+    special: SpecialTokens
+    k: tuple[int, int, int] = (1, 2, 2)
+    mask_probability: float = 0.15
+    seed: int = 0
+    size: int | None = None
+    counts: TaskCounts = field(init=False)
+    _documents: Dataset = field(init=False, repr=False)
+    _rows: np.ndarray = field(init=False, repr=False)  # int64 (sources,), of the document
+    _paragraphs: np.ndarray = field(init=False, repr=False)  # int32 (sources,), number in the document
+    _orders: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._check()
+        rows, paragraphs, counts = _sources(self.corpus, k=self.k)
+        if not counts.sources:
+            raise ValueError(
+                f"none of the {counts.documents:,} documents has a paragraph of {self.k[0] + 1} or more "
+                "sentences and another paragraph; check that line breaks end the paragraphs of the corpus"
+            )
+        if counts.documents < 2 and (self.k[2] or counts.short_of_hard):
+            raise ValueError(
+                "the corpus has one document only, and negatives are to come from others; add documents"
+            )
+        for name, value in (
+            ("counts", counts),
+            ("_documents", self.corpus.with_format("arrow")),
+            ("_rows", rows),
+            ("_paragraphs", paragraphs),
+        ):
+            object.__setattr__(self, name, value)
+
+    def _check(self) -> None:
+        if missing := sorted(set(COLUMNS) - set(self.corpus.column_names)):
+            raise ValueError(f"the corpus has no column {missing[0]!r}; make it with tokenise_paragraphs")
+        if len(self.k) != 3 or min(self.k) < 0 or self.k[0] < 1 or not any(self.k[1:]):
+            raise ValueError(
+                f"k is {self.k}; give (k_1, k_2, k_3), k_1 at least 1 and a negative (the paper: 1, 2, 2)"
+            )
+        if self.layout.candidates != sum(self.k):
+            raise ValueError(
+                f"the layout has {self.layout.sentences} sentences; k {self.k} makes {1 + sum(self.k)}"
+            )
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; it must not be negative")
+        if self.size is not None and self.size < 1:
+            raise ValueError(
+                f"size is {self.size}; it must be at least 1, or None for one pass over the corpus"
+            )
+        check_probability(self.mask_probability)
+
+    def __len__(self) -> int:
+        return len(self._rows) if self.size is None else self.size
+
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
+        example = self.describe(index)
+        return {
+            "input_ids": example.input_ids,
+            "token_type_ids": example.sequence.token_type_ids,
+            "position_ids": example.sequence.position_ids,
+            "starts": example.sequence.starts,
+            "labels": example.labels,
+            "mlm_labels": example.mlm_labels,
+        }
+
+    def describe(self, index: int) -> ParagraphExample:
+        """Everything about one example.
+
+        Raises:
+            IndexError: an index below 0 or not below the number of examples.
+        """
+        index = operator.index(index)
+        if not 0 <= index < len(self):
+            raise IndexError(f"there is no example {index}; there are {len(self)}, counted from 0")
+        epoch, position = divmod(index, len(self._rows))
+        source = int(self._order(epoch)[position])
+        drawn = self._drawn(source, generator=self._generator(_SENTENCES, epoch, source))
+        sequence = joint_sequence(
+            [sentence.tokens for sentence in drawn], layout=self.layout, special=self.special
+        )
+        input_ids, mlm_labels = mask_tokens(
+            sequence.input_ids,
+            np.ones(len(sequence.input_ids), dtype=bool),  # it leaves special tokens out by itself
+            generator=self._generator(_MASKS, epoch, source),
+            special=self.special,
+            probability=self.mask_probability,
+        )
+        kinds = [sentence.kind for sentence in drawn[1:]]
+        return ParagraphExample(
+            index=index,
+            epoch=epoch,
+            sentences=tuple(drawn),
+            replaced=self.k[1] - kinds.count(SAME_DOCUMENT),
+            sequence=sequence,
+            input_ids=input_ids,
+            labels=np.array([kind == SAME_PARAGRAPH for kind in kinds], dtype=np.int64),
+            mlm_labels=mlm_labels,
+        )
+
+    def _generator(self, stream: int, *key: int) -> np.random.Generator:
+        """A fresh source of chance that depends on nothing but the seed and the key."""
+        return np.random.default_rng([self.seed, stream, *key])
+
+    def _order(self, epoch: int) -> np.ndarray:
+        """The order of sources in one pass; the last two passes are remembered, for workers between them."""
+        if epoch not in self._orders:
+            while len(self._orders) > 1:
+                self._orders.pop(next(iter(self._orders)))
+            self._orders[epoch] = self._generator(_ORDER, epoch).permutation(len(self._rows))
+        return self._orders[epoch]
+
+    def _drawn(self, source: int, *, generator: np.random.Generator) -> list[DrawnSentence]:
+        """s_0 ... s_k."""
+        row, paragraph = int(self._rows[source]), int(self._paragraphs[source])
+        own = read_document(self._documents, row)
+        inside, outside = (
+            np.flatnonzero(chosen) for chosen in (own.paragraphs == paragraph, own.paragraphs != paragraph)
+        )
+        numbers = generator.choice(inside, size=1 + self.k[0], replace=False)
+        first, *positives = (_sentence(own, row, number, SAME_PARAGRAPH) for number in numbers)
+        read = {self._as_read(own.sentence(number)) for number in inside}
+        near = (_sentence(own, row, number, SAME_DOCUMENT) for number in generator.permutation(outside))
+        hard = self._unlike(read, near, count=self.k[1])
+        missing = sum(self.k[1:]) - len(hard)
+        far = islice(self._elsewhere(row, generator), _TRIES * missing)
+        easy = self._unlike(read, far, count=missing)
+        if len(easy) < missing:
+            raise ValueError(
+                f"document {own.id!r}: {missing - len(easy)} of {sum(self.k[1:])} negatives not found, for "
+                "other documents only repeat what is there; add documents, or take copies out of the corpus"
+            )
+        candidates = [*positives, *hard, *easy]
+        return [first, *(candidates[place] for place in generator.permutation(len(candidates)))]
+
+    def _elsewhere(self, row: int, generator: np.random.Generator) -> Iterator[DrawnSentence]:
+        """Sentences of all documents but one, without end; none if there is only that."""
+        while (others := len(self.corpus) - 1) > 0:
+            other = int(generator.integers(others))
+            other += other >= row  # all rows but this one
+            document = read_document(self._documents, other)
+            yield _sentence(document, other, generator.integers(len(document.paragraphs)), OTHER_DOCUMENT)
+
+    def _unlike(self, read: set[bytes], drawn: Iterator[DrawnSentence], *, count: int) -> list[DrawnSentence]:
+        """The first `count` of `drawn`, or fewer, that read as none of `read` does; `read` grows by them."""
+        found: list[DrawnSentence] = []
+        while len(found) < count and (sentence := next(drawn, None)):
+            text = self._as_read(sentence.tokens)
+            if text not in read:
+                read.add(text)
+                found.append(sentence)
+        return found
+
+    def _as_read(self, tokens: np.ndarray) -> bytes:
+        """What is left of a sentence once the layout has cut it."""
+        return tokens[: self.layout.length - 1].tobytes()
+
+
+def _sentence(document: TokenisedDocument, row: int, number: int, kind: str) -> DrawnSentence:
+    return DrawnSentence(
+        document_id=document.id,
+        row=row,
+        number=int(number),
+        kind=kind,
+        tokens=document.sentence(number),
+    )
+
+
+def _sources(corpus: Dataset, *, k: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, TaskCounts]:
+    """Of each paragraph that can be P the row of its document, int64, and its number in it, int32."""
+    rows, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    first = source_documents = short = 0
+    columns = corpus.select_columns(["paragraph_sizes"]).with_format("arrow")
+    for table in columns.iter(batch_size=_ROWS_AT_ONCE):
+        lists = table["paragraph_sizes"].combine_chunks()
+        sizes = lists.flatten().to_numpy()  # (paragraphs,)
+        paragraphs = lists.value_lengths().to_numpy()  # (documents,)
+        starts = paragraphs.cumsum() - paragraphs
+        document = np.repeat(np.arange(len(paragraphs)), paragraphs)  # (paragraphs,)
+        elsewhere = np.add.reduceat(sizes, starts)[document] - sizes  # sentences in D's other paragraphs
+        usable = (sizes > k[0]) & ((elsewhere > 0) | (k[1] == 0))
+        rows.append(first + document[usable])
+        numbers.append((np.arange(len(sizes)) - starts[document])[usable].astype(np.int32))
+        source_documents += len(np.unique(document[usable]))
+        short += int((usable & (elsewhere < k[1])).sum())
+        first += len(paragraphs)
+    counts = TaskCounts(
+        documents=len(corpus),
+        source_documents=source_documents,
+        sources=sum(map(len, rows)),
+        short_of_hard=short,
+    )
+    return np.concatenate(rows), np.concatenate(numbers), counts
