@@ -111,7 +111,6 @@ def _row(view: ParagraphExampleView, number: int, *, asked: bool) -> list[str]:
     """The cells of one sentence."""
     sentence = view.sentences[number]
     positions = np.flatnonzero(view.sentence == number).tolist()
-    text = tokens_html(view.marked, positions) if positions else ""
     cut = f'<div style="{_SMALL}">{count_in_words(sentence.cut)}&nbsp;cut</div>' if sentence.cut else ""
     bar = "" if sentence.probability is None else share_bar(sentence.probability)
     source = f'<span style="white-space:nowrap">{escaped(sentence.source)}</span>'
@@ -120,7 +119,7 @@ def _row(view: ParagraphExampleView, number: int, *, asked: bool) -> list[str]:
         f'{source}<div style="{_SMALL}"><bdi>{escaped(sentence.document)}</bdi></div>',
         _LABELS[sentence.label],
         *([bar] if asked else []),
-        f'<div class="cdlm-text" dir="auto">{text}</div>',
+        f'<div class="cdlm-text" dir="auto">{tokens_html(view.marked, positions)}</div>',
         f"{count_in_words(len(positions))}{cut}",
     ]
 

@@ -1,0 +1,282 @@
+"""Pre-training with paragraphs: the loss is the formula, micro-batches add up to it, and what is saved is a
+plain language model with a head beside it."""
+
+import copy
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertModel, LongformerForMaskedLM, PreTrainedTokenizerFast
+
+from cdlm_lab.examples.candidate_examples import JointCollate
+from cdlm_lab.examples.joint_sequence import joint_sequence
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.models.checkpoint import is_trained
+from cdlm_lab.models.encoder import load_encoder, load_language_model
+from cdlm_lab.models.joint_model import JointHead, load_joint_model
+from cdlm_lab.models.paragraph_model import (
+    ParagraphModel,
+    load_paragraph_model,
+    save_paragraph_model,
+)
+
+FORM = {"sentences": 4, "length": 6}
+HEADS = {
+    "ie_k": JointHead(kind="ie_k", **FORM),
+    "ae_k": JointHead(kind="ae_k", layers="tanh", **FORM),
+}
+PIECES = [[3, 5, 2, 4], [5, 1, None, 3], [4, 2, 2, 5]]
+LABELS = torch.tensor([[1, 0, 0], [0, -100, 1], [-100, 1, -100]])
+CANDIDATES = [3, 2, 1]
+MASKED = [[1, 3, 5, 6], [2, 9], []]  # tokens of each example
+Batch = dict[str, torch.Tensor]
+
+
+@pytest.fixture(params=HEADS)
+def head(request: pytest.FixtureRequest) -> JointHead:
+    return HEADS[request.param]
+
+
+@pytest.fixture
+def loaded(bert: Path, head: JointHead) -> tuple[ParagraphModel, PreTrainedTokenizerFast]:
+    return load_paragraph_model(bert, head=head, seed=3)
+
+
+@pytest.fixture
+def model(loaded) -> ParagraphModel:
+    return loaded[0]
+
+
+@pytest.fixture
+def batch(loaded, head: JointHead) -> Batch:
+    random, special = np.random.default_rng(0), from_tokenizer(loaded[1])
+    examples = []
+    for pieces, labels, masked in zip(PIECES, LABELS, MASKED, strict=True):
+        texts = [None if n is None else random.integers(5, 55, n) for n in pieces]
+        one = joint_sequence(texts, layout=head.layout, special=special)
+        mlm_labels = np.full_like(one.input_ids, -100)
+        mlm_labels[masked] = one.input_ids[masked]
+        one.input_ids[masked] = special.mask
+        names = ("input_ids", "token_type_ids", "position_ids", "starts")
+        examples.append(
+            {name: getattr(one, name) for name in names}
+            | {"labels": labels.numpy(), "mlm_labels": mlm_labels}
+        )
+    return JointCollate(special.pad)(examples)
+
+
+def without_labels(batch: Batch) -> Batch:
+    return {name: values for name, values in batch.items() if name not in ("labels", "mlm_labels")}
+
+
+def row_of(batch: Batch, row: int) -> Batch:
+    width = int(batch["attention_mask"][row].sum())
+    wide = batch["input_ids"].shape
+    return {
+        name: t[row : row + 1, :width] if t.shape == wide else t[row : row + 1] for name, t in batch.items()
+    }
+
+
+def test_the_loss_is_the_formula(model: ParagraphModel, batch: Batch):
+    out = model(**batch)
+    p = out.logits.double().softmax(-1)
+    right = [(0, 0, 1), (0, 1, 0), (0, 2, 0), (1, 0, 0), (1, 2, 1), (2, 1, 1)]
+    mspp = sum(-math.log(p[at].item()) for at in right) / 6
+    states = model.longformer(
+        batch["input_ids"],
+        batch["attention_mask"],
+        token_type_ids=batch["token_type_ids"],
+        position_ids=batch["position_ids"] + model.config.pad_token_id + 1,
+    ).last_hidden_state
+    words = model.lm_head(states).double().log_softmax(-1)
+    means = [
+        sum(-words[row, at, batch["mlm_labels"][row, at]].item() for at in masked) / len(masked)
+        for row, masked in enumerate(MASKED)
+        if masked
+    ]
+    mlm = (3 * means[0] + 2 * means[1] + 1 * 0) / 6
+    assert out.parts.keys() == set(ParagraphModel.loss_parts)
+    assert out.parts["mspp"].item() == pytest.approx(mspp, rel=1e-5)
+    assert out.parts["mlm"].item() == pytest.approx(mlm, rel=1e-5)
+    assert out.loss.item() == pytest.approx(mlm + mspp, rel=1e-5)
+    assert out.loss.requires_grad
+    assert not any(part.requires_grad for part in out.parts.values())
+    bare = model(**without_labels(batch))
+    assert bare.loss is None
+    assert bare.parts is None
+    assert torch.equal(bare.logits, out.logits)
+
+
+def test_the_candidates_are_read_as_the_joint_model_reads_them(loaded, batch: Batch, head, tmp_path: Path):
+    model, tokenizer = loaded
+    save_paragraph_model(model, tokenizer, tmp_path)
+    joint, _ = load_joint_model(tmp_path, head=head)
+    given = without_labels(batch)
+    assert torch.equal(joint(**given).logits, model(**given).logits)
+
+
+def test_micro_batches_add_up_to_the_full_batch(model: ParagraphModel, batch: Batch):
+    twin = copy.deepcopy(model)
+    full = model(**batch)
+    full.loss.backward()
+    sums = dict.fromkeys(("loss", "mlm", "mspp"), 0.0)
+    for row in range(3):
+        out = twin(**row_of(batch, row), num_items_in_batch=torch.tensor(6))
+        out.loss.backward()
+        sums["loss"] += out.loss.item()
+        for name, part in out.parts.items():
+            sums[name] += part.item()
+    expected = {"loss": full.loss, **full.parts}
+    assert sums == pytest.approx({name: value.item() for name, value in expected.items()}, rel=1e-5)
+    for (name, weight), other in zip(model.named_parameters(), twin.parameters(), strict=True):
+        if weight.grad is not None:
+            torch.testing.assert_close(weight.grad, other.grad, rtol=1e-3, atol=1e-6, msg=name)
+
+
+@torch.no_grad()
+def test_a_row_alone_is_the_row_in_its_batch_and_padding_is_inert(model: ParagraphModel, batch: Batch):
+    together = model(**batch)
+    for row in range(3):
+        alone = model(**row_of(batch, row))
+        torch.testing.assert_close(alone.logits[0], together.logits[row], rtol=1e-4, atol=1e-5)
+    padding = batch["attention_mask"] == 0
+    assert padding.any()
+    other = model(**batch | {"input_ids": batch["input_ids"].masked_fill(padding, 33)})
+    torch.testing.assert_close(other.logits, together.logits, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(other.loss, together.loss, rtol=1e-4, atol=1e-5)
+
+
+def test_every_weight_but_the_global_projections_gets_a_gradient(model: ParagraphModel, batch: Batch):
+    model(**batch).loss.backward()
+    without = {name for name, w in model.named_parameters() if w.grad is None or not w.grad.any()}
+    # a bias on all keys, which the softmax cancels, has a gradient of rounding errors or none
+    keys = {name for name in without if name.endswith("self.key.bias")}
+    assert without - keys == {name for name, _ in model.named_parameters() if "_global." in name}
+    assert model.lm_head.decoder.weight is model.get_input_embeddings().weight
+
+
+def test_nothing_masked_and_nothing_labelled(model: ParagraphModel, batch: Batch):
+    out = model(**batch | {"mlm_labels": torch.full_like(batch["mlm_labels"], -100)})
+    assert out.parts["mlm"] == 0
+    assert out.loss == out.parts["mspp"] > 0
+    out = model(**batch | {"labels": torch.full_like(batch["labels"], -100)})
+    out.loss.backward()
+    assert out.loss == 0
+    assert not any(w.grad.any() for w in model.parameters() if w.grad is not None)
+
+
+def test_labels_that_cannot_be(model: ParagraphModel, batch: Batch):
+    for name in ("labels", "mlm_labels"):
+        with pytest.raises(ValueError, match=r"^labels and mlm_labels belong together; give both or none$"):
+            model(**without_labels(batch), **{name: batch[name]})
+    batch["labels"][1, 1] = 0
+    with pytest.raises(ValueError, match=r"^an absent candidate has a label"):
+        model(**batch)
+
+
+def test_in_half_precision_logits_and_losses_are_float32(model: ParagraphModel, batch: Batch):
+    exact = model(**batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = model(**batch)
+    assert rounded.loss.dtype == rounded.logits.dtype == rounded.parts["mlm"].dtype == torch.float32
+    assert rounded.loss.item() == pytest.approx(exact.loss.item(), rel=0.05)
+
+
+def test_it_learns_by_heart(model: ParagraphModel, batch: Batch):
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    start = model(**batch).parts
+    for _ in range(25):
+        out = model(**batch)
+        optimiser.zero_grad()
+        out.loss.backward()
+        optimiser.step()
+    for name, part in out.parts.items():
+        assert part < 0.1 * start[name], name
+
+
+def test_what_is_saved_is_a_plain_language_model(bert: Path, loaded, head, batch: Batch, tmp_path: Path):
+    model, tokenizer = loaded
+    with torch.no_grad():
+        model.longformer.embeddings.token_type_embeddings.weight[3] += 0.5
+    folder = tmp_path / "new" / "model"
+    save_paragraph_model(model, tokenizer, folder)
+    plain, found = LongformerForMaskedLM.from_pretrained(folder, output_loading_info=True)
+    assert not any(found.values()), found
+    assert plain.config.architectures == ["LongformerForMaskedLM"]
+    assert plain.config.type_vocab_size == 4
+    assert not hasattr(plain.config, "joint")
+    assert hasattr(model.config, "joint"), "the model at hand is as it was"
+    lengths = {"max_length": 24, "window": 24}
+    for again in (plain, load_language_model(folder, **lengths)[0]):
+        for name, weight in again.state_dict().items():
+            assert torch.equal(weight, model.state_dict()[name]), name
+    encoder, words = load_encoder(folder, **lengths)
+    assert torch.equal(
+        encoder.state_dict()["embeddings.token_type_embeddings.weight"][3], weight_of_types(model)[3]
+    )
+    assert words.get_vocab() == tokenizer.get_vocab()
+
+
+def weight_of_types(model: ParagraphModel) -> torch.Tensor:
+    return model.longformer.embeddings.token_type_embeddings.weight.detach()
+
+
+def test_training_goes_on_from_what_is_saved_and_from_a_checkpoint(bert, loaded, head, batch, tmp_path: Path):
+    model, tokenizer = loaded
+    expected = model(**batch).loss
+    save_paragraph_model(model, tokenizer, tmp_path / "plain")
+    model.save_pretrained(tmp_path / "checkpoint")  # as the trainer does
+    tokenizer.save_pretrained(tmp_path / "checkpoint")
+    assert is_trained(str(tmp_path / "checkpoint"), ParagraphModel)
+    for folder, given in (("plain", head), ("checkpoint", head), ("checkpoint", None)):
+        again, _ = load_paragraph_model(tmp_path / folder, head=given, seed=8)
+        assert torch.equal(again(**batch).loss, expected), folder
+    with pytest.raises(ValueError, match="not a trained ParagraphModel; give a head for it"):
+        load_paragraph_model(tmp_path / "plain")
+
+
+def test_a_joint_model_keeps_the_head_of_its_kind_alone(loaded, head: JointHead, tmp_path: Path):
+    model, tokenizer = loaded
+    save_paragraph_model(model, tokenizer, tmp_path)
+    trained = model.head.state_dict()
+    joint, _ = load_joint_model(tmp_path, head=head, seed=5)
+    drawn, _ = load_joint_model(tmp_path, head=head, seed=5, keep_head=False)
+    for name, weight in trained.items():
+        assert torch.equal(joint.head.state_dict()[name], weight), name
+        assert torch.equal(drawn.head.state_dict()[name], weight) == name.endswith("bias"), name
+    for name, weight in model.longformer.state_dict().items():
+        assert torch.equal(drawn.longformer.state_dict()[name], weight), name
+    claims = JointHead(kind="ie_1", labels=3, **FORM)
+    assert load_joint_model(tmp_path, head=claims)[0].head.layers[0].weight.shape == (3, 32)
+    pairs = JointHead(
+        kind=head.kind, layers=head.layers, sentences=2, length=6
+    )  # fewer sentences than before
+    pairwise, _ = load_joint_model(tmp_path, head=pairs)
+    assert torch.equal(pairwise.head.layers[-1].weight, model.head.layers[-1].weight)
+    assert pairwise.config.type_vocab_size == 4
+
+
+@pytest.mark.parametrize(
+    ("form", "named"), [({"kind": "ie_1"}, "ie_1 of 2"), ({"kind": "ae_k", "labels": 3}, "ae_k of 3")]
+)
+def test_only_a_head_of_candidates_of_two_labels(bert: Path, form: dict, named: str):
+    with pytest.raises(
+        ValueError, match=rf"^the head is {named} labels; paragraphs need ie_k or ae_k of two$"
+    ):
+        load_paragraph_model(bert, head=JointHead(**form, **FORM))
+
+
+def test_an_encoder_alone_gets_a_language_model_head_with_a_warning(bert: Path, tmp_path: Path):
+    BertModel.from_pretrained(bert).save_pretrained(tmp_path)
+    load_encoder(bert, max_length=24, window=24)[1].save_pretrained(tmp_path)
+    with pytest.warns(UserWarning, match="a new one was drawn from seed 4"):
+        model, _ = load_paragraph_model(tmp_path, head=HEADS["ie_k"], seed=4)
+    assert model.lm_head.decoder.weight is model.get_input_embeddings().weight
+
+
+def test_room_for_longer_texts_than_it_is_trained_with(bert: Path):
+    model, _ = load_paragraph_model(bert, head=HEADS["ie_k"], max_length=100)
+    assert model.config.max_position_embeddings == 101
+    assert {layer.attention.self.window for layer in model.longformer.encoder.layer} == {48}
