@@ -18,6 +18,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 RUN_FOLDER = "run_folder"  # the parameter, of every notebook, that says where results go
 KERNEL = "the-python-of-the-tests"
+BUSY = 300  # seconds until a run is given up: alone each takes 5 to 40, on a busy machine ten times that
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Small:
 
     parameters: dict[str, object]
     scores: dict[str, tuple[float, float]]
-    seconds: int = 120
+    seconds: int = BUSY
     after: tuple[str, str] | None = None
     marks: tuple[pytest.MarkDecorator, ...] = field(default=())
 
@@ -235,7 +236,7 @@ def test_misspelt_parameter_stops_the_run_before_any_work(name: str, tmp_path: P
         SMALL[name].parameters | {RUN_FOLDER: str(run), "lerning_rate": 0.5},
         folder=tmp_path,
         jupyter_path=jupyter_path,
-        seconds=60,
+        seconds=BUSY,
     )
     assert code != 0
     assert "lerning_rate" in log
@@ -268,14 +269,14 @@ def test_parameters_arrive_with_their_types_in_this_interpreter(tmp_path: Path, 
         "rate = 0.0",
         f"import json, sys; open({str(out)!r}, 'w').write(json.dumps([rate, sys.executable]))",
     )
-    code, log = papermill(notebook, {"rate": 1e-05}, folder=tmp_path, jupyter_path=jupyter_path, seconds=60)
+    code, log = papermill(notebook, {"rate": 1e-05}, folder=tmp_path, jupyter_path=jupyter_path, seconds=BUSY)
     assert code == 0, log
     assert json.loads(out.read_text()) == [1e-05, sys.executable]
 
 
 def test_an_error_in_a_cell_is_seen(tmp_path: Path, jupyter_path: Path):
     notebook = write_notebook(tmp_path / "n.ipynb", "a = 1", "raise ValueError('seen')")
-    code, log = papermill(notebook, {}, folder=tmp_path, jupyter_path=jupyter_path, seconds=60)
+    code, log = papermill(notebook, {}, folder=tmp_path, jupyter_path=jupyter_path, seconds=BUSY)
     assert code != 0
     assert "seen" in log
 
