@@ -9,8 +9,14 @@ import notebook_rules as rules
 import pytest
 import yaml
 
-from cdlm_lab.experiments import document_matching, document_tagging, multihop_qa
+from cdlm_lab.experiments import (
+    document_matching,
+    document_tagging,
+    multihop_qa,
+    paragraph_pretraining,
+)
 from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.paragraph_corpora import ParagraphTask
 from cdlm_lab.experiments.pretraining import PARAMETERS
 from cdlm_lab.models.sentence_encoder import lengths_of
 from cdlm_lab.training.config import TrainingConfig
@@ -82,12 +88,30 @@ def test_paper_parameters_of_questions_are_those_of_their_notebook_and_the_paper
     assert (settings.max_length, settings.learning_rate) == (4096, 1e-4)
 
 
+def test_paper_parameters_of_paragraphs_are_those_of_their_notebook_and_the_papers() -> None:
+    """MSPP, sections 3.2 and 4.2, appendix B.1."""
+    given = yaml.safe_load((PAPER.parent / "mspp_paper.yaml").read_text(encoding="utf-8"))
+    assert set(given) <= declared("08_paragraph_pretraining") == set(paragraph_pretraining.PARAMETERS)
+    task, training = (
+        part(**{name: value for name, value in given.items() if name in part.__dataclass_fields__})
+        for part in (ParagraphTask, paragraph_pretraining.ParagraphTraining)
+    )
+    assert task.k == (1, 2, 2)
+    assert task.joint_head.layout.tokens == 384
+    assert (task.positions, task.head_layers, task.mask_probability) == ("strided", "linear", 0.15)
+    assert (training.model, training.dropout) == ("roberta-base", 0.1)
+    assert (training.steps, training.batch_size, training.warmup_steps) == (100_000, 4096, 10_000)
+    assert (training.learning_rate, training.decay_power) == (5e-5, 1.0)
+    assert training.config.accumulation(processes=8) == 8, "micro-batches of each of 8 GPUs"
+
+
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
         ("04_document_matching", document_matching.MatchingSettings()),
         ("06_multihop_qa", multihop_qa.MultihopSettings()),
         ("07_document_attentive_ner", document_tagging.TaggingSettings()),
+        ("08_paragraph_pretraining", paragraph_pretraining.ParagraphSettings()),
     ],
 )
 def test_notebooks_come_with_the_values_of_the_library(name: str, settings: Any) -> None:

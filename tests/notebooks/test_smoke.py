@@ -131,6 +131,24 @@ SMALL: dict[str, Small] = {
             "scores.doc-arc/dev/recall.value": (0, 0.6),
         },
     ),
+    "08_paragraph_pretraining": Small(
+        {
+            "train_clusters": 6,
+            "held_out_clusters": 3,
+            "steps": 6,
+            "batch_size": 4,
+            "micro_batch_size": 2,
+            "warmup_steps": 2,
+            "evaluate_every": 3,
+        },
+        # after six steps nothing is known of the candidates: much above chance, or below, would be a leak
+        {
+            "scores.mspp/first.value": (0.05, 0.45),
+            "scores.mspp/above/same document.value": (0.3, 0.7),
+            "scores.mspp/above/other document.value": (0.3, 0.7),
+            "scores.mlm/perplexity.value": (10, 1500),
+        },
+    ),
     "11_attention_analysis": Small(
         {"local_cdlm": "", "rand_cdlm": "", "prefix_cdlm": "", "stories": 6, "pairs": 12},
         # shipped checkpoints; with 60 pairs CDLM has 78 for events that corefer and 54 for others
