@@ -78,6 +78,28 @@ def lines_of(text: str, *, source: str, remedy: str) -> list[Line]:
     return list(enumerate(text.split("\n"), start=1))
 
 
+def filled_lines(text: str, *, source: str, remedy: str) -> list[str]:
+    """The lines that are not empty, without white space at their ends; arguments and errors as of
+    `lines_of`."""
+    return [line.strip() for _, line in lines_of(text, source=source, remedy=remedy) if line.strip()]
+
+
+def first_and_others(text: str, *, source: str, first: str, other: str) -> tuple[str, str]:
+    """What stands on the first line that is not empty, and the lines after it as one text.
+
+    Args:
+        first, other: what these lines are, for messages: "a question", "candidate".
+
+    Raises:
+        DataError: as of `lines_of`; nothing but the first line.
+    """
+    remedy = f"write {first} on the first line and one {other} on each line below"
+    line, *others = filled_lines(text, source=source, remedy=remedy)
+    if not others:
+        raise DataError(source, f"there is {first} but no {other}", remedy, field="text")
+    return line, "\n".join(others)
+
+
 def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
     """What stands below each heading; all as "document 1" if there is none.
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.progress import Progress
-from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.config import Precision, TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.selection import Judge
 from cdlm_lab.training.trainer import train
@@ -29,6 +29,7 @@ def config_of_passes(
     seed: int,
     warmup_steps: int | None = None,
     patience: int = 0,
+    precision: Precision = "auto",
 ) -> TrainingConfig:
     """So many passes over so many items; each is evaluated, and the best one kept.
 
@@ -37,6 +38,7 @@ def config_of_passes(
     Args:
         warmup_steps: None = a tenth of all; at most half of them.
         patience: passes without a better one after which training ends; 0 = it goes to its end.
+        precision: as of `TrainingConfig`.
 
     Raises:
         ParameterError: values that cannot be.
@@ -55,6 +57,7 @@ def config_of_passes(
         adam_epsilon=1e-8,
         seed=seed,
         patience=patience,
+        precision=precision,
         evaluate_every=an_epoch,
         save_every=an_epoch,
         log_every=max(1, an_epoch // 10),

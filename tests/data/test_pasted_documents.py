@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.pasted_documents import pasted_documents
+from cdlm_lab.data.pasted_documents import filled_lines, first_and_others, pasted_documents
 
 TWO = """
 == Kiss and Tell ==
@@ -51,3 +51,15 @@ def test_lines_of_windows_and_a_byte_order_mark():
 def test_complaints_name_the_line(text: str, line: int, message: str):
     with pytest.raises(DataError, match=rf"^documents:{line}: field .*{re.escape(message)}"):
         pasted_documents(text)
+
+
+def test_a_first_line_and_others():
+    text = "\ufeff\n Who? \r\n\n  One.\r\nTwo: x = y \n"
+    assert filled_lines(text, source="box", remedy="write") == ["Who?", "One.", "Two: x = y"]
+    words = {"source": "q.txt", "first": "a question", "other": "candidate"}
+    assert first_and_others(text, **words) == ("Who?", "One.\nTwo: x = y")
+    remedy = "write a question on the first line and one candidate on each line below"
+    with pytest.raises(DataError, match=rf"q\.txt.*there is a question but no candidate; {remedy}"):
+        first_and_others("\nWho?\n", **words)
+    with pytest.raises(DataError, match=rf"q\.txt.*the text is empty; {remedy}"):
+        first_and_others(" \n", **words)

@@ -10,11 +10,14 @@ import pytest
 import yaml
 
 from cdlm_lab.experiments import (
+    answer_selection,
     document_matching,
     document_tagging,
+    fact_verification,
     multihop_qa,
     paragraph_pretraining,
 )
+from cdlm_lab.experiments.answer_models import AnswerModels
 from cdlm_lab.experiments.corpora import CorpusSettings
 from cdlm_lab.experiments.paragraph_corpora import ParagraphTask
 from cdlm_lab.experiments.pretraining import PARAMETERS
@@ -105,6 +108,33 @@ def test_paper_parameters_of_paragraphs_are_those_of_their_notebook_and_the_pape
     assert training.config.accumulation(processes=8) == 8, "micro-batches of each of 8 GPUs"
 
 
+def test_paper_parameters_of_answers_are_those_of_their_notebook_and_the_papers() -> None:
+    """MSPP, section 4.2, appendix A.2 (Table 5) and B.1."""
+    given = yaml.safe_load((PAPER.parent / "answer_selection_paper.yaml").read_text(encoding="utf-8"))
+    assert set(given) <= declared("09_answer_selection") == set(answer_selection.PARAMETERS)
+    models, training = (
+        part(**{name: value for name, value in given.items() if name in part.__dataclass_fields__})
+        for part in (AnswerModels, answer_selection.AnswerTraining)
+    )
+    assert len(models.chosen) == 5
+    assert {models.head_of(system).layout.tokens for system in models.chosen} == {384}
+    assert (models.candidates, models.positions, models.head_layers) == (5, "strided", "linear")
+    assert (training.seeds, training.epochs, training.batch_size) == (5, 40, 32)
+    assert (training.learning_rate, training.warmup_steps) == (2e-6, 1000)
+
+
+def test_paper_parameters_of_claims_are_those_of_their_notebook_and_the_papers() -> None:
+    """MSPP, sections 3.2 and 4.3, appendix B.1."""
+    given = yaml.safe_load((PAPER.parent / "fever_paper.yaml").read_text(encoding="utf-8"))
+    assert set(given) <= declared("10_fact_verification") == set(fact_verification.PARAMETERS)
+    sentences = given.pop("evidence_sentences")
+    settings = fact_verification.VerifierSettings(**given)
+    assert len(settings.chosen) == 7, "Table 3 less the systems of others"
+    assert (1 + sentences) * settings.sentence_length == 384
+    assert (settings.positions, settings.head_layers) == ("strided", "linear")
+    assert (settings.batch_size, settings.learning_rate, settings.warmup_steps) == (64, 1e-5, 1000)
+
+
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
@@ -112,6 +142,8 @@ def test_paper_parameters_of_paragraphs_are_those_of_their_notebook_and_the_pape
         ("06_multihop_qa", multihop_qa.MultihopSettings()),
         ("07_document_attentive_ner", document_tagging.TaggingSettings()),
         ("08_paragraph_pretraining", paragraph_pretraining.ParagraphSettings()),
+        ("09_answer_selection", answer_selection.AnswerSettings()),
+        ("10_fact_verification", fact_verification.VerificationSettings()),
     ],
 )
 def test_notebooks_come_with_the_values_of_the_library(name: str, settings: Any) -> None:

@@ -149,6 +149,45 @@ SMALL: dict[str, Small] = {
             "scores.mlm/perplexity.value": (10, 1500),
         },
     ),
+    "09_answer_selection": Small(
+        {
+            "systems": "pairwise joint-ae mspp-ie",
+            "train_stories": 4,
+            "held_out_stories": 3,
+            "sentence_length": 16,
+            "pairwise_length": 16,
+            "epochs": 1,
+            "batch_size": 16,
+            "micro_batch_size": 16,
+        },
+        # one of eight candidates is right; after a handful of updates much above chance would be a leak
+        {
+            "scores.random/all/test/p_at_1.value": (0.125, 0.125),
+            "scores.pairwise/all/test/map.value": (0.13, 0.75),
+            "scores.mspp-ie/reranked/test/map.value": (0.13, 0.75),
+            "scores.joint-ae/all/dev/p_at_1.value": (0, 0.6),
+        },
+        after=("08_paragraph_pretraining", "mspp"),
+    ),
+    "10_fact_verification": Small(
+        {
+            "systems": "pairwise-sum mspp-ie-ae claim-only",
+            "train_stories": 6,
+            "held_out_stories": 3,
+            "evidence_sentences": 2,
+            "sentence_length": 16,
+            "epochs": 1,
+            "batch_size": 8,
+            "micro_batch_size": 8,
+        },
+        # three labels, each a third of the claims: after four updates much above or below would be a leak
+        {
+            "scores.pairwise-sum/test/label_accuracy.value": (0, 0.8),
+            "scores.mspp-ie-ae/dev/label_accuracy.value": (0, 0.8),
+            "scores.majority/test/label_accuracy.value": (1 / 3, 1 / 3),
+        },
+        after=("08_paragraph_pretraining", "mspp"),
+    ),
     "11_attention_analysis": Small(
         {"local_cdlm": "", "rand_cdlm": "", "prefix_cdlm": "", "stories": 6, "pairs": 12},
         # shipped checkpoints; with 60 pairs CDLM has 78 for events that corefer and 54 for others

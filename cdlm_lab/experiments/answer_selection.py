@@ -1,0 +1,241 @@
+"""Choosing answers with several candidates at once (Di Liello et al. 2022, "MSPP", section 4 and appendix
+B.1): notebook 09.
+
+Each system is trained with each seed; of its passes over the training questions the one with the highest MAP
+on dev is kept. Dev and test are ranked once by each, and its best candidates, once more, by each joint system
+(Tables 2 and 7), with the same seed and without further training. All that is finished stays in the run
+folder: a stopped run goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.experiments.answer_corpora import AnswerCorpus, AnswerSplit, read_answers
+from cdlm_lab.experiments.answer_models import AnswerModels, Ranker, new_ranker
+from cdlm_lab.experiments.answer_predictions import (
+    AnswerPredictions,
+    rerank_answers,
+    score_answers,
+    score_examples,
+)
+from cdlm_lab.experiments.answer_systems import PAIRWISE, AnswerSystem
+from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune
+from cdlm_lab.metrics.ranking import mean_average_precision
+from cdlm_lab.parameters import check_least, check_types, parameters_of
+from cdlm_lab.training.config import Precision, TrainingConfig
+from cdlm_lab.training.saved_model import MODEL_FOLDER
+
+HELD_OUT = ("dev", "test")  # that are ranked
+WEIGHT_DECAY = 0.01  # the paper's
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerTraining:
+    """How each system is trained; the paper's values for WikiQA and TREC-QA are in brackets.
+
+    Attributes:
+        seeds: how many times each is trained, with seeds from 0 [5].
+        epochs: passes over the training questions [40].
+        patience: passes without a higher MAP on dev after which training ends; 0 = never [not told].
+        batch_size: examples of one update [32]; an example is what a system reads at once, a question with
+            k candidates or, pairwise, with one.
+        micro_batch_size: of these held at once.
+        learning_rate: the largest [2e-6]; it falls linearly.
+        warmup_steps: updates until it is reached [1000]; at most half of them.
+        dropout: of encoder and head; None = as the checkpoint says.
+        precision: of the forward pass in training, as of `TrainingConfig`; scores are always float32.
+    """
+
+    seeds: int = 1
+    epochs: int = 2
+    patience: int = 0
+    batch_size: int = 16
+    micro_batch_size: int = 16
+    learning_rate: float = 0.001
+    warmup_steps: int = 20
+    dropout: float | None = None
+    precision: Precision = "auto"
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_least(self, 1, "seeds", "epochs", "batch_size", "micro_batch_size")
+        check_least(self, 0, "patience", "warmup_steps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerSettings:
+    """All parameters of a run but its folder."""
+
+    corpus: AnswerCorpus = field(default_factory=AnswerCorpus)
+    models: AnswerModels = field(default_factory=AnswerModels)
+    training: AnswerTraining = field(default_factory=AnswerTraining)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """By name, those of all parts."""
+        return parameters_of(self)
+
+
+# The parameters of notebook 09.
+PARAMETERS = ("run_folder", *AnswerSettings().parameters, "own_question")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """What a trained system says of the questions of one split.
+
+    Attributes:
+        every: scores of all candidates.
+        best: of those alone that the pairwise system with the same seed ranks highest; None = this is it.
+    """
+
+    every: AnswerPredictions
+    best: AnswerPredictions | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerRun:
+    """The questions of a run and the folder that it works in."""
+
+    settings: AnswerSettings
+    splits: dict[str, AnswerSplit]
+    folder: Path
+
+    @property
+    def systems(self) -> tuple[AnswerSystem, ...]:
+        """In the order of the paper's tables; pairwise is the first."""
+        return self.settings.models.chosen
+
+    @property
+    def trainings(self) -> list[tuple[AnswerSystem, int]]:
+        """Each system with each seed."""
+        return [(system, seed) for system in self.systems for seed in range(self.settings.training.seeds)]
+
+    def sets(self, split: str) -> tuple[CandidateSet, ...]:
+        """The questions of a split."""
+        return self.splits[split].sets
+
+    def folder_of(self, system: AnswerSystem, seed: int) -> Path:
+        """Where a system trained with a seed is kept."""
+        return self.folder / "systems" / f"{system.name}-{seed}"
+
+    def ranker(self, system: AnswerSystem, seed: int, *, trained: bool) -> Ranker:
+        """A new one, or the one that was trained. Errors as of `new_ranker` and `checkpoint_of`."""
+        models = self.settings.models
+        kept = self.folder_of(system, seed) / MODEL_FOLDER
+        source = kept if trained else models.checkpoint_of(system, corpus=self.settings.corpus.corpus)
+        dropout = self.settings.training.dropout
+        return new_ranker(source, models.head_of(system), seed=seed, dropout=dropout)
+
+    @cached_property
+    def untrained(self) -> dict[str, Ranker]:
+        """Pairwise and the first joint system, loaded once for all that looks before the start; not to be
+        trained."""
+        return {system.name: self.ranker(system, 0, trained=False) for system in self.systems[:2]}
+
+    def examples_of(self, system: AnswerSystem, split: str) -> int:
+        """How many examples a split gives, each candidate being in one."""
+        k = self.settings.models.head_of(system).layout.candidates
+        return sum(-(-len(one.candidates) // k) for one in self.sets(split))
+
+    def config_of(self, system: AnswerSystem, seed: int) -> TrainingConfig:
+        """How a system is trained. Raises ParameterError for values that cannot be."""
+        given = self.settings.training
+        config = config_of_passes(
+            items=self.examples_of(system, "train"),
+            epochs=given.epochs,
+            batch_size=given.batch_size,
+            micro_batch_size=given.micro_batch_size,
+            learning_rate=given.learning_rate,
+            warmup_steps=given.warmup_steps,
+            patience=given.patience,
+            precision=given.precision,
+            seed=seed,
+        )
+        return replace(config, weight_decay=WEIGHT_DECAY)
+
+
+# (system, seed) -> split
+Found = dict[tuple[str, int], dict[str, Ranked]]
+
+
+def prepare_answers(settings: AnswerSettings, folder: Path) -> AnswerRun:
+    """Read the questions and look whether all is there and fits; nothing is trained.
+
+    Raises ValueError with one clear line for whatever does not fit.
+    """
+    models = settings.models
+    for system in models.chosen:  # before the reading, which may take long
+        models.checkpoint_of(system, corpus=settings.corpus.corpus)
+    run = AnswerRun(settings=settings, splits=read_answers(settings.corpus), folder=folder)
+    for system in run.systems:
+        run.config_of(system, 0)
+        run.ranker(system, 0, trained=False)  # are there positions enough?
+    return run
+
+
+def rank_answers(run: AnswerRun) -> Found:
+    """(system, seed) -> split -> scores; trained where that was not done yet.
+
+    Raises KeyboardInterrupt when it was asked to stop; the same call goes on from there.
+    """
+    found: Found = {}
+    for system, seed in run.trainings:
+        if not all(file.is_file() for split in HELD_OUT for file in _files(run, system, seed, split)):
+            _rank(run, system, seed, pairwise=found.get((PAIRWISE, seed)))
+        found[system.name, seed] = {split: _read(run, system, seed, split) for split in HELD_OUT}
+    return found
+
+
+def _files(run: AnswerRun, system: AnswerSystem, seed: int, split: str) -> list[Path]:
+    """Where the scores of a split are kept: those of all candidates, and for a joint system those of the best
+    of pairwise."""
+    kinds = ("", "_reranked") if system.is_joint else ("",)
+    return [run.folder_of(system, seed) / f"{split}{kind}.jsonl" for kind in kinds]
+
+
+def _read(run: AnswerRun, system: AnswerSystem, seed: int, split: str) -> Ranked:
+    every, *best = (
+        AnswerPredictions.load(file, sets=run.sets(split)) for file in _files(run, system, seed, split)
+    )
+    return Ranked(every=every, best=best[0] if best else None)
+
+
+def _rank(run: AnswerRun, system: AnswerSystem, seed: int, *, pairwise: Mapping[str, Ranked] | None) -> None:
+    """Write the scores of all splits; `pairwise`: what a joint system ranks anew."""
+    if not (run.folder_of(system, seed) / MODEL_FOLDER).is_dir():
+        _train(run, system, seed)
+    ranker, size = run.ranker(system, seed, trained=True), run.settings.training.micro_batch_size
+    for split in HELD_OUT:
+        name = f"{system.label}, seed {seed}: {split}"
+        every, *best = _files(run, system, seed, split)
+        score_answers(ranker, run.sets(split), batch_size=size, name=name).save(every)
+        if best and pairwise:
+            rerank_answers(ranker, pairwise[split].every, batch_size=size).save(best[0])
+
+
+def _train(run: AnswerRun, system: AnswerSystem, seed: int) -> None:
+    ranker, config = run.ranker(system, seed, trained=False), run.config_of(system, seed)
+    dev, size = ranker.examples(run.sets("dev")), config.steps * config.batch_size
+
+    def judge(model: Any) -> float:
+        scored = score_examples(model, dev, ranker.collate, batch_size=config.micro_batch_size)
+        return mean_average_precision(scored.groups())
+
+    fine_tune(
+        model=ranker.model,
+        tokenizer=ranker.tokenizer,
+        train_examples=ranker.training_examples(run.sets("train"), size=size, seed=seed),
+        validation_examples=dev,
+        collate=ranker.collate,
+        config=config,
+        folder=run.folder_of(system, seed),
+        name=f"{system.label}, seed {seed}",
+        judge=judge,
+    )

@@ -1,0 +1,64 @@
+"""Models pretrained with paragraphs (MSPP), which notebook 08 leaves and notebooks 09 and 10 fine-tune."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cdlm_lab.models.checkpoint import CheckpointError
+from cdlm_lab.models.joint_head import paragraph_head
+from cdlm_lab.models.shipped import shipped_folder
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.training.saved_model import MODEL_FOLDER
+
+
+def paragraph_checkpoint(given: str, *, head: str, corpus: str) -> str:
+    """The model that was pretrained with a head.
+
+    Args:
+        given: the parameter `mspp`: a run folder of notebook 08, a folder with its model, or a folder that
+            holds several run folders, of which the head tells the one; "" = with storyworld the one that
+            comes with the project.
+        head: `ie` or `ae`.
+        corpus: on which it will be fine-tuned, as the parameter says.
+
+    Raises:
+        ParameterError: it is not there, not given, was pretrained with the other head, or there are several.
+            A model without a head of pre-training, as another program may have left, is taken at its word if
+            it alone is named.
+    """
+    kind = f"{head}_k"
+    remedy = f"give a run folder of notebook 08 that was pretrained with {kind}, or leave out its systems"
+    if given:
+        return _given(given, kind=kind, remedy=remedy)
+    if corpus != "storyworld":
+        raise ParameterError(f'mspp is "", which is for storyworld alone; {remedy}')
+    shipped = f"storyworld/mspp-{head}"
+    try:
+        return str(shipped_folder(shipped) or shipped)
+    except CheckpointError as error:
+        raise ParameterError(f'mspp is "", but {error}; {remedy}') from error
+
+
+def _given(given: str, *, kind: str, remedy: str) -> str:
+    if alone := next(filter(_is_model, (Path(given) / MODEL_FOLDER, Path(given))), None):
+        pretrained = _kind(alone)
+        if pretrained not in (kind, None):
+            raise ParameterError(f"mspp is {given!r}, which was pretrained with {pretrained}; {remedy}")
+        return str(alone)
+    models = (folder / MODEL_FOLDER for folder in sorted(Path(given).glob("*/")))
+    found = [model for model in models if _is_model(model) and _kind(model) == kind]
+    if not found:
+        raise ParameterError(f"mspp is {given!r}, where there is no model pretrained with {kind}; {remedy}")
+    if len(found) > 1:
+        names = " and ".join(model.parent.name for model in found[:2])
+        raise ParameterError(f"mspp is {given!r}, where {names} were pretrained with {kind}; keep one there")
+    return str(found[0])
+
+
+def _is_model(folder: Path) -> bool:
+    return (folder / "config.json").is_file()
+
+
+def _kind(folder: Path) -> str | None:
+    pretrained = paragraph_head(str(folder))
+    return pretrained[0].kind if pretrained else None

@@ -1,0 +1,403 @@
+"""Scores, report and views of notebook 09 on rankings written by hand: all numbers can be worked out from
+them."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from cdlm_lab.data.candidate_sets import counts_of
+from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.examples.candidate_groups import fixed_order
+from cdlm_lab.experiments.answer_corpora import AnswerCorpus, AnswerSplit
+from cdlm_lab.experiments.answer_models import AnswerModels
+from cdlm_lab.experiments.answer_predictions import AnswerPredictions
+from cdlm_lab.experiments.answer_report import (
+    answers_table,
+    collapse_figures,
+    comparison_rows,
+    diagnoses,
+    diagnosis_rows,
+    timing_figure,
+    timing_told,
+    write_answer_report,
+)
+from cdlm_lab.experiments.answer_scores import AnswerScores, predictions_of, row_label
+from cdlm_lab.experiments.answer_selection import (
+    AnswerRun,
+    AnswerSettings,
+    AnswerTraining,
+    Ranked,
+)
+from cdlm_lab.experiments.ranked_answers import rankings_in_place, read_rankings
+from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.widgets.joint_numbers import Latency
+
+NAN = float("nan")
+# Two stories: the first asks two questions, the second one. The right candidate is the first.
+IDS = ("storyworld-x-1-c0", "storyworld-x-1-c1", "storyworld-x-2-c0")
+SETS = tuple(
+    CandidateSet(
+        id=name, question="Who?", candidates=("right", "wrong", "other"), correct=(True, False, False)
+    )
+    for name in IDS
+)
+SYSTEMS = "pairwise joint-ie mspp-ie"
+
+
+def placed(place: int) -> np.ndarray:
+    """Scores that put the right candidate at a place, from 1."""
+    return np.array([2.5 - place, 1.0, 0.0])
+
+
+# (system, seed) -> place of the right candidate of each question by all candidates; then, of the two that
+# pairwise ranks highest, which a joint system has read: scores of right, wrong, other.
+PLACES = {
+    ("pairwise", 0): (1, 2, 3),
+    ("pairwise", 1): (1, 1, 2),
+    ("joint-ie", 0): (3, 3, 3),
+    ("joint-ie", 1): (2, 3, 3),
+    ("mspp-ie", 0): (1, 1, 2),
+    ("mspp-ie", 1): (1, 1, 1),
+}
+BEST = {
+    ("joint-ie", 0): ((0.0, 1.0, NAN), (0.0, 1.0, NAN), (NAN, 1.0, 0.0)),
+    ("joint-ie", 1): ((0.0, 1.0, NAN), (1.0, 0.0, NAN), (0.0, 1.0, NAN)),
+    ("mspp-ie", 0): ((1.0, 0.0, NAN), (1.0, 0.0, NAN), (NAN, 1.0, 0.0)),
+    ("mspp-ie", 1): ((1.0, 0.0, NAN), (1.0, 0.0, NAN), (1.0, 0.0, NAN)),
+}
+
+
+def run_and_found(folder: Path, *, seeds: int = 2):
+    """A run of these questions and rankings; of dev every system puts the right candidate second."""
+    split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus="storyworld", checksum="")
+    run = AnswerRun(
+        settings=AnswerSettings(
+            corpus=AnswerCorpus(),
+            models=AnswerModels(systems=SYSTEMS, candidates=2, mspp="given"),
+            training=AnswerTraining(seeds=seeds),
+        ),
+        splits=dict.fromkeys(("train", "dev", "test"), split),
+        folder=folder,
+    )
+    second = AnswerPredictions(sets=SETS, scores=[placed(2)] * 3)
+    found = {
+        key: {
+            "dev": Ranked(every=second, best=second if key in BEST else None),
+            "test": Ranked(
+                every=AnswerPredictions(sets=SETS, scores=list(map(placed, places))),
+                best=AnswerPredictions(sets=SETS, scores=list(map(np.array, BEST[key])))
+                if key in BEST
+                else None,
+            ),
+        }
+        for key, places in PLACES.items()
+        if key[1] < seeds
+    }
+    return run, found
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> AnswerScores:
+    run, found = run_and_found(tmp_path_factory.mktemp("answers"))
+    return AnswerScores(run=run, found=found)
+
+
+def test_scores_are_means_over_seeds_with_intervals_over_stories(scored: AnswerScores):
+    scores = scored.scores()
+    of_pairwise = scores["pairwise/all/test/p_at_1"]
+    assert of_pairwise["value"] == pytest.approx((1 / 3 + 2 / 3) / 2)
+    assert of_pairwise["deviation"] == pytest.approx(np.std([1 / 3, 2 / 3], ddof=1))
+    # the first story has 1 + 1/2 in two questions, the second 0 in one
+    assert (of_pairwise["low"], of_pairwise["high"], of_pairwise["seeds"]) == (0, 3 / 4, 2)
+    assert scores["pairwise/all/test/mrr"]["value"] == pytest.approx(
+        ((1 + 1 / 2 + 1 / 3) / 3 + (1 + 1 + 1 / 2) / 3) / 2
+    )
+    assert scores["mspp-ie/all/test/map"]["value"] == pytest.approx(((1 + 1 + 1 / 2) / 3 + 1) / 2)
+    assert scores["joint-ie/all/dev/map"]["value"] == 1 / 2
+
+
+def test_the_best_of_pairwise_are_ranked_above_the_others(scored: AnswerScores):
+    scores = scored.scores()
+    # seed 0: second, second, third; seed 1: second, first, second
+    assert scores["joint-ie/reranked/test/mrr"]["value"] == pytest.approx(
+        ((1 / 2 + 1 / 2 + 1 / 3) / 3 + (1 / 2 + 1 + 1 / 2) / 3) / 2
+    )
+    # what pairwise leaves out of its best two cannot be found: third with seed 0
+    assert scores["mspp-ie/reranked/test/p_at_1"]["value"] == pytest.approx((2 / 3 + 1) / 2)
+    assert "pairwise/reranked/test/map" not in scores
+
+
+def test_a_random_order_of_three_has_its_expectation(scored: AnswerScores):
+    scores = scored.scores()
+    assert scores["random/all/test/p_at_1"] == {"value": pytest.approx(1 / 3)}
+    assert scores["random/all/dev/mrr"]["value"] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+
+
+def test_every_training_has_a_row(scored: AnswerScores):
+    rows = {(row["system"], row["ranking"], row["split"], row["seed"]): row for row in scored.runs()}
+    assert len(rows) == len(scored.runs()) == (1 + 2 * 2) * 2 * 2
+    assert rows["pairwise", "all", "test", 1]["p_at_1"] == pytest.approx(2 / 3)
+    assert rows["joint-ie", "reranked", "test", 0]["mrr"] == pytest.approx((1 / 2 + 1 / 2 + 1 / 3) / 3)
+
+
+def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(scored: AnswerScores):
+    rows = {(row["a"], row["b"], row["ranking"], row["measure"]): row for row in scored.comparisons()}
+    pairs = [("joint-ie", "pairwise"), ("mspp-ie", "pairwise"), ("mspp-ie", "joint-ie")]
+    assert {key[:2] for key in rows} == set(pairs)
+    assert len(rows) == 3 * 2 * 3
+    p_at_1 = rows["mspp-ie", "pairwise", "all", "p_at_1"]
+    assert p_at_1["difference"] == pytest.approx((2 / 3 + 1) / 2 - 1 / 2)
+    assert p_at_1["clusters"] == 2
+    reranked = rows["mspp-ie", "joint-ie", "reranked", "mrr"]
+    sides = [[(1 + 1 + 1 / 3) / 3, 1.0], [(1 / 2 + 1 / 2 + 1 / 3) / 3, (1 / 2 + 1 + 1 / 2) / 3]]
+    assert reranked["difference"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]))
+    assert reranked["p_seeds"] is None, "one difference with both seeds"
+    found = rows["mspp-ie", "pairwise", "all", "mrr"]
+    sides = [[(1 + 1 + 1 / 2) / 3, 1.0], [(1 + 1 / 2 + 1 / 3) / 3, (1 + 1 + 1 / 2) / 3]]
+    assert found["p_seeds"] == pytest.approx(ttest_rel(*sides).pvalue)
+
+
+def test_p_values_are_corrected_for_the_systems_tested_with_one_measure(scored: AnswerScores):
+    rows = [row for row in scored.comparisons() if row["ranking"] == "all" and row["measure"] == "map"]
+    against, alone = rows[:2], rows[2]
+    lower, upper = sorted(row["p_permutation"] for row in against)
+    held = {row["p_permutation"]: row["p_holm"] for row in against}
+    assert held[lower] == pytest.approx(min(1.0, 2 * lower))
+    assert held[upper] == pytest.approx(max(min(1.0, 2 * lower), upper))
+    assert alone["b"] == "joint-ie"
+    assert alone["p_holm"] == alone["p_permutation"], "one test of MSPP"
+
+
+def test_one_seed_has_no_deviation_and_no_t_test(tmp_path: Path):
+    run, found = run_and_found(tmp_path, seeds=1)
+    scored = AnswerScores(run=run, found=found)
+    assert scored.scores()["mspp-ie/all/test/map"]["deviation"] is None
+    assert {row["p_seeds"] for row in scored.comparisons()} == {None}
+
+
+def test_what_ranks_the_candidates(tmp_path: Path):
+    _, found = run_and_found(tmp_path)
+    every = predictions_of(found, "joint-ie", 0, "test")
+    assert every is found["joint-ie", 0]["test"].every
+    assert (
+        predictions_of(found, "pairwise", 0, "test", ranking="reranked") is found["pairwise", 0]["test"].every
+    )
+    (first, *_) = predictions_of(found, "joint-ie", 0, "test", ranking="reranked").scores
+    assert np.argsort(-first).tolist() == [1, 0, 2]
+
+
+def test_what_was_not_read_stands_in_the_order_of_pairwise_with_the_same_seed(tmp_path: Path):
+    _, found = run_and_found(tmp_path)
+    best = AnswerPredictions(sets=SETS, scores=[np.array([NAN, NAN, -1.0])] * 3)
+    for seed in (0, 1):
+        every = found["joint-ie", seed]["test"].every
+        found["joint-ie", seed] = {"test": Ranked(every=every, best=best)}
+    orders = [
+        np.argsort(-predictions_of(found, "joint-ie", seed, "test", ranking="reranked").scores[1]).tolist()
+        for seed in (0, 1)
+    ]
+    assert orders == [[2, 1, 0], [2, 0, 1]], "pairwise has it second, then first"
+
+
+def test_labels_of_rows():
+    assert row_label("mspp-ae", "all", k=5) == "MSPP AE_k"
+    assert row_label("joint-ie", "reranked", k=4) == "joint IE_k on pairwise's top 4"
+
+
+# ---- the report
+
+LATENCIES = [
+    Latency(system=name, seconds=seconds, fastest=seconds / 2, slowest=2 * seconds, runs=3)
+    for name, seconds in (("pairwise", 0.02), ("joint IE_k", 0.03), ("MSPP IE_k", 0.025))
+]
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory):
+    return run_and_found(tmp_path_factory.mktemp("answers"))
+
+
+@pytest.fixture(scope="module")
+def report(given) -> Report:
+    run, found = given
+    opened = open_run(run.folder / "run", name="x", parameters={**run.settings.parameters})
+    write_answer_report(run, opened, found, diagnosed=diagnoses(run, found), latencies=LATENCIES)
+    return read_report(run.folder / "run")
+
+
+def cells(html: str) -> list[list[str]]:
+    """The texts of the cells of a table, row by row."""
+    rows = re.findall(r"<tr.*?</tr>", html, flags=re.DOTALL)
+    texts = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, flags=re.DOTALL) for row in rows]
+    return [[re.sub(r"<[^>]+>", " ", cell).strip() for cell in row] for row in texts]
+
+
+def test_scores_data_and_tables_are_in_the_report(report: Report):
+    assert report.scores["mspp-ie/reranked/test/p_at_1"]["value"] == pytest.approx(5 / 6)
+    assert report.data["clusters"] == {"train": 2, "dev": 2, "test": 2}
+    assert report.data["candidates"]["test"] == 9
+    assert report.data["format"]["test"] == "storyworld"
+    assert set(report.tables) == {"comparisons", "runs", "diagnosis", "latency"}
+    of_runs = {
+        (row["system"], row["seed"]): row["map"]
+        for row in report.tables["runs"]
+        if (row["ranking"], row["split"]) == ("all", "test") and row["system"] != "pairwise"
+    }
+    diagnosed = {(row["system"], row["seed"]): row["map"] for row in report.tables["diagnosis"]}
+    assert diagnosed == pytest.approx(of_runs)
+
+
+def test_the_table_of_all_candidates(report: Report):
+    header, *rows = cells(answers_table(report))
+    assert [row[0] for row in rows] == ["pairwise", "joint IE_k", "MSPP IE_k", "random order"]
+    by_name = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    assert by_name["pairwise"]["P@1"].startswith("50.0")
+    assert by_name["MSPP IE_k"]["MAP"].startswith("91.7")
+    assert by_name["random order"]["P@1"] == "33.3"
+    assert by_name["MSPP IE_k"]["seeds"] == "2"
+    p = next(
+        row["p_holm"]
+        for row in report.tables["comparisons"]
+        if (row["a"], row["b"], row["measure"], row["ranking"]) == ("mspp-ie", "pairwise", "mrr", "all")
+    )
+    assert f"p = {p:.3f}" in by_name["MSPP IE_k"]["MRR"]
+    assert "p " not in by_name["pairwise"]["MRR"]
+
+
+def test_the_table_of_what_was_ranked_anew(report: Report):
+    _, *rows = cells(answers_table(report, ranking="reranked"))
+    assert [row[0].replace("&#x27;", "'") for row in rows] == [
+        "pairwise",
+        "joint IE_k on pairwise's top 2",
+        "MSPP IE_k on pairwise's top 2",
+        "random order",
+    ]
+    assert rows[2][1].startswith("83.3")
+
+
+def test_dev_has_no_tests_and_no_published_numbers(given, report: Report, tmp_path: Path):
+    run, _ = given
+    html = answers_table(report, split="dev")
+    assert "p = " not in html
+    assert "storyworld, dev" in html
+    values = json.loads((run.folder / "run" / "report.json").read_text())
+    values["data"]["format"] = {"train": "wikiqa", "dev": "wikiqa", "test": "trecqa"}
+    (tmp_path / "report.json").write_text(json.dumps(values))
+    published = read_report(tmp_path)
+    _, *rows = cells(answers_table(published))
+    assert rows[0][-3].startswith("87.9"), "pairwise RoBERTa on TREC-QA, P@1"
+    assert "Table 1" in rows[0][-3]
+    _, *rows = cells(answers_table(published, ranking="reranked"))
+    assert rows[2][-2].startswith("93.5")
+    assert "Table 7" in rows[2][-2]
+    dev = answers_table(published, split="dev")
+    assert "WikiQA, dev" in dev
+    assert "Table 1" not in dev
+
+
+def test_rows_of_the_tests(report: Report):
+    rows = comparison_rows(report)
+    assert [row[:2] for row in rows] == [
+        ["joint IE_k", "pairwise"],
+        ["MSPP IE_k", "pairwise"],
+        ["MSPP IE_k", "joint IE_k"],
+    ]
+    assert rows[1][2].startswith("+33.3 [")
+    assert "over seeds" not in rows[1][2], "no t-test of one difference with both seeds"
+    assert "over seeds" in rows[1][4]
+    again = comparison_rows(report, ranking="reranked")
+    assert again[0][2].startswith("\u221233.3 [")
+
+
+def test_a_collapsed_system_is_told(given, tmp_path: Path):
+    run, found = given
+    same = AnswerPredictions(sets=SETS, scores=[np.full(3, 0.5)] * 3)
+    found = found | {("joint-ie", 0): found["joint-ie", 0] | {"test": Ranked(every=same, best=same)}}
+    diagnosed = diagnoses(run, found)
+    assert list(diagnosed) == [("joint-ie", 0), ("joint-ie", 1), ("mspp-ie", 0), ("mspp-ie", 1)]
+    opened = open_run(tmp_path, name="x", parameters=run.settings.parameters)
+    report = write_answer_report(run, opened, found, diagnosed=diagnosed, latencies=LATENCIES)
+    told = {(row[0], row[1]): row[2] for row in diagnosis_rows(report)}
+    assert told["joint IE_k", "0"].startswith("Collapsed: ")
+    assert "nearly the same (spread 0.000 log-odds)" in told["joint IE_k", "0"]
+    row = report.tables["diagnosis"][0]
+    assert (row["system"], row["seed"], row["collapsed"], row["median_spread"]) == ("joint-ie", 0, True, 0)
+    assert row["random_map"] == pytest.approx(11 / 18)
+    # all are called right, a third of which is; candidates of each question stand in two places
+    assert len(row["accuracy"]) == 2
+    assert row["accuracy"] == pytest.approx((1 - np.array(row["always_wrong"])).tolist())
+
+
+def test_figures_are_of_the_joint_systems_with_seed_0(given):
+    run, found = given
+    spread, places = collapse_figures(diagnoses(run, found))
+    assert {"joint IE_k", "MSPP IE_k"} <= {trace.name for trace in places.data}
+    assert len(spread.layout.yaxis.ticktext) == 2
+
+
+def test_times_are_put_beside_the_papers_arithmetic(report: Report):
+    told = timing_told(report)
+    assert "takes 1.38 times as long as pairwise" in told  # (0.03 + 0.025) / 2 / 0.02
+    assert "4k = 1.12" in told  # 9 / 8
+    assert "2k = 0.75" in told
+    figure = timing_figure(report)
+    assert list(figure.data[0].x) == [20, 30, 25]
+
+
+# ---- to read
+
+
+def test_questions_have_the_scores_of_every_system_and_of_both_rankings(tmp_path: Path):
+    run, found = run_and_found(tmp_path)
+    first, second, third = read_rankings(run, found, seed=0)
+    assert list(first.scores) == [
+        "pairwise",
+        "joint IE_k",
+        "joint IE_k on pairwise's top 2",
+        "MSPP IE_k",
+        "MSPP IE_k on pairwise's top 2",
+    ]
+    order = fixed_order(SETS[0].candidates, key=SETS[0].id)
+    assert first.candidates == tuple(SETS[0].candidates[number] for number in order)
+    right = first.candidates.index("right")
+    assert first.right == tuple(number == right for number in range(3))
+    assert first.scores["joint IE_k"][right] == -0.5
+    assert first.scores["joint IE_k on pairwise's top 2"][first.candidates.index("other")] is None
+    assert second.outcome("MSPP IE_k", beside="pairwise") == "repaired"
+    assert first.outcome("joint IE_k", beside="pairwise") == "broken"
+    assert third.outcome("MSPP IE_k on pairwise's top 2", beside="pairwise") == "both wrong"
+    assert [one.id for one in read_rankings(run, found, "dev")] == [one.id for one in SETS]
+
+
+def test_equal_scores_are_read_in_the_order_of_the_hash(tmp_path: Path):
+    run, found = run_and_found(tmp_path)
+    found["pairwise", 0]["test"].every.scores[0][:] = 0.0
+    read = read_rankings(run, found)[0]
+    assert read.order("pairwise") == (0, 1, 2)
+    assert [read.candidates[number] for number in read.order("pairwise")] == [
+        SETS[0].candidates[number] for number in fixed_order(SETS[0].candidates, key=SETS[0].id)
+    ]
+
+
+def test_questions_whose_answer_a_system_changed_are_on_its_page(tmp_path: Path):
+    run, found = run_and_found(tmp_path)
+    rankings_in_place(run, found)
+    # with seed 0: joint IE_k breaks the first question, MSPP repairs the second
+    joint, mspp = ((tmp_path / "changed" / f"{name}.html").read_text() for name in ("joint-ie", "mspp-ie"))
+    assert [one.id in joint for one in SETS] == [True, False, False]
+    assert [one.id in mspp for one in SETS] == [False, True, False]
+    assert "Where MSPP IE_k changed the answer" in mspp
+
+
+def test_a_system_that_changed_nothing_has_no_page(tmp_path: Path):
+    run, found = run_and_found(tmp_path)
+    found["mspp-ie", 0] = found["mspp-ie", 0] | {"test": found["mspp-ie", 0]["test"]}
+    same = found["pairwise", 0]["test"].every.scores
+    for scores, other in zip(found["mspp-ie", 0]["test"].every.scores, same, strict=True):
+        scores[:] = np.array(other)
+    rankings_in_place(run, found)
+    assert [page.stem for page in (tmp_path / "changed").glob("*")] == ["joint-ie"]
