@@ -1,4 +1,5 @@
-"""Small checkpoints that come with the project: `tiny` trained on storyworld, one for each variant of CDLM.
+"""Small checkpoints that come with the project: `tiny` trained on storyworld, one for each variant of CDLM,
+and one for each head of paragraph pre-training.
 
 Their names are `storyworld/<variant>`, as `storyworld/cdlm`, and work wherever a model is named. They lie in
 `data/storyworld/checkpoints` in half precision; its README.md says how they were made and what they score.
@@ -15,6 +16,7 @@ import torch
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
 from cdlm_lab.models.checkpoint import CheckpointError
+from cdlm_lab.models.joint_head import HEAD_FILE
 
 PREFIX = "storyworld/"
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "storyworld" / "checkpoints"
@@ -43,8 +45,8 @@ def shipped_folder(name: str, folder: Path = FOLDER) -> Path | None:
 def ship(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -> Path:
     """Copy a trained model of a run into the project, in half precision; returns its folder.
 
-    `source`: a folder that notebook 01 left, with tokenizer. `name`: `storyworld/<variant>`. What stood there
-    is replaced once the new one is complete.
+    `source`: a folder that notebook 01 or 08 left, with tokenizer and, of the latter, the head of paragraph
+    pre-training. `name`: `storyworld/<variant>`. What stood there is replaced once the new one is complete.
     """
     if not name.startswith(PREFIX) or "/" in name.removeprefix(PREFIX):
         raise ValueError(f"name is {name!r}; it must be {PREFIX}<variant>")
@@ -54,6 +56,8 @@ def ship(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -> Pa
     try:
         LongformerForMaskedLM.from_pretrained(source, dtype=torch.float16).save_pretrained(unfinished)
         AutoTokenizer.from_pretrained(source).save_pretrained(unfinished)
+        if (head := Path(source) / HEAD_FILE).is_file():
+            shutil.copyfile(head, unfinished / HEAD_FILE)
         unfinished.chmod(0o755)
         shutil.rmtree(target, ignore_errors=True)
         unfinished.rename(target)

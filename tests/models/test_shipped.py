@@ -8,6 +8,8 @@ import torch
 from cdlm_lab.models import shipped
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import TinySizes, load_language_model
+from cdlm_lab.models.joint_head import JointHead, paragraph_head
+from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
 from cdlm_lab.models.shipped import ship, shipped_folder, shipped_names
 
 SIZES = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
@@ -39,6 +41,17 @@ def test_a_shipped_model_is_the_trained_one_in_half_precision(
         shipped_weights = model.state_dict()[name]
         assert shipped_weights.dtype == torch.float32
         torch.testing.assert_close(shipped_weights, weights, rtol=2**-11, atol=1e-7)
+
+
+def test_the_head_of_paragraph_pretraining_is_shipped_too(trained: Path, tmp_path: Path):
+    head = JointHead(kind="ie_k", sentences=3, length=8)
+    model, tokenizer = load_paragraph_model(trained, head=head, seed=3)
+    save_paragraph_model(model, tokenizer, tmp_path / "left")
+    target = ship(tmp_path / "left", "storyworld/mspp-ie", tmp_path / "shipped")
+    form, weights = paragraph_head(str(target))
+    assert form == head
+    assert all(torch.equal(weights[name], value) for name, value in model.head.state_dict().items())
+    assert paragraph_head(str(ship(trained, "storyworld/mspp-ie", tmp_path / "shipped"))) is None
 
 
 def test_shipping_again_replaces_and_leaves_nothing_behind(trained: Path, tmp_path: Path):
