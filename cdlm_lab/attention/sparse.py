@@ -152,14 +152,17 @@ class _LocalQueries(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        query, key, value, output, log_sum_exp = ctx.saved_tensors
-        # many blocks add into one gradient: sum in float32 also where the inputs are half precision
-        dtype = _statistics_dtype(query)
-        gradients = tuple(torch.zeros_like(packed, dtype=dtype) for packed in (query, key, value))
+        *packed, log_sum_exp = ctx.saved_tensors
+        given = grad_output.dtype
+        # Half precision goes through in float32: many blocks add into one gradient, and the kernel's twin for
+        # bfloat16 takes half as long again as that for float32.
+        query, key, value, output = (tensor.to(log_sum_exp.dtype) for tensor in packed)
+        grad_output = grad_output.to(log_sum_exp.dtype)
+        gradients = tuple(map(torch.zeros_like, (query, key, value)))
         for row in ctx.plan.rows:
             if row.n_local:
                 _backward_row(grad_output, query, key, value, output, log_sum_exp, row, gradients)
-        return *(gradient.to(query.dtype) for gradient in gradients), None
+        return *(gradient.to(given) for gradient in gradients), None
 
 
 def attend_from_locals(query: Tensor, key: Tensor, value: Tensor, *, plan: Plan) -> Tensor:
