@@ -25,47 +25,14 @@ from cdlm_lab.experiments.answer_predictions import (
     score_examples,
 )
 from cdlm_lab.experiments.answer_systems import PAIRWISE, AnswerSystem
-from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune
+from cdlm_lab.experiments.fine_tuning import FineTuning, fine_tune
 from cdlm_lab.metrics.ranking import mean_average_precision
-from cdlm_lab.parameters import check_least, check_types, parameters_of
-from cdlm_lab.training.config import Precision, TrainingConfig
+from cdlm_lab.parameters import parameters_of
+from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 HELD_OUT = ("dev", "test")  # that are ranked
 WEIGHT_DECAY = 0.01  # the paper's
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerTraining:
-    """How each system is trained; the paper's values for WikiQA and TREC-QA are in brackets.
-
-    Attributes:
-        seeds: how many times each is trained, with seeds from 0 [5].
-        epochs: passes over the training questions [40].
-        patience: passes without a higher MAP on dev after which training ends; 0 = never [not told].
-        batch_size: examples of one update [32]; an example is what a system reads at once, a question with
-            k candidates or, pairwise, with one.
-        micro_batch_size: of these held at once.
-        learning_rate: the largest [2e-6]; it falls linearly.
-        warmup_steps: updates until it is reached [1000]; at most half of them.
-        dropout: of encoder and head; None = as the checkpoint says.
-        precision: of the forward pass in training, as of `TrainingConfig`; scores are always float32.
-    """
-
-    seeds: int = 1
-    epochs: int = 2
-    patience: int = 0
-    batch_size: int = 16
-    micro_batch_size: int = 16
-    learning_rate: float = 0.001
-    warmup_steps: int = 20
-    dropout: float | None = None
-    precision: Precision = "auto"
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        check_least(self, 1, "seeds", "epochs", "batch_size", "micro_batch_size")
-        check_least(self, 0, "patience", "warmup_steps")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +41,7 @@ class AnswerSettings:
 
     corpus: AnswerCorpus = field(default_factory=AnswerCorpus)
     models: AnswerModels = field(default_factory=AnswerModels)
-    training: AnswerTraining = field(default_factory=AnswerTraining)
+    training: FineTuning = field(default_factory=FineTuning)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -146,18 +113,7 @@ class AnswerRun:
 
     def config_of(self, system: AnswerSystem, seed: int) -> TrainingConfig:
         """How a system is trained. Raises ParameterError for values that cannot be."""
-        given = self.settings.training
-        config = config_of_passes(
-            items=self.examples_of(system, "train"),
-            epochs=given.epochs,
-            batch_size=given.batch_size,
-            micro_batch_size=given.micro_batch_size,
-            learning_rate=given.learning_rate,
-            warmup_steps=given.warmup_steps,
-            patience=given.patience,
-            precision=given.precision,
-            seed=seed,
-        )
+        config = self.settings.training.config(items=self.examples_of(system, "train"), seed=seed)
         return replace(config, weight_decay=WEIGHT_DECAY)
 
 

@@ -63,7 +63,7 @@ def _what_is_cut(encoded: EncodedClaims, length: int) -> str:
 def training_facts(run: VerificationRun) -> list[tuple[str, str]]:
     """What training each system takes, as (name, text); one batch of each is learned from to know that."""
     config, rows = run.config_of(0), []
-    seeds = run.settings.verifiers.seeds
+    seeds = run.settings.training.seeds
     for system in run.systems:
         verifier = run.verifier(system, 0, trained=False)
         seconds = _seconds_of_batch(verifier, run.claims["train"][: config.micro_batch_size])

@@ -155,7 +155,7 @@ def _right(
     return {
         (system.name, name): [
             found[system.name, seed][name].right[known].astype(float)
-            for seed in range(run.settings.verifiers.seeds)
+            for seed in range(run.settings.training.seeds)
         ]
         for system in run.systems
         for name, known in scored.items()

@@ -24,17 +24,17 @@ from cdlm_lab.experiments.claim_corpora import ClaimCorpus, Claims, labels_of, r
 from cdlm_lab.experiments.claim_predictions import ClaimPredictions, predict_verdicts
 from cdlm_lab.experiments.claim_systems import ClaimSystem, claim_systems
 from cdlm_lab.experiments.claim_verifiers import Verifier, load_verifier
-from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune
+from cdlm_lab.experiments.fine_tuning import FineTuning, fine_tune
 from cdlm_lab.experiments.joint_checkpoints import paragraph_checkpoint
 from cdlm_lab.models.joint_head import LAYERS
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types, parameters_of
-from cdlm_lab.training.config import Precision, TrainingConfig
+from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifierSettings:
-    """What labels claims, and how it is trained; the paper's values for FEVER are in brackets.
+    """What labels claims; the paper's values are in brackets.
 
     Attributes:
         systems: their names, separated by spaces (see experiments/claim_systems.py).
@@ -45,15 +45,6 @@ class VerifierSettings:
         sentence_length: L, tokens of a sentence, the one in front included [64].
         positions: of joint sequences, `strided` (the paper) or `compact` (its released code).
         head_layers: of joint heads, `linear` (the paper) or `tanh` (its released code).
-        seeds: how many times each is trained, with seeds from 0.
-        epochs: passes over the training claims.
-        patience: passes without a higher accuracy on dev after which training ends; 0 = never.
-        batch_size: claims of one update [64].
-        micro_batch_size: of these held at once.
-        learning_rate: the largest [1e-5]; it falls linearly.
-        warmup_steps: updates until it is reached [1000]; at most half of them.
-        dropout: of encoder and head; None = as the checkpoint says.
-        precision: of the forward pass in training, as of `TrainingConfig`; verdicts are always float32.
     """
 
     systems: str = "pairwise-sum joint-ie mspp-ie-ie claim-only"
@@ -62,15 +53,6 @@ class VerifierSettings:
     sentence_length: int = 32
     positions: str = "strided"
     head_layers: str = "linear"
-    seeds: int = 1
-    epochs: int = 2
-    patience: int = 0
-    batch_size: int = 32
-    micro_batch_size: int = 32
-    learning_rate: float = 0.001
-    warmup_steps: int = 20
-    dropout: float | None = None
-    precision: Precision = "auto"
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -78,8 +60,6 @@ class VerifierSettings:
         check_least(self, 2, "sentence_length")
         check_choice(self, POSITIONS, "positions")
         check_choice(self, LAYERS, "head_layers")
-        check_least(self, 1, "seeds", "epochs", "batch_size", "micro_batch_size")
-        check_least(self, 0, "patience", "warmup_steps")
 
     @property
     def chosen(self) -> tuple[ClaimSystem, ...]:
@@ -106,10 +86,11 @@ class VerificationSettings:
 
     corpus: ClaimCorpus = field(default_factory=ClaimCorpus)
     verifiers: VerifierSettings = field(default_factory=VerifierSettings)
+    training: FineTuning = field(default_factory=lambda: FineTuning(batch_size=32, micro_batch_size=32))
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """By name, those of both parts."""
+        """By name, those of all parts."""
         return parameters_of(self)
 
 
@@ -138,7 +119,7 @@ class VerificationRun:
     @property
     def trainings(self) -> list[tuple[ClaimSystem, int]]:
         """Each system with each seed."""
-        seeds = range(self.settings.verifiers.seeds)
+        seeds = range(self.settings.training.seeds)
         return [(system, seed) for system in self.systems for seed in seeds]
 
     @property
@@ -175,23 +156,12 @@ class VerificationRun:
             head_layers=given.head_layers,
             labels=self.labels,
             seed=seed,
-            dropout=given.dropout,
+            dropout=self.settings.training.dropout,
         )
 
     def config_of(self, seed: int) -> TrainingConfig:
         """How each system is trained. Raises ParameterError for values that cannot be."""
-        given = self.settings.verifiers
-        return config_of_passes(
-            items=len(self.claims["train"]),
-            epochs=given.epochs,
-            batch_size=given.batch_size,
-            micro_batch_size=given.micro_batch_size,
-            learning_rate=given.learning_rate,
-            warmup_steps=given.warmup_steps,
-            patience=given.patience,
-            precision=given.precision,
-            seed=seed,
-        )
+        return self.settings.training.config(items=len(self.claims["train"]), seed=seed)
 
 
 Found = dict[tuple[str, int], dict[str, ClaimPredictions]]  # (system, seed) -> set
@@ -227,7 +197,7 @@ def _verified(run: VerificationRun, system: ClaimSystem, seed: int) -> dict[str,
             _train(run, system, seed)
         verifier = run.verifier(system, seed, trained=True).on_device()
         for name in missing:
-            label, size = f"{system.label}, seed {seed}: {name}", run.settings.verifiers.micro_batch_size
+            label, size = f"{system.label}, seed {seed}: {name}", run.settings.training.micro_batch_size
             predict_verdicts(verifier, run.claims[name], batch_size=size, name=label).save(files[name])
     return {
         name: ClaimPredictions.load(file, claims=run.claims[name], labels=run.labels)

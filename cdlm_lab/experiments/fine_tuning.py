@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ import numpy as np
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from cdlm_lab.parameters import check_least, check_types
 from cdlm_lab.progress import Progress
 from cdlm_lab.training.config import Precision, TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
@@ -62,6 +64,54 @@ def config_of_passes(
         save_every=an_epoch,
         log_every=max(1, an_epoch // 10),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuning:
+    """How each system of notebooks 09 and 10 is trained; in brackets the MSPP paper's values for WikiQA and
+    TREC-QA, and for FEVER.
+
+    Attributes:
+        seeds: how many times each is trained, with seeds from 0 [5; not told].
+        epochs: passes over what is trained on [40; not told].
+        patience: passes without a better one on dev after which training ends; 0 = never [not told].
+        batch_size: examples of one update [32; 64]; an example is what a system reads at once.
+        micro_batch_size: of these held at once.
+        learning_rate: the largest [2e-6; 1e-5]; it falls linearly.
+        warmup_steps: updates until it is reached [1000; 1000]; at most half of them.
+        dropout: of encoder and head; None = as the checkpoint says.
+        precision: of the forward pass in training, as of `TrainingConfig`; held-out data are always read in
+            float32.
+    """
+
+    seeds: int = 1
+    epochs: int = 2
+    patience: int = 0
+    batch_size: int = 16
+    micro_batch_size: int = 16
+    learning_rate: float = 0.001
+    warmup_steps: int = 20
+    dropout: float | None = None
+    precision: Precision = "auto"
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_least(self, 1, "seeds", "epochs", "batch_size", "micro_batch_size")
+        check_least(self, 0, "patience", "warmup_steps")
+
+    def config(self, *, items: int, seed: int) -> TrainingConfig:
+        """With one seed, on so many examples. Raises ParameterError for values that cannot be."""
+        return config_of_passes(
+            items=items,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            micro_batch_size=self.micro_batch_size,
+            learning_rate=self.learning_rate,
+            warmup_steps=self.warmup_steps,
+            patience=self.patience,
+            precision=self.precision,
+            seed=seed,
+        )
 
 
 def in_training_order(items: Sequence[Item], config: TrainingConfig) -> Iterator[Item]:

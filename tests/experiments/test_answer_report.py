@@ -29,9 +29,9 @@ from cdlm_lab.experiments.answer_scores import AnswerScores, predictions_of, row
 from cdlm_lab.experiments.answer_selection import (
     AnswerRun,
     AnswerSettings,
-    AnswerTraining,
     Ranked,
 )
+from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.experiments.ranked_answers import rankings_in_place, read_rankings
 from cdlm_lab.report import Report, open_run, read_report
 from cdlm_lab.widgets.joint_numbers import Latency
@@ -78,7 +78,7 @@ def run_and_found(folder: Path, *, seeds: int = 2):
         settings=AnswerSettings(
             corpus=AnswerCorpus(),
             models=AnswerModels(systems=SYSTEMS, candidates=2, mspp="given"),
-            training=AnswerTraining(seeds=seeds),
+            training=FineTuning(seeds=seeds),
         ),
         splits=dict.fromkeys(("train", "dev", "test"), split),
         folder=folder,

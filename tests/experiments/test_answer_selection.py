@@ -17,12 +17,13 @@ from cdlm_lab.experiments.answer_predictions import score_answers
 from cdlm_lab.experiments.answer_report import diagnoses, write_answer_report
 from cdlm_lab.experiments.answer_selection import (
     PARAMETERS,
+    AnswerRun,
     AnswerSettings,
-    AnswerTraining,
     prepare_answers,
     rank_answers,
 )
 from cdlm_lab.experiments.answer_systems import ANSWER_SYSTEMS
+from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.experiments.ranked_answers import own_ranking, rankings_in_place
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
@@ -49,7 +50,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> AnswerSettings:
     return AnswerSettings(
         corpus=AnswerCorpus(train_stories=3, held_out_stories=2),
         models=models,
-        training=AnswerTraining(seeds=2, epochs=2, batch_size=16, micro_batch_size=8),
+        training=FineTuning(seeds=2, epochs=2, batch_size=16, micro_batch_size=8),
     )
 
 
@@ -70,6 +71,15 @@ def judged(run, name: str, seed: int) -> list[dict]:
     file = run.folder_of(ANSWER_SYSTEMS[name], seed) / "training" / "history.jsonl"
     records = [json.loads(line) for line in file.read_text().splitlines()]
     return [record for record in records if "eval_judged" in record]
+
+
+def test_dropout_is_that_of_the_encoder_or_as_given(settings: AnswerSettings, tmp_path: Path) -> None:
+    for dropout, expected in ((None, 0.0), (0.25, 0.25)):  # the encoder that comes with the project has 0
+        given = replace(settings, training=replace(settings.training, dropout=dropout))
+        run = AnswerRun(settings=given, splits={}, folder=tmp_path)
+        for system in run.systems:
+            config = run.ranker(system, 0, trained=False).model.config
+            assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (expected, expected)
 
 
 def test_each_system_ranks_every_candidate_with_each_seed(finished) -> None:
@@ -259,13 +269,11 @@ def test_what_cannot_be_is_said_before_anything_is_read(settings: AnswerSettings
 )
 def test_values_that_cannot_be(given: dict, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
-        AnswerTraining(**given)
+        FineTuning(**given)
 
 
 def test_parameters_are_those_of_all_parts() -> None:
-    assert {"run_folder", "corpus", "systems", "patience", "own_question"} <= set(
-        PARAMETERS
-    )
+    assert {"run_folder", "corpus", "systems", "patience", "own_question"} <= set(PARAMETERS)
     assert len(PARAMETERS) == len(set(PARAMETERS)) == 25
 
 

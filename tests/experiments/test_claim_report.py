@@ -24,6 +24,7 @@ from cdlm_lab.experiments.fact_verification import (
     VerificationSettings,
     VerifierSettings,
 )
+from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.report import Report, open_run
 
 LABELS = ("supported", "refuted")
@@ -50,7 +51,7 @@ def said(signs: str, claims: tuple[EvidencedClaim, ...] = CLAIMS) -> ClaimPredic
 
 def run_of(folder: Path, **sets: tuple[EvidencedClaim, ...]) -> VerificationRun:
     names = " ".join(dict.fromkeys(name for name, _ in SAID))
-    settings = VerificationSettings(verifiers=VerifierSettings(systems=names, seeds=2))
+    settings = VerificationSettings(verifiers=VerifierSettings(systems=names), training=FineTuning(seeds=2))
     claims = dict.fromkeys(("train", "dev", "test"), CLAIMS) | sets
     return VerificationRun(settings=settings, claims=claims, folder=folder)
 

@@ -21,6 +21,7 @@ from cdlm_lab.experiments.fact_verification import (
     prepare_verification,
     verify_claims,
 )
+from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.models.joint_head import JointHead
 from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
 from cdlm_lab.parameters import ParameterError
@@ -41,11 +42,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> VerificationSettings:
             systems="pairwise-sum mspp-ae-ie",
             mspp=str(folder),
             sentence_length=12,
-            seeds=2,
-            epochs=2,
-            batch_size=8,
-            micro_batch_size=4,
         ),
+        training=FineTuning(seeds=2, epochs=2, batch_size=8, micro_batch_size=4),
     )
 
 
@@ -128,8 +126,8 @@ def test_what_a_person_reads_before_the_start(finished: Finished):
 
 
 def only_claims(settings: VerificationSettings) -> VerificationSettings:
-    verifiers = replace(settings.verifiers, systems="claim-only", seeds=1)
-    return replace(settings, verifiers=verifiers)
+    verifiers = replace(settings.verifiers, systems="claim-only")
+    return replace(settings, verifiers=verifiers, training=replace(settings.training, seeds=1))
 
 
 def test_a_label_that_training_never_has_is_told(finished: Finished):
@@ -170,8 +168,6 @@ def test_the_preview_shows_each_sentence_and_what_is_cut(finished: Finished):
         ({"positions": "dense"}, "positions is 'dense'; choose one of strided, compact"),
         ({"head_layers": "relu"}, "head_layers is 'relu'; choose one of linear, tanh"),
         ({"sentence_length": 1}, "sentence_length is 1; it must be at least 2"),
-        ({"seeds": 0}, "seeds is 0; it must be at least 1"),
-        ({"patience": -1}, "patience is -1; it must be at least 0"),
     ],
 )
 def test_values_that_cannot_be(given: dict, message: str):

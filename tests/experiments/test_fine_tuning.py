@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.experiments.fine_tuning import config_of_passes, in_training_order
+from cdlm_lab.experiments.fine_tuning import FineTuning, config_of_passes, in_training_order
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.config import TrainingConfig
 
@@ -25,6 +25,14 @@ def test_updates_evaluations_and_warm_up_of_three_passes_over_fifty_items() -> N
 def test_a_warm_up_that_is_too_long_for_a_short_run_takes_half_of_it() -> None:
     assert passes(warmup_steps=100).warmup_steps == 9
     assert passes(items=3, epochs=1, warmup_steps=100).warmup_steps == 0
+
+
+def test_settings_of_a_fine_tuning_reach_its_config() -> None:
+    given = FineTuning(
+        epochs=3, batch_size=8, micro_batch_size=4, patience=2, precision="bfloat16", warmup_steps=4
+    )
+    config = given.config(items=50, seed=7)
+    assert config == passes(learning_rate=0.001, seed=7, patience=2, precision="bfloat16", warmup_steps=4)
 
 
 def test_each_pass_reads_every_item_once_in_an_order_of_its_own() -> None:

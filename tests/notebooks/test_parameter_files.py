@@ -19,6 +19,7 @@ from cdlm_lab.experiments import (
 )
 from cdlm_lab.experiments.answer_models import AnswerModels
 from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.experiments.paragraph_corpora import ParagraphTask
 from cdlm_lab.experiments.pretraining import PARAMETERS
 from cdlm_lab.models.sentence_encoder import lengths_of
@@ -114,7 +115,7 @@ def test_paper_parameters_of_answers_are_those_of_their_notebook_and_the_papers(
     assert set(given) <= declared("09_answer_selection") == set(answer_selection.PARAMETERS)
     models, training = (
         part(**{name: value for name, value in given.items() if name in part.__dataclass_fields__})
-        for part in (AnswerModels, answer_selection.AnswerTraining)
+        for part in (AnswerModels, FineTuning)
     )
     assert len(models.chosen) == 5
     assert {models.head_of(system).layout.tokens for system in models.chosen} == {384}
@@ -128,11 +129,14 @@ def test_paper_parameters_of_claims_are_those_of_their_notebook_and_the_papers()
     given = yaml.safe_load((PAPER.parent / "fever_paper.yaml").read_text(encoding="utf-8"))
     assert set(given) <= declared("10_fact_verification") == set(fact_verification.PARAMETERS)
     sentences = given.pop("evidence_sentences")
-    settings = fact_verification.VerifierSettings(**given)
+    settings, training = (
+        part(**{name: value for name, value in given.items() if name in part.__dataclass_fields__})
+        for part in (fact_verification.VerifierSettings, FineTuning)
+    )
     assert len(settings.chosen) == 7, "Table 3 less the systems of others"
     assert (1 + sentences) * settings.sentence_length == 384
     assert (settings.positions, settings.head_layers) == ("strided", "linear")
-    assert (settings.batch_size, settings.learning_rate, settings.warmup_steps) == (64, 1e-5, 1000)
+    assert (training.batch_size, training.learning_rate, training.warmup_steps) == (64, 1e-5, 1000)
 
 
 @pytest.mark.parametrize(
