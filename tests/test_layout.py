@@ -9,7 +9,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 NOT_MIRRORED = {"notebooks", "browser"}  # test folders that mirror no package
-OWN = {"test_structure.py", "test_layout.py", "test_packaging.py"}  # about the project, not about a module
+OWN = {
+    "test_structure.py",
+    "test_layout.py",
+    "test_packaging.py",
+    "test_readme_tables.py",
+}  # about the project, not about a module
 # Tests of several modules of one package at once, with the modules they hold together.
 SEVERAL = {"attention/test_backends.py": ("dense", "sparse", "blockwise", "flex")}
 

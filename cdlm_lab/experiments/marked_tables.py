@@ -1,0 +1,133 @@
+"""Generated tables in a text file: what stands between `<!-- table NAME begin -->` and `<!-- table NAME end
+-->` is written anew, and all else stays as it is, byte for byte."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdlm_lab.data.files import replaced_file
+from cdlm_lab.report import RunError
+
+_MARKER = re.compile(rb"^[ \t]*<!--[ \t]*table[ \t]+(\S+)[ \t]+(\S+)[ \t]*-->[ \t]*\r?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkedTable:
+    """Where a table stands.
+
+    Attributes:
+        name: of the table.
+        line: number of its first marker, from 1.
+        start, stop: what is between the markers, as offsets into the bytes of the file.
+        text: that, without the line breaks around it.
+    """
+
+    name: str
+    line: int
+    start: int
+    stop: int
+    text: str
+
+
+def marked_tables(file: Path, *, known: Collection[str]) -> list[MarkedTable]:
+    """The tables that are marked in a file, in order.
+
+    Args:
+        known: their names.
+
+    Raises:
+        RunError: the file cannot be read; an unknown name or word in a marker, a marker without its other
+            half, one table in another, or one name twice. The message has the line.
+    """
+    content = _content(file)
+    found: list[MarkedTable] = []
+    opened: re.Match[bytes] | None = None
+    for marker in _MARKER.finditer(content):
+        name, word = (part.decode("utf-8", "replace") for part in marker.groups())
+        where = f"{file}:{_line(content, marker)}"
+        if word not in ("begin", "end"):
+            raise RunError(f"{where}: table {name} is marked {word!r}; write begin or end")
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}"
+            raise RunError(f"{where}: there is no table {name!r}; {hint}")
+        if (word == "begin") is (opened is not None):
+            before = opened.group(1).decode("utf-8", "replace") if opened else ""
+            what = (
+                f"table {before} is not ended yet" if opened else f"table {name} is ended and has not begun"
+            )
+            raise RunError(f"{where}: {what}; markers stand in pairs")
+        if opened is None:
+            opened = marker
+            continue
+        if opened.group(1) != marker.group(1):
+            begun = opened.group(1).decode("utf-8", "replace")
+            raise RunError(f"{where}: table {begun} has begun, but {name} is ended here")
+        if name in {one.name for one in found}:
+            raise RunError(f"{where}: table {name} is marked a second time; each can stand once")
+        found.append(_table(content, opened, marker, name, file))
+        opened = None
+    if opened is not None:
+        name = opened.group(1).decode("utf-8", "replace")
+        raise RunError(f"{file}:{_line(content, opened)}: table {name} has no end; add its second marker")
+    return found
+
+
+def write_tables(file: Path, texts: Mapping[str, str], *, known: Collection[str]) -> list[str]:
+    """Put texts between the markers of a file, in one go; names of the tables that were changed.
+
+    Args:
+        texts: of all tables that are marked, without line breaks around them.
+
+    Raises:
+        RunError: as of `marked_tables`, or a text is missing.
+    """
+    content, tables = _content(file), marked_tables(file, known=known)
+    if lacking := [one for one in tables if one.name not in texts]:
+        raise RunError(f"{file}:{lacking[0].line}: there is nothing to put into table {lacking[0].name}")
+    break_ = b"\r\n" if b"\r\n" in content else b"\n"
+    changed, parts, at = [], [], 0
+    for one in tables:
+        # an empty line on both sides: without it, GitHub shows a table that follows a comment as text
+        put = b"\n\n%b\n\n" % texts[one.name].encode("utf-8")
+        put = put.replace(b"\n", break_)
+        if content[one.start : one.stop] != put:
+            changed.append(one.name)
+        parts += [content[at : one.start], put]
+        at = one.stop
+    if changed:
+        with replaced_file(file, binary=True) as stream:
+            stream.write(b"".join([*parts, content[at:]]))
+    return changed
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise RunError(f"{file} cannot be read ({error.strerror or error}); check the path") from None
+
+
+def _line(content: bytes, marker: re.Match[bytes]) -> int:
+    return content.count(b"\n", 0, marker.start()) + 1
+
+
+def _table(
+    content: bytes, begin: re.Match[bytes], end: re.Match[bytes], name: str, file: Path
+) -> MarkedTable:
+    start = begin.end() - begin.group(0).endswith(b"\r")  # the line break belongs to what is replaced
+    try:
+        text = content[start : end.start()].decode("utf-8")
+    except UnicodeDecodeError:
+        raise RunError(f"{file}:{_line(content, begin)}: table {name} is not text in UTF-8") from None
+    return MarkedTable(
+        name=name,
+        line=_line(content, begin),
+        start=start,
+        stop=end.start(),
+        text="\n".join(text.splitlines()).strip("\n"),
+    )
