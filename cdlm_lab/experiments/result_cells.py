@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cdlm_lab.experiments.reported_scores import ReportedRow, ReportedScore
@@ -12,6 +12,7 @@ from cdlm_lab.widgets.result_table import NOT_RUN, ResultCell, ResultColumn, Res
 
 # A value and its bounds -> how they are written; all of a cell are written alike.
 Form = Callable[[Sequence[float]], list[str]]
+_NOT_RUN = ResultCell(text=NOT_RUN, missing=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,8 @@ def number_cell(
     below = [] if score.deviation is None else [f"\u00b1 {form([score.value, score.deviation])[1]}"]
     below += [f"[{', '.join(bounds)}]"] if bounds else []
     if with_p and score.p is not None:
-        below.append(f"p {'' if score.p < 0.001 else '= '}{p_in_text(score.p)}")
+        against = f" to {score.against}" if score.against else ""
+        below.append(f"(p {'' if score.p < 0.001 else '= '}{p_in_text(score.p)}{against})")
     return ResultCell(text=text, below=" ".join(below))
 
 
@@ -117,6 +119,7 @@ def table_of(
     rows: Iterable[ReportedRow],
     columns: Sequence[Column],
     *,
+    of_others: Collection[str] = (),
     first: str = "system",
     caption: str = "",
     note: str = "",
@@ -127,6 +130,7 @@ def table_of(
 
     Args:
         rows: one that has no scores is a system that was not measured: its cells say so.
+        of_others: systems that the paper alone can have: their own cells are empty.
         first: heading of the labels.
         sources: system -> where its numbers are from.
         lines: as `sources` of the table.
@@ -138,14 +142,15 @@ def table_of(
     for row in rows:
         cells = [column.cell(row) for column in columns]
         if not row.scores:
+            lacking = ResultCell(text="") if row.system in of_others else _NOT_RUN
             cells = [
-                cell if column.heading.published else ResultCell(text=NOT_RUN, missing=True)
+                cell if column.heading.published else lacking
                 for cell, column in zip(cells, columns, strict=True)
             ]
         elif source := (sources or {}).get(row.system):
             cells = [
                 cell if cell.published or not cell.text else replace(cell, source=source) for cell in cells
             ]
-        body.append([ResultCell(text=row.label), *cells])
+        body.append([ResultCell(text=row.label, published=row.system in of_others), *cells])
     headings = [ResultColumn(name=first, is_text=True), *(column.heading for column in columns)]
     return ResultTable(caption=caption, columns=headings, rows=body, note=note, sources=lines)
