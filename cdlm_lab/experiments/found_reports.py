@@ -72,13 +72,16 @@ class FoundReports:
     aside: Sequence[LeftAside]
 
 
-def find_reports(folder: str | os.PathLike[str], *, leave_out: str = "") -> FoundReports:
+def find_reports(
+    folder: str | os.PathLike[str], *, leave_out: str = "", own: Path | None = None
+) -> FoundReports:
     """Look through a folder, however deep.
 
     Args:
         folder: of runs, where reports are called `report.json`, or of recorded ones, called anything.
         leave_out: names of reports, separated by spaces, as `FoundReport.name` has them; `*` stands for
             anything.
+        own: a folder that is not looked into, that of the run which looks.
 
     Raises:
         ParameterError: the folder is not there, or a name of `leave_out` fits none.
@@ -94,7 +97,7 @@ def find_reports(folder: str | os.PathLike[str], *, leave_out: str = "") -> Foun
     others: list[FoundReport] = []
     aside: list[LeftAside] = []
     no_reports = 0
-    for file in _files(top):
+    for file in _files(top, own):
         name = _name(file, top)
         if file.name == RUN_FILE:
             if not (file.parent / REPORT_FILE).exists():
@@ -117,11 +120,14 @@ def find_reports(folder: str | os.PathLike[str], *, leave_out: str = "") -> Foun
     return FoundReports(folder=top, reports=reports, others=others, aside=aside)
 
 
-def _files(top: Path) -> list[Path]:
-    """JSON files in order; folders that begin with a dot are not entered."""
+def _files(top: Path, own: Path | None) -> list[Path]:
+    """JSON files in order; folders that begin with a dot, and `own`, are not entered."""
+    left = own and own.resolve()
     found: list[Path] = []
     for where, folders, names in os.walk(top):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and (Path(where) / name).resolve() != left
+        )
         found += [Path(where) / name for name in sorted(names) if name.endswith(".json")]
     return found
 

@@ -22,7 +22,7 @@ from cdlm_lab.experiments.reported_scores import (
     TAGGING,
     ReportedRow,
 )
-from cdlm_lab.experiments.result_cells import paper_cell, table_of
+from cdlm_lab.experiments.result_cells import Column, paper_cell, table_of
 from cdlm_lab.experiments.result_series import Series, TakenRow, series_of
 from cdlm_lab.report import Report
 from cdlm_lab.widgets.rank_table import pairs_in_words
@@ -82,7 +82,7 @@ def fill_table(
         FilledTable(
             table=table_of(
                 _paper_rows(paper, {}),
-                paper.columns,
+                _with_seeds(paper.columns),
                 of_others=paper.only_published,
                 caption=f"{paper.title}: nobody ran this",
             ),
@@ -158,7 +158,7 @@ def _filled(
     _, size = size_of(series.newest.report, paper.group)
     table = table_of(
         rows,
-        paper.columns,
+        _with_seeds(paper.columns),
         of_others=paper.only_published,
         caption=f"{paper.title} \u00b7 {corpus}, n = {size}",
         note=NOTE,
@@ -196,6 +196,18 @@ def _rows_told(rows: Sequence[str], *, among: Sized = ()) -> str:
     if len(among) == 1:
         return ""
     return f" ({'; '.join(rows)})" if len(rows) <= _MOST_ROWS else f" ({len(rows)} rows)"
+
+
+def _with_seeds(columns: Sequence[Column]) -> list[Column]:
+    """With the number of seeds between ours and theirs."""
+
+    def cell(row: ReportedRow) -> ResultCell:
+        seeds = max((score.seeds or 0 for score in row.scores.values()), default=0)
+        return ResultCell(text=str(seeds or 1) if seeds or row.checkpoint else "")
+
+    ours = [column for column in columns if not column.heading.published]
+    theirs = [column for column in columns if column.heading.published]
+    return [*ours, Column(heading=ResultColumn(name="seeds"), cell=cell), *theirs]
 
 
 def _differing(series: Series, every: Sequence[Series]) -> list[str]:

@@ -17,7 +17,7 @@ from cdlm_lab.experiments.result_series import check_chosen
 from cdlm_lab.experiments.result_tables import FilledTable, fill_table, top_words
 from cdlm_lab.report import Report, Run
 from cdlm_lab.widgets.markup import escaped
-from cdlm_lab.widgets.result_table import ResultTable, result_table_html, result_table_markdown
+from cdlm_lab.widgets.result_table import ResultTable, markdown_text, result_table_html, result_table_markdown
 
 PARAMETERS = ("run_folder", "results", "leave_out", "choose", "readme")
 PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # as names of tables begin
@@ -42,19 +42,19 @@ class Book:
     columns: Sequence[TaskColumn]
 
 
-def open_book(results: str | Path, *, leave_out: str = "", choose: str = "") -> Book:
+def open_book(results: str | Path, *, leave_out: str = "", choose: str = "", own: Path | None = None) -> Book:
     """Read the reports of a folder.
 
     Args:
         results: a folder of runs, or data/results.
         leave_out, choose: names of reports, separated by spaces, `*` standing for anything: those that are
             not used, and those that are taken before newer ones that have the same row.
+        own: the folder of this run, which may lie among the others.
 
     Raises:
         ParameterError: there is no such folder, or no report of such a name.
     """
-    found = find_reports(results, leave_out=leave_out)
-    found = _without_misnamed(found)
+    found = _without_misnamed(find_reports(results, leave_out=leave_out, own=own))
     check_chosen(found, choose)
     runs = KnownRuns(found)
     return Book(
@@ -132,9 +132,10 @@ def book_markdown(book: Book) -> str:
     tables += [encoders] if encoders else []
     parts = []
     for table in tables:
-        lines = "\n".join(f"- {line}" for line in table.sources)
+        lines = "\n".join(f"- {markdown_text(line)}" for line in table.sources)
         parts.append(
-            f"## {table.caption}\n\n{result_table_markdown(table)}\n" + (f"\n{lines}\n" if lines else "")
+            f"## {markdown_text(table.caption)}\n\n{result_table_markdown(table)}\n"
+            + (f"\n{lines}\n" if lines else "")
         )
     return "\n".join(parts)
 

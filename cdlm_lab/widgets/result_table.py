@@ -96,7 +96,7 @@ def result_table_markdown(table: ResultTable) -> str:
     """The rows in GitHub's Markdown, without caption, note and sources, and without a line break at the
     end."""
     heads = [
-        f"*{_markdown(text)}*" if column.published else _markdown(text)
+        f"*{markdown_text(text)}*" if column.published else markdown_text(text)
         for column in table.columns
         for text in [f"{column.name}: {column.below}" if column.below else column.name]
     ]
@@ -124,10 +124,10 @@ def _cell_html(cell: ResultCell) -> str:
 
 
 def _cell_markdown(cell: ResultCell) -> str:
-    text = _markdown(" ".join(filter(None, (cell.text, cell.below))))
+    text = markdown_text(" ".join(filter(None, (cell.text, cell.below))))
     return f"*{text}*" if text and (cell.published or cell.missing) else text
 
 
-def _markdown(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Plain text as Markdown in a cell: nothing in it is markup, and it is one line."""
     return _MARKDOWN.sub(r"\\\g<0>", " ".join(visible(text).split()))

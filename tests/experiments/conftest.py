@@ -1,5 +1,7 @@
-"""A small storyworld corpus and settings for it, shared by the tests of the experiments."""
+"""A small storyworld corpus and settings for it, shared by the tests of the experiments; puts this folder on
+the path, so that tests of the results book share small_reports.py."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ import torch
 from cdlm_lab.experiments.corpora import CorpusSettings
 from cdlm_lab.experiments.pretraining import ModelSettings, Prepared, prepare
 from cdlm_lab.training.config import TrainingConfig
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session", autouse=True)
