@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from cdlm_lab.experiments.found_reports import FoundReports
 from cdlm_lab.experiments.report_settings import KnownRuns, corpus_of
+from cdlm_lab.experiments.report_size import size_of
 from cdlm_lab.experiments.reported_scores import (
     ALIGNMENT,
     ANSWERS,
@@ -33,7 +34,7 @@ from cdlm_lab.experiments.result_cells import (
     number_cell,
 )
 from cdlm_lab.experiments.result_series import Series, TakenRow, series_of
-from cdlm_lab.experiments.result_tables import size_of, source_told
+from cdlm_lab.experiments.result_tables import source_told
 from cdlm_lab.widgets.matching_table import NONE
 from cdlm_lab.widgets.result_table import ResultCell, ResultColumn, ResultTable
 

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
+from cdlm_lab.experiments.report_size import size_of
 from cdlm_lab.experiments.reported_rows import READERS, reported_rows
 from cdlm_lab.experiments.reported_scores import ReportedRow
 from cdlm_lab.parameters import ParameterError
@@ -149,15 +150,18 @@ def _is_report(file: Path) -> bool:
 
 
 def _read(file: Path, name: str) -> FoundReport | LeftAside:
-    """A report whose rows can be read."""
+    """A report whose rows can be read, and on how much they were measured."""
     try:
         found = FoundReport(name=name, report=read_report(file))
         if found.report.name not in READERS and found.report.name not in _ELSEWHERE:
             return LeftAside(name=name, why=f"is of {found.report.name!r}, which fills no table")
         if not found.rows and found.report.name in READERS:
             return LeftAside(name=name, why="has no scores")
+        for row in found.rows:
+            size_of(found.report, row.group)
     except RunError as error:
-        return LeftAside(name=name, why=f"cannot be read: {str(error).removeprefix(f'{file}')}".strip(": "))
+        told = str(error).removeprefix(str(file)).lstrip(": ")
+        return LeftAside(name=name, why=f"cannot be read: {told}")
     except OSError as error:
         return LeftAside(name=name, why=f"cannot be read: {error.strerror or error}")
     except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -266,7 +266,7 @@ def corpus_of(one: FoundReport, runs: KnownRuns) -> str:
         return corpus_of(matching, runs)
     if one.report.name == ANSWERS:
         return corpus_name(str(one.report.data["format"]["test"]))
-    return corpus_name(str(parameters["corpus"]))
+    return corpus_name(str(parameters.get("corpus", "")))
 
 
 def _path(path: str) -> PurePosixPath:

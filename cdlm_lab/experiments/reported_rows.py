@@ -85,6 +85,8 @@ def _coreference(report: Report) -> list[ReportedRow]:
             key = f"{DEV if split == 'dev' else ''}{measure}/{part}"
             test = tests.get((system,)) if key == "conll/f1" else None
             of_system.setdefault(system, {})[key] = tested_score(score, test)
+    if SYSTEM not in of_system:
+        raise ValueError(f"there is no score of {SYSTEM!r}")
     context = report.parameters["context"]
     return [
         ReportedRow(

@@ -10,22 +10,10 @@ from typing import Any
 from cdlm_lab.experiments.found_reports import FoundReport, FoundReports
 from cdlm_lab.experiments.paper_table_form import PaperTable
 from cdlm_lab.experiments.report_settings import KnownRuns, corpus_of
-from cdlm_lab.experiments.reported_scores import (
-    ALIGNMENT,
-    ANSWERS,
-    ATTENTION,
-    CLAIMS,
-    COREFERENCE,
-    MATCHING,
-    PERPLEXITY,
-    QUESTIONS,
-    TAGGING,
-    ReportedRow,
-)
+from cdlm_lab.experiments.report_size import size_of
+from cdlm_lab.experiments.reported_scores import TAGGING, ReportedRow
 from cdlm_lab.experiments.result_cells import Column, paper_cell, table_of
 from cdlm_lab.experiments.result_series import Series, TakenRow, series_of
-from cdlm_lab.report import Report
-from cdlm_lab.widgets.rank_table import pairs_in_words
 from cdlm_lab.widgets.result_table import ResultCell, ResultColumn, ResultTable
 
 NOTE = (
@@ -220,35 +208,3 @@ def _differing(series: Series, every: Sequence[Series]) -> list[str]:
 def _short(value: Any) -> str:
     text = "none" if value in ("", None) else str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
-def size_of(report: Report, group: str) -> tuple[int, str]:
-    """How much was measured on: a number, to tell the larger of two, and in words."""
-    data, scores, name = report.data, report.scores, report.name
-    if name == PERPLEXITY:
-        score = next(iter(scores.values()))
-        return score["tokens"], f"{score['n']:,} clusters, {score['tokens']:,} masked tokens"
-    if name == COREFERENCE:
-        pairs = data["pairs_scored"]["test"]
-        return pairs, f"{len(data['topics']['test']):,} topics, {pairs:,} pairs"
-    if name in (MATCHING, ALIGNMENT):
-        pairs, clusters = (
-            data[what]["test"] if name == MATCHING else data[what] for what in ("pairs", "clusters")
-        )
-        return pairs, f"{pairs:,} pairs, {clusters:,} clusters of them"
-    if name == QUESTIONS:
-        questions = data["questions"]["test"]
-        return questions, f"{questions:,} questions, {data['clusters']['test']:,} clusters of them"
-    if name == TAGGING:
-        return data["documents"]["test"], str(data["facts"]["test"])
-    if name == ANSWERS:
-        candidates = data["candidates"]["test"]
-        return candidates, f"{data['questions']['test']:,} questions, {candidates:,} candidates"
-    if name == CLAIMS:
-        claims = data["scored"][group]
-        return claims, f"{claims:,} claims, {data['groups'][group]:,} groups of them"
-    if name == ATTENTION:
-        counts = [score["n"] for key, score in scores.items() if "/gap/" not in key]
-        told = f"{pairs_in_words(counts)} of each sort and kind, {len(data['topics']):,} topics"
-        return sum(counts), told
-    raise ValueError(f"no table is filled from reports of {name!r}")
