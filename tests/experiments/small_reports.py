@@ -12,10 +12,11 @@ from cdlm_lab.experiments.answer_corpora import AnswerCorpus, AnswerSplit
 from cdlm_lab.experiments.answer_models import AnswerModels
 from cdlm_lab.experiments.answer_predictions import AnswerPredictions
 from cdlm_lab.experiments.answer_report import diagnoses, write_answer_report
-from cdlm_lab.experiments.answer_selection import AnswerRun, AnswerSettings, AnswerTraining, Ranked
+from cdlm_lab.experiments.answer_selection import AnswerRun, AnswerSettings, Ranked
 from cdlm_lab.experiments.claim_predictions import ClaimPredictions
 from cdlm_lab.experiments.claim_report import write_claim_report
 from cdlm_lab.experiments.fact_verification import VerificationRun, VerificationSettings, VerifierSettings
+from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.experiments.perplexity import ClusterLosses, comparisons_of, scores_of
 from cdlm_lab.experiments.seed_scores import mean_score
 from cdlm_lab.report import Report, open_run
@@ -114,7 +115,7 @@ def answer_report(folder: Path, *, corpus: str = "wikiqa") -> Report:
         settings=AnswerSettings(
             corpus=AnswerCorpus(),
             models=AnswerModels(systems="pairwise joint-ie mspp-ie", candidates=2, mspp="given"),
-            training=AnswerTraining(seeds=2),
+            training=FineTuning(seeds=2),
         ),
         splits=dict.fromkeys(("train", "dev", "test"), split),
         folder=folder,
@@ -143,7 +144,7 @@ SAID = {"claim-only": "++++", "pairwise-sum": "++-+", "joint-ie": "++--"}
 
 def claim_report(folder: Path) -> Report:
     """As of notebook 10: `SAID`, with one seed."""
-    settings = VerificationSettings(verifiers=VerifierSettings(systems=" ".join(SAID), seeds=1))
+    settings = VerificationSettings(verifiers=VerifierSettings(systems=" ".join(SAID)))
     run = VerificationRun(
         settings=settings, claims=dict.fromkeys(("train", "dev", "test"), CLAIMS), folder=folder
     )
