@@ -74,7 +74,7 @@ class FoundReports:
 
 
 def find_reports(
-    folder: str | os.PathLike[str], *, leave_out: str = "", own: Path | None = None
+    folder: str | os.PathLike[str], *, leave_out: str = "", own: str | Path | None = None
 ) -> FoundReports:
     """Look through a folder, however deep.
 
@@ -121,9 +121,9 @@ def find_reports(
     return FoundReports(folder=top, reports=reports, others=others, aside=aside)
 
 
-def _files(top: Path, own: Path | None) -> list[Path]:
+def _files(top: Path, own: str | Path | None) -> list[Path]:
     """JSON files in order; folders that begin with a dot, and `own`, are not entered."""
-    left = own and own.resolve()
+    left = None if own is None else Path(own).resolve()
     found: list[Path] = []
     for where, folders, names in os.walk(top):
         folders[:] = sorted(
