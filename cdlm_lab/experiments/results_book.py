@@ -42,7 +42,9 @@ class Book:
     columns: Sequence[TaskColumn]
 
 
-def open_book(results: str | Path, *, leave_out: str = "", choose: str = "", own: str | Path | None = None) -> Book:
+def open_book(
+    results: str | Path, *, leave_out: str = "", choose: str = "", own: str | Path | None = None
+) -> Book:
     """Read the reports of a folder.
 
     Args:
