@@ -46,7 +46,7 @@ def pretraining_facts(run: AnswerRun) -> list[tuple[str, str]]:
     text)."""
     rows = []
     for system in run.systems:
-        source = run.settings.models.checkpoint_of(system, corpus=run.settings.corpus.corpus)
+        source = run.settings.models.checkpoint_of(system)
         found = paragraph_head(source) if system.pretrained else None
         wanted = run.settings.models.head_of(system)
         if found and found[0] != wanted:

@@ -29,7 +29,7 @@ class AnswerModels:
         encoder: of the systems without MSPP: a folder, a hub name, `minilm`, or one that comes with the
             project.
         mspp: a run folder of notebook 08, or a folder that holds several, of which the head tells the one for
-            a system; "" = with storyworld those that come with the project.
+            a system; systems without MSPP need none.
         candidates: k, how many are read at once.
         sentence_length: L, tokens of a sentence in a joint sequence, the one in front included.
         pairwise_length: the same of a pair. The paper gives every model L(k + 1) tokens in all, which is
@@ -39,7 +39,7 @@ class AnswerModels:
         head_layers: `linear` (the paper) or `tanh` (its released code).
     """
 
-    systems: str = "pairwise joint-ie joint-ae mspp-ie mspp-ae"
+    systems: str = "pairwise joint-ie joint-ae"
     encoder: str = "storyworld/longformer"
     mspp: str = ""
     candidates: int = 5
@@ -70,11 +70,11 @@ class AnswerModels:
             layers=self.head_layers,
         )
 
-    def checkpoint_of(self, system: AnswerSystem, *, corpus: str) -> str:
-        """What a system starts from; arguments and errors as of `paragraph_checkpoint`."""
+    def checkpoint_of(self, system: AnswerSystem) -> str:
+        """What a system starts from; errors as of `paragraph_checkpoint`."""
         if not system.pretrained:
             return self.encoder
-        return paragraph_checkpoint(self.mspp, head=system.head.removesuffix("_k"), corpus=corpus)
+        return paragraph_checkpoint(self.mspp, head=system.head.removesuffix("_k"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,7 +96,7 @@ class AnswerRun:
         """A new one, or the one that was trained. Errors as of `new_ranker` and `checkpoint_of`."""
         models = self.settings.models
         kept = self.folder_of(system, seed) / MODEL_FOLDER
-        source = kept if trained else models.checkpoint_of(system, corpus=self.settings.corpus.corpus)
+        source = kept if trained else models.checkpoint_of(system)
         dropout = self.settings.training.dropout
         return new_ranker(source, models.head_of(system), seed=seed, dropout=dropout)
 
@@ -128,7 +128,7 @@ def prepare_answers(settings: AnswerSettings, folder: Path) -> AnswerRun:
     """
     models = settings.models
     for system in models.chosen:  # before the reading, which may take long
-        models.checkpoint_of(system, corpus=settings.corpus.corpus)
+        models.checkpoint_of(system)
     run = AnswerRun(settings=settings, splits=read_answers(settings.corpus), folder=folder)
     for system in run.systems:
         run.config_of(system, 0)

@@ -41,13 +41,13 @@ class VerifierSettings:
         encoder: of the systems without MSPP: a folder, a hub name, `minilm`, or one that comes with the
             project.
         mspp: a run folder of notebook 08, or a folder that holds several, of which the head tells the one for
-            a system; "" = with storyworld those that come with the project.
+            a system; systems without MSPP need none.
         sentence_length: L, tokens of a sentence, the one in front included [64].
         positions: of joint sequences, `strided` (the paper) or `compact` (its released code).
         head_layers: of joint heads, `linear` (the paper) or `tanh` (its released code).
     """
 
-    systems: str = "pairwise-sum joint-ie mspp-ie-ie claim-only"
+    systems: str = "pairwise-sum joint-ie claim-only"
     encoder: str = "storyworld/longformer"
     mspp: str = ""
     sentence_length: int = 32
@@ -66,11 +66,11 @@ class VerifierSettings:
         """The systems, in the order of the paper's tables."""
         return claim_systems(self.systems)
 
-    def source_of(self, system: ClaimSystem, *, corpus: str) -> str:
-        """What a system starts from; arguments and errors as of `paragraph_checkpoint`."""
+    def source_of(self, system: ClaimSystem) -> str:
+        """What a system starts from; errors as of `paragraph_checkpoint`."""
         if not system.pretrained:
             return self.encoder
-        return paragraph_checkpoint(self.mspp, head=system.pretrained, corpus=corpus)
+        return paragraph_checkpoint(self.mspp, head=system.pretrained)
 
     def shown(self, name: str) -> ClaimSystem:
         """The system of that name; "" = the last one. Raises ParameterError for one that is not trained."""
@@ -150,7 +150,7 @@ class VerificationRun:
         given = self.settings.verifiers
         kept = str(self.folder_of(system, seed) / MODEL_FOLDER)
         return load_verifier(
-            kept if trained else given.source_of(system, corpus=self.settings.corpus.corpus),
+            kept if trained else given.source_of(system),
             system,
             layout=self.layout_of(system),
             head_layers=given.head_layers,
@@ -173,7 +173,7 @@ def prepare_verification(settings: VerificationSettings, folder: Path) -> Verifi
     Raises ValueError with one clear line for whatever does not fit.
     """
     for system in settings.verifiers.chosen:  # before the reading, which may take long
-        settings.verifiers.source_of(system, corpus=settings.corpus.corpus)
+        settings.verifiers.source_of(system)
     run = VerificationRun(settings=settings, claims=read_claim_sets(settings.corpus), folder=folder)
     run.config_of(0)
     for system in run.systems:

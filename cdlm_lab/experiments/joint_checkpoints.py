@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.joint_head import paragraph_head
-from cdlm_lab.models.shipped import shipped_folder
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 
-def paragraph_checkpoint(given: str, *, head: str, corpus: str) -> str:
+def paragraph_checkpoint(given: str, *, head: str) -> str:
     """The model that was pretrained with a head.
 
     Args:
         given: the parameter `mspp`: a run folder of notebook 08, a folder with its model, or a folder that
-            holds several run folders, of which the head tells the one; "" = with storyworld the one that
-            comes with the project.
+            holds several run folders, of which the head tells the one.
         head: `ie` or `ae`.
-        corpus: on which it will be fine-tuned, as the parameter says.
 
     Raises:
         ParameterError: it is not there, not given, was pretrained with the other head, or there are several.
@@ -28,18 +24,8 @@ def paragraph_checkpoint(given: str, *, head: str, corpus: str) -> str:
     """
     kind = f"{head}_k"
     remedy = f"give a run folder of notebook 08 that was pretrained with {kind}, or leave out its systems"
-    if given:
-        return _given(given, kind=kind, remedy=remedy)
-    if corpus != "storyworld":
-        raise ParameterError(f'mspp is "", which is for storyworld alone; {remedy}')
-    shipped = f"storyworld/mspp-{head}"
-    try:
-        return str(shipped_folder(shipped) or shipped)
-    except CheckpointError as error:
-        raise ParameterError(f'mspp is "", but {error}; {remedy}') from error
-
-
-def _given(given: str, *, kind: str, remedy: str) -> str:
+    if not given:
+        raise ParameterError(f'mspp is ""; {remedy}')
     if alone := next(filter(_is_model, (Path(given) / MODEL_FOLDER, Path(given))), None):
         pretrained = _kind(alone)
         if pretrained not in (kind, None):

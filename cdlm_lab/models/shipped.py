@@ -1,5 +1,4 @@
-"""Small checkpoints that come with the project: `tiny` trained on storyworld, one for each variant of CDLM,
-and one for each head of paragraph pre-training.
+"""Small checkpoints that come with the project: `tiny` trained on storyworld, one for each variant of CDLM.
 
 Their names are `storyworld/<variant>`, as `storyworld/cdlm`, and work wherever a model is named. They lie in
 `data/storyworld/checkpoints` in half precision; its README.md says how they were made and what they score.

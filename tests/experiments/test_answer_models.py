@@ -36,13 +36,13 @@ def test_heads_and_layouts():
 def test_systems_without_mspp_start_from_the_encoder():
     models = replace(MODELS, encoder="minilm")
     for name in ("pairwise", "joint-ie", "joint-ae"):
-        assert models.checkpoint_of(ANSWER_SYSTEMS[name], corpus="elsewhere") == "minilm"
+        assert models.checkpoint_of(ANSWER_SYSTEMS[name]) == "minilm"
 
 
 def test_systems_with_mspp_start_from_their_own_with_its_head(tmp_path: Path):
     folder = pretrained(tmp_path, "ae_k")
     models, system = replace(MODELS, mspp=str(folder)), ANSWER_SYSTEMS["mspp-ae"]
-    source = models.checkpoint_of(system, corpus="elsewhere")
+    source = models.checkpoint_of(system)
     assert source == str(folder / "model")
     # another seed than the head was drawn with
     head = new_ranker(source, models.head_of(system), seed=1).model.head.state_dict()
@@ -53,12 +53,12 @@ def test_systems_with_mspp_start_from_their_own_with_its_head(tmp_path: Path):
 def test_a_checkpoint_that_is_not_given_is_named(tmp_path: Path):
     system = ANSWER_SYSTEMS["mspp-ie"]
     with pytest.raises(ParameterError, match='mspp is ""'):
-        MODELS.checkpoint_of(system, corpus="elsewhere")
+        MODELS.checkpoint_of(system)
     with pytest.raises(ParameterError, match="where there is no model"):
-        replace(MODELS, mspp=str(tmp_path)).checkpoint_of(system, corpus="storyworld")
+        replace(MODELS, mspp=str(tmp_path)).checkpoint_of(system)
     other = replace(MODELS, mspp=str(pretrained(tmp_path, "ae_k")))
     with pytest.raises(ParameterError, match="which was pretrained with ae_k"):
-        other.checkpoint_of(system, corpus="elsewhere")
+        other.checkpoint_of(system)
 
 
 def test_training_reads_other_groups_in_each_pass_and_testing_the_same():

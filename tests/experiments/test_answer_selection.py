@@ -255,7 +255,7 @@ def test_what_cannot_be_is_said_before_anything_is_read(settings: AnswerSettings
         corpus=AnswerCorpus(corpus=str(tmp_path)),
         models=replace(settings.models, mspp=""),
     )
-    with pytest.raises(ParameterError, match='mspp is "", which is for storyworld alone'):
+    with pytest.raises(ParameterError, match='mspp is ""; give a run folder'):
         prepare_answers(elsewhere, tmp_path)
 
 

@@ -100,7 +100,7 @@ def test_seeds_differ_and_mspp_starts_from_its_own_checkpoint(finished: Finished
     run, found = finished
     assert (found["mspp-ae-ie", 0]["dev"].probabilities != found["mspp-ae-ie", 1]["dev"].probabilities).any()
     sources = [
-        run.settings.verifiers.source_of(CLAIM_SYSTEMS[name], corpus="storyworld")
+        run.settings.verifiers.source_of(CLAIM_SYSTEMS[name])
         for name in ("mspp-ae-ie", "joint-ie")
     ]
     assert sources == [f"{run.settings.verifiers.mspp}/model", "storyworld/longformer"]
@@ -181,7 +181,7 @@ def test_what_is_missing_is_told_before_anything_is_read(
     monkeypatch.setattr(fact_verification, "read_claim_sets", None)  # calling it would fail
     elsewhere = replace(settings, corpus=ClaimCorpus(corpus=str(tmp_path)))
     asked = replace(settings.verifiers, systems="joint-ie mspp-ie-ae", mspp="")
-    with pytest.raises(ParameterError, match=r'^mspp is "", which is for storyworld alone; give a run'):
+    with pytest.raises(ParameterError, match=r'^mspp is ""; give a run'):
         prepare_verification(replace(elsewhere, verifiers=asked), tmp_path)
     with pytest.raises(ParameterError, match=r"^shown_system is 'mspp'; choose one of joint-ie, mspp-ie-ae$"):
         asked.shown("mspp")

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdlm_lab.experiments import joint_checkpoints
 from cdlm_lab.experiments.joint_checkpoints import paragraph_checkpoint
 from cdlm_lab.models.joint_head import HEAD_FILE, JointHead
 from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
@@ -27,25 +26,25 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_folder_or_its_model(runs: Path):
     inside = str(runs / "mspp-ie_k" / "model")
-    assert paragraph_checkpoint(str(runs / "mspp-ie_k"), head="ie", corpus="wikiqa") == inside
-    assert paragraph_checkpoint(inside, head="ie", corpus="storyworld") == inside
+    assert paragraph_checkpoint(str(runs / "mspp-ie_k"), head="ie") == inside
+    assert paragraph_checkpoint(inside, head="ie") == inside
 
 
 def test_in_a_folder_of_runs_the_head_tells_which(runs: Path, tmp_path: Path):
     for head in ("ie", "ae"):
-        found = paragraph_checkpoint(str(runs), head=head, corpus="wikiqa")
+        found = paragraph_checkpoint(str(runs), head=head)
         assert found == str(runs / f"mspp-{head}_k" / "model")
     for name in ("a", "b"):
         (tmp_path / name).symlink_to(runs / "mspp-ie_k")
     with pytest.raises(ParameterError, match=r"^mspp is '.*', where a and b were pretrained with ie_k; keep"):
-        paragraph_checkpoint(str(tmp_path), head="ie", corpus="wikiqa")
+        paragraph_checkpoint(str(tmp_path), head="ie")
     with pytest.raises(ParameterError, match=r"^mspp is '.*', where there is no model pretrained with ae_k"):
-        paragraph_checkpoint(str(tmp_path), head="ae", corpus="wikiqa")
+        paragraph_checkpoint(str(tmp_path), head="ae")
 
 
 def test_the_other_head_is_refused(runs: Path):
     with pytest.raises(ParameterError, match=r"^mspp is '.*', which was pretrained with ie_k; give a run"):
-        paragraph_checkpoint(str(runs / "mspp-ie_k"), head="ae", corpus="wikiqa")
+        paragraph_checkpoint(str(runs / "mspp-ie_k"), head="ae")
 
 
 def test_a_model_without_that_head_is_taken_at_its_word_where_it_is_named(runs: Path, tmp_path: Path):
@@ -54,29 +53,14 @@ def test_a_model_without_that_head_is_taken_at_its_word_where_it_is_named(runs: 
     for file in (runs / "mspp-ie_k" / "model").iterdir():
         if file.name != HEAD_FILE:
             (model / file.name).write_bytes(file.read_bytes())
-    assert paragraph_checkpoint(str(model), head="ae", corpus="wikiqa") == str(model)
+    assert paragraph_checkpoint(str(model), head="ae") == str(model)
     with pytest.raises(ParameterError, match="where there is no model pretrained with ae_k"):
-        paragraph_checkpoint(str(tmp_path), head="ae", corpus="wikiqa")
+        paragraph_checkpoint(str(tmp_path), head="ae")
 
 
 def test_what_is_not_there_or_not_given(tmp_path: Path):
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(ParameterError, match=rf"^mspp is '.*', where there is no model .*; {REMEDY}$"):
-            paragraph_checkpoint(str(folder), head="ie", corpus="storyworld")
-    with pytest.raises(ParameterError, match=rf'^mspp is "", which is for storyworld alone; {REMEDY}$'):
-        paragraph_checkpoint("", head="ie", corpus="wikiqa")
-
-
-def test_that_of_the_project_for_storyworld(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    find, asked = joint_checkpoints.shipped_folder, []
-
-    def in_its_place(name: str) -> Path:
-        asked.append(name)
-        return runs / "mspp-ie_k" / "model"
-
-    monkeypatch.setattr(joint_checkpoints, "shipped_folder", in_its_place)
-    assert paragraph_checkpoint("", head="ie", corpus="storyworld") == str(runs / "mspp-ie_k" / "model")
-    assert asked == ["storyworld/mspp-ie"]
-    monkeypatch.setattr(joint_checkpoints, "shipped_folder", lambda name: find(name, tmp_path))
-    with pytest.raises(ParameterError, match=r'^mspp is "", but storyworld/mspp-ie: no such checkpoint'):
-        paragraph_checkpoint("", head="ie", corpus="storyworld")
+            paragraph_checkpoint(str(folder), head="ie")
+    with pytest.raises(ParameterError, match=rf'^mspp is ""; {REMEDY}$'):
+        paragraph_checkpoint("", head="ie")
