@@ -134,7 +134,7 @@ def open_run(
         return Run(folder=path, name=name, parameters=values, resumed=False, writer=False)
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file; a run needs a folder")
-    _refuse_foreign(path)
+    refuse_foreign(path)
     path.mkdir(parents=True, exist_ok=True)
     lock = _take_lock(path)
     try:
@@ -156,6 +156,23 @@ def open_run(
         _sessions=sessions,
         _lock=lock,
     )
+
+
+def is_held(folder: Path) -> bool:
+    """True if a live process holds the folder of a run, as far as locks tell here."""
+    try:
+        number = os.open(folder / LOCK_FILE, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(number)
+    return False
 
 
 def _take_lock(folder: Path) -> int | None:
@@ -218,8 +235,12 @@ def _earlier_sessions(
     return sessions
 
 
-def _refuse_foreign(folder: Path) -> None:
-    """Raise RunError if a folder that is no run's has files that somebody may miss."""
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that is not free for a run.
+
+    Raises:
+        RunError: it holds a finished run, or it is no run's and has files that somebody may miss.
+    """
     if (folder / REPORT_FILE).exists():
         raise RunError(_finished(folder))
     if folder.is_dir() and not (folder / RUN_FILE).exists():

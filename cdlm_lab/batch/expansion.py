@@ -1,0 +1,217 @@
+"""From tasks to runs: the cross product of the axes, and what stands in braces.
+
+In any text of a task's parameters and needs:
+
+- `{pretrain}` is the run folder of another task's run: of the one that agrees with this run in all axes that
+  both have, the seed among them. `{pretrain:variant=cdlm}` says which where that is not enough,
+  `{pretrain:variant=*}` means all of them, their folders separated by spaces. This run then waits for those.
+- `{data}` is a variable of the grid, `{runs}` its folder of runs, `{variant}` the value of this run's axis.
+- `{{name}}` is the text `{name}`; anything else in braces (JSON) stays as it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.batch.grid_file import Grid, Point, Task
+from cdlm_lab.batch.marked_yaml import Given, GridError
+from cdlm_lab.parameters import closest_name
+
+_BRACES = re.compile(r"\{(\{[A-Za-z]\w*(?::[^{}]*)?\})\}|\{([A-Za-z]\w*)(?::([^{}]*))?\}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
+_LONGEST = 120  # of a name, which is that of a folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One run of one task.
+
+    Attributes:
+        name: of the run and of its folder: "pretrain-cdlm-s0".
+        task: that it is of.
+        folder: of the run.
+        labels: axis -> name of its value.
+        parameters: those that the grid gives, references resolved, without `run_folder`.
+        needs: name -> path or hub:NAME.
+        after: names of the runs it waits for.
+    """
+
+    name: str
+    task: Task
+    folder: Path
+    labels: Mapping[str, str]
+    parameters: Mapping[str, Any]
+    needs: Mapping[str, str]
+    after: tuple[str, ...]
+
+    @property
+    def effective(self) -> dict[str, Any]:
+        """All parameters of the notebook but `run_folder`: its defaults, and what is given over them."""
+        values = {**self.task.notebook.defaults, **self.parameters}
+        values.pop("run_folder", None)
+        return values
+
+
+def expand(grid: Grid) -> dict[str, Job]:
+    """All runs of a grid by their names, each after those it waits for.
+
+    Raises:
+        GridError: two runs have one name; a reference to nothing or to several; runs that wait for each
+            other.
+    """
+    drafts: dict[str, _Draft] = {}
+    for task in grid.tasks.values():
+        for points in itertools.product(*task.axes.values()):
+            draft = _Draft(task, dict(zip(task.axes, points, strict=True)))
+            other = next((name for name in drafts if name.lower() == draft.name.lower()), None)
+            if other is not None:
+                raise GridError(
+                    f"{task.where}: task {task.name}: two runs would be called {draft.name}: rename a task, "
+                    "or write the axis as name: {parameter: value}"
+                )
+            if len(draft.name) > _LONGEST:
+                raise GridError(
+                    f"{task.where}: task {task.name}: {draft.name[:40]}... is too long for a name: write the "
+                    "axis as name: {parameter: value}"
+                )
+            drafts[draft.name] = draft
+    jobs = {name: _resolved(grid, draft, drafts) for name, draft in drafts.items()}
+    return {name: jobs[name] for name in _in_order(grid, jobs)}
+
+
+class _Draft:
+    """A run whose references are not resolved yet."""
+
+    def __init__(self, task: Task, points: Mapping[str, Point]) -> None:
+        self.task, self.points = task, points
+        self.labels = {axis: point.label for axis, point in points.items()}
+        pieces = [f"s{label}" if axis == "seed" else _slug(label) for axis, label in self.labels.items()]
+        self.name = "-".join([task.name, *pieces])
+
+    @property
+    def given(self) -> dict[str, Given]:
+        return dict(self.task.parameters) | {
+            name: given for point in self.points.values() for name, given in point.parameters.items()
+        }
+
+
+def _slug(label: str) -> str:
+    return _UNSAFE.sub("-", label).strip("-.") or "none"
+
+
+def _resolved(grid: Grid, draft: _Draft, drafts: Mapping[str, _Draft]) -> Job:
+    after: list[str] = []
+
+    def resolve(value: Any, where: str) -> Any:
+        if isinstance(value, list):
+            return [resolve(item, where) for item in value]
+        if isinstance(value, dict):
+            return {key: resolve(item, where) for key, item in value.items()}
+        if not isinstance(value, str):
+            return value
+        return _BRACES.sub(lambda found: replacement(found, where), value)
+
+    def replacement(found: re.Match[str], where: str) -> str:
+        escaped, name, choices = found.groups()
+        if escaped:
+            return escaped
+        if choices is None and name in draft.labels:
+            return draft.labels[name]
+        if choices is None and name in grid.variables:
+            return str(grid.variables[name])
+        names = _referred(grid, draft, found, where, drafts)
+        after.extend(names)
+        return " ".join(str(grid.runs / name) for name in names)
+
+    parameters = {name: resolve(given.value, given.where) for name, given in draft.given.items()}
+    needs = {name: resolve(given.value, given.where) for name, given in draft.task.needs.items()}
+    for given in draft.task.after:
+        after.extend(_all_of(grid, draft, given, drafts))
+    return Job(
+        name=draft.name,
+        task=draft.task,
+        folder=grid.runs / draft.name,
+        labels=draft.labels,
+        parameters=parameters,
+        needs=needs,
+        after=tuple(dict.fromkeys(after)),
+    )
+
+
+def _all_of(grid: Grid, draft: _Draft, given: Given, drafts: Mapping[str, _Draft]) -> list[str]:
+    """The runs of a task that stands under `after`: all of them."""
+    if given.value not in grid.tasks:
+        hint = closest_name(given.value, list(grid.tasks))
+        raise GridError(f"{given.where}: task {draft.task.name}: no task is called {given.value!r}: {hint}")
+    return [other.name for other in drafts.values() if other.task.name == given.value]
+
+
+def _referred(
+    grid: Grid, draft: _Draft, found: re.Match[str], where: str, drafts: Mapping[str, _Draft]
+) -> list[str]:
+    """The runs that a reference in braces means, one unless it has a star."""
+    _, name, choices = found.groups()
+    place = f"{where}: task {draft.task.name}: {found[0]}"
+    if name not in grid.tasks:
+        known = [*grid.tasks, *grid.variables, *draft.labels]
+        raise GridError(
+            f"{place}: no task, variable or axis is called {name!r}: {closest_name(name, known)}; "
+            f"write {{{found[0]}}} for the text itself"
+        )
+    task = grid.tasks[name]
+    asked = dict(_choices(choices or "", task, place))
+    wanted = {axis: draft.labels[axis] for axis in task.axes if axis in draft.labels} | asked
+    candidates = [other for other in drafts.values() if other.task.name == task.name]
+    for axis, label in wanted.items():
+        fits = [other for other in candidates if label in ("*", other.labels[axis])]
+        if not fits:
+            known = ", ".join(dict.fromkeys(other.labels[axis] for other in candidates))
+            raise GridError(f"{place}: no run of {task.name} has {axis} {label}: there are {known}")
+        candidates = fits
+    if len(candidates) > 1 and "*" not in asked.values():
+        open_axes = [axis for axis in task.axes if axis not in wanted]
+        example = f"{{{task.name}:{open_axes[0]}={candidates[0].labels[open_axes[0]]}}}"
+        raise GridError(
+            f"{place}: which of {', '.join(other.name for other in candidates[:4])}? Say it, for example "
+            f"{example}, or * for all"
+        )
+    return [other.name for other in candidates]
+
+
+def _choices(text: str, task: Task, place: str) -> Iterator[tuple[str, str]]:
+    """(axis, label) of "variant=cdlm,seed=0"."""
+    for piece in filter(None, (piece.strip() for piece in text.split(","))):
+        axis, mark, label = (part.strip() for part in piece.partition("="))
+        if not mark:
+            raise GridError(f"{place}: {piece!r} must look like axis=value")
+        if axis not in task.axes:
+            hint = closest_name(axis, list(task.axes)) if task.axes else "it has none"
+            raise GridError(f"{place}: task {task.name} has no axis {axis!r}: {hint}")
+        yield axis, label
+
+
+def _in_order(grid: Grid, jobs: Mapping[str, Job]) -> list[str]:
+    """Names of the runs, each after those it waits for, else in the order of the file."""
+    order: list[str] = []
+    state: dict[str, bool] = {}  # False while it is being visited
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if state.get(name):
+            return
+        if name in state:
+            circle = " -> ".join([*path[path.index(name) :], name])
+            raise GridError(f"{jobs[name].task.where}: runs wait for each other: {circle}")
+        state[name] = False
+        for other in jobs[name].after:
+            visit(other, (*path, name))
+        state[name] = True
+        order.append(name)
+
+    for name in jobs:
+        visit(name, ())
+    return order

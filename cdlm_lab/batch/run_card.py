@@ -1,0 +1,130 @@
+"""The card of a run: what was asked, of what, with which result, and the command that repeats it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cdlm_lab.batch.fingerprint import read_stamp
+from cdlm_lab.batch.watch import shown_time
+from cdlm_lab.report import RunError, read_report
+from cdlm_lab.report.document import REPORT_FILE, Report
+from cdlm_lab.report.folder import RUN_FILE, is_held
+
+_GB = 10**9
+
+
+def run_card(folder: str | os.PathLike[str]) -> str:
+    """Everything that a run left to say about itself, as text; also of one that was interrupted.
+
+    Raises:
+        RunError: there is no run in the folder, or its files cannot be read.
+    """
+    path = Path(folder)
+    path = path.parent if path.name == REPORT_FILE else path
+    if (path / REPORT_FILE).exists():
+        report = read_report(path)
+        parts = [_head(path, report.name, f"finished {report.finished[:19]} UTC"), *_finished(path, report)]
+        parameters = report.parameters
+    elif (path / RUN_FILE).exists():
+        name, parameters, sessions = _run_file(path)
+        state = "still running" if is_held(path) else "NOT FINISHED: the same command takes it up again"
+        parts = [_head(path, name, state), _part("parameters", _values(parameters))]
+        parts.append(
+            _part("sessions", (f"{s.get('started', '?')[:19]} on {s.get('host')}" for s in sessions))
+        )
+    else:
+        raise RunError(f"{path} holds no run: there is no {REPORT_FILE} and no {RUN_FILE} in it")
+    parts.append(_part("to repeat it", _commands(path, parameters)))
+    return _printable("\n".join(part for part in parts if part))
+
+
+def _finished(folder: Path, report: Report) -> list[str]:
+    hardware = report.hardware
+    devices = ", ".join(hardware.get("cuda") or ()) or "no GPU"
+    memory = ", ".join(f"{size / _GB:.2f} GB {kind}" for kind, size in report.peak_memory.items())
+    machine = [
+        f"{hardware.get('processor')}, {hardware.get('cores_available')} of {hardware.get('cores')} cores, "
+        f"{hardware.get('memory', 0) / _GB:.0f} GB, {devices}, {hardware.get('system')}",
+        f"took {shown_time(report.seconds)}, at most {memory}",
+    ]
+    return [
+        _part("scores", _table((name, _score(score)) for name, score in report.scores.items())),
+        _part("parameters", _values(report.parameters)),
+        _part("data", _values(report.data)),
+        _part("versions", _values(report.versions | {"commit": report.git_commit or "unknown"})),
+        _part("machine", machine),
+        _part("figures", (str(folder / file) for file in report.figures.values())),
+    ]
+
+
+def _run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+    try:
+        values = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+        return str(values["name"]), dict(values["parameters"]), list(values["sessions"])
+    except (OSError, ValueError, LookupError, TypeError):
+        raise RunError(f"{folder / RUN_FILE} cannot be read: the run was cut off while it began") from None
+
+
+def _commands(folder: Path, parameters: Mapping[str, Any]) -> list[str]:
+    """By the grid that made the run, and by papermill alone."""
+    stamp = read_stamp(folder)
+    given = {name: value for name, value in parameters.items() if name != "run_folder"}
+    # Flow style on one line; in YAML, unlike JSON, 1.0e-05 is a number.
+    text = yaml.safe_dump(given, default_flow_style=True, width=10**6, sort_keys=False).strip()
+    notebook = stamp["notebook"] if stamp else "NOTEBOOK.ipynb"
+    new = f"{folder}-again"
+    lines = [f"papermill {shlex.quote(str(notebook))} {shlex.quote(f'{new}.ipynb')} -y {shlex.quote(text)} "]
+    lines[0] += f"-p run_folder {shlex.quote(new)}"
+    if stamp and stamp.get("grid") and stamp.get("name") == folder.name:
+        lines.insert(0, f"cdlm-lab run {shlex.quote(str(stamp['grid']))} --rerun {folder.name}")
+    return lines
+
+
+def _head(folder: Path, name: str, state: str) -> str:
+    return f"{folder}: {name}\n  {state}"
+
+
+def _part(title: str, lines: Iterable[str]) -> str:
+    listed = [f"    {line}" for line in lines]
+    return "\n".join([f"  {title}", *listed]) if listed else ""
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
+    listed = list(rows)
+    width = max((len(name) for name, _ in listed), default=0)
+    return [f"{name:<{width}}  {value}" for name, value in listed]
+
+
+def _values(values: Mapping[str, Any]) -> list[str]:
+    shown = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in values.items()
+    }
+    return _table(shown.items())
+
+
+def _score(score: Mapping[str, Any]) -> str:
+    """`0.712 [0.690, 0.731] n=40`."""
+    text = _number(score.get("value"))
+    if score.get("low") is not None and score.get("high") is not None:
+        text += f" [{_number(score['low'])}, {_number(score['high'])}]"
+    more = {
+        k: v for k, v in score.items() if k not in ("value", "low", "high") and not isinstance(v, list | dict)
+    }
+    return " ".join([text, *(f"{name}={_number(value)}" for name, value in more.items())])
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _printable(text: str) -> str:
+    """Without what could move the cursor: names and scores may come from anywhere."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else "\ufffd" for sign in text)
