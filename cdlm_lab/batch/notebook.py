@@ -109,7 +109,8 @@ def check_given(notebook: Notebook, given: Mapping[str, Given]) -> None:
         try:
             check_types(holder(item.value))
         except ParameterError as error:
-            raise GridError(f"{item.where}: {notebook.path.name}: {error}") from None
+            what = str(error).replace("papermill -y reads", "YAML reads")
+            raise GridError(f"{item.where}: {notebook.path.name}: {what}") from None
 
 
 def _literals(source: str, path: Path) -> dict[str, Any]:

@@ -75,7 +75,9 @@ def _run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
 def _commands(folder: Path, parameters: Mapping[str, Any]) -> list[str]:
     """By the grid that made the run, and by papermill alone."""
     stamp = read_stamp(folder)
-    given = {name: value for name, value in parameters.items() if name != "run_folder"}
+    # A notebook may report fewer parameters than it has.
+    known = stamp["fingerprint"]["parameters"] if stamp else parameters
+    given = {name: value for name, value in known.items() if name != "run_folder"}
     # Flow style on one line; in YAML, unlike JSON, 1.0e-05 is a number.
     text = yaml.safe_dump(given, default_flow_style=True, width=10**6, sort_keys=False).strip()
     notebook = stamp["notebook"] if stamp else "NOTEBOOK.ipynb"
@@ -83,7 +85,8 @@ def _commands(folder: Path, parameters: Mapping[str, Any]) -> list[str]:
     lines = [f"papermill {shlex.quote(str(notebook))} {shlex.quote(f'{new}.ipynb')} -y {shlex.quote(text)} "]
     lines[0] += f"-p run_folder {shlex.quote(new)}"
     if stamp and stamp.get("grid") and stamp.get("name") == folder.name:
-        lines.insert(0, f"cdlm-lab run {shlex.quote(str(stamp['grid']))} --rerun {folder.name}")
+        option = "--rerun" if (folder / REPORT_FILE).exists() else "--only"  # which goes on with it
+        lines.insert(0, f"cdlm-lab run {shlex.quote(str(stamp['grid']))} {option} {folder.name}")
     return lines
 
 

@@ -1,0 +1,172 @@
+"""Tiny notebooks that make real runs without torch, grids of them, and the command that runs them."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from cdlm_lab.batch.expansion import Job, expand
+from cdlm_lab.batch.fingerprint import write_stamp
+from cdlm_lab.batch.grid_file import read_grid
+from cdlm_lab.batch.needs import Checksums
+from cdlm_lab.batch.plan import Choice, Step, make_plan
+from cdlm_lab.report import open_run
+
+BUSY = 300  # seconds until something is given up; alone a run takes 3, on a busy machine twenty times that
+
+PARAMETERS = """run_folder = "runs/tiny"  # where results go
+rate = 0.5  # is doubled
+steps = 3
+name = "a"
+reads = ""  # run folders of others
+trouble = ""  # what goes wrong
+maybe = None
+seed = 0"""
+
+# `trouble` is looked for in a file too, so that a test can take it away between two calls.
+BODY = """import json, os, pathlib, signal, time
+from cdlm_lab.report import open_run
+given = dict(rate=rate, steps=steps, name=name, reads=reads, seed=seed)
+run = open_run(run_folder, name="tiny", parameters=given)
+reports = [json.loads(pathlib.Path(f, "report.json").read_text()) for f in reads.split()]
+before = [report["scores"]["value"]["value"] for report in reports]
+print("resumed" if run.resumed else "from the beginning", flush=True)
+if trouble.startswith("raise") and pathlib.Path(trouble.split()[1]).exists():
+    raise ValueError("this cell is broken")
+if trouble.startswith("kill") and pathlib.Path(trouble.split()[1]).exists():
+    os.kill(os.getpid(), signal.SIGKILL)
+if trouble.startswith("wait"):
+    pathlib.Path(run_folder, "waiting").write_text(str(os.getpid()))
+    while pathlib.Path(trouble.split()[1]).exists():
+        time.sleep(0.1)
+if trouble == "silent":
+    raise SystemExit(0)
+if trouble.startswith("fill") and pathlib.Path(trouble.split()[1]).exists():
+    with open(pathlib.Path(run_folder, "large"), "wb") as file:
+        while True:
+            file.write(bytes(1 << 16))"""
+
+END = 'run.write_report(scores={"value": 2 * rate + sum(before)}, data={"text": "abc"})'
+
+
+def write_notebook(path: Path, *, parameters: str = PARAMETERS, body: str = BODY, end: str = END) -> Path:
+    """A notebook of three code cells, and prose."""
+    sources = [(parameters, "code"), ("# Tiny", "markdown"), (body, "code"), (end, "code")]
+    cells = []
+    for number, (source, kind) in enumerate(sources):
+        cell = {"cell_type": kind, "id": f"c{number}", "source": source, "metadata": {}}
+        if kind == "code":
+            cell |= {"outputs": [], "execution_count": None}
+            cell["metadata"] = {"tags": ["parameters"] if number == 0 else []}
+        cells.append(cell)
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
+    return path
+
+
+def write_grid(path: Path, tasks: dict[str, Any], **more: Any) -> Path:
+    """A grid in a folder, with tiny.ipynb for every task that names no notebook."""
+    if not (path / "tiny.ipynb").exists():
+        write_notebook(path / "tiny.ipynb")
+    written = {name: {"notebook": "tiny.ipynb", **task} for name, task in tasks.items()}
+    (path / "grid.yaml").write_text(
+        yaml.safe_dump({"runs": "runs", **more, "tasks": written}, sort_keys=False)
+    )
+    return path / "grid.yaml"
+
+
+def jobs_of(path: Path) -> dict[str, Job]:
+    """The runs of a grid file."""
+    return expand(read_grid(path))
+
+
+def plan_of(path: Path, **choice: Any) -> dict[str, Step]:
+    """What is to be done for a grid file."""
+    return make_plan(jobs_of(path), choice=Choice(**choice), checksums=Checksums(Path("none.json")))
+
+
+def pretend(steps: dict[str, Step], *names: str) -> None:
+    """Make runs as the grid would, without their notebooks: in order, each with its stamp and report."""
+    for name in names or steps:
+        job, planned = steps[name].job, steps[name].fingerprint
+        job.folder.mkdir(parents=True, exist_ok=True)
+        runs = {
+            other: json.loads((job.folder.parent / other / "report.json").read_text())["finished"]
+            for other in job.after
+        }
+        stamp = {"name": name, "grid": "grid.yaml", "notebook": str(job.task.notebook.path)}
+        write_stamp(job.folder, stamp | {"fingerprint": {**planned, "runs": runs}})
+        open_run(job.folder, name="tiny", parameters=job.effective).write_report(scores={"value": 1.0})
+
+
+def command(*arguments: str) -> list[str]:
+    """`cdlm-lab` of this interpreter."""
+    return [sys.executable, "-m", "cdlm_lab.batch.command", *arguments]
+
+
+def environment() -> dict[str, str]:
+    """That of a user who works somewhere else than in the checkout."""
+    return os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "CUDA_VISIBLE_DEVICES": ""}
+
+
+def run_grid(folder: Path, *arguments: str) -> tuple[int, str]:
+    """(exit code, everything printed) of `cdlm-lab run grid.yaml ...` in a folder."""
+    done = subprocess.run(
+        command("run", "grid.yaml", *arguments),
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=BUSY,
+    )
+    return done.returncode, done.stdout
+
+
+def start_grid(folder: Path, *arguments: str) -> subprocess.Popen:
+    """The same, started in a process group of its own; its output goes to out.txt."""
+    with (folder / "out.txt").open("w") as out:
+        return subprocess.Popen(
+            command("run", "grid.yaml", *arguments),
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def wait_for(found: Callable[[], Any], what: str) -> Any:
+    """The first true value of a function, or a failure that says what did not come."""
+    end = time.monotonic() + BUSY
+    while time.monotonic() < end:
+        if value := found():
+            return value
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not come within {BUSY} s")
+
+
+def processes_in(folder: Path) -> list[psutil.Process]:
+    """Processes that work in a folder or below, whoever started them."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            inside = Path(process.cwd()).is_relative_to(folder)
+            if inside and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def report(folder: Path, name: str) -> dict[str, Any]:
+    """The report of a run."""
+    return json.loads((folder / "runs" / name / "report.json").read_text())
