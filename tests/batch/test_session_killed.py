@@ -1,0 +1,133 @@
+"""What is left when something of a grid is killed, and that the same command goes on from there."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import tiny_grid
+from tiny_grid import processes_in, report, run_grid, start_grid, wait_for, write_grid
+
+pytestmark = pytest.mark.slow
+
+
+def the_run(grid: subprocess.Popen, module: str) -> psutil.Process:
+    """The process below a grid that runs a module."""
+    for process in psutil.Process(grid.pid).children(recursive=True):
+        if module in process.cmdline():
+            return process
+    raise AssertionError(f"no process runs {module}")
+
+
+TARGETS = {
+    "Ctrl-C": (None, signal.SIGINT, 130),
+    "SIGTERM of the command": (None, signal.SIGTERM, 143),
+    "SIGKILL of the command": (None, signal.SIGKILL, -9),
+    "SIGKILL of Snakemake": ("snakemake", signal.SIGKILL, 1),
+    "SIGKILL of a run": ("cdlm_lab.batch.one_run", signal.SIGKILL, 1),
+    "SIGKILL of papermill": ("papermill", signal.SIGKILL, 1),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_whatever_is_killed_nothing_computes_on_and_the_same_command_resumes(target: str, tmp_path: Path):
+    module, number, expected = TARGETS[target]
+    hold = tmp_path / "hold"
+    hold.touch()
+    write_grid(
+        tmp_path,
+        {"slow": {"parameters": {"trouble": f"wait {hold}"}}, "after": {"parameters": {"reads": "{slow}"}}},
+    )
+    grid = start_grid(tmp_path)
+    waiting = tmp_path / "runs" / "slow" / "waiting"
+    wait_for(waiting.exists, "the kernel")
+    assert len(processes_in(tmp_path)) >= 5, "command, Snakemake, run, papermill and kernel"
+    killed = grid.pid if module is None else the_run(grid, module).pid
+    os.kill(killed, number)
+    assert grid.wait(timeout=tiny_grid.BUSY) == expected
+    said = (tmp_path / "out.txt").read_text()
+    # A kernel whose papermill is gone notices so within seconds.
+    wait_for(lambda: not processes_in(tmp_path), "the end of all processes")
+    if expected > 2:
+        assert "0 runs were finished, 1 cut off. To go on: " in said
+    elif expected == 1:
+        assert "slow failed: " in said
+        assert "after did not start: it waits for slow" in said
+    assert not (tmp_path / "runs" / "slow" / "report.json").exists()
+
+    hold.unlink()
+    code, said = run_grid(tmp_path)
+    assert code == 0, said
+    assert "slow: will go on (about" in said
+    assert "resumed" in (tmp_path / "runs" / "slow" / "run.log").read_text()
+    assert report(tmp_path, "after")["scores"]["value"]["value"] == 2.0
+
+
+def test_a_kernel_that_is_killed_is_tried_again_and_then_named(tmp_path: Path):
+    mark = tmp_path / "mark"
+    mark.touch()
+    write_grid(
+        tmp_path,
+        {"a": {"parameters": {"trouble": f"kill {mark}"}, "resources": {"retries": 1}}, "b": {}},
+    )
+    code, said = run_grid(tmp_path)
+    assert code == 1
+    assert "a failed: the kernel was killed; out of memory?" in said
+    assert "1 failed, 1 done, 0 not started" in said
+    assert report(tmp_path, "b")["scores"]["value"]["value"] == 1.0
+    log = (tmp_path / "runs" / "a" / "run.log").read_text()
+    assert (log.count("from the beginning"), log.count("resumed")) == (1, 1), "tried twice"
+    kept = {path.name for path in (tmp_path / "runs" / "a").glob("*.ipynb")}
+    assert kept == {"executed.ipynb", "executed.1.ipynb"}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 3 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)], capture_output=True, text=True
+    )
+    if mounted.returncode:
+        pytest.skip("a small disk can be mounted by root only: skipped until the tests run as root on Linux")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.mark.skipif(shutil.which("mount") is None, reason="skipped until there is a command mount")
+def test_a_full_disk_is_named_and_the_grid_goes_on_when_there_is_room(small_disk: Path, tmp_path: Path):
+    full = tmp_path / "full"
+    full.touch()
+    write_grid(tmp_path, {"a": {"parameters": {"trouble": f"fill {full}"}}}, runs="disk/runs")
+    code, said = run_grid(tmp_path)
+    assert code == 1, said
+    assert "a failed" in said
+    assert "No space left" in said
+    full.unlink()
+    (small_disk / "runs" / "a" / "large").unlink()
+    code, said = run_grid(tmp_path)
+    assert code == 0, said
+
+
+def test_other_runs_go_on_when_one_may_write_no_more(tmp_path: Path):
+    """With a limit on the size of files in place of a full disk, which needs no root."""
+    full = tmp_path / "full"
+    full.touch()
+    write_grid(tmp_path, {"a": {"parameters": {"trouble": f"fill {full}"}}, "b": {}})
+    limited = "ulimit -f 4000; exec " + " ".join(tiny_grid.command("run", "grid.yaml"))
+    done = subprocess.run(
+        ["bash", "-c", limited],
+        cwd=tmp_path,
+        env=tiny_grid.environment(),
+        capture_output=True,
+        text=True,
+        timeout=tiny_grid.BUSY,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "File too large" in done.stdout
+    assert "1 failed, 1 done" in done.stdout
