@@ -19,10 +19,10 @@ from cdlm_lab.batch.grid_file import Grid, read_grid
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.needs import Checksums, local_gpus
 from cdlm_lab.batch.plan import AGAIN, DONE, RESUMED, Choice, Step, make_plan, without_missing
-from cdlm_lab.batch.watch import Lines, Progress, Table, shown_time
+from cdlm_lab.batch.watch import WAITING, Lines, Progress, Table, shown_time
 
 FAILED, WRONG = 1, 2
-_POLL = 0.5  # seconds between two looks at the state files
+_POLL, _SETTLE = 0.5, 15.0  # seconds between two looks at the state files; until they are the last
 _LOG_LINES = 15  # of a failed run's log
 
 
@@ -116,7 +116,7 @@ class Session:
             finally:
                 if running.poll() is None:
                     engine.stop(running, local=self.place.local)
-        progress.update(engine.read_states(grid.runs, list(progress.steps)))
+        _settle(progress, grid.runs)
         if signals.number is not None:
             return self._stopped(progress, signals.number)
         return _result(grid, progress, running.returncode, path)
@@ -164,6 +164,16 @@ def _follow(running: subprocess.Popen, progress: Progress, runs: Path, signals: 
         print("stopping; a moment", flush=True)
 
 
+def _settle(progress: Progress, runs: Path) -> None:
+    """Take in how the runs ended; those whose Snakemake was killed need a moment to notice."""
+    end = time.monotonic() + _SETTLE
+    progress.update(engine.read_states(runs, list(progress.steps)))
+    while progress.named(one_run.RUNNING) and time.monotonic() < end:
+        time.sleep(_POLL)
+        progress.update(engine.read_states(runs, list(progress.steps)))
+    progress.close()
+
+
 def _say_plan(steps: Mapping[str, Step], left_out: list[str]) -> None:
     """A line for every run that is not simply kept."""
     expected = expected_seconds(steps, {})
@@ -192,19 +202,20 @@ def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
     if not unfinished and code == 0:
         print(f"all {len(progress.steps)} runs are finished: {grid.runs}")
         return 0
-    began = [name for name in unfinished if progress.states[name]["state"] != "waiting"]
+    began = [name for name in unfinished if progress.states[name]["state"] != WAITING]
     for name in began:
         state = progress.states[name]
         folder = progress.steps[name].job.folder
-        reason = state.get("reason") or "it vanished: killed from outside, or its node lost"
-        print(f"\n{name} failed: {reason}")
+        word = "was stopped" if state["state"] == one_run.STOPPED else "failed"
+        print(f"\n{name} {word}: {state.get('reason')}")
         print(f"    the end of {folder / one_run.LOG_FILE}:")
         print("\n".join(f"    | {line}" for line in _log_end(folder)))
         if (folder / one_run.EXECUTED_FILE).exists():
             print(f"    the notebook as far as it came: {folder / one_run.EXECUTED_FILE}")
-    for name, other in progress.blocked().items():
-        print(f"{name} did not start: it waits for {other}")
-    if not began:
+    blocked = progress.blocked()
+    for name in progress.named(WAITING):
+        print(f"{name} did not start{f': it waits for {blocked[name]}' if name in blocked else ''}")
+    if not began or code < 0:
         print(f"Snakemake ended with exit code {code}; the end of {log}:")
         print("\n".join(f"    | {line}" for line in one_run.last_lines(log, _LOG_LINES).splitlines()))
     done = len(progress.named(one_run.DONE))

@@ -19,6 +19,7 @@ from cdlm_lab.batch.plan import Step
 WAITING = "waiting"
 _SUMMARY_EVERY = 300.0  # seconds between two lines of summary without a terminal
 _STYLES = {"running": "bold", "done": "green", "failed": "red", "stopped": "yellow", "waiting": "dim"}
+_VANISHED = "it vanished: killed from outside, or its node was lost"
 _ENDED = (one_run.DONE, one_run.FAILED, one_run.STOPPED)
 
 
@@ -47,15 +48,17 @@ class Progress:
         for name in self.steps:
             now = dict(states.get(name, {"state": WAITING}))
             if now["state"] == one_run.RUNNING and (name in lost or _is_gone(now)):
-                now |= {
-                    "state": one_run.FAILED,
-                    "reason": "it vanished: killed from outside, or its node lost",
-                }
+                now |= {"state": one_run.FAILED, "reason": _VANISHED}
             before = self.states.get(name, {"state": WAITING})
             if (now["state"], now.get("attempt")) != (before["state"], before.get("attempt")):
                 changed.append((name, now["state"]))
             self.states[name] = now
         return changed
+
+    def close(self) -> None:
+        """Snakemake has ended: what still says that it runs does not, or is no longer of this grid."""
+        for name in self.named(one_run.RUNNING):
+            self.states[name] |= {"state": one_run.FAILED, "reason": _VANISHED}
 
     def named(self, state: str) -> list[str]:
         """The runs in a state."""
@@ -89,8 +92,8 @@ class Progress:
         return each, seconds_left(todo, cores=self._cores, at_once=self._at_once)
 
     def blocked(self) -> dict[str, str]:
-        """Runs that will not begin -> the failed run that they wait for."""
-        failed = set(self.named(one_run.FAILED))
+        """Runs that will not begin -> the run that they wait for, which failed or was stopped."""
+        failed = {*self.named(one_run.FAILED), *self.named(one_run.STOPPED)}
         found: dict[str, str] = {}
         for name in self.named(WAITING):
             for other in self.steps[name].job.after:
