@@ -40,10 +40,14 @@ class Section:
         file: that it is from.
         node: of the mapping.
         name: what messages call it: "the grid", "task pretrain".
+        place: `file:line` of its name, if it has one.
     """
 
-    def __init__(self, file: Path, node: yaml.Node, *, name: str, loader: yaml.SafeLoader) -> None:
-        self.file, self.name, self._loader, self._node = file, name, loader, node
+    def __init__(
+        self, file: Path, node: yaml.Node, *, name: str, loader: yaml.SafeLoader, place: str = ""
+    ) -> None:
+        self.file, self.name, self._loader = file, name, loader
+        self._place = place or f"{file}:{node.start_mark.line + 1}"
         if not isinstance(node, yaml.MappingNode):
             raise GridError(f"{self.where()}: {name} must be {_KINDS[dict]}")
         self._refuse_repeated(node)
@@ -57,9 +61,10 @@ class Section:
         return key in self._nodes
 
     def where(self, key: str | None = None) -> str:
-        """`file:line` of a key, or of the mapping itself."""
-        node = self._nodes[key][0] if key is not None else self._node
-        return f"{self.file}:{node.start_mark.line + 1}"
+        """`file:line` of a key, or of the mapping itself, which is that of its name."""
+        if key is None:
+            return self._place
+        return f"{self.file}:{self._nodes[key][0].start_mark.line + 1}"
 
     def fault(self, key: str | None, what: str) -> GridError:
         """An error about a key: `file:line: task pretrain: what`."""
@@ -109,7 +114,8 @@ class Section:
             GridError: there is something else.
         """
         inner = self._nodes[key][1]
-        return Section(self.file, inner, name=name or f"{self.name}: {key}", loader=self._loader)
+        called = name or f"{self.name}: {key}"
+        return Section(self.file, inner, name=called, loader=self._loader, place=self.where(key))
 
     def is_mapping(self, key: str) -> bool:
         """True if a mapping stands under the key."""

@@ -92,7 +92,7 @@ class Progress:
         return each, seconds_left(todo, cores=self._cores, at_once=self._at_once)
 
     def blocked(self) -> dict[str, str]:
-        """Runs that will not begin -> the run that they wait for, which failed or was stopped."""
+        """Runs that will not begin -> the run at which it began, which failed or was stopped."""
         failed = {*self.named(one_run.FAILED), *self.named(one_run.STOPPED)}
         found: dict[str, str] = {}
         for name in self.named(WAITING):
@@ -155,10 +155,11 @@ class Table:
         self._live.update(self._drawn(), refresh=True)
 
     def _drawn(self) -> Any:
+        from rich.console import Group
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(caption=self._progress.summary(), caption_justify="left")
+        table = RichTable()
         for column in ("run", "state", "time", "left"):
             table.add_column(column, justify="left" if column in ("run", "state") else "right")
         left, _ = self._progress.left()
@@ -173,7 +174,7 @@ class Table:
             table.add_row(Text(name), Text(said, style=_STYLES[state]), ran, rest)
         if hidden := len(self._progress.steps) - len(names):
             table.add_row(Text(f"... and {hidden} more", style="dim"), "", "", "")
-        return table
+        return Group(table, self._progress.summary())
 
     def _chosen(self) -> Iterator[str]:
         """What fits the window: failed and running runs first, the rest in order."""

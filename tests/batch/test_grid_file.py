@@ -1,0 +1,222 @@
+"""Grids as people write them: what they mean, and one clear line for each that means nothing."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tiny_grid import PARAMETERS, write_grid, write_notebook
+
+from cdlm_lab.batch.expansion import expand
+from cdlm_lab.batch.grid_file import read_grid
+from cdlm_lab.batch.marked_yaml import GridError
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_notebook(tmp_path / "tiny.ipynb")
+    seedless = "\n".join(line for line in PARAMETERS.splitlines() if not line.startswith("seed"))
+    write_notebook(tmp_path / "seedless.ipynb", parameters=seedless)
+    return tmp_path
+
+
+def read(text: str, **variables: str):
+    Path("grid.yaml").write_text(text)
+    return read_grid("grid.yaml", variables=variables)
+
+
+def test_what_a_grid_says(here: Path):
+    (here / "p.yaml").write_text("rate: 1\nsteps: 9\n")
+    grid = read(
+        """
+runs: runs/x
+seeds: [0, 1]
+variables: {data: corpora, n: 7}
+defaults: {minutes: 5, cores: 2}
+tasks:
+  a:
+    notebook: tiny.ipynb
+    files: [p.yaml]
+    parameters: {steps: "{n}"}
+    axes: {name: [x, y z]}
+    resources: {gpus: 1, memory_gb: 16, retries: 2}
+    needs: {corpus: "{data}/a", model: "hub:org/name"}
+  b: {notebook: seedless.ipynb, after: [a]}
+  c: {notebook: tiny.ipynb, seeds: [5]}
+  d: {notebook: tiny.ipynb, seeds: false}
+""",
+        data="/big",
+    )
+    a = grid.tasks["a"]
+    assert {name: given.value for name, given in a.parameters.items()} == {"rate": 1, "steps": 7}
+    assert (a.parameters["rate"].where, a.parameters["steps"].where) == ("p.yaml:1", "grid.yaml:10")
+    assert (a.resources.gpus, a.resources.cores, a.resources.minutes, a.resources.retries) == (1, 2, 5, 2)
+    assert list(a.axes) == ["name", "seed"]
+    assert grid.variables == {"runs": "runs/x", "data": "/big", "n": 7}
+    names = {name: list(task.axes) for name, task in grid.tasks.items()}
+    assert names == {"a": ["name", "seed"], "b": [], "c": ["seed"], "d": []}
+    jobs = expand(grid)
+    assert list(jobs) == [f"a-{n}-s{s}" for n in ("x", "y-z") for s in (0, 1)] + ["b", "c-s5", "d"]
+    assert jobs["a-y-z-s1"].parameters == {"rate": 1, "steps": 7, "name": "y z", "seed": 1}
+    assert jobs["a-x-s0"].needs == {"corpus": "/big/a", "model": "hub:org/name"}
+    assert len(jobs["b"].after) == 4
+
+
+def test_anchors_and_merged_mappings(here: Path):
+    grid = read(
+        """
+runs: r
+tasks:
+  a: &a {notebook: tiny.ipynb, parameters: &p {rate: 1.5}}
+  b:
+    <<: *a
+    parameters: {<<: *p, steps: 4}
+"""
+    )
+    assert {name: given.value for name, given in grid.tasks["b"].parameters.items()} == {
+        "rate": 1.5,
+        "steps": 4,
+    }
+
+
+def test_named_points_set_several_parameters(here: Path):
+    grid = read(
+        """
+runs: r
+tasks:
+  a:
+    notebook: tiny.ipynb
+    axes: {size: {small: {steps: 1, rate: 0.1}, large: {steps: 9}}, name: [n]}
+"""
+    )
+    jobs = expand(grid)
+    assert {name: job.parameters for name, job in jobs.items()} == {
+        "a-small-n": {"steps": 1, "rate": 0.1, "name": "n"},
+        "a-large-n": {"steps": 9, "name": "n"},
+    }
+
+
+TASK = "runs: r\ntasks:\n  a:\n    notebook: tiny.ipynb\n"
+# what is written, how the message begins, what it says
+BAD = [
+    ("", "grid.yaml:1: ", "the file is empty"),
+    ("# nothing\n", "grid.yaml:1: ", "there is nothing in the grid"),
+    ("- a\n", "grid.yaml:1: ", "the grid must be a mapping"),
+    ("runs: [\n", "grid.yaml:1: not YAML", ""),
+    ("runs: r\n\tx: 1\n", "grid.yaml:2: not YAML", ""),
+    ("runs: r\nruns: q\ntasks: {}\n", "grid.yaml:2: ", "'runs' stands here twice"),
+    ("runs: r\n", "grid.yaml:1: ", "the grid has no tasks"),
+    ("runs: r\ntasks: {}\n", "grid.yaml:1: ", "the grid has no tasks"),
+    ("runs: r\ntasks: 3\n", "grid.yaml:2: ", "must be a mapping"),
+    ("tasks: {a: {notebook: tiny.ipynb}}\n", "grid.yaml:1: ", "'runs' is missing"),
+    ("runs: 3\ntasks: {a: {notebook: tiny.ipynb}}\n", "grid.yaml:1: ", "runs is 3; it must be text"),
+    ("runs: ''\ntasks: {a: {notebook: tiny.ipynb}}\n", "grid.yaml:1: ", "runs is empty"),
+    ("runs: r\ntask: {a: {}}\ntasks: {a: {}}\n", "grid.yaml:2: ", "'task' here: did you mean 'tasks'?"),
+    ("runs: r\ntasks:\n  a: {}\n", "grid.yaml:3: ", "'notebook' is missing"),
+    ("runs: r\ntasks:\n  a-b: {notebook: tiny.ipynb}\n", "grid.yaml:3: ", "'a-b' is no name of a task"),
+    ("runs: r\ntasks:\n  1: {notebook: tiny.ipynb}\n", "grid.yaml:3: ", "1 is no name: write it in quotes"),
+    ("runs: r\ntasks:\n  a: {notebook: tinny.ipynb}\n", "grid.yaml:3: ", "there is no notebook tinny.ipynb"),
+    ("runs: r\ntasks:\n  a: {notebook: 01_pretrainin}\n", "grid.yaml:3: ", "did you mean '01_pretraining'?"),
+    (TASK + "    paramters: {rate: 1}\n", "grid.yaml:5: task a", "did you mean 'parameters'?"),
+    (TASK + "    parameters:\n      rte: 1\n", "grid.yaml:6: ", "no parameter 'rte': did you mean 'rate'?"),
+    (TASK + "    parameters:\n      rate: 1e-4\n", "grid.yaml:6: ", "YAML reads 1e-4 as text, write 0.0001"),
+    (TASK + "    parameters: {steps: 2.5}\n", "grid.yaml:5: ", "steps is 2.5 (float); it must be a whole"),
+    (TASK + "    parameters: {steps: true}\n", "grid.yaml:5: ", "steps is True (bool)"),
+    (TASK + "    parameters: {name: 3}\n", "grid.yaml:5: ", "name is 3 (int); it must be text"),
+    (TASK + "    parameters: {name: no}\n", "grid.yaml:5: ", "name is False (bool); it must be text"),
+    (TASK + "    parameters: {name: 2024-01-01}\n", "grid.yaml:5: ", "as a date: write it in quotes"),
+    (TASK + "    parameters: {run_folder: x}\n", "grid.yaml:5: ", "the grid chooses run_folder"),
+    (TASK + "    parameters: &p {maybe: *p}\n", "grid.yaml:5: ", "maybe contains itself"),
+    (TASK + "    parameters: {rate: 1, rate: 2}\n", "grid.yaml:5: ", "'rate' stands here twice"),
+    (TASK + "    files: [none.yaml]\n", "grid.yaml:5: ", "there is no file none.yaml"),
+    (TASK + "    files: none.yaml\n", "grid.yaml:5: ", "files is 'none.yaml'; it must be a list"),
+    (TASK + "    files: [3]\n", "grid.yaml:5: ", "files holds 3; it must be a list of texts"),
+    (TASK + "    axes: {rte: [1]}\n", "grid.yaml:5: ", "no parameter 'rte'"),
+    (TASK + "    axes: {rate: []}\n", "grid.yaml:5: ", "rate has no values"),
+    (TASK + "    axes: {rate: 1}\n", "grid.yaml:5: ", "rate is 1; it must be a list"),
+    (TASK + "    axes: {rate: [1, x]}\n", "grid.yaml:5: ", "rate is the text 'x'"),
+    (TASK + "    axes: {rate: [1, 1]}\n", "grid.yaml:5: ", "one of them stands there twice"),
+    (TASK + "    axes: {maybe: [[1]]}\n", "grid.yaml:5: ", "maybe holds [1]; write name:"),
+    (
+        TASK + "    parameters: {rate: 1}\n    axes: {rate: [2]}\n",
+        "grid.yaml:3: ",
+        "rate is set by parameters",
+    ),
+    (TASK + "    axes: {x: {p: {rate: 1}}, rate: [2]}\n", "grid.yaml:3: ", "the axis x and by the axis rate"),
+    (TASK + "    parameters: {seed: 1}\n    seeds: [2]\n", "grid.yaml:3: ", "seed is set by parameters"),
+    (TASK + "    seeds: 3\n", "grid.yaml:5: ", "seeds is 3"),
+    (TASK + "    seeds: [1, 1]\n", "grid.yaml:5: ", "twice"),
+    (TASK + "    seeds: [1.5]\n", "grid.yaml:5: ", "a list of whole numbers, or false"),
+    (TASK + "    seeds: []\n", "grid.yaml:5: ", "a list of whole numbers, or false"),
+    (TASK + "    resources: {gpu: 1}\n", "grid.yaml:5: ", "did you mean 'gpus'?"),
+    (TASK + "    resources: {gpus: -1}\n", "grid.yaml:5: ", "gpus is -1; it must be at least 0"),
+    (TASK + "    resources: {cores: 0}\n", "grid.yaml:5: ", "cores is 0; it must be at least 1"),
+    (TASK + "    resources: {minutes: 0}\n", "grid.yaml:5: ", "minutes is 0; it must be more than 0"),
+    (TASK + "    resources: {minutes: .inf}\n", "grid.yaml:5: ", "it must be more than 0"),
+    (TASK + "    resources: {memory_gb: 4 GB}\n", "grid.yaml:5: ", "memory_gb is the text '4 GB'"),
+    ("defaults: {minute: 1}\n" + TASK, "grid.yaml:1: ", "did you mean 'minutes'?"),
+    (TASK + "    needs: {corpus: 3}\n", "grid.yaml:5: ", "it must be a path or hub:NAME"),
+    (TASK + "    needs: [corpus]\n", "grid.yaml:5: ", "must be a mapping"),
+    ("variables: {a: x}\n" + TASK, "grid.yaml:4: ", "'a' is the name of a variable too"),
+    ("variables: {runs: x}\n" + TASK, "grid.yaml:1: ", "is no variable"),
+    ("variables: {v: [1]}\n" + TASK, "grid.yaml:1: ", "is no variable"),
+    # found when the runs are made of it
+    (TASK + "    after: [b]\n", "grid.yaml:5: ", "no task is called 'b'"),
+    (TASK + "    after: [a]\n", "grid.yaml:3: ", "runs wait for each other: a -> a"),
+    (TASK + '    parameters: {reads: "{b}"}\n', "grid.yaml:5: ", "is called 'b'"),
+    (TASK + '    parameters: {reads: "{a:x=1}"}\n', "grid.yaml:5: ", "task a has no axis 'x'"),
+    (
+        TASK + '    axes: {rate: [1]}\n    parameters: {reads: "{a:rate}"}\n',
+        "grid.yaml:6: ",
+        "like axis=value",
+    ),
+    (TASK + '    axes: {rate: [1]}\n    parameters: {reads: "{a:rate=2}"}\n', "grid.yaml:6: ", "there are 1"),
+    (TASK + "    axes: {name: [a b, a/b]}\n", "grid.yaml:3: ", "two runs would be called a-a-b"),
+    (TASK + "    axes: {name: [" + "x" * 130 + "]}\n", "grid.yaml:3: ", "is too long for a name"),
+]
+
+
+@pytest.mark.parametrize(("text", "start", "part"), BAD, ids=range(len(BAD)))
+def test_a_grid_that_means_nothing(text: str, start: str, part: str, here: Path):
+    with pytest.raises(GridError) as raised:
+        expand(read(text))
+    message = str(raised.value)
+    assert message.startswith(start), message
+    assert part in message, message
+    assert "\n" not in message
+
+
+def test_seeds_of_a_task_whose_notebook_has_none(here: Path):
+    with pytest.raises(GridError, match=r"grid\.yaml:4: task a: seedless.ipynb has no parameter 'seed'"):
+        read("runs: r\ntasks:\n  a:\n    seeds: [1]\n    notebook: seedless.ipynb\n")
+
+
+def test_a_parameter_file_is_checked_by_its_own_lines(here: Path):
+    (here / "p.yaml").write_text("rate: 1\nrates: 2\n")
+    with pytest.raises(GridError, match=r"p\.yaml:2: tiny\.ipynb has no parameter 'rates'"):
+        read(TASK + "    files: [p.yaml]\n")
+
+
+def test_a_value_of_the_command_line_has_the_kind_of_the_file_s(here: Path):
+    text = 'runs: r\nvariables: {n: 1, d: x}\ntasks: {a: {notebook: tiny.ipynb, parameters: {steps: "{n}"}}}'
+    grid = read(text, n="60", d="2024")
+    assert grid.variables == {"runs": "r", "n": 60, "d": "2024"}
+    with pytest.raises(GridError, match=r"steps is 0.5 \(float\)"):
+        read(text, n="0.5")
+
+
+def test_the_grid_of_the_docstring(here: Path):
+    """Its notebooks and files are those of the project; only 12_results is not, and another stands in."""
+    from cdlm_lab.batch import grid_file
+
+    lines = grid_file.__doc__.splitlines()
+    indented = [line[4:] for line in lines if line.startswith("    ")]
+    written = yaml.safe_load("\n".join(indented))
+    for number, name in enumerate(written["tasks"]):
+        task = written["tasks"][name]
+        assert set(task) <= set(grid_file._TASK), number
+    assert set(written) <= set(grid_file._TOP)
+
+
+def test_write_grid_writes_what_is_read(here: Path):
+    assert list(read_grid(write_grid(here, {"a": {}, "b": {}})).tasks) == ["a", "b"]

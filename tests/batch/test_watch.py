@@ -1,0 +1,111 @@
+"""What is shown while a grid runs."""
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tiny_grid import plan_of, pretend, write_grid
+
+from cdlm_lab.batch.watch import Lines, Progress, Table, shown_time
+
+HERE = {"host": socket.gethostname(), "pid": os.getpid()}
+
+
+@pytest.fixture
+def progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Progress:
+    """Of four runs, one of them finished before: b waits for a, c for b."""
+    monkeypatch.chdir(tmp_path)
+    tasks = {"done": {}, "a": {}, "b": {"after": ["a"]}, "c": {"after": ["b"]}}
+    path = write_grid(tmp_path, tasks, defaults={"minutes": 1})
+    pretend(plan_of(path), "done")
+    return Progress(plan_of(path), log=tmp_path / "log", cores=1, at_once=9)
+
+
+def running(**more: object) -> dict[str, object]:
+    return {"state": "running", "attempt": 1, "started": time.time() - 20, "noted": time.time()} | HERE | more
+
+
+def ended(state: str, **more: object) -> dict[str, object]:
+    return running(state=state, started=100.0, noted=175.0) | more
+
+
+def test_changes_are_told_once(progress: Progress):
+    assert progress.update({}) == []
+    assert progress.update({"a": running()}) == [("a", "running")]
+    assert progress.update({"a": running()}) == []
+    assert progress.update({"a": running(attempt=2)}) == [("a", "running")], "tried again"
+    assert progress.update({"a": ended("done")}) == [("a", "done")]
+    assert progress.seconds_of("a") == 75
+    assert progress.seconds_of("b") is None
+
+
+def test_a_failed_run_blocks_those_that_wait_for_it(progress: Progress):
+    progress.update({"a": ended("failed")})
+    assert progress.blocked() == {"b": "a", "c": "b"}
+    assert progress.left() == ({}, 0.0)
+
+
+def test_a_run_whose_process_is_gone_failed(progress: Progress):
+    progress.update({"a": running(pid=2**22 + 1)})
+    assert progress.states["a"]["state"] == "failed"
+    assert "vanished" in progress.states["a"]["reason"]
+    progress.update({"a": running(pid=2**22 + 1, host="another")})
+    assert progress.states["a"]["state"] == "running", "nobody here can know"
+    progress.close()
+    assert progress.states["a"]["state"] == "failed"
+
+
+def test_snakemake_knows_of_runs_that_could_note_nothing(progress: Progress, tmp_path: Path):
+    log = tmp_path / "log"
+    log.write_text("rule tiny:\n    output: b/report.json\nError in rule tiny:\n    jobid: 2\n    outp")
+    progress.update({"a": running(host="node7"), "b": running(host="node7")})
+    assert progress.named("running") == ["a", "b"], "what is not a whole line yet waits"
+    with log.open("a") as file:
+        file.write("ut: a/report.json\nrule tiny:\n    output: b/report.json\n")
+    progress.update({"a": running(host="node7"), "b": running(host="node7")})
+    assert (progress.named("failed"), progress.named("running")) == (["a"], ["b"])
+
+
+def test_time_left(progress: Progress):
+    progress.update({"a": running()})
+    each, total = progress.left()
+    assert list(each) == ["a", "b", "c"]
+    # `done` ran the same notebook within a moment, so the rest should be quick too
+    assert total < 5
+    assert progress.summary().startswith("1 running, 0 done, 0 failed, 2 waiting (1 finished before); about ")
+
+
+def test_lines(progress: Progress, capsys: pytest.CaptureFixture):
+    with Lines(progress) as lines:
+        lines.show(progress.update({"a": running()}))
+        lines.show(progress.update({"a": ended("failed", reason="no luck")}))
+    said = [line.split(" ", 1)[1] for line in capsys.readouterr().out.splitlines()]
+    assert said == ["a: running", "a: failed after 1:15: no luck"]
+
+
+def test_the_table_shows_all_or_what_matters(progress: Progress, monkeypatch: pytest.MonkeyPatch):
+    table = Table(progress)
+    progress.update({"a": ended("failed")})
+
+    def drawn() -> str:
+        console = Console(width=80, record=True, file=open(os.devnull, "w"))
+        console.print(table._drawn())
+        return console.export_text()
+
+    text = drawn()
+    assert "waits for a, which failed" in text
+    assert "1:15" in text
+    assert "0 running, 0 done, 1 failed, 2 waiting (1 finished before)" in text
+    monkeypatch.setattr(type(table._live.console), "height", 0)
+    monkeypatch.setattr(progress, "steps", {f"n{i}": progress.steps["b"] for i in range(9)})
+    assert "... and 4 more" in drawn()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (75.4, "1:15"), (3599, "59:59"), (3600, "1:00 h"), (7290, "2:01 h")]
+)
+def test_times(seconds: float, text: str):
+    assert shown_time(seconds) == text
