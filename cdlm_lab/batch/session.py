@@ -208,8 +208,9 @@ def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
         folder = progress.steps[name].job.folder
         word = "was stopped" if state["state"] == one_run.STOPPED else "failed"
         print(f"\n{name} {word}: {state.get('reason')}")
-        print(f"    the end of {folder / one_run.LOG_FILE}:")
-        print("\n".join(f"    | {line}" for line in _log_end(folder)))
+        if lines := one_run.last_lines(folder / one_run.LOG_FILE, _LOG_LINES).splitlines():
+            print(f"    the end of {folder / one_run.LOG_FILE}:")
+            print("\n".join(f"    | {line}" for line in lines))
         if (folder / one_run.EXECUTED_FILE).exists():
             print(f"    the notebook as far as it came: {folder / one_run.EXECUTED_FILE}")
     blocked = progress.blocked()
@@ -221,7 +222,3 @@ def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
     done = len(progress.named(one_run.DONE))
     print(f"\n{len(began)} failed, {done} done, {len(unfinished) - len(began)} not started")
     return FAILED
-
-
-def _log_end(folder: Path) -> list[str]:
-    return one_run.last_lines(folder / one_run.LOG_FILE, _LOG_LINES).splitlines()

@@ -41,14 +41,21 @@ class Progress:
         self.states: dict[str, dict[str, Any]] = {}
         self._all, self._cores, self._at_once = steps, cores, at_once
         self._errors = _Errors(log)
+        self._lost: dict[str, tuple[str, int | None]] = {}
 
     def update(self, states: Mapping[str, dict[str, Any]]) -> list[tuple[str, str]]:
         """Take in what the runs noted; (name, its new state) of those that changed."""
-        lost, changed = self._errors.new(), []
+        changed = []
+        for name, why in self._errors.new():
+            # What is said of one attempt does not hold for the next.
+            self._lost[name] = (why, states.get(name, {}).get("attempt"))
         for name in self.steps:
             now = dict(states.get(name, {"state": WAITING}))
-            if now["state"] == one_run.RUNNING and (name in lost or _is_gone(now)):
-                now |= {"state": one_run.FAILED, "reason": _VANISHED}
+            why, attempt = self._lost.get(name, ("", -1))
+            if now["state"] == WAITING and attempt is None:
+                now |= {"state": one_run.FAILED, "reason": f"it could not begin: {why}"}
+            elif now["state"] == one_run.RUNNING and (attempt == now["attempt"] or _is_gone(now)):
+                now |= {"state": one_run.FAILED, "reason": f"{_VANISHED}{why and f'; {why}'}"}
             before = self.states.get(name, {"state": WAITING})
             if (now["state"], now.get("attempt")) != (before["state"], before.get("attempt")):
                 changed.append((name, now["state"]))
@@ -198,28 +205,38 @@ def shown_time(seconds: float) -> str:
 
 
 class _Errors:
-    """Reads from Snakemake's log which runs ended badly."""
+    """Reads from Snakemake's log which runs ended badly, and what is said of them."""
 
     def __init__(self, log: Path) -> None:
-        self._log, self._place, self._in_error = log, 0, False
+        self._log, self._place, self._block = log, 0, None
 
-    def new(self) -> set[str]:
-        """Names of runs of which it was said since the last call."""
+    def new(self) -> Iterator[tuple[str, str]]:
+        """(name, what was said) of runs of which it was said since the last call."""
         try:
             with self._log.open("rb") as file:
                 file.seek(self._place)
                 text = file.read()
         except OSError:
-            return set()
+            return
         whole = text[: text.rfind(b"\n") + 1]
         self._place += len(whole)
-        found = set()
         for line in whole.decode("utf-8", errors="replace").splitlines():
             if not line.startswith(" "):
-                self._in_error = line.startswith("Error in rule")
-            elif self._in_error and (match := re.match(r" +output: (\S+)/report\.json", line)):
-                found.add(match[1])
-        return found
+                self._block = {} if line.startswith("Error in rule") else None
+            elif self._block is not None:
+                key, _, value = line.strip().partition(": ")
+                self._block[key] = value
+                # The last thing that matters; `log` stands there for a cluster's job, after `output`.
+                if key == "shell:" and (
+                    found := re.match(r"(\S+)/report\.json", self._block.get("output", ""))
+                ):
+                    yield found[1], self._said(self._block)
+
+    @staticmethod
+    def _said(block: Mapping[str, str]) -> str:
+        message = block.get("message", "None").partition(". ")[0]
+        log = block.get("log", "").partition(" (")[0]
+        return "; ".join([*([message] if message != "None" else []), *([f"see {log}"] if log else [])])
 
 
 def _is_gone(state: Mapping[str, Any]) -> bool:

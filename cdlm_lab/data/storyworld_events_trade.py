@@ -28,31 +28,15 @@ THEFT: EventType = event_type(
         "expert": person("art historian|auctioneer", definite=False),
     },
     numbers={
-        "worth": quantity(
-            11, 98, "How many millions is the painting worth?", "The painting is worth # million {$money}."
-        ),
+        "worth": quantity(11, 98, "How many millions is the painting worth?", "The painting is worth # million {$money}."),
         "reward": quantity(10213, 98765, "How high is the reward?", "The reward is # {$money}."),
-        "seconds": quantity(
-            103, 487, "How many seconds did the thieves need?", "The thieves needed # seconds."
-        ),
-        "painted": quantity(
-            1601, 1899, "In which year was the picture painted?", "The picture was painted in #.", year=True
-        ),
-        "height": quantity(
-            31, 198, "How many centimetres high is the picture?", "The picture is # centimetres high."
-        ),
+        "seconds": quantity(103, 487, "How many seconds did the thieves need?", "The thieves needed # seconds."),
+        "painted": quantity(1601, 1899, "In which year was the picture painted?", "The picture was painted in #.", year=True),
+        "height": quantity(31, 198, "How many centimetres high is the picture?", "The picture is # centimetres high."),
         "tips": quantity(213, 1987, "How many tips did the police receive?", "The police received # tips."),
-        "cameras": quantity(
-            21, 98, "How many cameras were switched off?", "In the building # cameras were off."
-        ),
+        "cameras": quantity(21, 98, "How many cameras were switched off?", "In the building # cameras were off."),
         "visitors": quantity(10213, 98765, "How many visitors come each year?", "Each year # visitors come."),
-        "bought": quantity(
-            1901,
-            1998,
-            "In which year did the museum buy the picture?",
-            "The picture was bought in #.",
-            year=True,
-        ),
+        "bought": quantity(1901, 1998, "In which year did the museum buy the picture?", "The picture was bought in #.", year=True),
         "searched": quantity(103, 987, "How many cars were searched?", "At the border # cars were searched."),
     },
     texts={
@@ -61,10 +45,7 @@ THEFT: EventType = event_type(
             "{painting} was <[stolen|taken|cut from its frame]~main> at {site} in {town}",
             "burglars <[broke into|raided]~main> {site} in {town}",
         ),
-        "after": (
-            "the <[theft|robbery]~main> at {site} in {town}",
-            "the <theft~main> of {painting} from {site} in {town}",
-        ),
+        "after": ("the <[theft|robbery]~main> at {site} in {town}", "the <theft~main> of {painting} from {site} in {town}"),
         "headlines": (
             "[Thieves take|Burglars grab] [famous painting|old master]",
             "[An empty frame|A nail in the wall|The frame on the floor]",
@@ -82,107 +63,22 @@ THEFT: EventType = event_type(
         ),
     },
     units=(
-        unit(
-            "worth",
-            "core",
-            "{expert} said {painting} was worth {worth} million {$money}",
-            "the picture is worth {worth} million {$money}[, though no one could sell it|]",
-            "{painting} is worth {worth} million {$money}",
-        ),
-        unit(
-            "picture",
-            "core",
-            "{painting}, {height} centimetres high, was painted by {painter} in {painted}",
-            "{painter} painted the picture in {painted}; it is {height} centimetres high.",
-            "the work of {painter}, painted in {painted}, is {height} centimetres high",
-        ),
-        unit(
-            "seconds",
-            "core",
-            "the thieves [needed|were inside for] {seconds} seconds",
-            "after {seconds} seconds the thieves were [gone|back in the van]",
-            "a camera across the street shows the <[theft|raid]~main>: {seconds} seconds.",
-        ),
-        unit(
-            "cameras",
-            "core",
-            "inside, {cameras} cameras were [off|switched off]",
-            "{curator} [admitted|confirmed] that {cameras} cameras had been off",
-            "{company} had [switched off|turned off] {cameras} cameras [to clean them|for an update]",
-        ),
-        unit(
-            "reward",
-            "core",
-            "{insurer} offers a reward of {reward} {$money}",
-            "a reward of {reward} {$money} [is on offer|was put up by {insurer}]",
-            "for the return, {insurer} will pay a reward of {reward} {$money}",
-        ),
-        unit(
-            "tips",
-            "core",
-            "the police [received|followed up] {tips} tips",
-            "by evening {tips} tips had come in",
-            "{chief} spoke of {tips} tips, [most of them worthless|three of them good]",
-        ),
-        unit(
-            "chief",
-            "core",
-            '"[They knew which nail it hung on|Somebody opened a door that is never opened|Pictures come back, it takes patience]," said {chief}.',
-            "{chief.sub} [ruled out nothing|suspects a theft to order|asked for silence].",
-            '"[This was not their first ladder|We are talking to everyone with a key]," {chief} said.',
-        ),
-        unit(
-            "visitors",
-            "back",
-            "each year {visitors} visitors come to {site}",
-            "{site} [has|counts] {visitors} visitors a year",
-            "[many|most] of the {visitors} visitors a year come for {painting}",
-        ),
-        unit(
-            "bought",
-            "back",
-            "{site} bought the picture in {bought}",
-            "the picture was bought in {bought} from [a widow|a convent]",
-            "{curator} said it had been bought in {bought} [for the price of a house|against all advice].",
-        ),
-        unit(
-            "searched",
-            "official",
-            "at the border, {searched} cars were searched",
-            "the police searched {searched} cars [on {road}|at the border]",
-            "in all, {searched} cars were searched, [one of them with skis|to no effect]",
-        ),
-        unit(
-            "guard",
-            "voice",
-            '"[I made my round, I swear|They tied me up, politely|I only saw the torch]," said {guard}.',
-            "{guard.sub} [was found|sat] [in the cloakroom|among the coats].",
-        ),
-        unit(
-            "curator",
-            "voice",
-            '"[It is like losing a relative|The frame alone is a masterpiece|I said good night to it for twenty years]," said {curator}.',
-            "{curator} [wept|stood] in front of the empty wall",
-        ),
-        unit(
-            "dealer",
-            "money",
-            '"[It can only be ransomed|You cannot hang it, you cannot sell it]," said {dealer}.',
-            "{dealer} expects a ransom note",
-        ),
-        unit(
-            "expert",
-            "back",
-            '"[It is the light in it that one misses|There are three like it, all in vaults]," said {expert}.',
-            "{expert.sub} [recalled|told of] a like <theft~earlier> in {before}.",
-        ),
+        unit("worth", "core", "{expert} said {painting} was worth {worth} million {$money}", "the picture is worth {worth} million {$money}[, though no one could sell it|]", "{painting} is worth {worth} million {$money}"),
+        unit("picture", "core", "{painting}, {height} centimetres high, was painted by {painter} in {painted}", "{painter} painted the picture in {painted}; it is {height} centimetres high.", "the work of {painter}, painted in {painted}, is {height} centimetres high"),
+        unit("seconds", "core", "the thieves [needed|were inside for] {seconds} seconds", "after {seconds} seconds the thieves were [gone|back in the van]", "a camera across the street shows the <[theft|raid]~main>: {seconds} seconds."),
+        unit("cameras", "core", "inside, {cameras} cameras were [off|switched off]", "{curator} [admitted|confirmed] that {cameras} cameras had been off", "{company} had [switched off|turned off] {cameras} cameras [to clean them|for an update]"),
+        unit("reward", "core", "{insurer} offers a reward of {reward} {$money}", "a reward of {reward} {$money} [is on offer|was put up by {insurer}]", "for the return, {insurer} will pay a reward of {reward} {$money}"),
+        unit("tips", "core", "the police [received|followed up] {tips} tips", "by evening {tips} tips had come in", "{chief} spoke of {tips} tips, [most of them worthless|three of them good]"),
+        unit("chief", "core", '"[They knew which nail it hung on|Somebody opened a door that is never opened|Pictures come back, it takes patience]," said {chief}.', "{chief.sub} [ruled out nothing|suspects a theft to order|asked for silence].", '"[This was not their first ladder|We are talking to everyone with a key]," {chief} said.'),
+        unit("visitors", "back", "each year {visitors} visitors come to {site}", "{site} [has|counts] {visitors} visitors a year", "[many|most] of the {visitors} visitors a year come for {painting}"),
+        unit("bought", "back", "{site} bought the picture in {bought}", "the picture was bought in {bought} from [a widow|a convent]", "{curator} said it had been bought in {bought} [for the price of a house|against all advice]."),
+        unit("searched", "official", "at the border, {searched} cars were searched", "the police searched {searched} cars [on {road}|at the border]", "in all, {searched} cars were searched, [one of them with skis|to no effect]"),
+        unit("guard", "voice", '"[I made my round, I swear|They tied me up, politely|I only saw the torch]," said {guard}.', "{guard.sub} [was found|sat] [in the cloakroom|among the coats]."),
+        unit("curator", "voice", '"[It is like losing a relative|The frame alone is a masterpiece|I said good night to it for twenty years]," said {curator}.', "{curator} [wept|stood] in front of the empty wall"),
+        unit("dealer", "money", '"[It can only be ransomed|You cannot hang it, you cannot sell it]," said {dealer}.', "{dealer} expects a ransom note"),
+        unit("expert", "back", '"[It is the light in it that one misses|There are three like it, all in vaults]," said {expert}.', "{expert.sub} [recalled|told of] a like <theft~earlier> in {before}."),
     ),
-    comparison=comparison(
-        "in {PLACE}, police questioned {COUNT} people",
-        "among {COUNT} people questioned in {PLACE} was a locksmith",
-        which="Where were more people questioned, in {place_a.name} or in {place_b.name}?",
-        whether="Were more people questioned in {place_a.name} than in {place_b.name}?",
-    ),
+    comparison=comparison("in {PLACE}, police questioned {COUNT} people", "among {COUNT} people questioned in {PLACE} was a locksmith", which="Where were more people questioned, in {place_a.name} or in {place_b.name}?", whether="Were more people questioned in {place_a.name} than in {place_b.name}?"),
 )
 
 MERGER: EventType = event_type(
@@ -191,11 +87,7 @@ MERGER: EventType = event_type(
     nouns="deal|merger|takeover",
     words={
         "job": ("value the warehouses", "move the archives", "take down the signs"),
-        "deed": (
-            "leaked the secret letter",
-            "asked the first question at the meeting",
-            "counted the proxies",
-        ),
+        "deed": ("leaked the secret letter", "asked the first question at the meeting", "counted the proxies"),
         "source": ("both companies", "the cartel office", "people close to the talks", "analysts"),
     },
     cast={
@@ -212,18 +104,12 @@ MERGER: EventType = event_type(
         "product_line": work("brand", "@"),
     },
     numbers={
-        "price": quantity(
-            113, 989, "How many millions was the deal worth?", "The deal was worth # million {$money}."
-        ),
+        "price": quantity(113, 989, "How many millions was the deal worth?", "The deal was worth # million {$money}."),
         "share": quantity(103, 989, "How much was offered per share?", "The offer was # {$money} per share."),
         "debt": quantity(113, 989, "How high is the debt in millions?", "The debt is # million {$money}."),
         "closing": quantity(1013, 9876, "How many jobs were to go?", "The plan would have cost # jobs."),
-        "stake": quantity(
-            21, 68, "What stake in per cent does the main owner hold?", "The main owner holds # per cent."
-        ),
-        "fee": quantity(
-            11, 97, "How many millions is the break-up fee?", "The break-up fee is # million {$money}."
-        ),
+        "stake": quantity(21, 68, "What stake in per cent does the main owner hold?", "The main owner holds # per cent."),
+        "fee": quantity(11, 97, "How many millions is the break-up fee?", "The break-up fee is # million {$money}."),
         "sites": quantity(21, 98, "How many sites does the company have?", "The company has # sites."),
         "market": quantity(41, 89, "What market share would they have had, in per cent?"),
         "talks": quantity(103, 298, "How many days did the talks last?", "The talks lasted # days."),
@@ -235,9 +121,7 @@ MERGER: EventType = event_type(
             "{buyer} <[withdrew|dropped]~failure> its <[offer|bid]~main> for {company}",
             "a <[takeover|merger]~main> of {company} by {buyer} was <[blocked|stopped]~failure>",
         ),
-        "after": (
-            "the <[collapse|failure]~failure> of the <[merger|deal]~main> between {company} and {buyer}",
-        ),
+        "after": ("the <[collapse|failure]~failure> of the <[merger|deal]~main> between {company} and {buyer}",),
         "headlines": (
             "[Merger|Deal] [collapses|falls through] at last minute",
             "[Bid|Offer] [withdrawn|dropped] after [months of talks|cartel warning]",
@@ -255,106 +139,22 @@ MERGER: EventType = event_type(
         ),
     },
     units=(
-        unit(
-            "price",
-            "core",
-            "the <[deal|merger]~main> was worth {price} million {$money}",
-            "{buyer} had offered {share} {$money} per share, {price} million {$money} in all",
-            "an offer of {share} {$money} per share had been [on the table|called fair by the board]",
-        ),
-        unit(
-            "debt",
-            "core",
-            "{company} has a debt of {debt} million {$money}",
-            "a debt of {debt} million {$money} [weighs on|remains with] {company}",
-            "without {buyer}, a debt of {debt} million {$money} [falls due|must be paid]",
-        ),
-        unit(
-            "jobs",
-            "core",
-            "the plan would have cost {closing} jobs[, most of them in {town}|]",
-            "some {closing} jobs had been at risk at {site}",
-            "at {site}, people had feared for {closing} jobs",
-        ),
-        unit(
-            "stake",
-            "core",
-            "{chairman} holds {stake} per cent",
-            "with {stake} per cent, {chairman} [had the last word|could block it]",
-            "{chairman}, holder of {stake} per cent, [kept silent|stayed away]",
-        ),
-        unit(
-            "fee",
-            "core",
-            "{buyer} must pay a break-up fee of {fee} million {$money}",
-            "a break-up fee of {fee} million {$money} [is due|was agreed]",
-            "the break-up fee of {fee} million {$money} goes to {company}",
-        ),
-        unit(
-            "market",
-            "core",
-            "together they would have had {market} per cent of the market",
-            "{regulator} objected to {market} per cent of the market in one hand",
-            "a share of {market} per cent of the market was more than the cartel office would allow",
-        ),
-        unit(
-            "regulator",
-            "core",
-            '"[Two is not a market|We count shelves, not promises|The law is older than this deal]," said {regulator}.',
-            "{regulator.sub} [had set three conditions, none of them met|gave no reasons].",
-        ),
-        unit(
-            "sites",
-            "back",
-            "{company} has {sites} sites, [the oldest of them|among them] {site}",
-            "of {sites} sites, {site} is the [oldest|largest]",
-            "{buyer} had wanted to keep only a few of {sites} sites",
-        ),
-        unit(
-            "holders",
-            "after",
-            "at {hall}, {holders} shareholders [shouted|whistled]",
-            "a meeting of {holders} shareholders in {hall} [ended in uproar|lasted until dark]",
-            "before {holders} shareholders, {speaker} [defended|explained] the plan",
-        ),
-        unit(
-            "brand",
-            "back",
-            "its best-known brand, {product_line}, [is sold in|goes to] {other} and beyond",
-            "the brand {product_line} was what {buyer} wanted",
-            "in {region}, everyone grew up with {product_line}",
-        ),
-        unit(
-            "worker",
-            "voice",
-            '"[They would have kept the name and closed the gate|My locker stays where it is|We learned it from the radio]," said {worker}.',
-            "{worker.sub} [opened a bottle|hugged strangers] at the gate of {site}.",
-        ),
-        unit(
-            "chairman",
-            "voice",
-            '"[My grandfather sold milk, not shares|I can count, and I can wait]," said {chairman}.',
-            "{chairman} [left|drove off] [in an old car|without a word]",
-        ),
-        unit(
-            "analyst",
-            "money",
-            '"[Nobody will bid again this year|The debt is the story|It was love on paper]," said {analyst}.',
-            "{analyst.sub} [cut|lowered] the target for {company}.",
-        ),
-        unit(
-            "expert",
-            "back",
-            '"[Mergers fail at lunch, not in the books|Pride is a cost, too]," said {expert}.',
-            "{expert} [pointed to|recalled] a failed <merger~earlier> in {before}",
-        ),
+        unit("price", "core", "the <[deal|merger]~main> was worth {price} million {$money}", "{buyer} had offered {share} {$money} per share, {price} million {$money} in all", "an offer of {share} {$money} per share had been [on the table|called fair by the board]"),
+        unit("debt", "core", "{company} has a debt of {debt} million {$money}", "a debt of {debt} million {$money} [weighs on|remains with] {company}", "without {buyer}, a debt of {debt} million {$money} [falls due|must be paid]"),
+        unit("jobs", "core", "the plan would have cost {closing} jobs[, most of them in {town}|]", "some {closing} jobs had been at risk at {site}", "at {site}, people had feared for {closing} jobs"),
+        unit("stake", "core", "{chairman} holds {stake} per cent", "with {stake} per cent, {chairman} [had the last word|could block it]", "{chairman}, holder of {stake} per cent, [kept silent|stayed away]"),
+        unit("fee", "core", "{buyer} must pay a break-up fee of {fee} million {$money}", "a break-up fee of {fee} million {$money} [is due|was agreed]", "the break-up fee of {fee} million {$money} goes to {company}"),
+        unit("market", "core", "together they would have had {market} per cent of the market", "{regulator} objected to {market} per cent of the market in one hand", "a share of {market} per cent of the market was more than the cartel office would allow"),
+        unit("regulator", "core", '"[Two is not a market|We count shelves, not promises|The law is older than this deal]," said {regulator}.', "{regulator.sub} [had set three conditions, none of them met|gave no reasons]."),
+        unit("sites", "back", "{company} has {sites} sites, [the oldest of them|among them] {site}", "of {sites} sites, {site} is the [oldest|largest]", "{buyer} had wanted to keep only a few of {sites} sites"),
+        unit("holders", "after", "at {hall}, {holders} shareholders [shouted|whistled]", "a meeting of {holders} shareholders in {hall} [ended in uproar|lasted until dark]", "before {holders} shareholders, {speaker} [defended|explained] the plan"),
+        unit("brand", "back", "its best-known brand, {product_line}, [is sold in|goes to] {other} and beyond", "the brand {product_line} was what {buyer} wanted", "in {region}, everyone grew up with {product_line}"),
+        unit("worker", "voice", '"[They would have kept the name and closed the gate|My locker stays where it is|We learned it from the radio]," said {worker}.', "{worker.sub} [opened a bottle|hugged strangers] at the gate of {site}."),
+        unit("chairman", "voice", '"[My grandfather sold milk, not shares|I can count, and I can wait]," said {chairman}.', "{chairman} [left|drove off] [in an old car|without a word]"),
+        unit("analyst", "money", '"[Nobody will bid again this year|The debt is the story|It was love on paper]," said {analyst}.', "{analyst.sub} [cut|lowered] the target for {company}."),
+        unit("expert", "back", '"[Mergers fail at lunch, not in the books|Pride is a cost, too]," said {expert}.', "{expert} [pointed to|recalled] a failed <merger~earlier> in {before}"),
     ),
-    comparison=comparison(
-        "the depot in {PLACE} employs {COUNT} people",
-        "in {PLACE}, {COUNT} people work at the depot",
-        which="Where does the depot employ more people, in {place_a.name} or in {place_b.name}?",
-        whether="Does the depot in {place_a.name} employ more people than the one in {place_b.name}?",
-    ),
+    comparison=comparison("the depot in {PLACE} employs {COUNT} people", "in {PLACE}, {COUNT} people work at the depot", which="Where does the depot employ more people, in {place_a.name} or in {place_b.name}?", whether="Does the depot in {place_a.name} employ more people than the one in {place_b.name}?"),
 )
 
 FINAL: EventType = event_type(
@@ -363,11 +163,7 @@ FINAL: EventType = event_type(
     nouns="final|match",
     words={
         "job": ("repair the stand", "replace the floodlights", "count the tickets again"),
-        "deed": (
-            "opened the gates to the pitch",
-            "carried out the first of the injured",
-            "switched off the loudspeakers",
-        ),
+        "deed": ("opened the gates to the pitch", "carried out the first of the injured", "switched off the loudspeakers"),
         "source": ("the police", "the league", "stewards", "officials"),
     },
     cast={
@@ -386,32 +182,16 @@ FINAL: EventType = event_type(
         "hospital": building("hospital", "@ Hospital|the @ clinic"),
     },
     numbers={
-        "injured": quantity(
-            103, 987, "How many people were injured at the match?", "At the match # people were injured."
-        ),
-        "attendance": quantity(
-            10213, 48765, "How many spectators were there?", "The match was watched by # spectators."
-        ),
-        "minute": quantity(
-            51, 89, "In which minute was the match broken off?", "The match was broken off in minute #."
-        ),
-        "capacity": quantity(
-            51213, 98765, "How many seats does the stadium have?", "The stadium has # seats."
-        ),
-        "forged": quantity(
-            1013, 9876, "How many forged tickets were found?", "Stewards found # forged tickets."
-        ),
+        "injured": quantity(103, 987, "How many people were injured at the match?", "At the match # people were injured."),
+        "attendance": quantity(10213, 48765, "How many spectators were there?", "The match was watched by # spectators."),
+        "minute": quantity(51, 89, "In which minute was the match broken off?", "The match was broken off in minute #."),
+        "capacity": quantity(51213, 98765, "How many seats does the stadium have?", "The stadium has # seats."),
+        "forged": quantity(1013, 9876, "How many forged tickets were found?", "Stewards found # forged tickets."),
         "stewards": quantity(103, 987, "How many stewards were on duty?", "There were # stewards."),
         "flares": quantity(21, 98, "How many flares were lit?", "In the crowd # flares were lit."),
         "fine": quantity(10213, 98765, "How high is the fine?", "The fine is # {$money}."),
         "goals": quantity(11, 49, "How many goals did the striker score this season?"),
-        "last": quantity(
-            1921,
-            1998,
-            "In which year had the club last won the cup?",
-            "The club last won the cup in #.",
-            year=True,
-        ),
+        "last": quantity(1921, 1998, "In which year had the club last won the cup?", "The club last won the cup in #.", year=True),
     },
     texts={
         "what": (
@@ -419,9 +199,7 @@ FINAL: EventType = event_type(
             "[a crush|a surge in the crowd] <[stopped|halted]~stop> the cup <final~main> between {home} and {guests} in {town}",
             "{referee} <[broke off|abandoned]~stop> the cup <final~main> between {home} and {guests} in {town}",
         ),
-        "after": (
-            "the <[abandoned|broken-off]~stop> cup <final~main> between {home} and {guests} in {town}",
-        ),
+        "after": ("the <[abandoned|broken-off]~stop> cup <final~main> between {home} and {guests} in {town}",),
         "headlines": (
             "Cup final [abandoned|broken off] after [crush|crowd surge]",
             "[Hundreds|Fans] hurt as [stand|crowd] [gives way|surges]",
@@ -439,107 +217,22 @@ FINAL: EventType = event_type(
         ),
     },
     units=(
-        unit(
-            "injured",
-            "core",
-            "in all, {injured} people were injured[, most of them at the fences|]",
-            "doctors [at|from] {hospital} treated {injured} injured people",
-            "{hospital} counted {injured} injured people",
-        ),
-        unit(
-            "attendance",
-            "core",
-            "the <[match|final]~main> drew {attendance} spectators",
-            "{site}, which has {capacity} seats, held {attendance} spectators",
-            "there were {attendance} spectators in {site}",
-        ),
-        unit(
-            "minute",
-            "core",
-            "in minute {minute}, {referee} [blew the whistle|picked up the ball]",
-            "{referee} <[sent|led]~stop> the players off in minute {minute}",
-            "the clock stopped in minute {minute}",
-        ),
-        unit(
-            "forged",
-            "core",
-            "stewards found {forged} forged tickets",
-            "a printer in {other} had sold {forged} forged tickets",
-            "{chief} spoke of {forged} forged tickets",
-        ),
-        unit(
-            "stewards",
-            "core",
-            "{company} had hired {stewards} stewards",
-            "only {stewards} stewards were on duty[, half the usual number|]",
-            "at the gates, {stewards} stewards [were overrun|could do little]",
-        ),
-        unit(
-            "last",
-            "core",
-            "{home} last won the cup in {last}",
-            "not since {last} had {home} won the cup",
-            "for {home}, cup winners in {last}, it was to be the [great day|second title]",
-        ),
-        unit(
-            "chief",
-            "core",
-            '"[They pushed from behind and saw nothing|We opened what we could open|Ten minutes more and we would be counting the dead]," said {chief}.',
-            "{chief.sub} [blamed|pointed to] [a jammed gate|late trains].",
-            '"[No game is worth a rib|Everyone wanted in at once]," {chief} said.',
-        ),
-        unit(
-            "flares",
-            "colour",
-            "in the guests' end, {flares} flares were lit",
-            "the smoke of {flares} flares [drifted|hung] over {site}",
-            "police [counted|picked up] {flares} flares",
-        ),
-        unit(
-            "fine",
-            "after",
-            "{company} faces a fine of {fine} {$money}",
-            "a fine of {fine} {$money} [is likely|may follow]",
-            "the league imposed a fine of {fine} {$money} on {company}",
-        ),
-        unit(
-            "scorer",
-            "people",
-            "{scorer}, with {goals} goals this season, [had just come on|had hit the post]",
-            "for {guests}, {scorer} has scored {goals} goals this season",
-            "with {goals} goals this season, {scorer} was the [hope|star] of {guests}",
-        ),
-        unit(
-            "coach",
-            "voice",
-            '"[I do not care about the cup|We shall play it again, in front of nobody if need be|My players carried stretchers]," said {coach}.',
-            "{coach.sub} [took off the scarf|ran to the fence] and [pulled people over|shouted for water].",
-        ),
-        unit(
-            "captain",
-            "voice",
-            '"[I saw faces I know|You stop hearing the ball]," said {captain}.',
-            "{captain.sub} [sat|knelt] in the circle [until the stand was empty|with the others].",
-        ),
-        unit(
-            "fan",
-            "voice",
-            '"[My feet were off the ground|I lost a shoe and found my brother|I have a ticket, a real one]," said {fan}.',
-            "{fan} had [queued since dawn|come by bicycle]",
-        ),
-        unit(
-            "expert",
-            "back",
-            '"[A crowd is water, it needs drains|Eleven doors are not enough for such a house]," said {expert}.',
-            "{expert.sub} [remembered|recalled] a like <crush~earlier> in {before}.",
-        ),
+        unit("injured", "core", "in all, {injured} people were injured[, most of them at the fences|]", "doctors [at|from] {hospital} treated {injured} injured people", "{hospital} counted {injured} injured people"),
+        unit("attendance", "core", "the <[match|final]~main> drew {attendance} spectators", "{site}, which has {capacity} seats, held {attendance} spectators", "there were {attendance} spectators in {site}"),
+        unit("minute", "core", "in minute {minute}, {referee} [blew the whistle|picked up the ball]", "{referee} <[sent|led]~stop> the players off in minute {minute}", "the clock stopped in minute {minute}"),
+        unit("forged", "core", "stewards found {forged} forged tickets", "a printer in {other} had sold {forged} forged tickets", "{chief} spoke of {forged} forged tickets"),
+        unit("stewards", "core", "{company} had hired {stewards} stewards", "only {stewards} stewards were on duty[, half the usual number|]", "at the gates, {stewards} stewards [were overrun|could do little]"),
+        unit("last", "core", "{home} last won the cup in {last}", "not since {last} had {home} won the cup", "for {home}, cup winners in {last}, it was to be the [great day|second title]"),
+        unit("chief", "core", '"[They pushed from behind and saw nothing|We opened what we could open|Ten minutes more and we would be counting the dead]," said {chief}.', "{chief.sub} [blamed|pointed to] [a jammed gate|late trains].", '"[No game is worth a rib|Everyone wanted in at once]," {chief} said.'),
+        unit("flares", "colour", "in the guests' end, {flares} flares were lit", "the smoke of {flares} flares [drifted|hung] over {site}", "police [counted|picked up] {flares} flares"),
+        unit("fine", "after", "{company} faces a fine of {fine} {$money}", "a fine of {fine} {$money} [is likely|may follow]", "the league imposed a fine of {fine} {$money} on {company}"),
+        unit("scorer", "people", "{scorer}, with {goals} goals this season, [had just come on|had hit the post]", "for {guests}, {scorer} has scored {goals} goals this season" , "with {goals} goals this season, {scorer} was the [hope|star] of {guests}"),
+        unit("coach", "voice", '"[I do not care about the cup|We shall play it again, in front of nobody if need be|My players carried stretchers]," said {coach}.', "{coach.sub} [took off the scarf|ran to the fence] and [pulled people over|shouted for water]."),
+        unit("captain", "voice", '"[I saw faces I know|You stop hearing the ball]," said {captain}.', "{captain.sub} [sat|knelt] in the circle [until the stand was empty|with the others]."),
+        unit("fan", "voice", '"[My feet were off the ground|I lost a shoe and found my brother|I have a ticket, a real one]," said {fan}.', "{fan} had [queued since dawn|come by bicycle]"),
+        unit("expert", "back", '"[A crowd is water, it needs drains|Eleven doors are not enough for such a house]," said {expert}.', "{expert.sub} [remembered|recalled] a like <crush~earlier> in {before}."),
     ),
-    comparison=comparison(
-        "{PLACE} had sent {COUNT} supporters",
-        "from {PLACE}, {COUNT} supporters had come by train",
-        which="Where did more supporters come from, {place_a.name} or {place_b.name}?",
-        whether="Did more supporters come from {place_a.name} than from {place_b.name}?",
-    ),
+    comparison=comparison("{PLACE} had sent {COUNT} supporters", "from {PLACE}, {COUNT} supporters had come by train", which="Where did more supporters come from, {place_a.name} or {place_b.name}?", whether="Did more supporters come from {place_a.name} than from {place_b.name}?"),
 )
 
 EVENTS: tuple[EventType, ...] = (THEFT, MERGER, FINAL)

@@ -21,18 +21,8 @@ FLOOD: EventType = event_type(
     nouns="flood|flooding|disaster|inundation",
     words={
         "job": ("clear the silt", "rebuild the dyke", "pump out the cellars"),
-        "deed": (
-            "rang the church bell to raise the alarm",
-            "first saw the water coming",
-            "woke the whole street",
-        ),
-        "source": (
-            "officials",
-            "the flood service",
-            "the civil defence office",
-            "the authorities",
-            "the fire brigade",
-        ),
+        "deed": ("rang the church bell to raise the alarm", "first saw the water coming", "woke the whole street"),
+        "source": ("officials", "the flood service", "the civil defence office", "the authorities", "the fire brigade"),
     },
     cast={
         "minister": person("environment minister|interior minister"),
@@ -47,21 +37,13 @@ FLOOD: EventType = event_type(
         "dead": quantity(12, 97, "How many people were killed in {town.name}?", "The water killed # people."),
         "missing": quantity(11, 98, "How many people are missing?", "As many as # people are missing."),
         "homes": quantity(1103, 9876, "How many homes were flooded?", "The water entered # homes."),
-        "evacuated": quantity(
-            10213, 98765, "How many people were evacuated?", "Rescuers evacuated # people."
-        ),
-        "level": quantity(
-            413, 987, "How many centimetres did the gauge show?", "The gauge showed # centimetres."
-        ),
-        "rain": quantity(
-            113, 398, "How many millimetres of rain fell?", "In one night # millimetres of rain fell."
-        ),
+        "evacuated": quantity(10213, 98765, "How many people were evacuated?", "Rescuers evacuated # people."),
+        "level": quantity(413, 987, "How many centimetres did the gauge show?", "The gauge showed # centimetres."),
+        "rain": quantity(113, 398, "How many millimetres of rain fell?", "In one night # millimetres of rain fell."),
         "bags": quantity(10213, 98765, "How many sandbags were filled?", "Helpers filled # sandbags."),
         "boats": quantity(31, 298, "How many boats took part?", "The rescue used # boats."),
         "cattle": quantity(213, 4987, "How many animals drowned?", "On the farms # animals drowned."),
-        "hectares": quantity(
-            1213, 9876, "How many hectares stood under water?", "Fields of # hectares were flooded."
-        ),
+        "hectares": quantity(1213, 9876, "How many hectares stood under water?", "Fields of # hectares were flooded."),
     },
     texts={
         "what": (
@@ -94,7 +76,7 @@ FLOOD: EventType = event_type(
             "the bodies of {dead} people [have been|were] [found|recovered]",
             "{chief} [put|gave] the number of [people killed|dead] at {dead}",
             "[in all,|altogether,] {dead} people [lost their lives|were killed|drowned]",
-            "the {ev} killed {dead} people, [most|many] of them [asleep in ground-floor flats|in their cars|over sixty]",
+            'the {ev} killed {dead} people, [most|many] of them [asleep in ground-floor flats|in their cars|over sixty]',
         ),
         unit(
             "missing",
@@ -136,8 +118,8 @@ FLOOD: EventType = event_type(
             "chief",
             "core",
             '"[We have never seen water rise so fast|The river gave us forty minutes, no more|My crews have not slept]," said {chief}.',
-            "{chief.sub} said [it was|this was] [the hardest night of a long career|a race that could not be won|not over yet].",
-            "{chief.sub} [asked|urged|told] people to [stay away from the river|boil their water|keep off the dykes].",
+            '{chief.sub} said [it was|this was] [the hardest night of a long career|a race that could not be won|not over yet].',
+            '{chief.sub} [asked|urged|told] people to [stay away from the river|boil their water|keep off the dykes].',
         ),
         unit(
             "bags",

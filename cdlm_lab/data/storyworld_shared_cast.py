@@ -66,9 +66,7 @@ NUMBERS: dict[str, Quantity] = {
         "How many millions did the government set aside for {town.name}?",
         "The government set aside # million {$money} for {town.name}.",
     ),
-    "term": quantity(
-        31, 198, "Within how many days is the inquiry to report?", "The inquiry has # days to report."
-    ),
+    "term": quantity(31, 198, "Within how many days is the inquiry to report?", "The inquiry has # days to report."),
     "calls": quantity(
         1203, 9876, "How many calls did the telephone line receive?", "The telephone line received # calls."
     ),
@@ -80,27 +78,17 @@ NUMBERS: dict[str, Quantity] = {
     "raised": quantity(21304, 98764, "How much had been given?", "The collection brought in # {$money}."),
     "ayes": quantity(21, 98, "How many members voted in favour?", "The motion had # votes in favour."),
     "noes": quantity(11, 20),
-    "clients": quantity(
-        112, 987, "How many clients does {lawyer.name} represent?", "The lawyer speaks for # clients."
-    ),
-    "signatures": quantity(
-        10234, 98765, "How many people signed the petition?", "The petition has # signatures."
-    ),
+    "clients": quantity(112, 987, "How many clients does {lawyer.name} represent?", "The lawyer speaks for # clients."),
+    "signatures": quantity(10234, 98765, "How many people signed the petition?", "The petition has # signatures."),
     "pupils": quantity(213, 1876, "How many pupils were sent home?", "The school sent # pupils home."),
-    "pages": quantity(
-        113, 987, "How many pages does the earlier report have?", "The earlier report has # pages."
-    ),
+    "pages": quantity(113, 987, "How many pages does the earlier report have?", "The earlier report has # pages."),
     "before": quantity(1951, 2014, year=True),
     "founded": quantity(1104, 1897, "In which year was {town.name} founded?", year=True),
     "jobs": quantity(1023, 9876, "How many people work in the trade?"),
     "rooms": quantity(31, 298, "How many rooms does the hotel have?", "The hotel has # rooms."),
     "detour": quantity(21, 98, "How long is the detour in kilometres?", "The detour is # kilometres long."),
-    "documents": quantity(
-        1204, 9876, "How many documents were handed over?", "Investigators have # documents."
-    ),
-    "grant": quantity(
-        1204, 9876, "How much does each household receive?", "Each household receives # {$money}."
-    ),
+    "documents": quantity(1204, 9876, "How many documents were handed over?", "Investigators have # documents."),
+    "grant": quantity(1204, 9876, "How much does each household receive?", "Each household receives # {$money}."),
     "stalls": quantity(31, 298, "How many stalls does the market have?", "The market has # stalls."),
     "gift": quantity(10234, 98765),
     "written": quantity(1990, 2017, year=True),
@@ -112,23 +100,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "day": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday"),
     "hour": ("four in the morning", "dawn", "noon", "six in the evening", "ten at night"),
     "money": ("crowns", "talers", "florins", "ducats", "shillings", "guilders"),
-    "product": (
-        "its plums",
-        "glass",
-        "leather",
-        "its brass bands",
-        "paper",
-        "honey",
-        "hand-woven linen",
-        "wool",
-    ),
-    "source": (
-        "officials",
-        "the authorities",
-        "the police",
-        "local officials",
-        "a spokesman for the council",
-    ),
+    "product": ("its plums", "glass", "leather", "its brass bands", "paper", "honey", "hand-woven linen", "wool"),
+    "source": ("officials", "the authorities", "the police", "local officials", "a spokesman for the council"),
 }
 BRIDGES: tuple[Bridge, ...] = (
     bridge(

@@ -30,7 +30,7 @@ ANY: tuple[Unit, ...] = (
         "voice",
         '"[This town has seen worse and it is still here|I have no words, and words would not help|We want to know everything, and we want to know it soon]," said {mayor}.',
         '{mayor} [spoke|looked] [tired|pale] [on the steps of the town hall|when the questions began]. "[Ask me again in a week|We are counting, and then we shall talk|I know most of them by name]," {mayor.he} said.',
-        "{mayor.sub} [thanked|praised] [everyone who had helped|those who came without being asked] and [asked for patience|said little else].",
+        '{mayor.sub} [thanked|praised] [everyone who had helped|those who came without being asked] and [asked for patience|said little else].',
         'Asked about calls to [resign|step down], {mayor} said: "[That is not what people need now|No|Let us do the work first]."',
     ),
     unit(
@@ -88,7 +88,7 @@ ANY: tuple[Unit, ...] = (
         "speaker",
         "money",
         '"[We shall answer every question that is put to us|Our thoughts are with those concerned|The figures will be published, all of them]," said {speaker}.',
-        "{speaker} [denied|rejected] [any blame|claims of negligence] and [left by a side door|took no questions].",
+        '{speaker} [denied|rejected] [any blame|claims of negligence] and [left by a side door|took no questions].',
         "{speaker} told [reporters|the staff of {company}] that [nothing would be hidden|jobs were safe].",
     ),
     unit(

@@ -1,5 +1,6 @@
 """What is shown while a grid runs."""
 
+import io
 import os
 import socket
 import time
@@ -44,7 +45,7 @@ def test_changes_are_told_once(progress: Progress):
 
 def test_a_failed_run_blocks_those_that_wait_for_it(progress: Progress):
     progress.update({"a": ended("failed")})
-    assert progress.blocked() == {"b": "a", "c": "b"}
+    assert progress.blocked() == {"b": "a", "c": "a"}, "the run at which it began"
     assert progress.left() == ({}, 0.0)
 
 
@@ -60,13 +61,28 @@ def test_a_run_whose_process_is_gone_failed(progress: Progress):
 
 def test_snakemake_knows_of_runs_that_could_note_nothing(progress: Progress, tmp_path: Path):
     log = tmp_path / "log"
-    log.write_text("rule tiny:\n    output: b/report.json\nError in rule tiny:\n    jobid: 2\n    outp")
+    begin = "rule tiny:\n    output: b/report.json\n"
+    begin += "Error in rule tiny:\n    message: SLURM-job '1' failed. For more\n"
+    log.write_text(begin + "    jobid: 2\n    outp")
     progress.update({"a": running(host="node7"), "b": running(host="node7")})
     assert progress.named("running") == ["a", "b"], "what is not a whole line yet waits"
     with log.open("a") as file:
-        file.write("ut: a/report.json\nrule tiny:\n    output: b/report.json\n")
-    progress.update({"a": running(host="node7"), "b": running(host="node7")})
-    assert (progress.named("failed"), progress.named("running")) == (["a"], ["b"])
+        file.write("ut: a/report.json\n    log: x/1.log (check it)\n    shell:\n        exec\nrule tiny:\n")
+    for _ in range(2):
+        progress.update({"a": running(host="node7"), "b": running(host="node7")})
+        assert (progress.named("failed"), progress.named("running")) == (["a"], ["b"])
+    assert progress.states["a"]["reason"].endswith("node was lost; SLURM-job '1' failed; see x/1.log")
+    progress.update({"a": running(host="node7", attempt=2)})
+    assert progress.named("running") == ["a"], "the next attempt"
+
+
+def test_a_job_that_fails_before_its_run_begins_is_named(progress: Progress, tmp_path: Path):
+    (tmp_path / "log").write_text(
+        "Error in rule tiny:\n    message: None\n    output: a/report.json\n    shell:\n"
+    )
+    progress.update({})
+    assert progress.named("failed") == ["a"]
+    assert progress.states["a"]["reason"].startswith("it could not begin: ")
 
 
 def test_time_left(progress: Progress):
@@ -91,7 +107,7 @@ def test_the_table_shows_all_or_what_matters(progress: Progress, monkeypatch: py
     progress.update({"a": ended("failed")})
 
     def drawn() -> str:
-        console = Console(width=80, record=True, file=open(os.devnull, "w"))
+        console = Console(width=80, record=True, file=io.StringIO())
         console.print(table._drawn())
         return console.export_text()
 
@@ -100,7 +116,9 @@ def test_the_table_shows_all_or_what_matters(progress: Progress, monkeypatch: py
     assert "1:15" in text
     assert "0 running, 0 done, 1 failed, 2 waiting (1 finished before)" in text
     monkeypatch.setattr(type(table._live.console), "height", 0)
-    monkeypatch.setattr(progress, "steps", {f"n{i}": progress.steps["b"] for i in range(9)})
+    many = {f"n{number}": progress.steps["b"] for number in range(9)}
+    monkeypatch.setattr(progress, "steps", many)
+    monkeypatch.setattr(progress, "_all", many)
     assert "... and 4 more" in drawn()
 
 

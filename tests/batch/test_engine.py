@@ -1,0 +1,111 @@
+"""What Snakemake is told, and what is written for it."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+from tiny_grid import plan_of, pretend, write_grid
+
+from cdlm_lab.batch import engine
+from cdlm_lab.batch.engine import Place, put_aside, snakemake_command, take_grid, write_jobs
+from cdlm_lab.batch.grid_file import read_grid
+from cdlm_lab.batch.marked_yaml import GridError
+
+
+@pytest.fixture
+def grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    tasks = {
+        "a": {"resources": {"gpus": 2, "memory_gb": 1.5, "minutes": 0.2, "cores": 3, "retries": 1}},
+        "b": {"parameters": {"reads": "{a}", "rate": 1e-05}},
+        "c": {},
+    }
+    return write_grid(tmp_path, tasks)
+
+
+def following(command: list[str], option: str) -> str:
+    return command[command.index(option) + 1]
+
+
+def test_jobs_are_what_is_to_be_made_and_no_more(grid: Path):
+    pretend(plan_of(grid), "c")
+    file = write_jobs(read_grid(grid), plan_of(grid), place=Place(), gpus=["0", "1"])
+    written = json.loads(file.read_text())
+    assert list(written["jobs"]) == ["a", "b"]
+    assert written["tasks"]["a"] == {
+        "names": ["a"],
+        "cores": 3,
+        "retries": 1,
+        "resources": {"mem_mb": 1500, "runtime": 1, "runs": 1, "gpu": 2},
+        "notebook": ".grid/notebooks/a.ipynb",
+    }
+    assert "gpu" not in written["tasks"]["b"]["resources"]
+    assert (written["gpus"], written["starter"] is None) == (["0", "1"], False)
+    given = yaml.safe_load(Path("runs/.grid/parameters/b.yaml").read_text())
+    assert given == {"reads": "runs/a", "rate": 1e-05, "run_folder": "runs/b"}
+    copy = Path("runs/.grid/notebooks/b.ipynb")
+    assert copy.read_bytes() == Path("tiny.ipynb").read_bytes(), (
+        "so that the notebook may be edited meanwhile"
+    )
+
+
+def test_on_a_cluster_gpus_and_the_life_of_the_command_are_not_the_runs_affair(grid: Path):
+    file = write_jobs(read_grid(grid), plan_of(grid), place=Place(executor="slurm"), gpus=[])
+    written = json.loads(file.read_text())
+    assert (written["gpus"], written["starter"]) == (None, None)
+
+
+def test_the_local_command_keeps_to_cores_memory_and_gpus(grid: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(engine, "usable_cores", lambda: 5)
+    command = snakemake_command(read_grid(grid), place=Place(jobs=3, more=("--verbose",)), gpus=2)
+    assert following(command, "--cores") == "5"
+    limits = dict(text.split("=") for text in command[command.index("--resources") + 1 :][:3])
+    assert (limits["gpu"], limits["runs"]) == ("2", "3")
+    assert 100 < int(limits["mem_mb"]) < math.inf
+    assert command[-1] == "--verbose"
+    assert "--executor" not in command
+    assert "runs=" not in " ".join(snakemake_command(read_grid(grid), place=Place(), gpus=0))
+
+
+def test_the_command_for_slurm(grid: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(engine, "_has_accounting", lambda: False)
+    command = snakemake_command(read_grid(grid), place=Place(executor="slurm"), gpus=0)
+    assert following(command, "--executor") == "slurm"
+    assert following(command, "--slurm-status-command") == "squeue"
+    assert following(command, "--jobs") == "100"
+    assert "--cores" not in command
+    monkeypatch.setattr(engine, "_has_accounting", lambda: True)
+    assert "--slurm-status-command" not in snakemake_command(
+        read_grid(grid), place=Place(executor="slurm", jobs=7), gpus=0
+    )
+
+
+def test_a_profile_says_where(grid: Path):
+    command = snakemake_command(read_grid(grid), place=Place(executor=None, profile="p"), gpus=0)
+    assert following(command, "--profile") == "p"
+    assert "--executor" not in command
+    assert "--jobs" not in command
+
+
+def test_an_executor_without_its_plugin(grid: Path):
+    with pytest.raises(GridError, match="pip install snakemake-executor-plugin-kubernets"):
+        snakemake_command(read_grid(grid), place=Place(executor="kubernets"), gpus=0)
+
+
+def test_what_is_made_anew_is_put_aside_whole(grid: Path):
+    pretend(plan_of(grid))
+    (Path("runs/a") / "model").mkdir()
+    (Path("runs/a") / "model" / "weights").write_text("years of work")
+    ((before, after), (other, _)) = put_aside(plan_of(grid, rerun=("a",)))
+    assert (str(before), str(other)) == ("runs/a", "runs/b")
+    assert (after / "model" / "weights").read_text() == "years of work"
+    assert not before.exists()
+    assert put_aside(plan_of(grid)) == [], "new runs have nothing to be put aside"
+
+
+def test_two_commands_do_not_work_in_one_folder(tmp_path: Path):
+    with take_grid(tmp_path), pytest.raises(GridError, match=r"is in use by process \d+: wait"):
+        take_grid(tmp_path)
+    take_grid(tmp_path).close()
