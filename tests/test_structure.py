@@ -32,6 +32,7 @@ BROKEN = [
     (rules.foreign_imports, "data.x", "import torch.nn as nn", "without torch"),
     (rules.foreign_imports, "metrics.x", "from torch import Tensor", "without torch"),
     (rules.foreign_imports, "attention.x", "from transformers import x", "without transformers"),
+    (rules.foreign_imports, "batch.x", "import snakemake", "without snakemake"),
     (rules.foreign_imports, "widgets.x", "from ..models import encoder", "without cdlm_lab.models"),
     (rules.unsafe_code, "data.x", "import pickle", "pickle"),
     (rules.unsafe_code, "data.x", "from torch import load", "torch.load"),

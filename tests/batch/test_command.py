@@ -1,6 +1,8 @@
 """Grids run for real, by the command: with Snakemake, papermill and kernels."""
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -195,3 +197,9 @@ def test_a_grid_that_runs_already(here: Path, capsys: pytest.CaptureFixture):
     write_grid(here, {"a": {}})
     with take_grid(Path("runs")):
         assert refused(capsys, "run", "grid.yaml").startswith("runs is in use by process ")
+
+
+def test_the_command_starts_without_torch():
+    slow = "{'torch', 'transformers', 'rich'}"
+    code = f"import sys, cdlm_lab.batch.command; sys.exit(bool({slow} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], env=tiny_grid.environment()).returncode == 0

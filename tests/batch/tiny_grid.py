@@ -19,7 +19,7 @@ from cdlm_lab.batch.needs import Checksums
 from cdlm_lab.batch.plan import Choice, Step, make_plan
 from cdlm_lab.report import open_run
 
-BUSY = 300  # seconds until something is given up; alone a run takes 3, on a busy machine twenty times that
+BUSY = 1200  # seconds until something is given up; alone a run takes 5, on a busy machine many times that
 
 PARAMETERS = """run_folder = "runs/tiny"  # where results go
 rate = 0.5  # is doubled

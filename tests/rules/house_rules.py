@@ -25,7 +25,7 @@ LAYERS = (
 HEIGHT = {group: height for height, groups in enumerate(reversed(LAYERS)) for group in groups}
 
 # Group -> what it must run without: readers and scorers run anywhere and fast, attention serves any model,
-# widgets live on texts and arrays.
+# widgets live on texts and arrays, grids start at once.
 WITHOUT = {
     "data": ("torch", "transformers"),
     "metrics": ("torch", "transformers"),
@@ -33,6 +33,7 @@ WITHOUT = {
     "widgets": ("torch", "transformers", "cdlm_lab.models"),
     "parameters": ("torch", "transformers"),
     "progress": ("torch", "transformers"),
+    "batch": ("torch", "transformers", "snakemake"),
 }
 UNPICKLERS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal")
 UNSAFE_CALLS = ("eval", "exec", "torch.load", "__import__")
