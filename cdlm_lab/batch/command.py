@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -34,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(chosen, tuple(more), shlex.join(["cdlm-lab", *given]))
     except (GridError, RunError, DataError) as error:
         print(error, file=sys.stderr)
+    except KeyboardInterrupt:  # while it plans; later it is heeded in `session`
+        return 128 + signal.SIGINT
     except OSError as error:
         print(f"{error.filename or 'cdlm-lab'}: {error.strerror or error}", file=sys.stderr)
     return WRONG

@@ -34,6 +34,11 @@ def code_of(sources: Sequence[str]) -> dict[str, str]:
 
     Cells that are not plain Python (IPython magics) could import anything: then it is the whole library.
     """
+    return dict(_code_of(tuple(sources)))
+
+
+@functools.cache  # the runs of a task have the same
+def _code_of(sources: tuple[str, ...]) -> dict[str, str]:
     try:
         wanted = [name for source in sources for name in _imports(ast.parse(source), "")]
     except SyntaxError:

@@ -196,11 +196,11 @@ class OneRun:
 
     def _outcome(self, code: int, watch: Watch) -> tuple[str, str | None]:
         """(state, why)."""
+        if code == 0 and (self._folder / REPORT_FILE).exists():
+            return DONE, None
         if watch.reason:
             return STOPPED, watch.reason
         if code == 0:
-            if (self._folder / REPORT_FILE).exists():
-                return DONE, None
             return FAILED, f"the notebook ended but left no {REPORT_FILE}"
         if code < 0:
             return FAILED, f"papermill was killed ({signal.Signals(-code).name}); out of memory?"

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from cdlm_lab.batch.fingerprint import read_stamp
+from cdlm_lab.batch.fingerprint import changes, read_stamp
 from cdlm_lab.batch.watch import shown_time
 from cdlm_lab.report import RunError, read_report
 from cdlm_lab.report.document import REPORT_FILE, Report
@@ -41,6 +41,8 @@ def run_card(folder: str | os.PathLike[str]) -> str:
         )
     else:
         raise RunError(f"{path} holds no run: there is no {REPORT_FILE} and no {RUN_FILE} in it")
+    if _went_on_with_other_code(path):
+        parts.append("  it was interrupted, and went on with other code than it began with")
     parts.append(_part("to repeat it", _commands(path, parameters)))
     return _printable("\n".join(part for part in parts if part))
 
@@ -88,6 +90,12 @@ def _commands(folder: Path, parameters: Mapping[str, Any]) -> list[str]:
         option = "--rerun" if (folder / REPORT_FILE).exists() else "--only"  # which goes on with it
         lines.insert(0, f"cdlm-lab run {shlex.quote(str(stamp['grid']))} {option} {folder.name}")
     return lines
+
+
+def _went_on_with_other_code(folder: Path) -> bool:
+    stamp = read_stamp(folder) or {}
+    began, now = stamp.get("began_with"), stamp.get("fingerprint")
+    return began is not None and bool(changes(began, now))
 
 
 def _head(folder: Path, name: str, state: str) -> str:

@@ -22,7 +22,7 @@ from cdlm_lab.batch.plan import AGAIN, DONE, RESUMED, Choice, Step, make_plan, w
 from cdlm_lab.batch.watch import WAITING, Lines, Progress, Table, shown_time
 
 FAILED, WRONG = 1, 2
-_POLL, _SETTLE = 0.5, 15.0  # seconds between two looks at the state files; until they are the last
+_POLL, _SETTLE = 1.0, 15.0  # seconds between two looks at the state files; until they are the last
 _LOG_LINES = 15  # of a failed run's log
 
 

@@ -69,6 +69,17 @@ def test_an_interrupted_run_of_a_grid_goes_on_by_the_grid(tmp_path: Path):
     assert "cdlm-lab run grid.yaml --only a" in run_card("runs/a")
 
 
+def test_a_run_that_went_on_with_other_code_says_so(tmp_path: Path):
+    pretend(plan_of(write_grid(tmp_path, {"a": {}})))
+    stamp = json.loads(Path("runs/a/.grid.json").read_text())
+    stamp["began_with"] = stamp["fingerprint"]
+    Path("runs/a/.grid.json").write_text(json.dumps(stamp))
+    assert "other code" not in run_card("runs/a")
+    stamp["began_with"] = stamp["fingerprint"] | {"notebook": "0"}
+    Path("runs/a/.grid.json").write_text(json.dumps(stamp))
+    assert "went on with other code than it began with" in run_card("runs/a")
+
+
 def test_text_from_anywhere_moves_no_cursor(tmp_path: Path):
     open_run("x", name="a\x1b[2Jb", parameters={}).write_report(scores={"\x07": 1})
     card = run_card("x")

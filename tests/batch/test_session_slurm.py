@@ -15,6 +15,8 @@ SEEN = (
     '\nnames = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "OMP_NUM_THREADS")'
     '\npathlib.Path(run_folder, "seen.json").write_text(json.dumps([os.environ.get(n) for n in names]))'
 )
+# Else Snakemake waits 40 seconds before it asks how a job stands.
+ON_SLURM = ("--executor", "slurm", "--", "--slurm-init-seconds-before-status-checks", "5")
 SMALL = {"memory_gb": 1, "minutes": 10}
 
 
@@ -43,12 +45,12 @@ def test_three_stages_with_gpus_and_a_failure(tmp_path: Path):
         "last": {"after": ["read"], "seeds": False, "parameters": {"trouble": f"raise {broken}"}},
     }
     write_grid(tmp_path, tasks, seeds=[0, 1], defaults=SMALL)
-    code, said = run_grid(tmp_path, "--executor", "slurm")
+    code, said = run_grid(tmp_path, *ON_SLURM)
     assert code == 1, said
     assert "last failed: the notebook ended with exit code 1" in said
     assert "1 failed, 4 done, 0 not started" in said
     broken.unlink()
-    code, said = run_grid(tmp_path, "--executor", "slurm")
+    code, said = run_grid(tmp_path, *ON_SLURM)
     assert code == 0, said
     assert "4 of 5 runs are finished" in said
     seen = {
@@ -59,16 +61,17 @@ def test_three_stages_with_gpus_and_a_failure(tmp_path: Path):
     assert all(job_id for _, job_id, _ in seen.values()), "all ran as jobs"
     assert {threads for *_, threads in seen.values()} == {"1"}
     assert report(tmp_path, "read-s1")["scores"]["value"]["value"] == 2.0
-    assert run_grid(tmp_path, "--executor", "slurm")[1].endswith("5 runs are finished in runs\n")
+    assert run_grid(tmp_path, *ON_SLURM)[1].endswith("5 runs are finished in runs\n")
 
 
 def test_a_job_that_is_cancelled_is_named_and_goes_on(tmp_path: Path):
     hold = tmp_path / "hold"
     hold.touch()
     write_grid(tmp_path, {"a": {"parameters": {"trouble": f"wait {hold}"}}, "b": {}}, defaults=SMALL)
-    grid = start_grid(tmp_path, "--executor", "slurm")
+    grid = start_grid(tmp_path, *ON_SLURM)
     wait_for((tmp_path / "runs" / "a" / "waiting").exists, "the kernel")
-    wait_for((tmp_path / "runs" / "b" / "report.json").exists, "the other run")
+    state = tmp_path / "runs" / ".grid" / "state" / "b.json"
+    wait_for(lambda: state.exists() and json.loads(state.read_text())["state"] == "done", "the other run")
     subprocess.run(["scancel", "--user", "root"], check=True)
     assert grid.wait(timeout=tiny_grid.BUSY) == 1
     said = (tmp_path / "out.txt").read_text()
@@ -76,7 +79,7 @@ def test_a_job_that_is_cancelled_is_named_and_goes_on(tmp_path: Path):
     assert "1 failed, 1 done" in said
     wait_for(lambda: not processes_in(tmp_path), "the end of all processes")
     hold.unlink()
-    code, said = run_grid(tmp_path, "--executor", "slurm")
+    code, said = run_grid(tmp_path, *ON_SLURM)
     assert code == 0, said
     assert "a: will go on" in said
 
@@ -85,7 +88,7 @@ def test_ctrl_c_cancels_the_jobs_of_the_cluster(tmp_path: Path):
     hold = tmp_path / "hold"
     hold.touch()
     write_grid(tmp_path, {"a": {"parameters": {"trouble": f"wait {hold}"}}}, defaults=SMALL)
-    grid = start_grid(tmp_path, "--executor", "slurm")
+    grid = start_grid(tmp_path, *ON_SLURM)
     wait_for((tmp_path / "runs" / "a" / "waiting").exists, "the kernel")
     grid.send_signal(2)
     assert grid.wait(timeout=tiny_grid.BUSY) == 130
