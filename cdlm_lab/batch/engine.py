@@ -12,8 +12,8 @@ Everything that belongs to the tool and not to a run lies in `.grid` in the fold
     snakemake.log   all that Snakemake said
 
 Whatever makes the runs must see this folder, the working folder and the project where they are here: on a
-cluster a shared file system, with Kubernetes a volume. A run leaves more than its report, and the next one reads
-it there.
+cluster a shared file system, with Kubernetes a volume. A run leaves more than its report, and the next run
+reads it there.
 """
 
 from __future__ import annotations
