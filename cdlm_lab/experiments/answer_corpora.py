@@ -38,7 +38,7 @@ class AnswerCorpus:
 
     corpus: str = STORYWORLD
     test_corpus: str = ""
-    train_stories: int = 80
+    train_stories: int = 60
     held_out_stories: int = 24
     train_on: str = "clean"
     train_questions: int = 0
