@@ -27,6 +27,7 @@ from cdlm_lab.experiments.reported_scores import (
 )
 from cdlm_lab.widgets.theme import VARIANTS, variant_name
 
+_PARAGRAPHS = "paragraph pretraining"
 _MODELS = tuple(variant.replace("-", "_") for variant in VARIANTS)
 # Parameters that change no number, or say how many numbers are put together.
 _ALWAYS_FREE = ("run_folder", "seed", "seeds", "attention", "precision")
@@ -139,6 +140,7 @@ _CORPORA = {
     "trecqa": "TREC-QA",
     "asnq": "ASNQ",
     "fm2": "FM2",
+    "fever_related": "FM2",
 }
 
 
@@ -159,11 +161,22 @@ class KnownRuns:
             folders[_path((self.found.folder / one.name).as_posix())] = one
         return folders
 
+    @cached_property
+    def by_head(self) -> dict[PurePosixPath, FoundReport]:
+        """Runs of notebook 08 as `reported_rows` names them, by the folder that holds them and their head:
+        `runs/mspp/mspp-ie`, whatever the run in `runs/mspp` is called."""
+        return {
+            folder.parent / f"mspp-{_head(one)}": one
+            for folder, one in self.by_folder.items()
+            if one.report.name == _PARAGRAPHS
+        }
+
     def run_at(self, path: str) -> FoundReport | None:
         """The run in whose folder a path lies; None if it lies in none that is known."""
         place = _path(path)
         for folder in (place, *place.parents):
-            if (one := self.by_folder.get(folder)) and str(folder) != ".":
+            one = self.by_folder.get(folder) or self.by_head.get(folder)
+            if one and str(folder) != ".":
                 return one
         return None
 
@@ -211,12 +224,14 @@ class KnownRuns:
         if run is None or deep > _DEEPEST:
             return _plain(checkpoint)
         parameters = run.report.parameters
-        if variant := parameters.get("variant"):
-            if run.name == _RECORDED.format(variant):
-                return f"storyworld/{variant}"
+        variant = parameters.get("variant")
+        if variant and run.name == _RECORDED.format(variant):
+            return f"storyworld/{variant}"
+        if variant or run.report.name == _PARAGRAPHS:
+            made = variant_name(variant) if variant else f"MSPP {_head(run).upper()}_k"
             steps = f"{parameters.get('steps', 0):,} steps"
             corpus = corpus_name(str(parameters.get("corpus", "")))
-            return f"{variant_name(variant)} of {corpus}, from {self._root(run)}, {steps}"
+            return f"{made} of {corpus}, from {self._root(run)}, {steps}"
         started = str(parameters.get("model") or parameters.get("encoder") or "")
         return self.encoder_of(started, deep=deep + 1) if started else run.name
 
@@ -274,6 +289,11 @@ def _path(path: str) -> PurePosixPath:
     dropped."""
     parts = [part for part in PurePosixPath(Path(path).as_posix()).parts if part not in (".", "..")]
     return PurePosixPath(*parts) if parts else PurePosixPath(".")
+
+
+def _head(one: FoundReport) -> str:
+    """`ie` or `ae`, of a run of notebook 08."""
+    return str(one.report.parameters["head"]).removesuffix("_k")
 
 
 def _plain(checkpoint: str) -> str:

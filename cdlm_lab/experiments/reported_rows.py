@@ -234,7 +234,7 @@ def _joint_checkpoint(pretrained: str, parameters: Mapping[str, Any]) -> str:
     """`pretrained`: head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder."""
     if not pretrained:
         return parameters["encoder"]
-    return f"{parameters['mspp'] or 'storyworld'}/mspp-{pretrained}"
+    return f"{parameters['mspp']}/mspp-{pretrained}"
 
 
 def _claims(report: Report) -> list[ReportedRow]:

@@ -41,6 +41,17 @@ def test_a_run_of_another_notebook_hands_its_encoder_on(tmp_path: Path):
     assert runs.variant_of(f"{tmp_path}/scorer/model") == "cdlm"
 
 
+def test_a_model_of_paragraphs_is_known_by_its_head_and_the_folder_of_its_runs(tmp_path: Path):
+    parameters = {"head": "ie_k", "model": "minilm", "steps": 1400, "corpus": "data/fever_related"}
+    open_run(tmp_path / "mspp" / "first", name="paragraph pretraining", parameters=parameters).write_report(
+        scores={}
+    )
+    runs, _ = known(tmp_path)
+    for name in ("first", "first/model", "mspp-ie"):
+        assert runs.encoder_of(f"{tmp_path}/mspp/{name}") == "MSPP IE_k of FM2, from minilm, 1,400 steps"
+    assert runs.encoder_of(f"{tmp_path}/mspp/mspp-ae") == f"{tmp_path}/mspp/mspp-ae"
+
+
 def test_runs_that_name_each_other_end(tmp_path: Path):
     for name, other in (("a", "b"), ("b", "a")):
         run = open_run(tmp_path / name, name="pretraining", parameters={"model": f"{tmp_path / other}/model"})
