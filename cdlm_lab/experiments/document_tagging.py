@@ -5,7 +5,7 @@ on dev is kept. All that is finished stays in the run folder: a stopped run goes
 
 Choices where the paper is silent, or ours: a batch has neighbouring sequences of a document, whose contexts
 overlap, and batches are shuffled (that costs a fraction of drawing sequences from everywhere; all systems are
-trained so); the learning rate falls linearly; there is no patience.
+trained so); the learning rate falls linearly; without `patience` every training goes to its end.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class TaggingTraining:
         epochs, batch_size, learning_rate: of the static systems [30, 16, 0.001].
         encoder_epochs, encoder_learning_rate: where the encoder is trained, in batches of the same size
             [dynamic: 30, 0.0001, batches of 4; fine-tuned BERT: 10, 0.00002].
+        patience: passes without a lower loss on dev after which a training ends; 0 = it goes to its end.
         reading: of spans, for the scores: `seqeval`, `strict` or `released` (see metrics/span_f1.py).
     """
 
@@ -57,12 +58,14 @@ class TaggingTraining:
     learning_rate: float = 0.003
     encoder_epochs: int = 3
     encoder_learning_rate: float = 0.001
+    patience: int = 0
     reading: str = "seqeval"
 
     def __post_init__(self) -> None:
         check_types(self)
         tag_systems(self.systems)
         check_least(self, 1, "seeds", "epochs", "batch_size", "encoder_epochs")
+        check_least(self, 0, "patience")
         check_choice(self, READINGS, "reading")
         if any(not (one.isdigit() and int(one)) for one in self.sweep.split()):
             raise ParameterError(f'sweep is {self.sweep!r}; write whole numbers above 0, such as "2 5 25"')
@@ -197,7 +200,7 @@ def prepare_tagging(settings: TaggingSettings, folder: Path) -> TaggingRun:
     """
     run = TaggingRun(settings=settings, corpus=read_tagged(settings.corpus), folder=folder)
     for system in run.systems:
-        training_config(settings.training, system, seed=0, items=1)
+        training_config(settings, system, seed=0, items=1)
     return run
 
 
@@ -228,7 +231,7 @@ def _train(run: TaggingRun, training: Training) -> None:
     for split in ("train", "dev"):
         tagger.ready(examples[split])
     train = examples["train"]
-    config = training_config(run.settings.training, training.system, seed=training.seed, items=len(train))
+    config = training_config(run.settings, training.system, seed=training.seed, items=len(train))
     fine_tune(
         model=tagger.model,
         tokenizer=tagger.tokenizer,
@@ -258,11 +261,12 @@ def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:
     )
 
 
-def training_config(given: TaggingTraining, system: TagSystem, *, seed: int, items: int) -> TrainingConfig:
+def training_config(settings: TaggingSettings, system: TagSystem, *, seed: int, items: int) -> TrainingConfig:
     """How a system is trained on so many sequences.
 
     Raises ParameterError for values that cannot be.
     """
+    given = settings.training
     epochs, rate = given.epochs, given.learning_rate
     if system.trains_encoder:
         epochs, rate = given.encoder_epochs, given.encoder_learning_rate
@@ -272,5 +276,7 @@ def training_config(given: TaggingTraining, system: TagSystem, *, seed: int, ite
         batch_size=given.batch_size,
         micro_batch_size=given.batch_size,
         learning_rate=rate,
+        patience=given.patience,
+        precision=settings.models.precision,
         seed=seed,
     )

@@ -13,10 +13,11 @@ from cdlm_lab.data.docarc_tsv import read_docarc_split
 from cdlm_lab.data.tag_reading import TagReading
 from cdlm_lab.data.tag_storyworld import read_storyworld_tags
 from cdlm_lab.data.tagged_documents import TaggedDocument, labels_of
-from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
+from cdlm_lab.parameters import ParameterError, check_choice, check_types
 from cdlm_lab.progress import Progress
 
 SPLITS = ("train", "dev", "test")
+STORIES = {"train": 60, "dev": 20, "test": 20}  # of storyworld, where nothing else is said
 STRAY = ("accept", "refuse")
 DRAW = 0  # seed of the documents that are drawn
 TaggedSplits = Mapping[str, tuple[TaggedDocument, ...]]
@@ -29,9 +30,9 @@ class TagCorpus:
     Attributes:
         corpus: `storyworld`, or a folder of `train`, `dev` and `test` with a file for each document as
             Doc-ARC has them (see data/docarc_tsv.py).
-        train_stories, held_out_stories: of storyworld; a document is a story, its first report labelled.
-        train_documents, held_out_documents: of a folder, at most so many are drawn of the training documents,
-            and of those of dev and of test, always the same ones; 0 = all.
+        train_documents, held_out_documents: at most so many are drawn of the training documents, and of those
+            of dev and of test, always the same ones; 0 = all. A document of storyworld, which never ends, is
+            a story, its first report labelled; 0 = 60 and 20 of them.
         most_context: sentences without labels that are kept of a document: those nearest to a labelled one,
             the earlier first; 0 = all.
         stray_tags: what happens to an `I-` that follows no span of its label: `accept` = it starts one, and
@@ -39,8 +40,6 @@ class TagCorpus:
     """
 
     corpus: str = "storyworld"
-    train_stories: int = 60
-    held_out_stories: int = 20
     train_documents: int = 0
     held_out_documents: int = 0
     most_context: int = 0
@@ -48,7 +47,6 @@ class TagCorpus:
 
     def __post_init__(self) -> None:
         check_types(self)
-        check_least(self, 2, "train_stories", "held_out_stories")
         for name in ("train_documents", "held_out_documents", "most_context"):
             if getattr(self, name) < 0:
                 raise ParameterError(f"{name} is {getattr(self, name)}; write 0 for all, or how many")
@@ -99,9 +97,9 @@ def read_tagged(settings: TagCorpus) -> TaggedCorpus:
 
 
 def _documents(settings: TagCorpus, split: str, reading: TagReading) -> Iterator[TaggedDocument]:
+    most = settings.train_documents if split == "train" else settings.held_out_documents
     if settings.corpus == "storyworld":
-        stories = settings.train_stories if split == "train" else settings.held_out_stories
-        yield from read_storyworld_tags(split, stories)
+        yield from read_storyworld_tags(split, most or STORIES[split])
         return
     folder = Path(settings.corpus)
     if not (folder / split).is_dir():
@@ -109,7 +107,6 @@ def _documents(settings: TagCorpus, split: str, reading: TagReading) -> Iterator
             f"corpus is {settings.corpus!r}, where there is no folder {split}; write storyworld, or a folder "
             "with train, dev and test in Doc-ARC's format"
         )
-    most = settings.train_documents if split == "train" else settings.held_out_documents
     with Progress(desc=f"reading {split}", unit=" documents") as bar:
         chosen = _drawn(split, most)
         for document in read_docarc_split(folder, split, reading=reading, chosen=chosen):

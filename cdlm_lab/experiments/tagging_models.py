@@ -9,6 +9,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 import numpy as np
+import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -16,6 +17,7 @@ from cdlm_lab.data.tagged_documents import TaggedDocument, tag_set
 from cdlm_lab.examples.tag_examples import TagExample, TagExamples, words_read
 from cdlm_lab.examples.tag_sequences import SplitDocument, split_long
 from cdlm_lab.experiments.tagging_systems import TagSystem
+from cdlm_lab.models.device import default_device
 from cdlm_lab.models.document_tagger import (
     CONTEXT_ENCODERS,
     StaticTaggerConfig,
@@ -30,6 +32,7 @@ from cdlm_lab.models.tag_collate import DynamicCollate, StaticCollate
 from cdlm_lab.models.word_encoder import WordEncoder, load_word_encoder, word_pieces
 from cdlm_lab.models.word_encodings import WordEncodings
 from cdlm_lab.parameters import check_choice, check_least, check_types
+from cdlm_lab.training.config import Precision, resolve_precision
 
 ENCODINGS_FOLDER = "encodings"
 
@@ -50,6 +53,8 @@ class TaggingModels:
             `linear`, which costs next to nothing.
         hidden_size: of the biLSTMs of the static systems with context, in one direction [256]; that of those
             without is chosen so that they have as many parameters. Dynamic ones have half of it [128].
+        precision: of the forward passes of the frozen encoder and of all training, as of `TrainingConfig`;
+            trained systems read in float32.
     """
 
     encoder: str = "storyworld/longformer"
@@ -59,6 +64,7 @@ class TaggingModels:
     occurrences: int = 10
     context_encoder: str = "bilstm"
     hidden_size: int = 64
+    precision: Precision = "auto"
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -115,7 +121,13 @@ class TaggerParts:
     def encoder(self) -> WordEncoder:
         """The frozen one."""
         settings = self.settings
-        return load_word_encoder(settings.encoder, layers=settings.layers, max_tokens=settings.most_tokens)
+        precision = resolve_precision(settings.precision, device=default_device())
+        return load_word_encoder(
+            settings.encoder,
+            layers=settings.layers,
+            max_tokens=settings.most_tokens,
+            dtype=getattr(torch, precision),
+        )
 
     @cached_property
     def encodings(self) -> WordEncodings:

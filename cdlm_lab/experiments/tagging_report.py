@@ -69,7 +69,7 @@ def cost_facts(run: TaggingRun) -> list[tuple[str, str]]:
         training = next(one for one in run.trainings if one.system is system)
         tagger = run.tagger(training, trained=False)
         examples = run.examples(tagger, training)["train"]
-        config = training_config(run.settings.training, system, seed=0, items=len(examples))
+        config = training_config(run.settings, system, seed=0, items=len(examples))
         first = examples.in_order(range(min(config.batch_size, len(examples))))
         tagger.ready(first)
         model, collate = tagger.model.to(default_device()).train(), tagger.collate_of(first)

@@ -37,6 +37,7 @@ class WordEncoder:
         tokenizer: of that model.
         layers: hidden layers whose states are concatenated, from the last one back.
         max_tokens: the most that a sentence may have, `[CLS]` and `[SEP]` included.
+        dtype: that the forward pass is computed in (autocast; weights stay as they are).
 
     Raises:
         ValueError: the model has fewer layers.
@@ -49,12 +50,13 @@ class WordEncoder:
         *,
         layers: int = LAYERS,
         max_tokens: int,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         if not 1 <= layers <= model.config.num_hidden_layers:
             there = model.config.num_hidden_layers
             raise ValueError(f"layers is {layers}; the encoder has {there}, so take 1 to {there}")
         self.model, self.tokenizer = model, tokenizer
-        self.layers, self.max_tokens = layers, max_tokens
+        self.layers, self.max_tokens, self.dtype = layers, max_tokens, dtype
 
     @property
     def size(self) -> int:
@@ -64,9 +66,10 @@ class WordEncoder:
     @cached_property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change with whatever changes the vectors: weights, tokenizer, layers,
-        `max_tokens`, window."""
+        `max_tokens`, window, `dtype`."""
         sentences = SentenceEncoder(self.model, self.tokenizer, max_tokens=self.max_tokens).fingerprint
-        return hashlib.sha256(f"words {self.layers} {sentences}".encode()).hexdigest()[:16]
+        computed = "" if self.dtype == torch.float32 else f" {self.dtype}"
+        return hashlib.sha256(f"words {self.layers} {sentences}{computed}".encode()).hexdigest()[:16]
 
     def pieces(self, words: Sequence[str]) -> list[int]:
         """How many pieces each word of a sentence has, 1 or more; `max_tokens` must have room for their sum
@@ -98,16 +101,17 @@ class WordEncoder:
         ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
         mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         device = self.model.device
-        output = self.model(ids.to(device), mask.to(device), output_hidden_states=True)
+        with torch.autocast(device.type, dtype=self.dtype, enabled=self.dtype != torch.float32):
+            output = self.model(ids.to(device), mask.to(device), output_hidden_states=True)
         counts = [np.bincount(numbers) for _, numbers in batch]
         places = np.concatenate(
             [1 + row * ids.shape[1] + np.arange(len(numbers)) for row, (_, numbers) in enumerate(batch)]
         )
         means = [
-            _means_of_runs(states.flatten(0, 1), places, counts=np.concatenate(counts))
+            _means_of_runs(states.float().flatten(0, 1), places, counts=np.concatenate(counts))
             for states in output.hidden_states[-self.layers :]
         ]
-        vectors = torch.cat(means, dim=-1).float().cpu().numpy()
+        vectors = torch.cat(means, dim=-1).cpu().numpy()
         return np.split(vectors, np.cumsum([len(words) for words in counts])[:-1])
 
 
@@ -143,6 +147,7 @@ def load_word_encoder(
     layers: int = LAYERS,
     max_tokens: int,
     window: int | None = None,
+    dtype: torch.dtype = torch.float32,
     seed: int = 0,
 ) -> WordEncoder:
     """Any encoder that `load_encoder` knows as an encoder of words, on the default device.
@@ -151,7 +156,9 @@ def load_word_encoder(
     """
     lengths = lengths_of(max_tokens=max_tokens, window=window)
     model, tokenizer = load_encoder(name_or_path, **lengths, seed=seed)
-    return WordEncoder(model.to(default_device()), tokenizer, layers=layers, max_tokens=max_tokens)
+    return WordEncoder(
+        model.to(default_device()), tokenizer, layers=layers, max_tokens=max_tokens, dtype=dtype
+    )
 
 
 def _means_of_runs(states: Tensor, places: np.ndarray, *, counts: np.ndarray) -> Tensor:

@@ -35,7 +35,7 @@ from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
 
 SMALL = TaggingSettings(
-    corpus=TagCorpus(train_stories=6, held_out_stories=3, most_context=6),
+    corpus=TagCorpus(train_documents=6, held_out_documents=3, most_context=6),
     models=TaggingModels(occurrences=4, hidden_size=8, layers=1),
     training=TaggingTraining(sweep="2", epochs=1, learning_rate=0.03),
 )
@@ -169,9 +169,8 @@ def test_a_pass_reads_each_sentence_once_but_for_what_fills_no_batch(finished) -
     run, _ = finished
     training = training_of(run, "bert-lstm-0")
     examples = run.examples(run.tagger(training, trained=False), training)["train"]
-    config = training_config(
-        replace(SMALL.training, epochs=3), training.system, seed=training.seed, items=len(examples)
-    )
+    longer = replace(SMALL, training=replace(SMALL.training, epochs=3))
+    config = training_config(longer, training.system, seed=training.seed, items=len(examples))
     order = in_runs(examples, config)
     assert len(order) >= config.steps * config.batch_size
     size = config.batch_size
@@ -186,11 +185,15 @@ def test_a_pass_reads_each_sentence_once_but_for_what_fills_no_batch(finished) -
 
 
 def test_encoders_that_are_trained_have_settings_of_their_own() -> None:
-    given = TaggingTraining(epochs=5, batch_size=8, encoder_epochs=2, encoder_learning_rate=0.0005)
+    training = TaggingTraining(
+        epochs=5, batch_size=8, encoder_epochs=2, encoder_learning_rate=0.0005, patience=2
+    )
+    given = TaggingSettings(training=training, models=TaggingModels(precision="bfloat16"))
     frozen = training_config(given, TAG_SYSTEMS["doc-arc"], seed=3, items=20)
     assert (frozen.steps, frozen.batch_size, frozen.learning_rate, frozen.seed) == (10, 8, 0.003, 3)
     tuned = training_config(given, TAG_SYSTEMS["bert"], seed=0, items=20)
     assert (tuned.steps, tuned.batch_size, tuned.learning_rate) == (4, 8, 0.0005)
+    assert {(one.precision, one.patience) for one in (frozen, tuned)} == {("bfloat16", 2)}
 
 
 def test_the_report_of_a_run(finished) -> None:

@@ -36,7 +36,7 @@ def ids(documents: tuple[TaggedDocument, ...]) -> list[str]:
 
 
 def test_documents_of_storyworld_are_its_stories() -> None:
-    read = read_tagged(TagCorpus(train_stories=3, held_out_stories=2))
+    read = read_tagged(TagCorpus(train_documents=3, held_out_documents=2))
     assert list(read.documents) == ["train", "dev", "test"]
     for split, count in (("train", 3), ("dev", 2), ("test", 2)):
         assert read.documents[split] == tuple(read_storyworld_tags(split, count))
@@ -138,13 +138,11 @@ def test_folders_that_cannot_be_used(folder: Path) -> None:
 
 def test_values_that_cannot_be() -> None:
     for given, message in (
-        ({"train_stories": 1}, "train_stories is 1; it must be at least 2"),
-        ({"held_out_stories": 0}, "held_out_stories is 0; it must be at least 2"),
         ({"train_documents": -1}, "train_documents is -1; write 0 for all, or how many"),
         ({"held_out_documents": -2}, "held_out_documents is -2; write 0 for all"),
         ({"most_context": -1}, "most_context is -1; write 0 for all"),
         ({"stray_tags": "mend"}, "stray_tags is 'mend'; choose one of accept, refuse"),
-        ({"train_stories": "six"}, "train_stories"),
+        ({"train_documents": "six"}, "train_documents"),
     ):
         with pytest.raises(ParameterError, match=message) as raised:
             TagCorpus(**given)

@@ -174,6 +174,14 @@ def test_layers_that_are_not_there_are_refused(bert, layers: int):
         load_word_encoder(bert, layers=layers, max_tokens=9)
 
 
+def test_in_bfloat16_the_vectors_are_those_of_float32_within_its_rounding(bert, encoder: WordEncoder):
+    rounded = load_word_encoder(bert, layers=2, max_tokens=9, dtype=torch.bfloat16)
+    assert rounded.fingerprint != encoder.fingerprint
+    ours, exact = (np.concatenate(one.encode(SENTENCES)) for one in (rounded, encoder))
+    assert ours.dtype == np.float32
+    assert 0 < np.abs(ours - exact).max() < 2**-5 * np.abs(exact).max()  # a few roundings of 2 ** -8
+
+
 def test_the_fingerprint_is_of_all_that_the_vectors_depend_on(bert, encoder: WordEncoder):
     changed = load_word_encoder(bert, layers=2, max_tokens=9)
     with torch.no_grad():

@@ -123,7 +123,7 @@ SMALL: dict[str, Small] = {
         },
     ),
     "07_document_attentive_ner": Small(
-        {"train_stories": 8, "held_out_stories": 3, "epochs": 1, "hidden_size": 16, "occurrences": 3},
+        {"train_documents": 8, "held_out_documents": 3, "epochs": 1, "hidden_size": 16, "occurrences": 3},
         # after some thirty updates hardly a span is found: many would be a leak
         {
             "scores.bert-lstm/test/f1.value": (0, 0.6),
