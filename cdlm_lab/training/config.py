@@ -17,6 +17,7 @@ import torch
 
 from cdlm_lab.parameters import ParameterError, check_types
 
+FREE_TO_CHANGE = ("sharded",)  # when a run goes on
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
 
@@ -49,6 +50,8 @@ class TrainingConfig:
         learning_rate_factors: (part of a parameter's name, factor) pairs, for parameters that learn faster or
             slower than the rest, such as freshly initialised global projections. A parameter may match one
             part only.
+        sharded: True = several processes share out weights, gradients and moments (see sharding.py), which
+            changes memory and speed, not numbers; False = each has all of them. One process has all.
     """
 
     steps: int
@@ -69,6 +72,7 @@ class TrainingConfig:
     gradient_checkpointing: bool = False
     patience: int = 0
     learning_rate_factors: tuple[tuple[str, float], ...] = ()
+    sharded: bool = False
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -22,6 +22,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler, SequentialSampler
 from transformers import PreTrainedTokenizerBase, Trainer, TrainerState
-from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback
 
 from cdlm_lab.models.checkpoint import without_bars
@@ -49,6 +50,7 @@ from cdlm_lab.training.resume import (
     writing_checkpoint,
 )
 from cdlm_lab.training.selection import Judge, Selection
+from cdlm_lab.training.sharding import full_states, is_sharded, reduction_deferred, shard, share_optimizer
 from cdlm_lab.training.step_by_step import StepByStep
 from cdlm_lab.training.validation import SharedBatches, validation_loader, validation_loss
 
@@ -92,6 +94,10 @@ class ResumableTrainer(Trainer):
         self._parts = LossParts(parts_of(self.model), accelerator=self.accelerator)
         if self.accelerator.num_processes > 1:
             torch.manual_seed(self.args.seed + self.accelerator.process_index)
+        if config.sharded and self.accelerator.num_processes > 1:
+            shard(self.model)
+            # So that it is not wrapped again; set this late, as Trainer saves no moments of such models.
+            self.is_distributed_loading_by_transformers = True
 
     # ---- beginning and going on
 
@@ -113,15 +119,12 @@ class ResumableTrainer(Trainer):
                 self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
             self.accelerator.wait_for_everyone()  # rank 0 may still be writing what the others read next
             if self.state.best_global_step and not self.interrupted:
-                self.state.best_model_checkpoint = str(
-                    checkpoint_path(self.folder, self.state.best_global_step)
-                )
+                best = checkpoint_path(self.folder, self.state.best_global_step)
+                self.state.best_model_checkpoint = str(best)
                 self._load_best_model()
             if self.interrupted and self.is_world_process_zero():
-                print(
-                    f"Stopped after step {self.state.global_step}; the same command goes on from there.",
-                    flush=True,
-                )
+                step = self.state.global_step
+                print(f"Stopped after step {step}; the same command goes on from there.", flush=True)
         finally:
             if self.bar:
                 self.bar.close()
@@ -174,6 +177,8 @@ class ResumableTrainer(Trainer):
             )
             kind, arguments = self.get_optimizer_cls_and_kwargs(self.args, model)
             self.optimizer = kind(groups, **arguments)
+            if is_sharded(model):
+                share_optimizer(self.optimizer, model)
         return self.optimizer
 
     def compute_loss(
@@ -187,6 +192,10 @@ class ResumableTrainer(Trainer):
     def floating_point_ops(self, inputs: Any) -> int:
         """0: Trainer would count all parameters anew for each micro-batch, for a number nobody reads."""
         return 0
+
+    def _defer_fsdp_gradient_reduction(self) -> AbstractContextManager[None]:
+        """Trainer's own asks a configuration that our models have not."""
+        return reduction_deferred(self.model)
 
     # ---- records
 
@@ -293,14 +302,17 @@ class ResumableTrainer(Trainer):
             "last_logged_step": self._globalstep_last_logged,
             "loss_part_sums": self._parts.gathered(),
         }
+        weights, moments = full_states(self.model, self.optimizer)
         if not self.args.should_save:
             return
         with writing_checkpoint(self.folder, step) as folder:
             with without_bars():
-                self.model.save_pretrained(folder)
+                self.model.save_pretrained(folder, state_dict=weights)
             if self.tokenizer_to_save is not None:
                 self.tokenizer_to_save.save_pretrained(folder)
             self._save_optimizer_and_scheduler(str(folder))
+            if moments is not None:
+                torch.save(moments, folder / OPTIMIZER_NAME)
             self._save_scaler(str(folder))
             save_random_state(random_state, folder)
             (folder / PROGRESS_FILE).write_text(json.dumps(progress, indent=1) + "\n", encoding="utf-8")

@@ -21,7 +21,7 @@ from typing import Any
 
 from torch import nn
 
-from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
 
 FILE_LIST = "complete.json"
 PROGRESS_FILE = "progress.json"
@@ -85,14 +85,14 @@ def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]
 
     Raises:
         CheckpointError: the checkpoint was written with settings other than `config`; one that an older
-            version did not know is passed over.
+            version did not know is passed over, and those that are free to change.
     """
     progress = json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8"))
     now, before = json.loads(json.dumps(dataclasses.asdict(config))), progress["config"]
     changed = [
         f"{name} {value!r} -> {now[name]!r}"
         for name, value in before.items()
-        if name in now and now[name] != value
+        if name in now and name not in FREE_TO_CHANGE and now[name] != value
     ]
     if changed:
         raise CheckpointError(

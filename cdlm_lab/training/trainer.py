@@ -88,7 +88,7 @@ def train(
     """Train, evaluate, keep best and last checkpoint; `model` ends as the best (stopped: as the last).
 
     Args:
-        model: `model(**collate(examples))` gives a mapping with `loss`.
+        model: `model(**collate(examples))` gives a mapping with `loss`. It ends sharded if `config` says so.
         train_examples: in the order of training; at least steps x batch_size, of which no more are used.
         validation_examples: any sequence.
         collate: gives `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import MaskedLMOutput
@@ -185,7 +186,8 @@ def main(folder: str, options: str = "{}") -> None:
     tiny = tiny.double() if double else tiny
     result = run(folder, model=tiny, on_log=die, train_examples=examples, **settings)
     if os.environ.get("RANK", "0") == "0":
-        weights = {name: value.tolist() for name, value in tiny.state_dict().items()}
+        last = load_file(result.last_checkpoint / "model.safetensors")
+        weights = {name: value.tolist() for name, value in last.items()}
         outcome = {"history": result.history, "weights": weights, "best_step": result.best_step}
         (Path(folder) / "outcome.json").write_text(json.dumps(outcome), encoding="utf-8")
 
