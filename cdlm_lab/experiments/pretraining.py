@@ -27,6 +27,7 @@ from cdlm_lab.experiments.corpora import (
     training_examples,
 )
 from cdlm_lab.experiments.perplexity import cluster_losses, scores_of
+from cdlm_lab.experiments.pretraining_processes import train_in_processes
 from cdlm_lab.experiments.variants import Variant, variant_of
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import copy_local_to_global, load_language_model
@@ -35,6 +36,7 @@ from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.parameters import ParameterError, check_types
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.trainer import TrainingResult, train
 
@@ -64,6 +66,7 @@ PARAMETERS = (
     "precision",
     "gradient_checkpointing",
     "evaluate_every",
+    "parallel",
     "seed",
 )
 EXAMPLES_LOOKED_AT = 200  # for the share of text lost and the mean number of global tokens
@@ -90,6 +93,7 @@ class Prepared:
     """All that a run needs, before anything is trained."""
 
     variant: Variant
+    settings: ModelSettings
     model: CrossDocumentLM
     tokenizer: PreTrainedTokenizerBase
     corpus: CorpusSettings
@@ -129,6 +133,7 @@ def prepare(
     validation_split = tokenised_split(corpus, "validation", tokenizer=tokenizer)
     parts = {"variant": chosen, "tokenizer": tokenizer}
     return Prepared(
+        settings=model,
         model=language_model,
         corpus=corpus,
         training=training,
@@ -149,25 +154,43 @@ def loss_of_text(prepared: Prepared) -> LossOfText:
     return LossOfText.over(examples.describe(index).packed for index in looked_at)
 
 
-def train_model(
+def train_checkpoints(
     prepared: Prepared, folder: Path, *, on_log: Callable[[Mapping[str, Any]], None] | None = None
+) -> TrainingResult:
+    """Train in this process, or as one of those of torchrun, in the folder of checkpoints and history."""
+    return train(
+        model=prepared.model,
+        tokenizer=prepared.tokenizer,
+        train_examples=prepared.train_examples,
+        validation_examples=prepared.validation_examples,
+        collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id, cross_document=False),
+        config=prepared.training,
+        output_dir=folder,
+        on_log=on_log,
+    )
+
+
+def train_model(
+    prepared: Prepared,
+    folder: Path,
+    *,
+    processes: Processes = ALONE,
+    on_log: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> TrainingResult:
     """Train and write the best model into `folder/model`; checkpoints and history go to `folder/training`.
 
     For variants trained without global tokens the global projections are set to the local ones at the end,
-    as the paper does. An interrupted run writes no model.
+    as the paper does. An interrupted run writes no model. Errors as of `train`, or of `train_in_processes`.
     """
-    model, tokenizer = prepared.model, prepared.tokenizer
-    result = train(
-        model=model,
-        tokenizer=tokenizer,
-        train_examples=prepared.train_examples,
-        validation_examples=prepared.validation_examples,
-        collate=Collate(pad_token_id=tokenizer.pad_token_id, cross_document=False),
-        config=prepared.training,
-        output_dir=folder / TRAINING_FOLDER,
-        on_log=on_log,
-    )
+    model, tokenizer, training = prepared.model, prepared.tokenizer, folder / TRAINING_FOLDER
+    if processes.total == 1:
+        result = train_checkpoints(prepared, training, on_log=on_log)
+    else:
+        settings = {"variant": prepared.variant.name, "model": prepared.settings}
+        settings |= {"corpus": prepared.corpus, "training": prepared.training}
+        result = train_in_processes(
+            settings, model=model, processes=processes, folder=training, on_log=on_log
+        )
     if not result.interrupted:
         if prepared.variant.global_policy == "none":
             copy_local_to_global(model)
@@ -176,14 +199,18 @@ def train_model(
 
 
 def pretrain(
-    prepared: Prepared, run: Run, *, on_log: Callable[[Mapping[str, Any]], None] | None = None
+    prepared: Prepared,
+    run: Run,
+    *,
+    processes: Processes = ALONE,
+    on_log: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> tuple[TrainingResult, Report | None]:
     """Train, then write `model/` and `report.json` into the run's folder; no report if the run was
     interrupted.
 
     The validation perplexity in the report is that of the model written, with its interval over clusters.
     """
-    result = train_model(prepared, run.folder, on_log=on_log)
+    result = train_model(prepared, run.folder, processes=processes, on_log=on_log)
     if result.interrupted:
         return result, None
     losses = {
@@ -208,6 +235,7 @@ def pretrain(
             "train_clusters_dropped": prepared.train_split.counts.clusters_dropped,
             "share_of_text_lost": loss_of_text(prepared).share_lost,
             "weights": parameter_count(prepared.model),
+            "processes": processes.total,
         },
         tables={"history": [dict(record) for record in result.history]},
     )

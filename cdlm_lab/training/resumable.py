@@ -258,6 +258,7 @@ class ResumableTrainer(Trainer):
             batch_size=self.config.micro_batch_size,
             process=self.accelerator.process_index,
             processes=self.accelerator.num_processes,
+            even=is_sharded(self.model),
         )
         loss, _, parts = validation_loss(
             self.model,
@@ -325,6 +326,4 @@ class ResumableTrainer(Trainer):
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         if checkpoint is not None and not load_random_state(Path(checkpoint), self.accelerator):
-            print(
-                "More processes than before: the run goes on, but with other dropout than it would have had."
-            )
+            print("More processes than before: the run goes on with other dropout than it would have had.")

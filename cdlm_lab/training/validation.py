@@ -27,17 +27,24 @@ class SharedBatches(Sampler[list[int]]):
         batch_size: examples in a batch; the last may have fewer.
         process: number of this process.
         processes: how many share the batches.
+        even: True = who has fewer batches than others is given the first one again, which does not count:
+            processes that share out a model's weights can only compute together.
     """
 
-    def __init__(self, size: int, *, batch_size: int, process: int = 0, processes: int = 1) -> None:
+    def __init__(
+        self, size: int, *, batch_size: int, process: int = 0, processes: int = 1, even: bool = False
+    ) -> None:
         starts = range(0, size, batch_size)
-        self.total = len(starts)
+        self.total, self.even = len(starts), even
         self._size, self._batch_size = size, batch_size
-        self._own = list(enumerate(starts))[process::processes]
+        self._own: list[tuple[int | None, int]] = list(enumerate(starts))[process::processes]
+        if even:
+            most = -(-self.total // processes)
+            self._own += [(None, 0)] * (most - len(self._own))
 
     @property
-    def numbers(self) -> list[int]:
-        """The numbers, among all batches, of those that this process takes."""
+    def numbers(self) -> list[int | None]:
+        """The numbers, among all batches, of those that this process takes; None = it does not count."""
         return [number for number, _ in self._own]
 
     def __len__(self) -> int:
@@ -91,8 +98,9 @@ def validation_loss(
     for number, batch in zip(batches.numbers, loader, strict=True):
         inputs = to_device(batch)
         masked = inputs["labels"].ne(IGNORED_LABEL).sum()
-        if masked:  # the mean over no tokens is nan
+        if masked or batches.even:
             output = model(**inputs)
+        if masked and number is not None:  # the mean over no tokens is nan
             means = torch.stack([output["loss"], *[output["parts"][name] for name in parts]]).double()
             sums[:, number] = torch.cat([masked.double()[None], means * masked])
         after_batch()

@@ -8,6 +8,18 @@ from tiny_run import Examples, PlainModel, collate, tiny_model
 from cdlm_lab.training.validation import SharedBatches, validation_loader, validation_loss
 
 
+@pytest.mark.parametrize("processes", [1, 2, 3, 8])
+def test_even_shares_are_filled_up_with_what_does_not_count(processes: int):
+    shares = [
+        SharedBatches(11, batch_size=2, process=process, processes=processes, even=True)
+        for process in range(processes)
+    ]
+    assert len({len(share) for share in shares}) == 1
+    assert all(len(list(share)) == len(share.numbers) == len(share) for share in shares)
+    counted = [number for share in shares for number in share.numbers if number is not None]
+    assert sorted(counted) == list(range(6))
+
+
 @pytest.mark.parametrize(
     ("size", "batch_size", "processes"), [(11, 2, 1), (11, 2, 2), (11, 3, 4), (1, 4, 3), (8, 4, 2)]
 )

@@ -1,0 +1,202 @@
+"""Several processes that train one model, started by `torchrun` under a process that waits for them, such as
+the kernel of a notebook.
+
+They end when it ends, however it ends: each asks twice a second whether its parent is still there, since a
+killed process can tell nobody. An interrupt is handed to them, so that they finish their step and leave a
+checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import torch
+
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.progress import StopRequest, stop_on_signals
+
+LOG_FILE = "processes.log"
+_WRITTEN = re.compile(r"(ddp|fsdp) (\d+)(?: on (\d+) machines at (\S+:\d+))?")
+_PAUSE = 0.5  # seconds between two looks at a process
+_PATIENCE = 20  # seconds that the rest of a group has to end by itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """How many processes train.
+
+    Attributes:
+        sharded: False = DDP, each has all weights; True = FSDP, they share them out.
+        here: on each machine, one for each of its GPUs.
+        machines: that take part; each runs the same, in a run folder that all of them see.
+        meeting: `host:port` of one of several machines, where they find each other.
+    """
+
+    sharded: bool = False
+    here: int = 1
+    machines: int = 1
+    meeting: str = ""
+
+    @property
+    def total(self) -> int:
+        """On all machines."""
+        return self.here * self.machines
+
+    @classmethod
+    def of(cls, parallel: str, *, config: TrainingConfig) -> Processes:
+        """From `ddp 4`, `fsdp 4`, `fsdp 8 on 2 machines at host:29500`, or "" for this process alone.
+
+        Raises:
+            ParameterError: something else; more processes than GPUs, where there is a GPU; a batch size that
+                they cannot share.
+        """
+        if not parallel.strip():
+            return cls()
+        match = _WRITTEN.fullmatch(parallel.strip())
+        if not match or not int(match[2]) or (match[3] and int(match[3]) < 2):
+            raise ParameterError(
+                f'parallel is {parallel!r}; write "ddp 4" or "fsdp 4" (processes, one for each GPU), '
+                '"fsdp 8 on 2 machines at host:29500", or "" for one process'
+            )
+        found = cls(
+            sharded=match[1] == "fsdp",
+            here=int(match[2]),
+            machines=int(match[3] or 1),
+            meeting=match[4] or "",
+        )
+        gpus = torch.cuda.device_count()
+        if gpus and found.here > gpus:
+            raise ParameterError(f"parallel is {parallel!r}, but this machine has {gpus} GPUs")
+        config.accumulation(processes=found.total)
+        return found
+
+    def command(self, module: str, arguments: Sequence[str]) -> list[str]:
+        """What starts them: `torchrun`, bound to the life of its parent."""
+        where = (
+            ["--standalone"]
+            if self.machines == 1
+            else ["--nnodes", str(self.machines), "--rdzv-backend", "c10d", "--rdzv-endpoint", self.meeting]
+        )
+        launcher = [sys.executable, "-m", __name__, *where, "--nproc-per-node", str(self.here)]
+        return [*launcher, "-m", module, *arguments]
+
+
+ALONE = Processes()
+
+
+def run_processes(
+    processes: Processes,
+    *,
+    module: str,
+    arguments: Sequence[str],
+    folder: Path,
+    look: Callable[[], None],
+) -> bool:
+    """Run a module in all processes of this machine; returns whether they were asked to stop.
+
+    Args:
+        module: run as by `python -m`; it should call `end_with_parent` first, and `keep_fault` around the
+            rest.
+        arguments: of the module.
+        folder: for `processes.log`, what they print.
+        look: called twice a second while they run, and once after.
+
+    Raises:
+        RuntimeError: they failed; with the fault of the first of them that told one.
+        KeyboardInterrupt: it was asked to stop a second time; the processes were ended.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _faults(folder, remove=True)
+    threads = max(1, torch.get_num_threads() // processes.here)
+    environment = {"OMP_NUM_THREADS": str(threads)} | os.environ
+    with stop_on_signals() as stop, open(folder / LOG_FILE, "ab") as log:
+        started = subprocess.Popen(
+            processes.command(module, [*arguments]),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # an interrupt from a terminal reaches this process alone
+        )
+        try:
+            _wait(started, stop=stop, look=look)
+        finally:
+            _end(started)
+            look()
+    if started.returncode:
+        told = _faults(folder) or f"they ended with {started.returncode}"
+        raise RuntimeError(f"{processes.total} processes: {told} (all they said: {folder / LOG_FILE})")
+    return stop.signal is not None
+
+
+def _wait(started: subprocess.Popen, *, stop: StopRequest, look: Callable[[], None]) -> None:
+    handed_on = False
+    while started.poll() is None:
+        time.sleep(_PAUSE)
+        look()
+        if stop.signal is not None and not handed_on:
+            handed_on = True
+            for worker in psutil.Process(started.pid).children():
+                worker.send_signal(signal.SIGTERM)
+
+
+def _end(started: subprocess.Popen) -> None:
+    """Leave none of them."""
+    try:
+        family = [*psutil.Process(started.pid).children(recursive=True), psutil.Process(started.pid)]
+    except psutil.NoSuchProcess:
+        family = []
+    for member in family:
+        member.kill()
+    psutil.wait_procs(family, timeout=_PATIENCE)
+    started.wait()
+
+
+def keep_fault(folder: Path, error: BaseException) -> None:
+    """Called in a process that fails: leave one line for the one that waits."""
+    rank = int(os.environ.get("RANK", "0"))
+    line = " ".join(f"{type(error).__name__}: {error}".split())
+    _fault_file(folder, rank).write_text(line + "\n", encoding="utf-8")
+
+
+def _faults(folder: Path, *, remove: bool = False) -> str:
+    """The line of the process that failed first; "" without one."""
+    files = sorted(folder.glob(_fault_file(folder, "*").name), key=lambda file: file.stat().st_mtime_ns)
+    told = [file.read_text(encoding="utf-8").strip() for file in files]
+    for file in files if remove else ():
+        file.unlink()
+    return told[0] if told else ""
+
+
+def _fault_file(folder: Path, rank: int | str) -> Path:
+    return folder / f"fault-{rank}.txt"
+
+
+def end_with_parent() -> None:
+    """Kill this process as soon as its parent is gone, from a thread that looks twice a second."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_PAUSE)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="end with parent", daemon=True).start()
+
+
+if __name__ == "__main__":
+    from torch.distributed.run import main
+
+    end_with_parent()
+    main()
