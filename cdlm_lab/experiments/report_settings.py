@@ -28,6 +28,7 @@ from cdlm_lab.experiments.reported_scores import (
 from cdlm_lab.widgets.theme import VARIANTS, variant_name
 
 _PARAGRAPHS = "paragraph pretraining"
+_PRETRAININGS = ("pretraining", _PARAGRAPHS)
 _MODELS = tuple(variant.replace("-", "_") for variant in VARIANTS)
 # Parameters that change no number, or say how many numbers are put together.
 _ALWAYS_FREE = ("run_folder", "seed", "seeds", "attention", "precision")
@@ -188,10 +189,11 @@ class KnownRuns:
         if run := self.run_at(value):
             return (run.report.name, self.of_report(run, without=_FREE, deep=deep + 1))
         place = _path(value)
+        # Of a grid's folder its pretrained models alone: the runs beside them name that folder themselves.
         within = {
             folder.name: self.of_report(one, without=_FREE, deep=deep + 1)
             for folder, one in self.by_folder.items()
-            if folder.parent == place and str(place) != "."
+            if folder.parent == place and str(place) != "." and one.report.name in _PRETRAININGS
         }
         return tuple(sorted(within.items())) if within else value
 

@@ -63,7 +63,9 @@ def pretraining_report(folder: Path, *, variant: str, model: str = "tiny", seed:
     return run.write_report(scores={f"{variant}/perplexity": 3.0})
 
 
-def matching_report(folder: Path, systems: Mapping[str, tuple[float, float]]) -> Report:
+def matching_report(
+    folder: Path, systems: Mapping[str, tuple[float, float]], *, encoders: str = "storyworld"
+) -> Report:
     """As of notebook 04: system -> share of ten pairs that are right, on dev and on test; two seeds."""
 
     def score(share: float) -> dict:
@@ -75,7 +77,7 @@ def matching_report(folder: Path, systems: Mapping[str, tuple[float, float]]) ->
         "corpus": "storyworld",
         "systems": " ".join(systems),
         "sentence_encoder": "minilm",
-        "encoders": "storyworld",
+        "encoders": encoders,
     }
     run = open_run(folder, name="document matching", parameters=parameters)
     return run.write_report(

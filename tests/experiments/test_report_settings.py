@@ -80,6 +80,17 @@ def test_a_folder_of_runs_is_what_its_runs_were_made_with(tmp_path: Path):
     assert told[0] == told[1] != told[2]
 
 
+def test_a_folder_of_runs_that_reads_itself_is_no_more_than_its_models(tmp_path: Path):
+    """A grid whose runs have their own folder as `encoders` or `mspp`: no run is told by the others."""
+    pretraining_report(tmp_path / "cdlm", variant="cdlm")
+    runs, _ = known(tmp_path)
+    alone = runs.told(str(tmp_path))
+    matching_report(tmp_path / "m", {"cdlm": (0.5, 0.5)}, encoders=str(tmp_path))
+    runs, by_name = known(tmp_path)
+    assert "m" in by_name
+    assert runs.told(str(tmp_path)) == alone
+
+
 def test_what_was_measured_on_leaves_training_out(tmp_path: Path):
     perplexity_report(tmp_path / "a", {"cdlm": 1.0}, checkpoints={"cdlm": "x"})
     perplexity_report(tmp_path / "b", {"cdlm": 1.0}, checkpoints={"cdlm": "y"}, seed=3)
