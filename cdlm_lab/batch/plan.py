@@ -16,7 +16,7 @@ from cdlm_lab.batch.needs import Checksums, missing_need
 from cdlm_lab.parameters import closest_name
 from cdlm_lab.report import RunError, read_report
 from cdlm_lab.report.document import REPORT_FILE
-from cdlm_lab.report.folder import RUN_FILE, is_held, refuse_foreign
+from cdlm_lab.report.folder import ASIDE, RUN_FILE, is_held, refuse_foreign
 
 DONE, NEW, RESUMED, AGAIN = "done", "new", "goes on", "again"
 
@@ -203,7 +203,7 @@ def _refuse_taken(job: Job) -> None:
 
 def aside(folder: Path, *, stamp: str) -> Path:
     """A free name for what was in a folder: runs/x.old-20261122-090400."""
-    base = folder.with_name(f"{folder.name}.old-{stamp}")
+    base = folder.with_name(f"{folder.name}{ASIDE}{stamp}")
     free, number = base, 1
     while free.exists():
         number += 1

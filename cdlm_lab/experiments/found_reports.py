@@ -16,7 +16,7 @@ from cdlm_lab.experiments.reported_scores import ReportedRow
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, RunError, read_report
 from cdlm_lab.report.document import REPORT_FILE
-from cdlm_lab.report.folder import RUN_FILE
+from cdlm_lab.report.folder import ASIDE, RUN_FILE
 
 BOOK = "results book"
 # What fills no table of a paper, and why.
@@ -100,7 +100,9 @@ def find_reports(
     no_reports = 0
     for file in _files(top, own):
         name = _name(file, top)
-        if file.name == RUN_FILE:
+        if file.is_dir():
+            aside.append(LeftAside(name=name, why="was put aside; another run has its place"))
+        elif file.name == RUN_FILE:
             if not (file.parent / REPORT_FILE).exists():
                 aside.append(LeftAside(name=_name(file.parent / REPORT_FILE, top), why="is not finished"))
         elif not _is_report(file):
@@ -122,13 +124,16 @@ def find_reports(
 
 
 def _files(top: Path, own: str | Path | None) -> list[Path]:
-    """JSON files in order; folders that begin with a dot, and `own`, are not entered."""
+    """JSON files in order, and folders that were put aside; these, those that begin with a dot, and `own` are
+    not entered."""
     left = None if own is None else Path(own).resolve()
     found: list[Path] = []
     for where, folders, names in os.walk(top):
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and (Path(where) / name).resolve() != left
         )
+        found += [Path(where) / name for name in folders if ASIDE in name]
+        folders[:] = [name for name in folders if ASIDE not in name]
         found += [Path(where) / name for name in sorted(names) if name.endswith(".json")]
     return found
 

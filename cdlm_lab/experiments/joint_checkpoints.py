@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cdlm_lab.models.joint_head import paragraph_head
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report.folder import ASIDE
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 
@@ -14,7 +15,8 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
 
     Args:
         given: the parameter `mspp`: a run folder of notebook 08, a folder with its model, or a folder that
-            holds several run folders, of which the head tells the one.
+            holds several run folders, of which the head tells the one (those put aside by a grid do not
+            count).
         head: `ie` or `ae`.
 
     Raises:
@@ -31,7 +33,8 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
         if pretrained not in (kind, None):
             raise ParameterError(f"mspp is {given!r}, which was pretrained with {pretrained}; {remedy}")
         return str(alone)
-    models = (folder / MODEL_FOLDER for folder in sorted(Path(given).glob("*/")))
+    folders = (folder for folder in sorted(Path(given).glob("*/")) if ASIDE not in folder.name)
+    models = (folder / MODEL_FOLDER for folder in folders)
     found = [model for model in models if _is_model(model) and _kind(model) == kind]
     if not found:
         raise ParameterError(f"mspp is {given!r}, where there is no model pretrained with {kind}; {remedy}")

@@ -22,6 +22,7 @@ from cdlm_lab.report.surroundings import git_commit, hardware, peak_memory, vers
 from cdlm_lab.report.values import RunError, plain, plain_score, write_json
 
 RUN_FILE, LOCK_FILE = "run.json", ".lock"
+ASIDE = ".old-"  # in the name of a folder that another run has taken the place of, as grids put them aside
 # What papermill and schedulers put into the folder before the notebook begins.
 _NOT_OURS = (".ipynb", ".log", ".out", ".err")
 _EMPTY: Mapping[str, Any] = {}

@@ -33,6 +33,13 @@ def test_reports_are_found_however_deep(runs: Path):
     assert why(runs) == {"c": "says what its model was trained with; notebook 02 measures it"}
 
 
+def test_what_a_grid_put_aside_fills_no_table(runs: Path):
+    (runs / "b").rename(runs / "b.old-20261122-090400")
+    matching_report(runs / "b", {"bert-han": (0.5, 0.7)})
+    assert [one.name for one in find_reports(runs).reports] == ["b", "deep/er/a"]
+    assert why(runs)["b.old-20261122-090400"] == "was put aside; another run has its place"
+
+
 def test_recorded_reports_may_be_called_anything(runs: Path, tmp_path_factory: pytest.TempPathFactory):
     results = tmp_path_factory.mktemp("results")
     (results / "x").mkdir()

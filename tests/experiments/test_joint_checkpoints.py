@@ -34,6 +34,9 @@ def test_in_a_folder_of_runs_the_head_tells_which(runs: Path, tmp_path: Path):
     for head in ("ie", "ae"):
         found = paragraph_checkpoint(str(runs), head=head)
         assert found == str(runs / f"mspp-{head}_k" / "model")
+    (tmp_path / "a.old-20261122-090400").symlink_to(runs / "mspp-ie_k")
+    with pytest.raises(ParameterError, match=r"^mspp is '.*', where there is no model pretrained with ie_k"):
+        paragraph_checkpoint(str(tmp_path), head="ie")
     for name in ("a", "b"):
         (tmp_path / name).symlink_to(runs / "mspp-ie_k")
     with pytest.raises(ParameterError, match=r"^mspp is '.*', where a and b were pretrained with ie_k; keep"):
