@@ -33,6 +33,15 @@ class Given:
     where: str
 
 
+class _Loader(yaml.SafeLoader):
+    """Knows which mappings were looked through for keys that stand twice: what `<<` brings in is written into
+    the mapping itself, where a key that it overrules then does stand twice."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.looked_through: set[int] = set()
+
+
 class Section:
     """A mapping of a YAML file: values, and the lines they stand on.
 
@@ -43,9 +52,7 @@ class Section:
         place: `file:line` of its name, if it has one.
     """
 
-    def __init__(
-        self, file: Path, node: yaml.Node, *, name: str, loader: yaml.SafeLoader, place: str = ""
-    ) -> None:
+    def __init__(self, file: Path, node: yaml.Node, *, name: str, loader: _Loader, place: str = "") -> None:
         self.file, self.name, self._loader = file, name, loader
         self._place = place or f"{file}:{node.start_mark.line + 1}"
         if not isinstance(node, yaml.MappingNode):
@@ -122,10 +129,16 @@ class Section:
         return isinstance(self._nodes[key][1], yaml.MappingNode)
 
     def _refuse_repeated(self, node: yaml.MappingNode) -> None:
+        if id(node) in self._loader.looked_through:
+            return
+        self._loader.looked_through.add(id(node))
         seen: set[str] = set()
-        for key, _ in node.value:
+        for key, value in node.value:
             place = f"{self.file}:{key.start_mark.line + 1}: {self.name}"
             if key.tag == "tag:yaml.org,2002:merge":
+                for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if isinstance(source, yaml.MappingNode):
+                        self._refuse_repeated(source)
                 continue
             name = self._loader.construct_object(key) if isinstance(key, yaml.ScalarNode) else None
             if not isinstance(name, str):
@@ -159,7 +172,7 @@ def read_section(path: str | os.PathLike[str], *, name: str) -> Section:
     """
     file = Path(path)
     try:
-        loader = yaml.SafeLoader(read_text(file))
+        loader = _Loader(read_text(file))
         node = loader.get_single_node()
     except DataError as error:
         raise GridError(str(error)) from None

@@ -79,6 +79,23 @@ tasks:
     }
 
 
+def test_what_an_anchor_brings_in_may_be_overruled(here: Path):
+    """Also in a mapping that brings in one which overrules something itself."""
+    grid = read(
+        """
+runs: r
+tasks:
+  a: &a {notebook: tiny.ipynb, parameters: &p {rate: 1.5}}
+  b: &b {<<: *a, parameters: &q {<<: *p, rate: 2.5, steps: 4}}
+  c: {<<: *b, parameters: {<<: *q, steps: 5}}
+"""
+    )
+    assert {
+        name: {key: given.value for key, given in task.parameters.items()}
+        for name, task in grid.tasks.items()
+    } == {"a": {"rate": 1.5}, "b": {"rate": 2.5, "steps": 4}, "c": {"rate": 2.5, "steps": 5}}
+
+
 def test_named_points_set_several_parameters(here: Path):
     grid = read(
         """
