@@ -52,7 +52,7 @@ class Session:
         steps, gpus = self._plan(grid)
         kept, left = without_missing(steps) if self.leave_out else (steps, [])
         _say_plan(kept, left)
-        progress = self._progress(grid, kept)
+        progress = self._progress(grid, kept, gpus)
         time_left = shown_time(progress.left()[1])
         print(f"{len(progress.steps)} of {len(steps)} runs to make, about {time_left} ({self._where(gpus)})")
         return WRONG if _missing(kept) else 0
@@ -79,7 +79,7 @@ class Session:
         for before, after in engine.put_aside(steps):
             print(f"{before} is now {after}")
         engine.write_jobs(grid, steps, place=self.place, gpus=gpus)
-        return self._make(grid, steps, command)
+        return self._make(grid, self._progress(grid, steps, gpus), command)
 
     def _plan(self, grid: Grid) -> tuple[dict[str, Step], list[str]]:
         """What is to be done, and the GPUs of this machine."""
@@ -93,12 +93,13 @@ class Session:
                 checksums.save()
         return steps, gpus
 
-    def _progress(self, grid: Grid, steps: Mapping[str, Step]) -> Progress:
+    def _progress(self, grid: Grid, steps: Mapping[str, Step], gpus: list[str]) -> Progress:
         return Progress(
             steps,
             log=grid.runs / engine.GRID_FOLDER / engine.LOG_FILE,
             cores=engine.usable_cores() if self.place.local else math.inf,
             at_once=self.place.jobs or math.inf,
+            gpus=len(gpus) if self.place.local else math.inf,
         )
 
     def _where(self, gpus: list[str]) -> str:
@@ -106,9 +107,8 @@ class Session:
             return f"on {self.place.executor or f'what {self.place.profile} says'}"
         return f"here: {engine.usable_cores()} cores, {len(gpus) or 'no'} GPUs"
 
-    def _make(self, grid: Grid, steps: Mapping[str, Step], command: list[str]) -> int:
+    def _make(self, grid: Grid, progress: Progress, command: list[str]) -> int:
         path = grid.runs / engine.GRID_FOLDER / engine.LOG_FILE
-        progress = self._progress(grid, steps)
         with path.open("w", encoding="utf-8") as log, _Signals() as signals:
             running = engine.start(command, log)
             try:

@@ -31,15 +31,22 @@ class Progress:
         log: of Snakemake, which knows of runs that could note nothing themselves.
         cores: of the machine, infinity on a cluster.
         at_once: so many runs at most, or infinity.
+        gpus: of the machine, infinity on a cluster.
     """
 
     def __init__(
-        self, steps: Mapping[str, Step], *, log: Path, cores: float = math.inf, at_once: float = math.inf
+        self,
+        steps: Mapping[str, Step],
+        *,
+        log: Path,
+        cores: float = math.inf,
+        at_once: float = math.inf,
+        gpus: float = math.inf,
     ) -> None:
         self.steps = {name: step for name, step in steps.items() if step.runs}
         self.kept = len(steps) - len(self.steps)
         self.states: dict[str, dict[str, Any]] = {}
-        self._all, self._cores, self._at_once = steps, cores, at_once
+        self._all, self._cores, self._at_once, self._gpus = steps, cores, at_once, gpus
         self._errors = _Errors(log)
         self._lost: dict[str, tuple[str, int | None]] = {}
 
@@ -93,10 +100,11 @@ class Progress:
                 seconds=seconds,
                 cores=self.steps[name].job.task.resources.cores,
                 after=self.steps[name].job.after,
+                gpus=self.steps[name].job.task.resources.gpus,
             )
             for name, seconds in each.items()
         }
-        return each, seconds_left(todo, cores=self._cores, at_once=self._at_once)
+        return each, seconds_left(todo, cores=self._cores, at_once=self._at_once, gpus=self._gpus)
 
     def blocked(self) -> dict[str, str]:
         """Runs that will not begin -> the run at which it began, which failed or was stopped."""

@@ -9,8 +9,8 @@ from tiny_grid import plan_of, pretend, write_grid, write_notebook
 from cdlm_lab.batch.forecast import Remaining, expected_seconds, seconds_left
 
 
-def work(seconds: float, *after: str, cores: int = 1) -> Remaining:
-    return Remaining(seconds=seconds, cores=cores, after=after)
+def work(seconds: float, *after: str, cores: int = 1, gpus: int = 0) -> Remaining:
+    return Remaining(seconds=seconds, cores=cores, after=after, gpus=gpus)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,13 @@ def test_runs_start_as_soon_as_they_can(cores: float, at_once: float, expected: 
 def test_a_run_that_asks_for_more_than_there_is_gets_all():
     todo = {"a": work(10, cores=8), "b": work(1)}
     assert seconds_left(todo, cores=2, at_once=math.inf) == 11
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [(math.inf, 10), (2, 14), (1, 24), (0, 24)])
+def test_runs_that_need_a_device_wait_for_one(gpus: float, expected: float):
+    """Where there is none they will not be made, and it is told how long one would take."""
+    todo = {"a": work(10, gpus=1), "b": work(9, gpus=1), "c": work(5, gpus=1), "d": work(2)}
+    assert seconds_left(todo, cores=16, at_once=math.inf, gpus=gpus) == expected
 
 
 def test_nothing_to_do_takes_no_time():
