@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -52,6 +53,7 @@ class Session:
         steps, gpus = self._plan(grid)
         kept, left = without_missing(steps) if self.leave_out else (steps, [])
         _say_plan(kept, left)
+        _say_missing(kept)
         progress = self._progress(grid, kept, gpus)
         time_left = shown_time(progress.left()[1])
         print(f"{len(progress.steps)} of {len(steps)} runs to make, about {time_left} ({self._where(gpus)})")
@@ -190,6 +192,15 @@ def _say_plan(steps: Mapping[str, Step], left_out: list[str]) -> None:
     if kept := sum(step.state == DONE for step in steps.values()):
         print(f"{kept} of {len(steps)} runs are finished and stay as they are")
     sys.stdout.flush()
+
+
+def _say_missing(steps: Mapping[str, Step]) -> None:
+    """What several runs lack, once: the list of what is to be had before the grid can run."""
+    runs = Counter(line for step in steps.values() if step.runs for line in step.missing)
+    if any(count > 1 for count in runs.values()):
+        print("missing in all:")
+        for line, count in runs.items():
+            print(f"    {line} ({count} run{'s' * (count > 1)})")
 
 
 def _missing(steps: Mapping[str, Step]) -> list[str]:

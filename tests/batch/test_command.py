@@ -151,12 +151,20 @@ def test_what_is_missing_is_said_and_nothing_starts(here: Path, capsys: pytest.C
     assert "    missing: corpus: there is no nowhere\n" in said
     assert "    missing: 2 GPUs: this machine has none\n" in said
     assert "3 of 3 runs to make, about 30:00" in said or "about 1:00 h" in said or "about 1:30 h" in said
+    assert "missing in all" not in said, "no two runs lack the same"
     assert not (here / "runs").exists(), "a dry run touches nothing"
     told = refused(capsys, "run", "grid.yaml")
     assert told.startswith("nothing was started: a, b need what is not here")
     assert not (here / "runs" / "a").exists()
     assert main(["run", "grid.yaml", "--dry-run", "--without-missing"]) == 0
     assert "a: left out\nb: left out\n" in capsys.readouterr().out
+
+
+def test_what_several_runs_lack_is_listed_once(here: Path, capsys: pytest.CaptureFixture):
+    write_grid(here, {name: {"needs": {"corpus": "nowhere"}} for name in "ab"} | {"c": {"needs": {"x": "y"}}})
+    assert main(["run", "grid.yaml", "--dry-run"]) == 2
+    said = capsys.readouterr().out
+    assert "missing in all:\n    corpus: there is no nowhere (2 runs)\n    x: there is no y (1 run)\n" in said
 
 
 def test_gpus_are_a_cluster_s_affair(here: Path, capsys: pytest.CaptureFixture):
