@@ -16,7 +16,10 @@ OWN = {
     "test_readme_tables.py",
 }  # about the project, not about a module
 # Tests of several modules of one package at once, with the modules they hold together.
-SEVERAL = {"attention/test_backends.py": ("dense", "sparse", "blockwise", "flex")}
+SEVERAL = {
+    "attention/test_backends.py": ("dense", "sparse", "blockwise", "flex"),
+    "batch/test_shipped_grids.py": ("grid_file", "expansion", "needs", "plan"),
+}
 
 
 def module_names() -> set[str]:
