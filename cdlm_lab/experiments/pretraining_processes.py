@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,9 @@ def train_in_processes(
     given["training"]["sharded"] = processes.sharded
     with replaced_file(folder / SETTINGS_FILE) as file:
         json.dump(given, file, indent=1)
+    if processes.machines > 1:
+        command = shlex.join(processes.command(WORKER, [str(folder)]))
+        print(f"On each other machine, in a folder from where {folder} is the same one:\n{command}", flush=True)
     last = last_complete_checkpoint(folder)
     truncate_history(folder / HISTORY_FILE, checkpoint_step(last) if last else 0)
     run_processes(

@@ -212,13 +212,20 @@ def storyworld_tagging(results: Path) -> ResultTable:
 
 def jnlpba_tagging(results: Path) -> ResultTable:
     """Table 2 of Doc-ARC on JNLPBA."""
+    return _tagging(results / "jnlpba_minilm", "jnlpba", "paper, BERT, all articles")
 
+
+def litbank_tagging(results: Path) -> ResultTable:
+    """Table 2 of Doc-ARC on LitBank."""
+    return _tagging(results / "litbank_minilm", "litbank", "paper, BERT")
+
+
+def _tagging(folder: Path, corpus: str, title: str) -> ResultTable:
     def paper(system: str) -> str:
-        one = PAPER_TAGGING.get(system, {}).get("jnlpba")
+        one = PAPER_TAGGING.get(system, {}).get(corpus)
         return f"{one.f1:.2f} ({one.deviation:.2f})" if one else ""
 
-    columns = [*_spans(), of_paper("paper, BERT, all articles", paper)]
-    return table_of(rows_of(results / "jnlpba_minilm" / "tagging.json"), columns)
+    return table_of(rows_of(folder / "tagging.json"), [*_spans(), of_paper(title, paper)])
 
 
 def _spans() -> list[Column]:
@@ -263,5 +270,6 @@ RUN_TABLES: Mapping[str, Callable[[Path], ResultTable]] = {
     "storyworld-clue": storyworld_clue,
     "storyworld-tagging": storyworld_tagging,
     "jnlpba-tagging": jnlpba_tagging,
+    "litbank-tagging": litbank_tagging,
     "ecb-ranks": ecb_ranks,
 }

@@ -59,7 +59,11 @@ def _gains(run: TaggingRun, found: Found, parts: Sequence[Any]) -> list[dict[str
             if not occurrences:
                 continue
             compared = compare(*counts, mean_of_seeds, n_resamples=RESAMPLES, seed=0)
-            rows.append({"a": a, "b": b, "words": name, "occurrences": occurrences, **asdict(compared)})
+            f1 = {
+                f"f1_{side}": float(mean_of_seeds(one.sum(axis=0)))
+                for side, one in zip("ab", counts, strict=True)
+            }
+            rows.append({"a": a, "b": b, "words": name, "occurrences": occurrences, **f1, **asdict(compared)})
     return rows
 
 

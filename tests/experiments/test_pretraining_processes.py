@@ -49,7 +49,7 @@ def settings(corpus: CorpusSettings, tiny: ModelSettings, training: TrainingConf
     return {
         "model": replace(tiny, dropout=0.0),
         "corpus": replace(corpus, held_out_clusters=5, max_length=128),
-        "training": replace(training, steps=24, batch_size=4, evaluate_every=6, save_every=6),
+        "training": replace(training, steps=60, batch_size=4, evaluate_every=6, save_every=6),
     }
 
 
@@ -98,9 +98,12 @@ def workers(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def until(condition: Callable[[], bool], *, seconds: float = 240) -> None:
+def until(
+    condition: Callable[[], bool], *, of: subprocess.Popen | None = None, seconds: float = 240
+) -> None:
     end = time.monotonic() + seconds
     while not condition():
+        assert of is None or of.poll() is None, of.stderr.read()
         assert time.monotonic() < end
         time.sleep(0.2)
 
@@ -152,12 +155,12 @@ def test_killed_it_leaves_nobody_and_goes_on(settings: dict[str, Any], alone: Pa
     folder = tmp_path / "run"
     checkpoints = folder / "training"
     parent = start(settings, folder, parallel="ddp 2")
-    until(lambda: (checkpoints / "checkpoint-6").is_dir())
+    until(lambda: (checkpoints / "checkpoint-6").is_dir(), of=parent)
     parent.kill()
     until(lambda: not workers(folder))
 
     parent = start(settings, folder, parallel="fsdp 2")
-    until(lambda: (checkpoints / "checkpoint-12").is_dir())
+    until(lambda: (checkpoints / "checkpoint-12").is_dir(), of=parent)
     workers(folder)[0].kill()
     _, printed = parent.communicate(timeout=240)
     assert parent.returncode == 1
@@ -165,7 +168,7 @@ def test_killed_it_leaves_nobody_and_goes_on(settings: dict[str, Any], alone: Pa
     assert not workers(folder)
 
     parent = start(settings, folder, parallel="ddp 2")
-    until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > 16)
+    until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > 18, of=parent)
     parent.send_signal(signal.SIGINT)
     parent.wait(timeout=240)
     assert parent.returncode == 7

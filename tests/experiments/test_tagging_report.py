@@ -238,6 +238,8 @@ def test_gains_are_of_words(written) -> None:
     assert list(rows) == ["all words", "top 10%", "top 5%", "top 1%"]
     assert rows["all words"]["occurrences"] == 5
     assert rows["all words"]["difference"] == pytest.approx((1 + 8 / 9) / 2 - (6 / 9 + 8 / 9) / 2)
+    assert rows["all words"]["f1_a"] == pytest.approx((1 + 8 / 9) / 2)
+    assert rows["all words"]["f1_b"] == pytest.approx((6 / 9 + 8 / 9) / 2)
     # Sul of c alone, where it stands four times: right with one of two seeds, and with both
     assert rows["top 1%"]["occurrences"] == 1
     assert rows["top 1%"]["difference"] == pytest.approx(1 - 0.5)
