@@ -3,8 +3,8 @@ group of candidates as a joint model reads it."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from cdlm_lab.experiments.answer_models import Ranker
 from cdlm_lab.experiments.answer_selection import AnswerRun
 from cdlm_lab.experiments.answer_systems import AnswerSystem
 from cdlm_lab.experiments.preview import token_texts
-from cdlm_lab.models.device import default_device
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.joint_head import paragraph_head
+from cdlm_lab.training.batch_time import seconds_of_batch
 from cdlm_lab.widgets.markup import escaped, seconds_in_words, table_html
 
 LOOKED_AT = 500  # questions of a split in which sentences are measured: more would take long to tokenise
@@ -123,14 +123,10 @@ def _share_cut(ranker: Ranker, sets: Sequence) -> float:
 def _told(run: AnswerRun, system: AnswerSystem, alike: int) -> str:
     ranker, config = run.untrained[system.name], run.config_of(system, 0)
     examples = ranker.training_examples(run.sets("train"), size=config.micro_batch_size, seed=0)
-    model = ranker.model.to(default_device()).train()
-    batch = ranker.collate([examples[number] for number in range(len(examples))])
-    batch = {name: values.to(model.device) for name, values in batch.items()}
-    for _ in range(2):  # the first is slower than all others
-        start = time.perf_counter()
-        model(**batch).loss.backward()
-        seconds = time.perf_counter() - start
-    model.to("cpu").eval().zero_grad()  # it stays: nothing of it on the accelerator, nor what it learned
+    chosen = [examples[number] for number in range(len(examples))]
+    model = ranker.model
+    seconds, batch = seconds_of_batch(model, partial(ranker.collate, chosen), precision=config.precision)
+    model.to("cpu").eval()  # it stays; nothing of it on the accelerator
     total = seconds * config.steps * config.accumulation(processes=1)
     tokens = float(batch["attention_mask"].sum(1).float().mean())
     kind = "groups" if system.is_joint else "pairs"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
-from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.examples.encode_candidates import EncodedClaims
 from cdlm_lab.experiments.claim_corpora import label_counts
-from cdlm_lab.experiments.claim_verifiers import Verifier
 from cdlm_lab.experiments.fact_verification import VerificationRun
 from cdlm_lab.models.estimate import parameter_count
+from cdlm_lab.training.batch_time import seconds_of_batch
 from cdlm_lab.widgets.markup import seconds_in_words
 
 LOOKED_AT = 500  # claims of a set that are put into pieces before the start
@@ -66,7 +64,11 @@ def training_facts(run: VerificationRun) -> list[tuple[str, str]]:
     seeds = run.settings.training.seeds
     for system in run.systems:
         verifier = run.verifier(system, 0, trained=False)
-        seconds = _seconds_of_batch(verifier, run.claims["train"][: config.micro_batch_size])
+        examples = verifier.examples(run.claims["train"][: config.micro_batch_size])
+        chosen = [examples[number] for number in range(len(examples))]
+        seconds, _ = seconds_of_batch(
+            verifier.model, partial(verifier.collate, chosen), precision=config.precision
+        )
         total = seconds * config.steps * config.batch_size / config.micro_batch_size
         rows.append(
             (
@@ -77,16 +79,3 @@ def training_facts(run: VerificationRun) -> list[tuple[str, str]]:
             )
         )
     return rows
-
-
-def _seconds_of_batch(verifier: Verifier, claims: Sequence[EvidencedClaim]) -> float:
-    verifier = verifier.on_device()
-    verifier.model.train()
-    examples = verifier.examples(claims)
-    for _ in range(2):  # the first is slower than all others
-        start = time.perf_counter()
-        batch = verifier.collate([examples[number] for number in range(len(examples))])
-        batch = {name: tensor.to(verifier.device) for name, tensor in batch.items()}
-        verifier.model(**batch)["loss"].backward()
-        seconds = time.perf_counter() - start
-    return seconds

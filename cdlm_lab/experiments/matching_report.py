@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -18,9 +18,9 @@ from cdlm_lab.experiments.matching_systems import SYSTEMS, System
 from cdlm_lab.experiments.seed_scores import score_of_seeds
 from cdlm_lab.metrics.classification import binary_intervals, binary_scores, compare_binary
 from cdlm_lab.metrics.significance import holm
-from cdlm_lab.models.device import default_device
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.report import Report, Run
+from cdlm_lab.training.batch_time import seconds_of_batch
 from cdlm_lab.widgets.markup import seconds_in_words
 from cdlm_lab.widgets.matching_table import MatchingRow
 
@@ -55,19 +55,16 @@ def cost_facts(run: MatchingRun) -> list[tuple[str, str]]:
             continue
         matcher = run.matcher(system, 0, trained=False)
         config = training_of(run.settings, system, seed=0, pairs=len(run.pairs["train"]))
-        batch = matcher.collate(matcher.examples(run.pairs["train"][: config.micro_batch_size]))
-        model = matcher.model.to(default_device()).train()
-        batch = {name: tensor.to(model.device) for name, tensor in batch.items()}
-        for _ in range(2):  # the first is slower than all others
-            start = time.perf_counter()
-            model(**batch)["loss"].backward()
-            seconds = time.perf_counter() - start
+        examples = matcher.examples(run.pairs["train"][: config.micro_batch_size])
+        seconds, _ = seconds_of_batch(
+            matcher.model, partial(matcher.collate, examples), precision=config.precision
+        )
         total = seconds * config.steps * config.batch_size / config.micro_batch_size
         rows.append(
             (
                 system.label,
-                f"{parameter_count(model) / 1e6:.2f} million parameters; updates with {config.batch_size} "
-                f"pairs: {config.steps:,}, about {seconds_in_words(total)}; times seeds: "
+                f"{parameter_count(matcher.model) / 1e6:.2f} million parameters; updates with "
+                f"{config.batch_size} pairs: {config.steps:,}, about {seconds_in_words(total)}; times seeds: "
                 f"{run.settings.training.seeds}",
             )
         )

@@ -57,7 +57,7 @@ def train_in_processes(
         json.dump(given, file, indent=1)
     if processes.machines > 1:
         command = shlex.join(processes.command(WORKER, [str(folder)]))
-        print(f"On each other machine, in a folder from where {folder} is the same one:\n{command}", flush=True)
+        print(f"On each other machine, where {folder} is the same folder:\n{command}", flush=True)
     last = last_complete_checkpoint(folder)
     truncate_history(folder / HISTORY_FILE, checkpoint_step(last) if last else 0)
     run_processes(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,9 @@ from cdlm_lab.experiments.question_predictions import QuestionPredictions
 from cdlm_lab.experiments.seed_scores import compare_means, mean_score
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
 from cdlm_lab.metrics.significance import holm
-from cdlm_lab.models.device import default_device
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.report import Report, Run
+from cdlm_lab.training.batch_time import seconds_of_batch
 from cdlm_lab.widgets.markup import escaped, seconds_in_words
 from cdlm_lab.widgets.question_table import MEASURES, QuestionRow
 from cdlm_lab.widgets.theme import variant_name
@@ -74,14 +74,10 @@ def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
     know how long a step takes. All encoders are of one size."""
     answerer, config = run.untrained, run.config
     examples = answerer.examples(run.questions["train"][: config.micro_batch_size])
-    model = answerer.model.to(default_device()).train()
-    batch = answerer.collate([examples[number] for number in range(len(examples))])
-    batch = {key: tensor.to(model.device) for key, tensor in batch.items()}
-    for _ in range(2):  # the first is slower than all others
-        start = time.perf_counter()
-        model(**batch)["loss"].backward()
-        seconds = time.perf_counter() - start
-    model.to("cpu").zero_grad()  # it stays: nothing of it on the accelerator, nor what it learned
+    chosen = [examples[number] for number in range(len(examples))]
+    model = answerer.model
+    seconds, batch = seconds_of_batch(model, partial(answerer.collate, chosen), precision=config.precision)
+    model.to("cpu")  # it stays; nothing of it on the accelerator
     total = seconds * config.steps * config.batch_size / len(examples)
     tokens, globals_ = (
         float(batch[mask].sum(1).float().mean()) for mask in ("attention_mask", "global_attention_mask")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ from cdlm_lab.experiments.tagging_systems import TAG_SYSTEMS
 from cdlm_lab.metrics.resampling import percentile_interval, resampled_sums
 from cdlm_lab.metrics.significance import compare, holm
 from cdlm_lab.metrics.span_f1 import f1_of, precision_of, recall_of, span_counts
-from cdlm_lab.models.device import default_device
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.report import Report, Run
+from cdlm_lab.training.batch_time import seconds_of_batch
 from cdlm_lab.widgets.markup import escaped, seconds_in_words
 from cdlm_lab.widgets.tag_table import TagRow
 
@@ -72,18 +72,13 @@ def cost_facts(run: TaggingRun) -> list[tuple[str, str]]:
         config = training_config(run.settings, system, seed=0, items=len(examples))
         first = examples.in_order(range(min(config.batch_size, len(examples))))
         tagger.ready(first)
-        model, collate = tagger.model.to(default_device()).train(), tagger.collate_of(first)
-        for _ in range(2):  # the first is slower than all others
-            start = time.perf_counter()
-            batch = collate([first[number] for number in range(len(first))])
-            batch = {name: tensor.to(model.device) for name, tensor in batch.items()}
-            model(**batch)["loss"].backward()
-            seconds = time.perf_counter() - start
+        chosen, collate = [first[number] for number in range(len(first))], tagger.collate_of(first)
+        seconds, _ = seconds_of_batch(tagger.model, partial(collate, chosen), precision=config.precision)
         alike = sum(one.system is system for one in run.trainings)
         rows.append(
             (
                 system.label,
-                f"{parameter_count(model) / 1e6:.2f} million parameters"
+                f"{parameter_count(tagger.model) / 1e6:.2f} million parameters"
                 f"{'' if system.trains_encoder else ' besides the frozen encoder'}; {config.steps:,} updates "
                 f"with {config.batch_size} sentences, about {seconds_in_words(seconds * config.steps)}"
                 f"{f'; times {alike} (seeds, K)' if alike > 1 else ''}",

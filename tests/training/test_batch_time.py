@@ -1,0 +1,46 @@
+"""The time of a batch: that of the second go, in the precision of the training, and nothing stays of it."""
+
+import time
+from collections.abc import Mapping
+
+import torch
+from tiny_run import Examples, collate, tiny_model
+from torch import Tensor, nn
+
+from cdlm_lab.training.batch_time import seconds_of_batch
+
+
+class Slow(nn.Module):
+    """Sleeps for half a second the first time; knows what it was computed in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.calls = nn.Linear(2, 2), 0
+        self.types: list[torch.dtype] = []
+
+    def forward(self, x: Tensor) -> Mapping[str, Tensor]:
+        self.calls += 1
+        time.sleep(0.5 if self.calls == 1 else 0)
+        result = self.weight(x)
+        self.types.append(result.dtype)
+        return {"loss": result.float().sum()}
+
+
+def test_the_first_time_does_not_count() -> None:
+    model = Slow().eval()
+    seconds, batch = seconds_of_batch(model, lambda: {"x": torch.ones(1, 2)}, precision="bfloat16")
+    assert 0 < seconds < 0.5
+    assert batch["x"].tolist() == [[1, 1]]
+    assert model.types == [torch.bfloat16, torch.bfloat16]
+    assert model.training
+
+
+def test_weights_stay_and_gradients_go() -> None:
+    model = tiny_model()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    examples = Examples(seed=0, size=2)
+    seconds, batch = seconds_of_batch(model, lambda: collate([examples[0], examples[1]]))
+    assert seconds > 0
+    assert set(batch) == {"input_ids", "labels", "global_attention_mask", "attention_mask"}
+    assert all(weight.grad is None for weight in model.parameters())
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
