@@ -2,8 +2,8 @@
 the kernel of a notebook.
 
 They end when it ends, however it ends: each asks twice a second whether its parent is still there, since a
-killed process can tell nobody. An interrupt is handed to them, so that they finish their step and leave a
-checkpoint.
+killed process can tell nobody. If it is interrupted it asks them to stop, so that they finish their step and
+leave a checkpoint.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import torch
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.progress import StopRequest, stop_on_signals
+from cdlm_lab.training.progress import STOP_FILE_VARIABLE, stop_on_signals
 
-LOG_FILE = "processes.log"
+LOG_FILE, STOP_FILE = "processes.log", "stop"
 _WRITTEN = re.compile(r"(ddp|fsdp) (\d+)(?: on (\d+) machines at (\S+:\d+))?")
 _PAUSE = 0.5  # seconds between two looks at a process
 _PATIENCE = 20  # seconds that the rest of a group has to end by itself
@@ -119,7 +119,9 @@ def run_processes(
     folder.mkdir(parents=True, exist_ok=True)
     _faults(folder, remove=True)
     threads = max(1, torch.get_num_threads() // processes.here)
-    environment = {"OMP_NUM_THREADS": str(threads)} | os.environ
+    stop_file = (folder / STOP_FILE).resolve()
+    stop_file.unlink(missing_ok=True)
+    environment = {"OMP_NUM_THREADS": str(threads)} | os.environ | {STOP_FILE_VARIABLE: str(stop_file)}
     with stop_on_signals() as stop, open(folder / LOG_FILE, "ab") as log:
         started = subprocess.Popen(
             processes.command(module, [*arguments]),
@@ -130,25 +132,19 @@ def run_processes(
             start_new_session=True,  # an interrupt from a terminal reaches this process alone
         )
         try:
-            _wait(started, stop=stop, look=look)
+            while started.poll() is None:
+                time.sleep(_PAUSE)
+                look()
+                if stop.asked:
+                    stop_file.touch()
         finally:
             _end(started)
+            stop_file.unlink(missing_ok=True)
             look()
     if started.returncode:
         told = _faults(folder) or f"they ended with {started.returncode}"
         raise RuntimeError(f"{processes.total} processes: {told} (all they said: {folder / LOG_FILE})")
-    return stop.signal is not None
-
-
-def _wait(started: subprocess.Popen, *, stop: StopRequest, look: Callable[[], None]) -> None:
-    handed_on = False
-    while started.poll() is None:
-        time.sleep(_PAUSE)
-        look()
-        if stop.signal is not None and not handed_on:
-            handed_on = True
-            for worker in psutil.Process(started.pid).children():
-                worker.send_signal(signal.SIGTERM)
+    return stop.asked
 
 
 def _end(started: subprocess.Popen) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from types import FrameType
 
 from cdlm_lab.progress import Progress
+
+STOP_FILE_VARIABLE = "CDLM_LAB_STOP_FILE"
 
 
 class TrainingBar:
@@ -49,10 +52,20 @@ class TrainingBar:
 
 class StopRequest:
     """Remembers that someone asked the run to stop; `signal` is the number of the signal, None if nobody
-    did."""
+    sent one.
+
+    One process that waits for others asks them by a file, whose path they have in the environment as
+    `CDLM_LAB_STOP_FILE`: a signal would end those that are not ready for it yet.
+    """
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self._file = os.environ.get(STOP_FILE_VARIABLE)
+
+    @property
+    def asked(self) -> bool:
+        """Whether it was asked, in either way."""
+        return self.signal is not None or (self._file is not None and os.path.exists(self._file))
 
 
 @contextlib.contextmanager

@@ -38,7 +38,7 @@ class StepByStep(TrainerCallback):
         trainer = self._trainer
         if trainer.bar:
             trainer.bar.advance()
-        asked = torch.tensor([trainer.stop.signal is not None], dtype=torch.int64, device=args.device)
+        asked = torch.tensor([trainer.stop.asked], dtype=torch.int64, device=args.device)
         if trainer.accelerator.num_processes > 1:  # signals reach the processes in different steps
             asked = trainer.accelerator.gather(asked)
         if asked.any() and state.global_step < state.max_steps:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -40,6 +42,7 @@ run = open_run(folder, name="pretraining", parameters={})
 result, _ = pretrain(prepared, run, processes=Processes.of(parallel, config=training))
 sys.exit(7 if result.interrupted else 0)
 """
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -78,11 +81,10 @@ def train(settings: dict[str, Any], folder: Path, *, parallel: str) -> list[dict
 
 def start(settings: dict[str, Any], folder: Path, *, parallel: str) -> subprocess.Popen:
     given = json.dumps({name: asdict(value) for name, value in settings.items()})
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(folder), parallel, given],
-        env=environment,
-        stdout=subprocess.DEVNULL,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
@@ -93,14 +95,12 @@ def workers(folder: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter(["cmdline"]):
         line = process.info["cmdline"] or []
-        if WORKER in line and str(folder / "training") in line:
+        if "--nproc-per-node" not in line and WORKER in line and str(folder / "training") in line:
             found.append(process)
     return found
 
 
-def until(
-    condition: Callable[[], bool], *, of: subprocess.Popen | None = None, seconds: float = 240
-) -> None:
+def until(condition: Callable[[], bool], *, of: subprocess.Popen | None = None, seconds: float = 240) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert of is None or of.poll() is None, of.stderr.read()
@@ -157,6 +157,7 @@ def test_killed_it_leaves_nobody_and_goes_on(settings: dict[str, Any], alone: Pa
     parent = start(settings, folder, parallel="ddp 2")
     until(lambda: (checkpoints / "checkpoint-6").is_dir(), of=parent)
     parent.kill()
+    parent.communicate()
     until(lambda: not workers(folder))
 
     parent = start(settings, folder, parallel="fsdp 2")
@@ -170,9 +171,27 @@ def test_killed_it_leaves_nobody_and_goes_on(settings: dict[str, Any], alone: Pa
     parent = start(settings, folder, parallel="ddp 2")
     until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > 18, of=parent)
     parent.send_signal(signal.SIGINT)
-    parent.wait(timeout=240)
+    parent.communicate(timeout=240)
     assert parent.returncode == 7
     assert not workers(folder)
 
     train(settings, folder, parallel="ddp 2")
+    assert_same(folder, alone)
+
+
+@pytest.mark.slow
+def test_two_machines_train_as_one(settings: dict[str, Any], alone: Path, tmp_path: Path) -> None:
+    """Two launchers on this one, which find each other as those of two machines do."""
+    folder = tmp_path / "run"
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    first = start(settings, folder, parallel=f"ddp 1 on 2 machines at localhost:{port}")
+    until(lambda: (folder / "training" / "settings.json").is_file(), of=first)
+    command = Processes(machines=2, meeting=f"localhost:{port}").command(WORKER, [str(folder / "training")])
+    second = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=240)
+    assert second.returncode == 0, second.stderr
+    printed, errors = first.communicate(timeout=240)
+    assert first.returncode == 0, errors
+    assert shlex.join(command) in printed
     assert_same(folder, alone)
