@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cdlm_lab.data.docarc_tsv import read_docarc_split
 from cdlm_lab.data.tag_reading import TagReading
 from cdlm_lab.data.tag_storyworld import read_storyworld_tags
 from cdlm_lab.data.tagged_documents import TaggedDocument, labels_of
+from cdlm_lab.data.tagged_folder import read_tagged_split
 from cdlm_lab.parameters import ParameterError, check_choice, check_types
 from cdlm_lab.progress import Progress
 
@@ -28,8 +28,8 @@ class TagCorpus:
     """Which documents are tagged.
 
     Attributes:
-        corpus: `storyworld`, or a folder of `train`, `dev` and `test` with a file for each document as
-            Doc-ARC has them (see data/docarc_tsv.py).
+        corpus: `storyworld`, or a folder of `train`, `dev` and `test` in one of the forms of
+            data/tagged_folder.py: Doc-ARC's, LitBank's, CoNLL's, JNLPBA's.
         train_documents, held_out_documents: at most so many are drawn of the training documents, and of those
             of dev and of test, always the same ones; 0 = all. A document of storyworld, which never ends, is
             a story, its first report labelled; 0 = 60 and 20 of them.
@@ -102,14 +102,14 @@ def _documents(settings: TagCorpus, split: str, reading: TagReading) -> Iterator
         yield from read_storyworld_tags(split, most or STORIES[split])
         return
     folder = Path(settings.corpus)
-    if not (folder / split).is_dir():
+    if not folder.is_dir():
         raise ParameterError(
-            f"corpus is {settings.corpus!r}, where there is no folder {split}; write storyworld, or a folder "
-            "with train, dev and test in Doc-ARC's format"
+            f"corpus is {settings.corpus!r}, which is no folder; write storyworld, or a folder with train, "
+            "dev and test"
         )
     with Progress(desc=f"reading {split}", unit=" documents") as bar:
         chosen = _drawn(split, most)
-        for document in read_docarc_split(folder, split, reading=reading, chosen=chosen):
+        for document in read_tagged_split(folder, split, reading=reading, chosen=chosen):
             bar.update(1)
             yield document
 

@@ -132,7 +132,7 @@ def test_folders_that_cannot_be_used(folder: Path) -> None:
         read_tagged(settings)
     with pytest.raises(ParameterError, match="whose train has 1 documents"):
         read_tagged(TagCorpus(corpus=str(folder), train_documents=1))
-    with pytest.raises(ParameterError, match="where there is no folder train; write storyworld, or a folder"):
+    with pytest.raises(ParameterError, match="which is no folder; write storyworld, or a folder with"):
         read_tagged(TagCorpus(corpus=str(folder / "nowhere")))
 
 

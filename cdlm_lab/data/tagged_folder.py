@@ -1,0 +1,82 @@
+"""Tagged documents in a folder of three splits, in whichever form they lie there:
+
+    train/*.tsv           Doc-ARC's (docarc_tsv.py), or LitBank's own with several tags a word (litbank.py)
+    train.conll           in columns, as CoNLL's and OntoNotes' (ner_conll.py); or train/*.conll
+    train.iob2            JNLPBA's (jnlpba.py); or train/*.iob2
+    train/*.ann, *.txt    JNLPBA's standoff
+
+and so `dev` and `test`. All but the standoff may be compressed. Only Doc-ARC's form knows sentences without
+labels; in the others the context of a document is the rest of its labelled sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from cdlm_lab.data.docarc_tsv import Chosen, read_docarc_split
+from cdlm_lab.data.files import DataError, plain_name, read_lines
+from cdlm_lab.data.jnlpba import read_jnlpba_iob2, read_jnlpba_standoff
+from cdlm_lab.data.litbank import read_litbank
+from cdlm_lab.data.ner_conll import read_ner_conll
+from cdlm_lab.data.tag_reading import TagReading
+from cdlm_lab.data.tagged_documents import TaggedDocument
+
+_OF_FILES: dict[str, Callable[..., Iterator[TaggedDocument]]] = {
+    ".conll": read_ner_conll,
+    ".iob2": read_jnlpba_iob2,
+}
+_FORMS = (".tsv", *_OF_FILES, ".ann")
+
+
+def read_tagged_split(
+    folder: str | Path, split: str, *, reading: TagReading | None = None, chosen: Chosen | None = None
+) -> Iterator[TaggedDocument]:
+    """The documents of a split, one at a time.
+
+    Args:
+        folder: see the top.
+        split: train, dev or test.
+        reading: what to do about tags; None for the defaults. It counts stray tags of all documents that are
+            read, in forms other than Doc-ARC's also of those that are not chosen.
+        chosen: given how many documents there are, the numbers from 0 of those that are wanted; None for all.
+
+    Raises:
+        DataError: the split is not there, or in two forms; and, while reading, as the readers.
+    """
+    form, files = _form_of(Path(folder), split)
+    reading = reading or TagReading()
+    if form == ".tsv" and not _has_several_tags(files[0]):
+        return read_docarc_split(folder, split, reading=reading, chosen=chosen)
+    if form == ".tsv":
+        found: Iterator[TaggedDocument] = (read_litbank(file, reading=reading) for file in files)
+    elif form == ".ann":
+        found = read_jnlpba_standoff(files[0].parent, reading=reading)
+    else:
+        found = chain.from_iterable(_OF_FILES[form](file, reading=reading) for file in files)
+    return found if chosen is None else _some(found, chosen)
+
+
+def _form_of(folder: Path, split: str) -> tuple[str, list[Path]]:
+    """The ending of the files of a split, and these in the order of their names."""
+    inner = folder / split
+    there = [*(inner.iterdir() if inner.is_dir() else ()), *folder.glob(f"{split}.*")]
+    forms = {form: sorted(file for file in there if plain_name(file).endswith(form)) for form in _FORMS}
+    forms = {form: files for form, files in forms.items() if files}
+    if len(forms) == 1:
+        return next(iter(forms.items()))
+    what = f"{split} is there in the forms {' and '.join(forms)}" if forms else f"there is no {split} in it"
+    remedy = f"give one of {split}/*.tsv, {split}.conll, {split}.iob2, or {split}/*.ann with *.txt"
+    raise DataError(folder, what, remedy, field=split)
+
+
+def _has_several_tags(file: Path) -> bool:
+    """Whether the first word of a file has more than one tag, as in LitBank."""
+    first = next((text for _, text in read_lines(file, allow_empty=True) if text.strip()), "")
+    return len(first.rstrip("\t").split("\t")) > 2
+
+
+def _some(documents: Iterator[TaggedDocument], chosen: Chosen) -> Iterator[TaggedDocument]:
+    every = list(documents)
+    return (every[number] for number in chosen(len(every)))
