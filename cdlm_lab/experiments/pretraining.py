@@ -62,7 +62,6 @@ PARAMETERS = (
     "learning_rate",
     "warmup_steps",
     "decay_power",
-    "global_learning_rate_factor",
     "precision",
     "gradient_checkpointing",
     "evaluate_every",

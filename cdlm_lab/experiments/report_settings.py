@@ -31,7 +31,7 @@ _PARAGRAPHS = "paragraph pretraining"
 _PRETRAININGS = ("pretraining", _PARAGRAPHS)
 _MODELS = tuple(variant.replace("-", "_") for variant in VARIANTS)
 # Parameters that change no number, or say how many numbers are put together.
-_ALWAYS_FREE = ("run_folder", "seed", "seeds", "attention", "precision")
+_ALWAYS_FREE = ("run_folder", "seed", "seeds", "attention", "precision", "parallel")
 _SHOWN = (
     "own_documents",
     "own_question",
