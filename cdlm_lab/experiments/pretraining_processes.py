@@ -19,7 +19,7 @@ from torch import nn
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.models.device import default_device
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history, truncate_history
-from cdlm_lab.training.processes import Processes, run_processes
+from cdlm_lab.training.processes import LOG_FILE, Processes, run_processes
 from cdlm_lab.training.resume import check_loaded, checkpoint_step, last_complete_checkpoint
 from cdlm_lab.training.trainer import TrainingResult
 
@@ -58,6 +58,7 @@ def train_in_processes(
     if processes.machines > 1:
         command = shlex.join(processes.command(WORKER, [str(folder)]))
         print(f"On each other machine, where {folder} is the same folder:\n{command}", flush=True)
+    print(f"Starting {processes.told}; what they say goes to {folder / LOG_FILE}.", flush=True)
     last = last_complete_checkpoint(folder)
     truncate_history(folder / HISTORY_FILE, checkpoint_step(last) if last else 0)
     run_processes(

@@ -53,6 +53,13 @@ class Processes:
         """On all machines."""
         return self.here * self.machines
 
+    @property
+    def told(self) -> str:
+        """In words."""
+        kind = "which share out the weights (FSDP)" if self.sharded else "each with all weights (DDP)"
+        where = f" on {self.machines} machines" if self.machines > 1 else ""
+        return f"{self.total} processes{where}, {kind}"
+
     @classmethod
     def of(cls, parallel: str, *, config: TrainingConfig) -> Processes:
         """From `ddp 4`, `fsdp 4`, `fsdp 8 on 2 machines at host:29500`, or "" for this process alone.
