@@ -10,7 +10,7 @@ none again before the update, as with one process, so that it is not decayed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,15 +21,21 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-_USED = "_names_of_weights_used"  # of a module: since the last update
+_TOUCH = "_touch"  # of a module: its hook
 
 
 def shard(model: nn.Module) -> None:
     """Share out the weights of a model, in place; each of its layers is gathered by itself. All processes
     must call it, with equal weights."""
-    for module in (*layers_of(model), model):
+    layers = layers_of(model)
+    below = {id(weight) for layer in layers for weight in layer.parameters()}
+    # All before the first is sharded, which takes other objects for its weights.
+    touches = {layer: _Touch(_names(layer, without=set())) for layer in layers}
+    touches[model] = _Touch(_names(model, without=below))
+    for module, touch in touches.items():
+        module.__dict__[_TOUCH] = touch
         # Before `fully_shard`, so that it runs while the weights are gathered.
-        module.register_forward_hook(_touch_weights, with_kwargs=True)
+        module.register_forward_hook(touch, with_kwargs=True)
         fully_shard(module)
     model.register_load_state_dict_pre_hook(_take_own_shards)
 
@@ -78,6 +84,12 @@ def share_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
     optimizer.register_step_pre_hook(lambda *_: _drop_unused(model))
 
 
+def _names(module: nn.Module, *, without: set[int]) -> list[str]:
+    """Of the weights that learn, but for those with these `id`s."""
+    named = module.named_parameters()
+    return [name for name, weight in named if weight.requires_grad and id(weight) not in without]
+
+
 def _size(module: nn.Module) -> int:
     return sum(weight.numel() for weight in module.parameters())
 
@@ -94,21 +106,28 @@ def _like(value: Tensor, own: Tensor) -> Tensor:
     return distribute_tensor(value.to(own.device), own.device_mesh, own.placements, src_data_rank=None)
 
 
-def _touch_weights(module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
-    """Add nothing to an output, but of each weight that took no part in it and that no layer below has."""
-    if not (torch.is_grad_enabled() and module.training):
+class _Touch:
+    """Hook of a module's forward pass that adds nothing to its output, but of each of its weights that took
+    no part in it.
+
+    Args:
+        own: names of the weights of the module that no layer below it has.
+    """
+
+    def __init__(self, own: Sequence[str]) -> None:
+        self.own, self.used = own, set[str]()  # since the last update
+
+    def __call__(self, module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
+        if not (torch.is_grad_enabled() and module.training):
+            return output
+        reached = _weights_behind(output, stop=(inputs, named))
+        for name in self.own:
+            weight = module.get_parameter(name)
+            if id(weight) in reached:
+                self.used.add(name)
+            else:
+                output = _add_to_first(output, weight.flatten()[0] * 0)
         return output
-    below = {id(weight) for layer in layers_of(module) for weight in layer.parameters()}
-    reached = _weights_behind(output, stop=(inputs, named))
-    used = module.__dict__.setdefault(_USED, set())
-    for name, weight in module.named_parameters():
-        if not weight.requires_grad or id(weight) in below:
-            continue
-        if id(weight) in reached:
-            used.add(name)
-        else:
-            output = _add_to_first(output, weight.flatten()[0] * 0)
-    return output
 
 
 def _weights_behind(output: Any, *, stop: Any) -> set[int]:
@@ -159,14 +178,14 @@ def _take_own_moments(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -
 
 def _drop_unused(model: nn.Module) -> None:
     """Take the gradient of zeros from weights that took part in nobody's batches since the last update."""
-    modules = [*layers_of(model), model]
-    named = [(name, weight, module) for module in modules for name, weight in module.named_parameters()]
-    flags = [name in module.__dict__.get(_USED, ()) for name, _, module in named]
-    used = torch.tensor(flags, dtype=torch.int32, device=named[0][1].device)
+    modules = [module for module in model.modules() if _TOUCH in module.__dict__]
+    touches = [(module, module.__dict__[_TOUCH]) for module in modules]
+    weights = [module.get_parameter(name) for module, touch in touches for name in touch.own]
+    flags = [name in touch.used for _, touch in touches for name in touch.own]
+    used = torch.tensor(flags, dtype=torch.int32, device=weights[0].device)
     dist.all_reduce(used, op=dist.ReduceOp.MAX)
-    kept = {id(weight) for (_, weight, _), flag in zip(named, used.tolist(), strict=True) if flag}
-    for weight in model.parameters():
-        if id(weight) not in kept:
+    for weight, flag in zip(weights, used.tolist(), strict=True):
+        if not flag:
             weight.grad = None
-    for module in modules:
-        module.__dict__.pop(_USED, None)
+    for _, touch in touches:
+        touch.used.clear()
