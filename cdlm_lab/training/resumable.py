@@ -22,7 +22,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler, SequentialSampler
 from transformers import PreTrainedTokenizerBase, Trainer, TrainerState
-from transformers.trainer import OPTIMIZER_NAME, TRAINER_STATE_NAME
+from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME, TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback
 
 from cdlm_lab.models.checkpoint import without_bars
@@ -193,7 +192,7 @@ class ResumableTrainer(Trainer):
         """0: Trainer would count all parameters anew for each micro-batch, for a number nobody reads."""
         return 0
 
-    def _defer_fsdp_gradient_reduction(self) -> AbstractContextManager[None]:
+    def _defer_fsdp_gradient_reduction(self) -> Any:
         """Trainer's own asks a configuration that our models have not."""
         return reduction_deferred(self.model)
 
@@ -311,9 +310,11 @@ class ResumableTrainer(Trainer):
                 self.model.save_pretrained(folder, state_dict=weights)
             if self.tokenizer_to_save is not None:
                 self.tokenizer_to_save.save_pretrained(folder)
-            self._save_optimizer_and_scheduler(str(folder))
-            if moments is not None:
+            if moments is None:
+                self._save_optimizer_and_scheduler(str(folder))
+            else:
                 torch.save(moments, folder / OPTIMIZER_NAME)
+                torch.save(self.lr_scheduler.state_dict(), folder / SCHEDULER_NAME)
             self._save_scaler(str(folder))
             save_random_state(random_state, folder)
             (folder / PROGRESS_FILE).write_text(json.dumps(progress, indent=1) + "\n", encoding="utf-8")
