@@ -11,7 +11,6 @@ validation and test, and all their candidates, are of other clusters than those 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,7 @@ from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphSpl
 from cdlm_lab.models.conversion import copy_local_to_global
 from cdlm_lab.models.paragraph_model import ParagraphModel, load_paragraph_model, save_paragraph_model
 from cdlm_lab.parameters import check_types, parameters_of
+from cdlm_lab.ranks import is_first
 from cdlm_lab.training.config import Precision, TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.trainer import TrainingResult, train
@@ -199,6 +199,6 @@ def pretrain(
         raise KeyboardInterrupt(f"stopped after step {result.steps}; run again to go on")
     if not run.own_globals:
         copy_local_to_global(run.model)
-    if os.environ.get("RANK", "0") == "0":
+    if is_first():
         save_paragraph_model(run.model, run.tokenizer, folder / MODEL_FOLDER)
     return result

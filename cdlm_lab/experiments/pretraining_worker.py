@@ -4,13 +4,13 @@ checkpoints and history as its argument."""
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
 from cdlm_lab.experiments.corpora import CorpusSettings
 from cdlm_lab.experiments.pretraining import ModelSettings, prepare, train_checkpoints
 from cdlm_lab.experiments.pretraining_processes import SETTINGS_FILE, write_result
+from cdlm_lab.ranks import is_first
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.processes import end_with_parent, keep_fault
 
@@ -27,7 +27,7 @@ def work(folder: Path) -> None:
         training=TrainingConfig(**given["training"], learning_rate_factors=factors),
     )
     result = train_checkpoints(prepared, folder)
-    if os.environ.get("RANK", "0") == "0":
+    if is_first():
         write_result(result, folder)
 
 

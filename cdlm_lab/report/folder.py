@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.ranks import is_first
 from cdlm_lab.report.document import REPORT_FILE, Report, save_report
 from cdlm_lab.report.surroundings import git_commit, hardware, peak_memory, versions
 from cdlm_lab.report.values import RunError, plain, plain_score, write_json
@@ -131,7 +132,7 @@ def open_run(
             live one.
     """
     path, values = Path(folder), plain(parameters, "parameters")
-    if os.environ.get("RANK", "0") != "0":
+    if not is_first():
         return Run(folder=path, name=name, parameters=values, resumed=False, writer=False)
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file; a run needs a folder")

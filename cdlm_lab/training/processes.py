@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,10 +24,12 @@ import psutil
 import torch
 
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.ranks import rank
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.progress import STOP_FILE_VARIABLE, stop_on_signals
 
 LOG_FILE, STOP_FILE = "processes.log", "stop"
+_FAULT_FILE = "fault-{}.txt"  # of a process, by its number
 _WRITTEN = re.compile(r"(ddp|fsdp) (\d+)(?: on (\d+) machines at (\S+:\d+))?")
 _PAUSE = 0.5  # seconds between two looks at a process
 _PATIENCE = 20  # seconds that the rest of a group has to end by itself
@@ -124,15 +127,14 @@ def run_processes(
         KeyboardInterrupt: it was asked to stop a second time; the processes were ended.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _faults(folder, remove=True)
-    threads = max(1, torch.get_num_threads() // processes.here)
+    for file in _fault_files(folder):
+        file.unlink()
     stop_file = (folder / STOP_FILE).resolve()
     stop_file.unlink(missing_ok=True)
-    environment = {"OMP_NUM_THREADS": str(threads)} | os.environ | {STOP_FILE_VARIABLE: str(stop_file)}
     with stop_on_signals() as stop, open(folder / LOG_FILE, "ab") as log:
         started = subprocess.Popen(
             processes.command(module, [*arguments]),
-            env=environment,
+            env=_environment(processes) | {STOP_FILE_VARIABLE: str(stop_file)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -149,9 +151,15 @@ def run_processes(
             stop_file.unlink(missing_ok=True)
             look()
     if started.returncode:
-        told = _faults(folder) or f"they ended with {started.returncode}"
+        faults = [file.read_text(encoding="utf-8").strip() for file in _fault_files(folder)]
+        told = faults[0] if faults else f"they ended with {started.returncode}"
         raise RuntimeError(f"{processes.total} processes: {told} (all they said: {folder / LOG_FILE})")
     return stop.asked
+
+
+def _environment(processes: Processes) -> dict[str, str]:
+    threads = max(1, torch.get_num_threads() // processes.here)
+    return {"OMP_NUM_THREADS": str(threads)} | os.environ
 
 
 def _end(started: subprocess.Popen) -> None:
@@ -161,29 +169,21 @@ def _end(started: subprocess.Popen) -> None:
     except psutil.NoSuchProcess:
         family = []
     for member in family:
-        member.kill()
+        with suppress(psutil.NoSuchProcess):  # it may end by itself meanwhile
+            member.kill()
     psutil.wait_procs(family, timeout=_PATIENCE)
     started.wait()
 
 
 def keep_fault(folder: Path, error: BaseException) -> None:
     """Called in a process that fails: leave one line for the one that waits."""
-    rank = int(os.environ.get("RANK", "0"))
     line = " ".join(f"{type(error).__name__}: {error}".split())
-    _fault_file(folder, rank).write_text(line + "\n", encoding="utf-8")
+    (folder / _FAULT_FILE.format(rank())).write_text(line + "\n", encoding="utf-8")
 
 
-def _faults(folder: Path, *, remove: bool = False) -> str:
-    """The line of the process that failed first; "" without one."""
-    files = sorted(folder.glob(_fault_file(folder, "*").name), key=lambda file: file.stat().st_mtime_ns)
-    told = [file.read_text(encoding="utf-8").strip() for file in files]
-    for file in files if remove else ():
-        file.unlink()
-    return told[0] if told else ""
-
-
-def _fault_file(folder: Path, rank: int | str) -> Path:
-    return folder / f"fault-{rank}.txt"
+def _fault_files(folder: Path) -> list[Path]:
+    """Those of all processes, in the order in which they failed."""
+    return sorted(folder.glob(_FAULT_FILE.format("*")), key=lambda file: file.stat().st_mtime_ns)
 
 
 def end_with_parent() -> None:

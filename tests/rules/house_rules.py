@@ -20,7 +20,7 @@ LAYERS = (
     ("collate",),
     ("examples",),
     ("attention", "metrics", "data"),
-    ("parameters", "progress"),
+    ("parameters", "progress", "ranks"),
 )
 HEIGHT = {group: height for height, groups in enumerate(reversed(LAYERS)) for group in groups}
 
