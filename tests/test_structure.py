@@ -40,7 +40,7 @@ BROKEN = [
     (rules.unsafe_code, "data.x", "eval('1')", "eval()"),
     (rules.unsafe_code, "data.x", "f(trust_remote_code=True)", "trust_remote_code=True"),
     (rules.unsafe_code, "data.x", "f(allow_pickle=flag)", "allow_pickle=flag"),
-    (rules.too_large, "data.x", "\n" * 331, "331 lines"),
+    (rules.too_large, "data.x", "\n" * 701, "701 lines"),
     (rules.too_large, "data.x", "def f():\n" + "    x = 1\n" * 50, "f has 51 lines"),
     (rules.crowded_signatures, "data.x", "def f(*, a, b, c, d, e, f, g, h, i, j, k): ...", "11 parameters"),
     (rules.crowded_signatures, "data.x", "def f(a, b, c, d, e, f, g): ...", "takes 7 by position"),
@@ -81,7 +81,7 @@ SOUND = [
     (rules.upward_imports, "benchmarks.x", "import cdlm_lab.widgets, cdlm_lab.models"),
     (rules.foreign_imports, "data.x", "import torchless"),
     (rules.unsafe_code, "models.x", "model.eval()\nf(trust_remote_code=False)\nload(x)"),
-    (rules.too_large, "data.x", "\n" * 330),
+    (rules.too_large, "data.x", "\n" * 700),
     (rules.vague_names, "data.x", "def rebase(): ...\ndef memory_of_process(handle): ..."),
     (
         rules.crowded_signatures,

@@ -41,7 +41,7 @@ UNSAFE_SWITCHES = ("trust_remote_code", "allow_pickle")
 VAGUE = {"util", "utils", "utility", "utilities", "helper", "helpers", "manager", "managers", "handler"}
 # As first word only: `peak_memory_of_process` says what it means, `process_batch` and `BaseModel` do not.
 VAGUE_FIRST = {"process", "handle", "manage", "base"}
-MAX_FILE, MAX_FUNCTION = 330, 50
+MAX_FILE, MAX_FUNCTION = 700, 50
 # Attention takes six projections by position, then masks and settings by name; nothing else needs so many.
 MAX_PARAMETERS, MAX_POSITIONAL = 10, 6
 
