@@ -3,8 +3,10 @@ B.1): notebook 09.
 
 Each system is trained with each seed; of its passes over the training questions the one with the highest MAP
 on dev is kept. Dev and test are ranked once by each, and its best candidates, once more, by each joint system
-(Tables 2 and 7), with the same seed and without further training. All that is finished stays in the run
-folder: a stopped run goes on where it was.
+(Tables 2 and 7), with the same seed and without further training; candidates beyond them stay below, in
+the order of pairwise. (The paper does not say what its joint systems were trained on there. The released
+scripts train them on pairwise's best candidates, and drop the others from the metrics too.) All that is
+finished stays in the run folder: a stopped run goes on where it was.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def test_systems_are_compared_page_by_page(report: Report):
     assert row["p_holm"] == row["p_permutation"] == 1, "of two pages one differs: either sign is as likely"
     both = [rows[name, "claim-only"] for name in ("pairwise-sum", "joint-ie")]
     assert [one["p_holm"] for one in both] == [min(1, 2 * one["p_permutation"]) for one in both]
-    assert row["p_seeds"] is None, "one difference with both seeds"
+    assert row["p_seeds"] is None, "neither differs from seed to seed"
     assert comparison_rows(report, "test")[2] == [
         "joint IE_1",
         "pairwise, weighted sum",
