@@ -4,8 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 NOT_MIRRORED = {"notebooks", "browser"}  # test folders that mirror no package
@@ -91,11 +89,13 @@ def skips_without_end(source: str) -> list[str]:
     return faults
 
 
-@pytest.mark.parametrize(
-    "path", sorted(TESTS.rglob("*.py")), ids=lambda path: path.relative_to(TESTS).as_posix()
-)
-def test_skips_say_until_when(path: Path):
-    assert skips_without_end(path.read_text(encoding="utf-8")) == []
+def test_skips_say_until_when():
+    faults = [
+        f"tests/{path.relative_to(TESTS).as_posix()}:{fault}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for fault in skips_without_end(path.read_text(encoding="utf-8"))
+    ]
+    assert faults == []
 
 
 def test_a_skip_without_an_end_is_found():

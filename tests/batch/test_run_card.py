@@ -22,6 +22,11 @@ def test_a_finished_run(tmp_path: Path):
     (run.folder / "f.svg").touch()
     score = {"value": 0.71249, "low": 0.5, "high": 0.75, "n": 40, "rows": [1]}
     run.write_report(scores={"f1": score, "count": 3}, data={"corpus": "abc"}, figures={"f": "f.svg"})
+    # What this process took is the machine's affair; the card shows what the report says.
+    report = json.loads(Path("runs/x/report.json").read_text())
+    report |= {"seconds": 75.4, "peak_memory": {"cpu": 1_234_567_890, "cuda": 40_000_000_000}}
+    report["hardware"] |= {"cores_available": 3, "cores": 8, "memory": 16_000_000_000, "cuda": ["H100"]}
+    Path("runs/x/report.json").write_text(json.dumps(report))
     card = run_card("runs/x")
     for part in (
         "runs/x: tiny",
@@ -30,8 +35,8 @@ def test_a_finished_run(tmp_path: Path):
         "count  3\n",
         "corpus  abc",
         "python        3.",
-        " cores, ",
-        "took 0:00, at most 0.",
+        ", 3 of 8 cores, 16 GB, H100, ",
+        "took 1:15, at most 1.23 GB cpu, 40.00 GB cuda\n",
         "runs/x/f.svg",
     ):
         assert part in card, card

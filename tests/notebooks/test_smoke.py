@@ -12,8 +12,12 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import notebook_rules as rules
 import pytest
 import yaml
+from filelock import FileLock
+
+from cdlm_lab.parameters import ParameterError
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_FOLDER = "run_folder"  # the parameter, of every notebook, that says where results go
@@ -210,7 +214,7 @@ SMALL: dict[str, Small] = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def jupyter_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A kernel that is this very interpreter, whatever kernels the machine has."""
     folder = tmp_path_factory.mktemp("jupyter")
@@ -220,6 +224,15 @@ def jupyter_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     spec.write_text(
         json.dumps({"argv": argv, "display_name": KERNEL, "language": "python"}), encoding="utf-8"
     )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of this test session share."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "notebooks"
+    folder.mkdir(exist_ok=True)
     return folder
 
 
@@ -264,50 +277,71 @@ def numbers(found: object) -> list[float]:
     return [found] if isinstance(found, int | float) else []
 
 
-ROWS = [pytest.param(name, small, marks=small.marks, id=name) for name, small in SMALL.items()]
+ROWS = [pytest.param(name, marks=small.marks, id=name) for name, small in SMALL.items()]
 
 
-def run_small(name: str, small: Small, *, folder: Path, jupyter_path: Path) -> dict:
-    """The report of a notebook run small in `folder`/run, after the one that it needs."""
-    before = {}
+def run_small(name: str, *, shared: Path, jupyter_path: Path) -> dict:
+    """The report of a notebook run small in `shared`/name/run, after the one that it needs. Whichever test
+    asks first runs it, once for all processes."""
+    small, folder, before = SMALL[name], shared / name, {}
     if small.after:
         needed, parameter = small.after
-        earlier = folder / "earlier"
-        earlier.mkdir()
-        run_small(needed, SMALL[needed], folder=earlier, jupyter_path=jupyter_path)
-        before[parameter] = str(earlier / "run")
-    code, log = papermill(
-        ROOT / "notebooks" / f"{name}.ipynb",
-        small.parameters | before | {RUN_FOLDER: str(folder / "run")},
-        folder=folder,
-        jupyter_path=jupyter_path,
-        seconds=small.seconds,
-    )
-    assert code == 0, log[-3000:]
+        run_small(needed, shared=shared, jupyter_path=jupyter_path)
+        before[parameter] = str(shared / needed / "run")
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            folder.mkdir()
+            code, _ = papermill(
+                ROOT / "notebooks" / f"{name}.ipynb",
+                small.parameters | before | {RUN_FOLDER: str(folder / "run")},
+                folder=folder,
+                jupyter_path=jupyter_path,
+                seconds=small.seconds,
+            )
+            if code == 0:
+                (folder / "done").touch()
+    assert (folder / "done").exists(), f"{name}: {(folder / 'log.txt').read_text(encoding='utf-8')[-3000:]}"
     return json.loads((folder / "run" / "report.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("name", "small"), ROWS)
-def test_notebook_runs(name: str, small: Small, tmp_path: Path, jupyter_path: Path):
-    report = run_small(name, small, folder=tmp_path, jupyter_path=jupyter_path)
+@pytest.mark.parametrize("name", ROWS)
+def test_notebook_runs(name: str, shared_folder: Path, jupyter_path: Path):
+    report = run_small(name, shared=shared_folder, jupyter_path=jupyter_path)
     assert all(math.isfinite(number) for number in numbers(report))
-    for path, (lowest, highest) in small.scores.items():
+    for path, (lowest, highest) in SMALL[name].scores.items():
         assert lowest <= at(report, path) <= highest, f"{path} = {at(report, path)}"
 
 
-@pytest.mark.parametrize("name", sorted(SMALL))
-def test_misspelt_parameter_stops_the_run_before_any_work(name: str, tmp_path: Path, jupyter_path: Path):
+def settle(name: str, parameters: dict) -> None:
+    """The first cells of a notebook as a kernel runs them: its parameters, those given, the settings."""
+    cells = rules.code_cells(rules.read_notebook(ROOT / "notebooks" / f"{name}.ipynb"))
+    declared, settings = (rules.source_of(cell) for _, cell in cells[:2])
+    given = "\n".join(f"{parameter} = {value!r}" for parameter, value in parameters.items())
+    namespace = {"In": ["", declared, given, settings]}
+    for cell in namespace["In"]:
+        exec(cell, namespace)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_misspelt_parameter_stops_the_settings_cell(name: str):
+    """And nothing is done before it, which is a rule of test_contract.py."""
+    settle(name, SMALL[name].parameters)
+    with pytest.raises(ParameterError, match="unknown parameter lerning_rate"):
+        settle(name, SMALL[name].parameters | {"lerning_rate": 0.5})
+
+
+def test_misspelt_parameter_stops_an_unattended_run(tmp_path: Path, jupyter_path: Path):
     run = tmp_path / "run"
     code, log = papermill(
-        ROOT / "notebooks" / f"{name}.ipynb",
-        SMALL[name].parameters | {RUN_FOLDER: str(run), "lerning_rate": 0.5},
+        ROOT / "notebooks" / "00_tour.ipynb",
+        SMALL["00_tour"].parameters | {RUN_FOLDER: str(run), "lerning_rate": 0.5},
         folder=tmp_path,
         jupyter_path=jupyter_path,
         seconds=BUSY,
     )
     assert code != 0
-    assert "lerning_rate" in log
-    assert not (run / "report.json").exists()
+    assert "unknown parameter lerning_rate" in log
+    assert not run.exists()
 
 
 def test_every_notebook_has_a_row():

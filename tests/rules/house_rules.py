@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 # From the top down. A module may import from its own group and from lower ones, never sideways.
@@ -62,7 +63,7 @@ class Module:
     source: str
     package: bool = False
 
-    @property
+    @cached_property
     def tree(self) -> ast.Module:
         """The syntax tree of the source."""
         return ast.parse(self.source)
@@ -90,6 +91,11 @@ def read_library(root: Path) -> list[Module]:
 def faults(rule: Rule, module: Module) -> list[str]:
     """What `rule` finds in `module`, each once (`from a import b` names both a and a.b)."""
     return list(dict.fromkeys(rule(module)))
+
+
+def all_faults(rule: Rule, modules: list[Module]) -> list[str]:
+    """What `rule` finds in all of `modules`, each fault with the name of its module."""
+    return [f"{module.name}:{fault}" for module in modules for fault in faults(rule, module)]
 
 
 def imports(module: Module) -> Iterator[tuple[int, str]]:
@@ -169,10 +175,9 @@ def too_large(module: Module) -> Iterator[str]:
 
 def crowded_signatures(module: Module) -> Iterator[str]:
     """Functions with too many parameters. Methods are left out: Hugging Face dictates those of `forward`."""
-    tree = module.tree  # which is parsed anew each time it is asked for
-    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    classes = (node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
     methods = {id(child) for node in classes for child in node.body}
-    for node in functions(tree):
+    for node in functions(module.tree):
         positional = node.args.posonlyargs + node.args.args
         count = len(positional) + len(node.args.kwonlyargs)
         required = len(positional) - len(node.args.defaults)

@@ -142,7 +142,8 @@ def comment_lines(source: str) -> tuple[set[int], set[int]]:
 
 
 def settings_cell(notebook: Notebook) -> Iterator[str]:
-    """Imports stand in the second code cell and nowhere else, and it refuses parameters that do not exist."""
+    """Imports stand in the second code cell and nowhere else, and before any work it refuses parameters that
+    do not exist."""
     for order, (position, cell) in enumerate(code_cells(notebook)):
         tree = parse(cell)
         imports = (
@@ -153,10 +154,18 @@ def settings_cell(notebook: Notebook) -> Iterator[str]:
                 yield f"cell {position}: the second code cell must hold the imports and settings"
             if tree and PARAMETER_CHECK not in names_called(tree):
                 yield f"cell {position}: the second code cell must call {PARAMETER_CHECK}"
+            elif tree and PARAMETER_CHECK not in names_called(after_imports(tree)):
+                yield f"cell {position}: {PARAMETER_CHECK} must come first after the imports"
         elif imports:
             yield f"cell {position}: imports belong into the second code cell"
     if len(code_cells(notebook)) < 2:
         yield "no second code cell with imports and settings"
+
+
+def after_imports(tree: ast.Module) -> ast.AST:
+    """The first statement that is no import, or an empty module."""
+    rest = (node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom))
+    return next(rest, ast.Module([], []))
 
 
 def plain_python(notebook: Notebook) -> Iterator[str]:
