@@ -20,7 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import silhouette_score
 
-from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.files import DataError
+from cdlm_lab.data.json_file import read_json
 
 LONGEST_TERM = 3  # words
 # In a collection of some size, a term counts if it is in three documents or more and in half of them or
@@ -110,12 +111,7 @@ def read_predicted_topics(path: str | Path, *, documents: Iterable[str] | None =
     Raises:
         DataError: no JSON, or not of this shape; a document that is in two groups, or in none.
     """
-    text = read_text(path)
-    try:
-        groups = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", 1)
-        raise DataError(path, f"broken JSON ({error})", "write a list of lists of ids", line=line) from None
+    _, groups = read_json(Path(path))
     if not isinstance(groups, list) or not groups:
         raise DataError(path, "no list of groups", 'write [["1_1ecb", "1_2ecb"], ["1_1ecbplus"]]')
     group_of: dict[str, str] = {}

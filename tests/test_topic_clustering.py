@@ -116,8 +116,8 @@ def test_groups_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ('[["a"],\n["b"', r"topics.json:2: field file: broken JSON \(.*\); write a list of lists"),
-        ("[" * 100_000, "broken JSON"),
+        ('[["a"],\n["b"', r"topics.json:2: field column 5: not JSON \(.*\); complete the file"),
+        ("[" * 100_000, "not JSON"),
         ("{}", r"topics.json:1: field file: no list of groups; write \[\["),
         ("[]", "no list of groups"),
         ('["a"]', r"field \[0\]: a group is a list of ids"),

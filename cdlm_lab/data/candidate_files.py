@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cdlm_lab.data.asnq import asnq_files, read_asnq
-from cdlm_lab.data.files import DataError, sha256_of_file
+from cdlm_lab.data.files import DataError, home_path, sha256_of_file
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.data.splits import SPLIT_NAMES
 from cdlm_lab.data.trecqa import TOKEN_FILES, read_trecqa, trecqa_files
@@ -66,7 +66,7 @@ def checksum_of(folder: str | Path, split: str) -> str:
 
 
 def _folder(folder: str | Path) -> Path:
-    return Path(folder).expanduser()
+    return home_path(folder)
 
 
 def _found(folder: str | Path) -> tuple[str, dict[str, tuple[Path, ...]]]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from cdlm_lab.data.claims import EvidencedClaim, check_most_evidence, split_claims
 from cdlm_lab.data.fever_kgat import read_fever
 from cdlm_lab.data.fever_symmetric import read_fever_symmetric
-from cdlm_lab.data.files import DataError, plain_name, sha256_of_file
+from cdlm_lab.data.files import DataError, entries, plain_name, sha256_of_file
 from cdlm_lab.data.fm2 import Evidence, check_evidence, read_fm2
 from cdlm_lab.data.json_lines import read_json_lines
 
@@ -125,7 +125,7 @@ def _parts(path: Path) -> dict[str, _Part]:
 
 def _parts_of_folder(folder: Path) -> dict[str, _Part]:
     files: dict[str, Path] = {}
-    for file in sorted(folder.iterdir()):
+    for file in entries(folder):
         if file.is_file():
             files.setdefault(plain_name(file), file)
     parts: dict[str, _Part] = {}

@@ -6,7 +6,8 @@
 
 Clusters go to train, validation and test by a hash of their name (90/5/5), unless the folder itself has
 sub-folders `train`, `validation` and `test` that hold the clusters. A headline is the first line of a text.
-Names that begin with a dot, and files that are not `.txt` (or `.txt.gz`, `.txt.xz`), are passed over.
+Names that begin with a dot are passed over. So are files that are not `.txt` (`.TXT`, `.txt.gz`, `.txt.xz`)
+or do not lie in a cluster, but these are named before a run and in its report (`other_files`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cdlm_lab.data.files import DataError, plain_name, read_text
+from cdlm_lab.data.files import DataError, checked_path, entries, plain_name, read_text
 from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import SPLIT_NAMES, Split, hashed_split
+
+_ENDING = ".txt"
 
 
 def is_cluster_folder(path: str | Path) -> bool:
@@ -29,6 +32,15 @@ def cluster_files(path: str | Path, *, split: Split | None = None) -> Iterator[P
     for own_split, cluster in _cluster_folders(Path(path)):
         if split in (None, own_split):
             yield from _texts(cluster)
+
+
+def other_files(path: str | Path) -> list[Path]:
+    """Files, and folders within clusters, that are not read: no texts, or texts beside the clusters."""
+    path, clusters = Path(path), [folder for _, folder in _cluster_folders(Path(path))]
+    above = dict.fromkeys([path, *(folder.parent for folder in clusters)])
+    beside = (entry for folder in above for entry in entries(folder) if not entry.is_dir())
+    inside = (entry for folder in clusters for entry in entries(folder) if entry not in _texts(folder))
+    return [*beside, *inside]
 
 
 def read_cluster_folder(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
@@ -53,7 +65,7 @@ def read_cluster_folder(path: str | Path, *, split: Split | None = None) -> Iter
 def _read_cluster(folder: Path) -> Cluster:
     documents: dict[str, Document] = {}
     for file in _texts(folder):
-        name = plain_name(file).removesuffix(".txt")
+        name = plain_name(file)[: -len(_ENDING)]
         if name in documents:
             what = f"another file of this folder is document {name!r} too"
             raise DataError(file, what, "keep one of them, or rename it", field="file name")
@@ -71,6 +83,7 @@ def _read_cluster(folder: Path) -> Cluster:
 def _cluster_folders(path: Path) -> Iterator[tuple[Split, Path]]:
     """(split, folder) of every cluster, in order of names."""
     for folder in _sub_folders(path):
+        checked_path(folder)
         split = SPLIT_NAMES.get(folder.name)
         if split is None or _texts(folder):  # a cluster may be called "test"
             yield hashed_split(folder.name), folder
@@ -79,12 +92,10 @@ def _cluster_folders(path: Path) -> Iterator[tuple[Split, Path]]:
 
 
 def _sub_folders(path: Path) -> list[Path]:
-    return sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    return [entry for entry in entries(path) if entry.is_dir()]
 
 
 def _texts(folder: Path) -> list[Path]:
-    return sorted(
-        entry
-        for entry in folder.iterdir()
-        if entry.is_file() and plain_name(entry).endswith(".txt") and not entry.name.startswith(".")
-    )
+    return [
+        entry for entry in entries(folder) if entry.is_file() and plain_name(entry).lower().endswith(_ENDING)
+    ]

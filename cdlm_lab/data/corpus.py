@@ -13,12 +13,17 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from cdlm_lab.data.cluster_folder import cluster_files, is_cluster_folder, read_cluster_folder
+from cdlm_lab.data.cluster_folder import (
+    cluster_files,
+    is_cluster_folder,
+    other_files,
+    read_cluster_folder,
+)
 from cdlm_lab.data.cluster_jsonl import read_cluster_jsonl
 from cdlm_lab.data.docarc_corpus import read_docarc_passages
 from cdlm_lab.data.docarc_tsv import docarc_files, is_docarc_folder
 from cdlm_lab.data.ecb_plus_topics import ecb_plus_files, read_ecb_plus_topics
-from cdlm_lab.data.files import DataError, plain_name, sha256_of_file
+from cdlm_lab.data.files import DataError, home_path, plain_name, sha256_of_file
 from cdlm_lab.data.json_lines import read_json_lines
 from cdlm_lab.data.multi_news import is_multi_news_name, multi_news_files, read_multi_news
 from cdlm_lab.data.news_clusters import is_neus_name, news_files, read_allsides, read_neus, read_news_clusters
@@ -49,11 +54,13 @@ class CorpusFormat:
         name: for messages and reports.
         read: (path, split=) -> its clusters.
         files: (path, split=) -> the files these come from.
+        others: path -> files of the folder that are not read and look as if they were meant to be.
     """
 
     name: str
     read: Callable[..., Iterator[Cluster]]
     files: Callable[..., Iterable[Path]]
+    others: Callable[[Path], list[Path]] = lambda path: []
 
 
 def open_corpus(corpus: str, *, split: Split, size: int = 0, seed: int = 0) -> Iterator[Cluster]:
@@ -98,6 +105,15 @@ def corpus_checksum(corpus: str, *, split: Split, size: int = 0, seed: int = 0) 
     return _digest(parts)
 
 
+def passed_over(corpus: str) -> list[str]:
+    """Files in a folder of clusters that `open_corpus` does not read, by their paths in it: those that are no
+    texts, and texts outside of the clusters. Raises as `open_corpus`."""
+    if corpus == STORYWORLD:
+        return []
+    path = _path(corpus)
+    return [other.relative_to(path).as_posix() for other in detect_format(corpus).others(path)]
+
+
 def detect_format(corpus: str | Path) -> CorpusFormat:
     """The format of a path, by its name, its entries or its first record.
 
@@ -119,7 +135,7 @@ def detect_format(corpus: str | Path) -> CorpusFormat:
 def _path(corpus: str | Path) -> Path:
     if not str(corpus).strip():
         raise ValueError(f"corpus is {str(corpus)!r}; give {' | '.join(SHAPES)}")
-    return Path(corpus).expanduser()
+    return home_path(corpus)
 
 
 def _folder_format(path: Path) -> CorpusFormat | None:
@@ -132,7 +148,7 @@ def _folder_format(path: Path) -> CorpusFormat | None:
     if scisumm_files(path):
         return CorpusFormat("scisumm", read_scisumm_corpus, scisumm_files)
     if is_cluster_folder(path):
-        return CorpusFormat("cluster_folder", read_cluster_folder, cluster_files)
+        return CorpusFormat("cluster_folder", read_cluster_folder, cluster_files, other_files)
     return CorpusFormat("docarc", read_docarc_passages, docarc_files) if is_docarc_folder(path) else None
 
 

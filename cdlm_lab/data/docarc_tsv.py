@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from cdlm_lab.data.files import COMPRESSED, DataError, plain_name
+from cdlm_lab.data.files import COMPRESSED, DataError, entries, plain_name
 from cdlm_lab.data.splits import SPLIT_NAMES, Split
 from cdlm_lab.data.tag_reading import Block, TagReading, columns_of, iob2_tags, line_blocks
 from cdlm_lab.data.tagged_documents import OUTSIDE, TaggedDocument, TaggedSentence
@@ -79,7 +79,7 @@ def is_docarc_folder(path: str | Path) -> bool:
     """True for a folder with a document in the folder of a split."""
     folders = (Path(path) / name for name in _FOLDERS)
     return any(
-        file.name.endswith(_SUFFIXES) for folder in folders if folder.is_dir() for file in folder.iterdir()
+        file.name.endswith(_SUFFIXES) for folder in folders if folder.is_dir() for file in entries(folder)
     )
 
 
@@ -106,7 +106,7 @@ def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:
     Raises:
         DataError: several lists, or a line that does not start with a tag.
     """
-    lists = sorted(Path(folder).glob("*.tagset"))
+    lists = [file for file in entries(folder) if file.suffix == ".tagset"]
     if not lists:
         return None
     if len(lists) > 1:
@@ -119,7 +119,7 @@ def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:
 
 
 def _files(folder: Path) -> list[Path]:
-    files = sorted(file for file in folder.iterdir() if file.name.endswith(_SUFFIXES))
+    files = [file for file in entries(folder) if file.name.endswith(_SUFFIXES)]
     if not files:
         raise DataError(folder, "no .tsv files in it", "put a file for each document there", field="folder")
     seen: dict[str, Path] = {}

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 
 from cdlm_lab.data.ecb_plus_xml import read_ecb_xml
-from cdlm_lab.data.files import DataError
+from cdlm_lab.data.files import DataError, entries
 from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import Split
 
@@ -38,9 +38,10 @@ def ecb_plus_files(path: str | Path, *, split: Split | None = None) -> list[Path
     root = next((folder for folder in below if folder.is_dir()), Path(path))
     keys = {
         file: _key(file)
-        for topic in root.iterdir()
+        for topic in entries(root)
         if topic.is_dir() and topic.name.isdecimal()
-        for file in topic.glob("[!.]*.xml")
+        for file in entries(topic)
+        if file.suffix == ".xml"
     }
     return sorted(
         (file for file in keys if split is None or keys[file][0] in TOPICS[split]), key=keys.__getitem__

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cdlm_lab.data.coreference_storyworld import token_spans
-from cdlm_lab.data.files import DataError, plain_stem, read_lines, read_text
+from cdlm_lab.data.files import DataError, entries, plain_stem, read_lines, read_text
 from cdlm_lab.data.pair_csv import split_sentences
 from cdlm_lab.data.records import Span
 from cdlm_lab.data.tag_reading import Block, TagReading, columns_of, iob2_tags, marked_parts
@@ -36,6 +36,7 @@ from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence, TagSp
 MARK = "###MEDLINE:"
 
 _NAME = re.compile(r"T\S*\t(\S+) ([0-9]{1,9}) ([0-9]{1,9})\t(.+)")
+_OTHER = re.compile(r"(?:[REAMN]\d+|#\d*|\*)\t.*")  # relations, events, attributes, notes, equivalences
 _SPACE = re.compile(r"\s")
 
 
@@ -77,14 +78,18 @@ def read_jnlpba_standoff(
         reading: says which labels may occur; None for any.
 
     Raises:
-        DataError: no `.txt` in the folder; and, while reading, a missing `.ann`, a line of it that is no
-            name, a name that does not stand in the text where it should, names that cross each other, an
-            unknown label, and as `files.read_lines`.
+        DataError: no `.txt` in the folder, or an `.ann` without one; and, while reading, a missing `.ann`, a
+            line of it that is not brat's, a name that does not stand in the text where it should, names that
+            cross each other, an unknown label, and as `files.read_lines`.
     """
-    files = sorted(Path(folder).glob("*.txt"))
+    files = [file for file in entries(folder) if file.suffix == ".txt"]
+    remedy = "give the folder that has a .txt and an .ann for each abstract"
     if not files:
-        remedy = "give the folder that has a .txt and an .ann for each abstract"
         raise DataError(folder, "no .txt files in it", remedy, field="folder")
+    texts = {file.stem for file in files}
+    for file in entries(folder):
+        if file.suffix == ".ann" and file.stem not in texts:
+            raise DataError(file, f"there is no {file.stem}.txt beside it", remedy)
     reading = reading or TagReading()
     return (_standoff(file, reading) for file in files)
 
@@ -126,7 +131,7 @@ def _names(path: Path, text: str, reading: TagReading) -> list[TagSpan]:
     """The names of an .ann file in characters of `text`; relations, events and notes are passed over."""
     found = []
     for line, row in read_lines(path, allow_empty=True):
-        if not row.startswith("T"):
+        if not row.strip() or _OTHER.fullmatch(row):
             continue
         if not (match := _NAME.fullmatch(row)):
             what = f"{row[:60]!r} is not a name in one piece"

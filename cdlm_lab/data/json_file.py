@@ -7,24 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cdlm_lab.data.files import DataError, read_text
-from cdlm_lab.data.json_lines import JsonRecord, kind_of
+from cdlm_lab.data.json_lines import JsonRecord, kind_of, parse_json
 
 
 def read_json(path: Path) -> tuple[str, object]:
     """The text of a file, decompressed, and what it says.
 
     Raises:
-        DataError: as `read_text`, and for what is not JSON.
+        DataError: as `read_text` and `json_lines.parse_json`.
     """
     source = read_text(path)
-    try:
-        return source, json.loads(source)
-    except json.JSONDecodeError as error:
-        what, field = f"not JSON ({error.msg})", f"column {error.colno}"
-        raise DataError(path, what, "complete the file", line=error.lineno, field=field) from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
-        remedy = "write plain records: texts, numbers and lists of them"
-        raise DataError(path, f"not JSON ({error})", remedy) from None
+    return source, parse_json(source, path)
 
 
 def read_json_list(path: Path) -> Iterator[tuple[JsonRecord, object]]:

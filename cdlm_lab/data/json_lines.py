@@ -1,8 +1,9 @@
-"""Records from files of one JSON object a line, with the line and the field in every complaint."""
+"""JSON, and records from files of one JSON object a line, with the line and the field in every complaint."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,15 @@ _KINDS = {
     float: "a number",
     type(None): "null",
 }
+
+
+_WHOLE = "remove the lone \\ud... escape"
+# A text, with what makes it a key, or the border of an object; what is matched is never given up again.
+_KEY_OR_BORDER = re.compile(r'(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")(?P<colon>\s*+:)?|[{}]', re.DOTALL)
+
+
+class _FaultyKeyError(Exception):
+    """An object has a key twice, or one that is not UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +82,9 @@ class JsonRecord:
         """`value`, found at `field`. Raises DataError if it is not a text or cannot be written as UTF-8."""
         if not isinstance(value, str):
             raise self.error(field, f"{kind_of(value)} where a text belongs", "put it in quotes")
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError as error:
-            what = f"half a surrogate pair at character {error.start}"
-            raise self.error(field, what, "remove the lone \\ud... escape") from None
+        if not _is_whole(value):
+            place = next(place for place, one in enumerate(value) if "\ud800" <= one <= "\udfff")
+            raise self.error(field, f"half a surrogate pair at character {place}", _WHOLE)
         return value
 
 
@@ -103,16 +111,71 @@ def kind_of(value: object) -> str:
     return _KINDS[type(value)]
 
 
-def _parse(line: str, path: Path, number: int) -> JsonRecord:
+def parse_json(
+    source: str, path: str | Path, *, line: int = 1, field: str = "file", remedy: str = "complete the file"
+) -> object:
+    """What a JSON text says. Every reader parses here, so that no reader takes the last of two values of a
+    key for the only one.
+
+    Args:
+        line: number of its first line in the file.
+        field, remedy: for the complaint about what is no JSON.
+
+    Raises:
+        DataError: it is not JSON, or an object has a key twice or one that is not UTF-8.
+    """
     try:
-        value = json.loads(line)
+        return json.loads(source, object_pairs_hook=_fields)
     except json.JSONDecodeError as error:
-        remedy = "write one complete JSON object on each line"
-        field = f"column {error.colno}"
-        raise DataError(path, f"not JSON ({error.msg})", remedy, line=number, field=field) from None
+        what, line = f"not JSON ({error.msg})", line + error.lineno - 1
+        raise DataError(path, what, remedy, line=line, field=f"column {error.colno}") from None
+    except _FaultyKeyError:
+        key, place, what, remedy = _faulty_key(source)
+        line += source.count("\n", 0, place)
+        raise DataError(path, what, remedy, line=line, field=ascii(key)) from None
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
-        remedy = "write a plain record: texts and lists of texts"
-        raise DataError(path, f"not JSON ({error})", remedy, line=number, field="line") from None
+        remedy = "write plain records: texts, numbers and lists of them"
+        raise DataError(path, f"not JSON ({error})", remedy, line=line, field=field) from None
+
+
+def _fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs) or not _is_whole("".join(fields)):
+        raise _FaultyKeyError
+    return fields
+
+
+def _faulty_key(source: str) -> tuple[str, int, str, str]:
+    """The first key that its object has already, or that is not UTF-8; where it stands, what is wrong, what
+    to do. Up to there the source is JSON."""
+    objects: list[set[str]] = []
+    for found in _KEY_OR_BORDER.finditer(source):
+        if found[0] == "{":
+            objects.append(set())
+        elif found[0] == "}":
+            objects.pop()
+        elif found["colon"]:
+            key = json.loads(found["text"])
+            if key in objects[-1]:
+                return key, found.start(), "the key is given twice", "keep one of the two"
+            if not _is_whole(key):
+                return key, found.start(), "half a surrogate pair in the key", _WHOLE
+            objects[-1].add(key)
+    raise AssertionError("all keys are as they should be")
+
+
+def _is_whole(text: str) -> bool:
+    """Whether all surrogates are in pairs; JSON can name each half by itself."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _parse(line: str, path: Path, number: int) -> JsonRecord:
+    remedy = "write one complete JSON object on each line"
+    value = parse_json(line, path, line=number, field="line", remedy=remedy)
     if not isinstance(value, dict):
         what = f"{kind_of(value)} where an object belongs"
         raise DataError(path, what, "write each cluster as {...}", line=number, field="line")

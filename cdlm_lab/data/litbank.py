@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cdlm_lab.data.files import DataError, plain_name
+from cdlm_lab.data.files import DataError, entries, plain_name
 from cdlm_lab.data.tag_reading import Block, TagReading, columns_of, iob2_tags, line_blocks
 from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence, outermost, spans_of, tags_of
 
@@ -45,7 +45,7 @@ def read_litbank_folder(folder: str | Path, *, reading: TagReading | None = None
     Raises:
         DataError: no such files, and as `read_litbank`.
     """
-    files = sorted(Path(folder).glob("*.tsv"))
+    files = [file for file in entries(folder) if file.suffix == ".tsv"]
     if not files:
         raise DataError(folder, "no .tsv files in it", "give the folder entities/tsv", field="folder")
     reading = reading or TagReading()

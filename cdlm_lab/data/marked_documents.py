@@ -7,7 +7,7 @@
     The <m>blaze at the <m>mill</m></m> was put out after three hours.
 
 A line that starts with "==" is a heading and begins a document; a text without headings is one document.
-Mentions stand between `<m>` and `</m>`, written exactly so, and may hold others; they end before a blank
+Mentions stand between `<m>` and `</m>` (or `<M>` and `</M>`) and may hold others; they end before a blank
 line. All else is text, other angle brackets too. Nothing is known of which mentions corefer, so that each
 gets a cluster of its own.
 
@@ -37,13 +37,13 @@ from cdlm_lab.data.coreference_records import (
     TokenSpan,
     Topic,
 )
-from cdlm_lab.data.files import DataError, read_lines
+from cdlm_lab.data.files import DataError, entries, read_lines
 from cdlm_lab.data.pasted_documents import Line, Section, is_heading, lines_of, sections_of
 
 TOPIC = "own documents"
 _Marked = tuple[int, int, int]  # start and end of a mention in characters, line of its <m>
 
-_MARK = re.compile(r"(</?m>)")
+_MARK = re.compile(r"(</?m>)", re.IGNORECASE)
 _NEARLY_A_MARK = re.compile(r"</?m>|\[/?m\]|&lt;/?m&gt;", re.IGNORECASE)  # spaces are gone by then
 _SPACE = re.compile(r"\s")
 _ENDING = r"['’](?:s|m|d|re|ve|ll)(?!\w)"
@@ -115,8 +115,8 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> To
 
 
 def read_marked_documents(path: str | Path, *, kind: Kind) -> Topic:
-    """The documents of a file in the format above, or of a folder: each of its `*.txt` files, in order of
-    their names, is one document without a heading, named as the file without ".txt".
+    """The documents of a file in the format above, or of a folder: each of its `*.txt` files (or `*.TXT`), in
+    order of their names, is one document without a heading, named as the file without ".txt".
 
     Raises:
         ValueError: an unknown kind.
@@ -127,7 +127,7 @@ def read_marked_documents(path: str | Path, *, kind: Kind) -> Topic:
     path = Path(path)
     if not path.is_dir():
         return _parse(path, list(read_lines(path)), kind)
-    files = sorted(file for file in path.glob("*.txt") if not file.name.startswith("."))
+    files = [file for file in entries(path) if file.suffix.lower() == ".txt"]
     if not files:
         remedy = "put each document there as a file of its own, or give the path of one file"
         raise DataError(path, "no files named *.txt", remedy, field="folder")
@@ -206,9 +206,9 @@ def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, list
     length = 0
     for number, line in lines:
         for piece in _MARK.split(f"{line}\n"):
-            if piece == "<m>":
+            if piece.lower() == "<m>":
                 opened.append((length, number))
-            elif piece != "</m>":
+            elif piece.lower() != "</m>":
                 pieces.append(piece)
                 length += len(piece)
             elif opened:

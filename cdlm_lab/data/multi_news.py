@@ -15,13 +15,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from cdlm_lab.data.files import DataError, plain_name, plain_stem, read_lines
+from cdlm_lab.data.files import DataError, entries, plain_name, plain_stem, read_lines
 from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import SPLIT_NAMES, Split, hashed_split
 
 ENDINGS = (".src", ".src.cleaned")
 _SEPARATOR = re.compile(r"\|{5}|story_separator_special_tag")
-_LINE_BREAK = re.compile(r"[ \t]*NEWLINE_CHAR[ \t]*")
+_LINE_BREAK = "NEWLINE_CHAR"
 
 
 def is_multi_news_name(path: str | Path) -> bool:
@@ -36,7 +36,7 @@ def multi_news_files(folder: str | Path, *, split: Split | None = None) -> list[
         DataError: two files for the same split, such as `train.txt.src` beside `train.txt.src.cleaned`.
     """
     found: dict[Split, Path] = {}
-    for path in sorted(Path(folder).iterdir()):
+    for path in entries(folder):
         own_split = SPLIT_NAMES.get(plain_stem(path))
         if own_split is None or not path.is_file() or not is_multi_news_name(path):
             continue
@@ -80,10 +80,14 @@ def _read_file(path: Path) -> Iterator[Cluster]:
         if len(pieces) > 1 and not pieces[-1].strip():
             pieces.pop()
         documents = tuple(
-            Document(id=f"{cluster_id}-{index}", text=_LINE_BREAK.sub("\n", piece).strip())
+            Document(id=f"{cluster_id}-{index}", text=_with_line_breaks(piece))
             for index, piece in enumerate(pieces)
         )
         yield Cluster(id=cluster_id, documents=documents)
     if not separated:
         remedy = "separate the documents of a line with ||||| or story_separator_special_tag"
         raise DataError(path, "no line has more than one document", remedy, field="separator")
+
+
+def _with_line_breaks(piece: str) -> str:
+    return "\n".join(line.strip(" \t") for line in piece.split(_LINE_BREAK)).strip()

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cdlm_lab.data.files import DataError, plain_name, plain_stem, read_lines
+from cdlm_lab.data.files import DataError, entries, plain_name, plain_stem, read_lines
 from cdlm_lab.data.json_lines import JsonRecord, checked_filled, read_json_lines
 from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import SPLIT_NAMES, Split
@@ -28,11 +28,11 @@ _SPLIT_REMEDY = f"write one of {', '.join(SPLIT_NAMES)}, or leave it out"
 
 def news_files(folder: str | Path, *, split: Split | None = None) -> list[Path]:
     """The files of a folder that may hold clusters of `split` (None: of any), sorted; [] if it has none."""
-    entries = sorted(path for path in Path(folder).iterdir() if path.is_file())
-    full_texts = [path for path in entries if is_allsides_name(path)]
+    files = [path for path in entries(folder) if path.is_file()]
+    full_texts = [path for path in files if is_allsides_name(path)]
     if full_texts:
         return full_texts
-    openings = [path for path in entries if is_neus_name(path)]
+    openings = [path for path in files if is_neus_name(path)]
     return [path for path in openings if split is None or _split_of_name(path) == split]
 
 

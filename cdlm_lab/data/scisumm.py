@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import chain
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -48,13 +49,15 @@ class SciSumm:
     """Papers by id, in order, and links from citing to cited ones.
 
     `replaced`: file -> how many byte sequences in it were not UTF-8. `unplaced`: annotations (file:line)
-    whose citing passage was not found in the text of the paper.
+    whose citing passage was not found in the text of the paper. `passed_over`: files and annotations (path:
+    why) that say nothing: links, papers without sentences, annotations of papers that are not there.
     """
 
     papers: Mapping[str, PairDocument]
     links: tuple[DocumentLink, ...]
     replaced: Mapping[str, int]
     unplaced: tuple[str, ...]
+    passed_over: tuple[str, ...] = ()
 
 
 def read_scisumm(root: str | Path, *, blanked: Blanked = "all") -> SciSumm:
@@ -75,12 +78,13 @@ def read_scisumm(root: str | Path, *, blanked: Blanked = "all") -> SciSumm:
     Raises:
         ValueError: an unknown `blanked`.
         DataError: neither collection is there, a damaged archive or one with members outside its folder,
-            a malformed annotation, a pair of papers that are not there; and as `files.read_lines`.
+            a malformed annotation, a reference paper that is missing or has no sentences, a pair of papers
+            that are not there; and as `files.read_lines`.
     """
     if blanked not in get_args(Blanked):
         raise ValueError(f"blanked is {blanked!r}; choose one of {', '.join(get_args(Blanked))}")
     files = SciSummFiles(Path(root))
-    library = _Library(files.papers)
+    library = _Library(files)
     unplaced: list[str] = []
     links = [
         link
@@ -97,19 +101,23 @@ def read_scisumm(root: str | Path, *, blanked: Blanked = "all") -> SciSumm:
         links=kept,
         replaced=MappingProxyType(files.replaced),
         unplaced=tuple(unplaced),
+        passed_over=tuple(files.passed_over),
     )
 
 
 class _Library:
     """Papers by id, `kept`, and their texts by place and name of the file, `texts`."""
 
-    def __init__(self, papers: Iterable[tuple[Place, str, str]]) -> None:
+    def __init__(self, files: SciSummFiles) -> None:
         self.kept: dict[str, Paper] = {}
         self.texts: dict[tuple[Place, str], Paper] = {}
         parsed = []
-        for place, name, source in papers:
+        for place, name, source in files.papers:
             if paper := parse_paper(paper_id(name, place[1]), source):
                 parsed.append((place, name, paper))
+            else:
+                file = PurePosixPath(name).name
+                files.passed_over.append(f"{files.folder_of(place)}: no sentences in {file}")
         starts: dict[str, str] = {}
         for named in (True, False):  # papers with an id of the Anthology before the others
             for place, name, paper in parsed:
@@ -148,16 +156,34 @@ def _task_links(files: SciSummFiles, library: _Library, unplaced: list[str]) -> 
         for (place, identifier), paper in library.texts.items():
             if place[0] == dataset and identifier != place[1]:
                 citing.setdefault(place, {})[identifier] = paper
-        for place in sorted(citing):
+        for place in sorted({*citing, *(place for place in files.annotations if place[0] == dataset)}):
             citances: dict[str, list[Citance]] = {}
-            for file, text in files.annotations.get(place, []):
-                for citance in read(file, text):
-                    citances.setdefault(paper_id(citance.citing, place[1]), []).append(citance)
-            cited = library.texts.get((place, place[1]))
-            for identifier, paper in sorted(citing[place].items()):
-                if cited and cited.document.id != paper.document.id:
+            for citance in chain.from_iterable(
+                read(file, text) for file, text in files.annotations.get(place, [])
+            ):
+                citances.setdefault(paper_id(citance.citing, place[1]), []).append(citance)
+            _check_place(files, library, place, citances)
+            cited = library.texts[place, place[1]]
+            for identifier, paper in sorted(citing.get(place, {}).items()):
+                if cited.document.id != paper.document.id:
                     given = citances.get(identifier, [])
                     yield _link(library, paper, cited, given, source=source, unplaced=unplaced)
+
+
+def _check_place(
+    files: SciSummFiles, library: _Library, place: Place, citances: Mapping[str, list[Citance]]
+) -> None:
+    """Refuse a folder without a reference paper, as all its links would be lost; note what else is
+    missing."""
+    folder = files.folder_of(place)
+    if (place, place[1]) not in library.texts:
+        what = f"no Reference_XML/{place[1]}.xml in it, or no sentences in that"
+        raise DataError(folder, what, "copy the folder again, or remove it", field="folder")
+    if place not in files.annotations:
+        files.passed_over.append(f"{folder}: no annotation")
+    for identifier, given in citances.items():
+        if (place, identifier) not in library.texts:
+            files.passed_over += (f"{one.file}:{one.line}: no text of {identifier}" for one in given)
 
 
 def _net_links(files: SciSummFiles, library: _Library, unplaced: list[str]) -> Iterator[DocumentLink]:

@@ -10,8 +10,9 @@ import tarfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import IO
 
-from cdlm_lab.data.files import DataError, open_bytes
+from cdlm_lab.data.files import DataError, checked_path, open_bytes
 from cdlm_lab.data.scisumm_papers import decode
 
 TASK, NET = "cl_scisumm_2018", "scisummnet_2019"
@@ -20,6 +21,7 @@ Place = tuple[str, str]  # set of data, name of a reference paper's folder in it
 
 _MAX_FILE = 1 << 26  # bytes; the longest paper has 0.6 MB
 _MAX_TOTAL = 1 << 31
+_MAX_MEMBERS = 200_000
 _AGAIN = "copy or download it again"
 
 
@@ -31,31 +33,39 @@ class SciSummFiles:
         papers: place, name and text of the papers by preference: reference papers come first.
         annotations: place -> path and text of the files that say which sentences cite.
         replaced: path -> how many byte sequences were not UTF-8; only files that have some.
+        passed_over: files (path: why) that should have been read, but are links or no files at all.
 
     Raises:
-        DataError: as `read_collection`, or neither collection is there.
+        DataError: as `read_collection`, neither collection is there, or one has no papers.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.replaced: dict[str, int] = {}
+        self.passed_over: list[str] = []
         self.annotations: dict[Place, list[tuple[str, str]]] = {}
         references: list[tuple[Place, str, str]] = []
         citing: list[tuple[Place, str, str]] = []
         found = False
         for collection in (TASK, NET):
             members = read_collection(root, collection, wanted=partial(_kind, collection))
-            found = found or members is not None
+            found, before = found or members is not None, len(references) + len(citing)
             for name, content in members or ():
-                where = f"{root / collection}/{name}"
+                where = root / collection / name
+                if content is None:
+                    self.passed_over.append(f"{where}: a link, or no file")
+                    continue
+                place, kind = _place(collection, name), _kind(collection, name)
                 text, count = decode(content)
                 if count:
-                    self.replaced[where] = count
-                place, kind = _place(collection, name), _kind(collection, name)
+                    self.replaced[str(where)] = count
                 if kind == "annotation":
-                    self.annotations.setdefault(place, []).append((where, text))
+                    self.annotations.setdefault(place, []).append((str(where), text))
                 else:
                     (references if kind == "Reference_XML" else citing).append((place, name, text))
+            if members is not None and len(references) + len(citing) == before:
+                links = f"; {len(self.passed_over)} links are passed over" if self.passed_over else ""
+                raise DataError(root / collection, f"no papers in it{links}", _AGAIN, field="collection")
         if not found:
             remedy = f"put {TASK}.tar.xz or {NET}.tar.xz there"
             raise DataError(root, "neither archives nor folders of CL-SciSumm", remedy, field="folder")
@@ -68,21 +78,26 @@ class SciSummFiles:
             for paper in sorted(kind, key=lambda p: (order.index(p[0][0]), p))
         ]
 
+    def folder_of(self, place: Place) -> Path:
+        """Where the files of a reference paper are."""
+        return self.root / (NET if place[0] == NET else TASK / Path(place[0])) / place[1]
+
 
 def read_collection(
     root: Path, name: str, *, wanted: Callable[[str], str]
-) -> Iterator[tuple[str, bytes]] | None:
-    """Names below the collection's own folder, as "Test-Set-2018/A00-2018/...", and contents of its files.
+) -> Iterator[tuple[str, bytes | None]] | None:
+    """Names below the collection's own folder, as "Test-Set-2018/A00-2018/...", and contents of its files,
+    None of a link and of whatever else is no file.
 
-    Files of an archive come in its order, those of a folder by name; links are passed over.
+    Files of an archive come in its order, those of a folder by name.
 
     Args:
         root: folder with `{name}.tar.xz` or, where that is not, the folder `{name}`; None if it has neither.
         wanted: what a file is, by its name; those of which it says "" are not read.
 
     Raises:
-        DataError: a damaged archive, a member outside the collection's folder, a file that is too large or
-            cannot be read.
+        DataError: a damaged archive, a member outside the collection's folder or with a name that is not
+            UTF-8, too many of them, a file that is too large or cannot be read.
     """
     if (archive := root / f"{name}.tar.xz").is_file():
         return _from_archive(archive, name, wanted)
@@ -90,26 +105,49 @@ def read_collection(
     return _from_folder(folder, wanted) if folder.is_dir() else None
 
 
-def _from_archive(archive: Path, folder: str, wanted: Callable[[str], str]) -> Iterator[tuple[str, bytes]]:
-    total = 0
+def _from_archive(
+    archive: Path, folder: str, wanted: Callable[[str], str]
+) -> Iterator[tuple[str, bytes | None]]:
     try:
         # Of a stream that it opens itself, tarfile takes a cut for the end.
-        with open_bytes(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as members:
-            for member in members:
-                name = _name_in(archive, member.name, folder)
-                total += member.size
-                if member.size > _MAX_FILE or total > _MAX_TOTAL:
-                    what = f"{member.name[:200]!r} is too large ({member.size} bytes, {total} so far)"
-                    raise DataError(archive, what, _AGAIN, field="archive")
-                if member.isreg() and wanted(name) and (file := members.extractfile(member)):
-                    yield name, file.read()
+        with open_bytes(archive) as packed:
+            stream = _Bounded(packed, archive)
+            with tarfile.open(fileobj=stream, mode="r|") as members:  # type: ignore[call-overload]
+                for number, member in enumerate(members):
+                    name = _name_in(archive, member.name, folder)
+                    if member.size > _MAX_FILE or number >= _MAX_MEMBERS:
+                        what = f"{member.name!r} is too large ({member.size} bytes), or member {number + 1:,}"
+                        raise DataError(archive, what, _AGAIN, field="archive")
+                    stream.since_last = 0
+                    if wanted(name):
+                        file = members.extractfile(member) if member.isreg() else None
+                        yield name, file and file.read()
             while stream.read(_MAX_FILE):
                 pass
     except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
         raise DataError(archive, f"the archive is damaged ({error})", _AGAIN, field="archive") from None
 
 
+class _Bounded:
+    """A stream of which no more is read than files of the size allowed have: an archive can ask for a name
+    of gigabytes."""
+
+    def __init__(self, stream: IO[bytes], archive: Path) -> None:
+        self.stream, self.archive = stream, archive
+        self.total = self.since_last = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes. Raises DataError if there are too many of them."""
+        data = self.stream.read(size)
+        self.total, self.since_last = self.total + len(data), self.since_last + len(data)
+        if self.total > _MAX_TOTAL or self.since_last > 2 * _MAX_FILE:
+            what = f"more than {2 * _MAX_FILE:,} bytes between two files, or {_MAX_TOTAL:,} in all"
+            raise DataError(self.archive, what, _AGAIN, field="archive")
+        return data
+
+
 def _name_in(archive: Path, name: str, folder: str) -> str:
+    checked_path(archive / name)
     parts = PurePosixPath(name).parts
     if parts[:1] != (folder,) or ".." in parts:
         what = f"member {name[:200]!r} lies outside the folder {folder}"
@@ -117,15 +155,18 @@ def _name_in(archive: Path, name: str, folder: str) -> str:
     return "/".join(parts[1:])
 
 
-def _from_folder(folder: Path, wanted: Callable[[str], str]) -> Iterator[tuple[str, bytes]]:
+def _from_folder(folder: Path, wanted: Callable[[str], str]) -> Iterator[tuple[str, bytes | None]]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if path.is_symlink() or not path.is_file() or not wanted(name):
+        if not wanted(name):
+            continue
+        if path.is_symlink() or not path.is_file():
+            yield name, None
             continue
         with open_bytes(path) as stream:
             content = stream.read(_MAX_FILE + 1)
         if len(content) > _MAX_FILE:
-            raise DataError(path, f"the file is too large (over {_MAX_FILE} bytes)", _AGAIN)
+            raise DataError(path, f"the file is too large (over {_MAX_FILE:,} bytes)", _AGAIN)
         yield name, content
 
 

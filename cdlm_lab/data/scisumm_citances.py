@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from cdlm_lab.data.files import DataError
+from cdlm_lab.data.json_lines import parse_json
 from cdlm_lab.data.scisumm_papers import file_stem, plain_text
 
-_NEXT_FIELD = re.compile(r"\s*\|\s*(?=[A-Z][A-Za-z ]{2,30}:)")
+_NEXT_FIELD = re.compile(r"\|\s*+(?=[A-Z][A-Za-z ]{2,30}:)")
 _NUMBER = re.compile(r"\d{1,9}")
 _FIRST_FIELD = ("Citance Number", "Citation Number")  # one line of the release has the second
+_FIELDS = ("Citing Article", "Citation Offset", "Citation Text", "Reference Offset")
 _RELEASE = "copy the file again from the official release"
 
 
@@ -47,8 +48,10 @@ def line_citances(file: str, text: str) -> Iterator[Citance]:
     """Those of a file of the training set.
 
     Raises:
-        DataError: a line that lacks one of the fields that are read.
+        DataError: a line that lacks one of the fields that are read, or no line at all.
     """
+    if not text.strip():
+        raise DataError(file, "no annotation in it", _RELEASE)
     for line, row in enumerate(text.split("\n"), start=1):
         if not row.strip():
             continue
@@ -69,6 +72,7 @@ def csv_citances(file: str, text: str) -> Iterator[Citance]:
     """
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
+        _check_fields(file, 1, rows.fieldnames or ())
         for row in rows:
             fields = {name: value or "" for name, value in row.items() if isinstance(name, str)}
             if "".join(value if isinstance(value, str) else "" for value in row.values()).strip():
@@ -86,11 +90,7 @@ def json_citances(file: str, text: str) -> Iterator[Citance]:
     Raises:
         DataError: no JSON, or not of the form [{"citing_paper_id": "...", "raw_text": "..."}].
     """
-    try:
-        items = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        line = getattr(error, "lineno", 1)
-        raise DataError(file, f"not JSON ({error})", _RELEASE, line=line, field="file") from None
+    items = parse_json(text, file, remedy=_RELEASE)
     for number, item in enumerate(items if isinstance(items, list) else [None]):
         if not isinstance(item, dict) or not isinstance(item.get("citing_paper_id"), str):
             raise DataError(file, "no text", _RELEASE, field=f"[{number}].citing_paper_id")
@@ -102,9 +102,7 @@ def json_citances(file: str, text: str) -> Iterator[Citance]:
 
 
 def _citance(file: str, line: int, fields: Mapping[str, str], *, text_field: str) -> Citance:
-    for name in ("Citing Article", "Citation Offset", "Citation Text", "Reference Offset"):
-        if name not in fields:
-            raise DataError(file, "the field is missing", _RELEASE, line=line, field=name)
+    _check_fields(file, line, fields)
     passages = dict.fromkeys(plain_text(fields.get(name, "")) for name in ("Citation Text", text_field))
     return Citance(
         citing=file_stem(fields["Citing Article"]),
@@ -114,6 +112,12 @@ def _citance(file: str, line: int, fields: Mapping[str, str], *, text_field: str
         passages=tuple(passage for passage in passages if passage),
         cited=_numbers(fields["Reference Offset"]),
     )
+
+
+def _check_fields(file: str, line: int, fields: Collection[str]) -> None:
+    for name in _FIELDS:
+        if name not in fields:
+            raise DataError(file, "the field is missing", _RELEASE, line=line, field=name)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from itertools import accumulate
 from cdlm_lab.data.document_pairs import PairDocument
 
 _TAG = re.compile(r"<(/?)(S|SECTION|ABSTRACT|PAPER)(\s[^<>]*)?>")
-_SID = re.compile(r"""\bsid\s*=\s*["']?\s*(\d{1,9})""")
+_SID = re.compile(r"""\bsid\s*=[\s"']*(\d{1,9})""")
 _ANTHOLOGY_ID = re.compile(r"([A-Z]\d\d-\d{4})(?:-PARSCIT\d*)?", re.IGNORECASE)
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 LEAST = 20  # letters and digits of a passage that can be told from others
@@ -69,8 +69,9 @@ def parse_paper(identifier: str, source: str) -> Paper | None:
 
 
 def decode(content: bytes) -> tuple[str, int]:
-    """Text of a file, and how many bytes or runs of bytes that are not UTF-8 were replaced by U+FFFD."""
-    text = content.decode("utf-8", "replace").replace("\0", "\ufffd")
+    """Text of a file without byte order mark, and how many bytes or runs of bytes that are not UTF-8 were
+    replaced by U+FFFD."""
+    text = content.decode("utf-8", "replace").replace("\0", "\ufffd").removeprefix("\ufeff")
     return text, text.count("\ufffd") - content.count("\ufffd".encode())
 
 

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from cdlm_lab.data.docarc_tsv import Chosen, read_docarc_split
-from cdlm_lab.data.files import DataError, plain_name, read_lines
+from cdlm_lab.data.files import DataError, entries, plain_name, read_lines
 from cdlm_lab.data.jnlpba import read_jnlpba_iob2, read_jnlpba_standoff
 from cdlm_lab.data.litbank import read_litbank
 from cdlm_lab.data.ner_conll import read_ner_conll
@@ -61,8 +61,9 @@ def read_tagged_split(
 def _form_of(folder: Path, split: str) -> tuple[str, list[Path]]:
     """The ending of the files of a split, and these in the order of their names."""
     inner = folder / split
-    there = [*(inner.iterdir() if inner.is_dir() else ()), *folder.glob(f"{split}.*")]
-    forms = {form: sorted(file for file in there if plain_name(file).endswith(form)) for form in _FORMS}
+    there = [file for file in entries(folder) if file.name.startswith(f"{split}.")]
+    there += entries(inner) if inner.is_dir() else []
+    forms = {form: [file for file in there if plain_name(file).endswith(form)] for form in _FORMS}
     forms = {form: files for form, files in forms.items() if files}
     if len(forms) == 1:
         return next(iter(forms.items()))

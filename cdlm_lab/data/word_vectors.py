@@ -20,7 +20,8 @@ import numpy as np
 from cdlm_lab.data.files import DataError, read_lines
 from cdlm_lab.progress import tracked
 
-_HEADER = re.compile(r"[0-9]+ [0-9]+")
+_HEADER = re.compile(r"([0-9]+) ([0-9]+)")
+_DIGITS = 9  # of a number in it
 _FRACTION = re.compile(r"[-+]?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?")
 _REMEDY = "write a word and its values, with single spaces between them"
 
@@ -37,20 +38,21 @@ def read_word_vectors(path: str | Path, *, limit: int = 0) -> tuple[tuple[str, .
     Raises:
         ValueError: a limit below 0.
         DataError: a line with another number of values than the first line has or says, a value that is no
-            finite number in float32, no vectors at all; and as `files.read_lines`. Lines behind the last word
-            wanted are not read.
+            finite number in float32, no vectors at all, another number of lines than the first one says; and
+            as `files.read_lines`. Lines behind the last word wanted are not read.
     """
     if limit < 0:
         raise ValueError(f"limit is {limit}; it must be a number of words, or 0 for all")
     words: dict[str, None] = {}
-    values, size = array("f"), 0
+    values, size, said, count = array("f"), 0, 0, 0
     for line, text in tracked(read_lines(path), desc="reading word vectors", unit="word", total=limit):
         plain = text.rstrip(" ")  # word2vec ends its lines with a space
         if not plain:
             continue
-        if line == 1 and _HEADER.fullmatch(plain):
-            size = int(plain.partition(" ")[2])
+        if line == 1 and (header := _HEADER.fullmatch(plain)):
+            said, size = _sizes(*header.groups(), path=path)
             continue
+        count += 1
         size = size or max(plain.count(" "), 1)
         word, vector = _parse(plain, size, path=path, line=line)
         if word not in words:
@@ -60,7 +62,17 @@ def read_word_vectors(path: str | Path, *, limit: int = 0) -> tuple[tuple[str, .
                 break
     if not words:
         raise DataError(path, "no word vectors", _REMEDY)
+    if said not in (0, count) and len(words) != limit:
+        what = f"it says {said:,} words, but there are {count:,}"
+        raise DataError(path, what, "copy or download the file again", field="header")
     return tuple(words), np.frombuffer(values, dtype=np.float32).reshape(len(words), size)
+
+
+def _sizes(*numbers: str, path: str | Path) -> tuple[int, ...]:
+    if max(map(len, numbers)) > _DIGITS:
+        what = f"{' '.join(numbers)[:40]!r} is no number of words and of values"
+        raise DataError(path, what, _REMEDY, field="header")
+    return tuple(map(int, numbers))
 
 
 def _parse(text: str, size: int, *, path: str | Path, line: int) -> tuple[str, array]:

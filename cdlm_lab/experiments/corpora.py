@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,7 +10,8 @@ from typing import Literal
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.corpus import corpus_checksum, open_corpus
+from cdlm_lab.data.corpus import corpus_checksum, open_corpus, passed_over
+from cdlm_lab.data.files import named
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import continuing_pieces
 from cdlm_lab.examples.packing import PACKING_POLICIES
@@ -71,11 +73,13 @@ class CorpusSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenisedSplit:
-    """One split of a corpus, tokenised: the clusters, what was dropped, and the checksum of what was read."""
+    """One split of a corpus, tokenised: the clusters, what was dropped, the checksum of what was read, and
+    the files of the corpus that were passed over (see `passed_over_aloud`)."""
 
     clusters: Dataset
     counts: CorpusCounts
     checksum: str
+    passed_over: Sequence[str] = ()
 
 
 def tokenised_split(
@@ -98,7 +102,20 @@ def tokenised_split(
         expected=settings.size(split),
     )
     counts = read_counts(cache, fingerprint=fingerprint)
-    return TokenisedSplit(clusters=clusters, counts=counts, checksum=checksum)
+    return TokenisedSplit(
+        clusters=clusters,
+        counts=counts,
+        checksum=checksum,
+        passed_over=passed_over_aloud(settings.corpus),
+    )
+
+
+def passed_over_aloud(corpus: str) -> list[str]:
+    """Files in a folder of clusters that are not read (`corpus.passed_over`); they are printed as well."""
+    found = passed_over(corpus)
+    if found:
+        print(f"{corpus}: files passed over: {named(found)}", flush=True)
+    return found
 
 
 def training_examples(

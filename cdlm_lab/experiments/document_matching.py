@@ -12,12 +12,13 @@ rates fall linearly to 0; CDLM's 8 passes in batches of 32 are parameters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.data.files import named
 from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune, in_training_order
 from cdlm_lab.experiments.match_predictions import MatchPredictions, predict
 from cdlm_lab.experiments.matching_corpora import MatchingCorpus, Pairs, read_matching_pairs
@@ -93,11 +94,13 @@ PARAMETERS = ("run_folder", *MatchingSettings().parameters)
 
 @dataclass(frozen=True, kw_only=True)
 class MatchingRun:
-    """The pairs of a run and the folder that it works in; `folder`: of the run."""
+    """The pairs of a run and the folder that it works in; `lost`: what of the corpus could not be used (see
+    `read_matching_pairs`)."""
 
     settings: MatchingSettings
     pairs: Pairs
     folder: Path
+    lost: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def trainings(self) -> list[tuple[System, int]]:
@@ -137,7 +140,11 @@ def prepare_matching(settings: MatchingSettings, folder: Path) -> MatchingRun:
         if system.encoder == "longformer":
             checkpoint_of(settings.models.encoders, system.name)
         training_of(settings, system, seed=0, pairs=1)
-    return MatchingRun(settings=settings, pairs=read_matching_pairs(settings.corpus), folder=folder)
+    lost: dict[str, list[str]] = {}
+    pairs = read_matching_pairs(settings.corpus, lost=lost)
+    for name, places in lost.items():
+        print(f"{settings.corpus.corpus}: {name}: {named(places)}")
+    return MatchingRun(settings=settings, pairs=pairs, folder=folder, lost=lost)
 
 
 def match_documents(run: MatchingRun) -> dict[tuple[str, int], dict[str, MatchPredictions]]:

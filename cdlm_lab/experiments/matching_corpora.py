@@ -18,7 +18,7 @@ from cdlm_lab.data.document_pairs import (
 from cdlm_lab.data.linked_collection import is_linked_collection, read_linked_collection
 from cdlm_lab.data.pair_csv import read_pair_csv
 from cdlm_lab.data.pair_storyworld import read_storyworld_pairs
-from cdlm_lab.data.scisumm import read_scisumm
+from cdlm_lab.data.scisumm import SciSumm, read_scisumm
 from cdlm_lab.data.scisumm_archive import NET, TASK
 from cdlm_lab.parameters import ParameterError, check_types
 
@@ -71,8 +71,8 @@ class MatchingCorpus:
             )
 
 
-def read_matching_pairs(settings: MatchingCorpus) -> Pairs:
-    """Pairs of train, dev and test.
+def read_matching_pairs(settings: MatchingCorpus, *, lost: dict[str, list[str]] | None = None) -> Pairs:
+    """Pairs of train, dev and test. `lost` gets what could not be used of SciSumm: sort -> files and lines.
 
     No document is in two splits; but the benchmark's CSV files were split by pairs, so there it may be:
     `shared_documents` counts them.
@@ -92,11 +92,26 @@ def read_matching_pairs(settings: MatchingCorpus) -> Pairs:
         return _checked(linked_pairs(*read_linked_collection(folder), settings))
     if any((folder / name).is_dir() or (folder / f"{name}.tar.xz").is_file() for name in (TASK, NET)):
         scisumm = read_scisumm(folder)
+        if lost is not None:
+            lost.update(_lost_of(scisumm, folder))
         return _checked(linked_pairs(scisumm.papers, scisumm.links, settings))
     raise ParameterError(
         f"corpus is {settings.corpus!r}; write storyworld, the folder of SciSumm, a folder with "
         "documents.jsonl and links.jsonl, or one with train.csv, dev.csv and test.csv"
     )
+
+
+def _lost_of(scisumm: SciSumm, folder: Path) -> dict[str, list[str]]:
+    found = {
+        "not read": scisumm.passed_over,
+        "citing text not found in the paper": scisumm.unplaced,
+        "characters lost that are not UTF-8": tuple(scisumm.replaced),
+    }
+    return {
+        name: [place.removeprefix(f"{folder}/") for place in places]
+        for name, places in found.items()
+        if places
+    }
 
 
 def _storyworld(split: str, settings: MatchingCorpus) -> Iterator[DocumentPair]:

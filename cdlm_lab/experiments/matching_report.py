@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cdlm_lab.data.document_pairs import DocumentPair
+from cdlm_lab.data.files import named
 from cdlm_lab.experiments.document_matching import MatchingRun, training_of
 from cdlm_lab.experiments.match_predictions import MatchPredictions
 from cdlm_lab.experiments.matching_corpora import shared_documents
@@ -39,6 +40,7 @@ def corpus_facts(run: MatchingRun) -> list[tuple[str, str]]:
         )
         for split, pairs in run.pairs.items()
     ]
+    rows += ((name, named(places)) for name, places in run.lost.items())
     shared = shared_documents(run.pairs)
     if any(shared.values()):
         told = ", ".join(f"{share:.0%} of {split}" for split, share in shared.items())
@@ -85,6 +87,7 @@ def write_matching_report(run: MatchingRun, opened: Run, found: Found) -> Report
             "pairs": {split: len(pairs) for split, pairs in run.pairs.items()},
             "clusters": {split: len({pair.cluster for pair in pairs}) for split, pairs in run.pairs.items()},
             "shared_documents": shared_documents(run.pairs),
+            "lost": {name: named(places) for name, places in run.lost.items()},
         },
         tables={
             "comparisons": _comparisons(run, found),

@@ -3,6 +3,7 @@ section 3.4)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from cdlm_lab.examples.paragraph_corpus import (
 )
 from cdlm_lab.examples.paragraph_tasks import ParagraphTasks
 from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.experiments.corpora import SPLIT_SEEDS
+from cdlm_lab.experiments.corpora import SPLIT_SEEDS, passed_over_aloud
 from cdlm_lab.models.joint_head import LAYERS, JointHead
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
 
@@ -104,11 +105,13 @@ class ParagraphTask:
 
 @dataclass(frozen=True, kw_only=True)
 class ParagraphSplit:
-    """One split of a corpus: what went into it, a checksum of what was read, and the examples drawn."""
+    """One split of a corpus: what went into it, a checksum of what was read, the examples drawn, and the
+    files of the corpus that were passed over."""
 
     counts: ParagraphCounts
     checksum: str
     examples: ParagraphTasks
+    passed_over: Sequence[str] = ()
 
 
 def read_split(
@@ -153,5 +156,8 @@ def read_split(
     except ValueError as error:
         raise ValueError(f"{source.corpus}, {split}: {error}") from error
     return ParagraphSplit(
-        counts=read_paragraph_counts(cache, fingerprint=fingerprint), checksum=checksum, examples=examples
+        counts=read_paragraph_counts(cache, fingerprint=fingerprint),
+        checksum=checksum,
+        examples=examples,
+        passed_over=passed_over_aloud(source.corpus),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from cdlm_lab.data.files import named
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.paragraph_tasks import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
 from cdlm_lab.experiments.paragraph_answers import ParagraphAnswers, answer_tasks, paragraph_scores
@@ -53,6 +54,7 @@ def facts(run: ParagraphRun) -> list[tuple[str, str]]:
             (name, f"{_documents_told(run.splits[name])}; {len(run.splits[name].examples):,} examples")
             for name in ("validation", "test")
         ],
+        *([("files passed over", named(train.passed_over))] if train.passed_over else []),
         ("wrong candidates", _shortage_told(train)),
         ("too long", _cut_told(run)),
         ("weights", f"{parameter_count(run.model):,}"),
@@ -116,6 +118,7 @@ def write_paragraph_report(
         data={
             "corpus": run.settings.corpus.corpus,
             "checksums": {split: one.checksum for split, one in run.splits.items()},
+            "files_passed_over": named(run.splits["train"].passed_over),
             "documents": {split: one.counts.documents_kept for split, one in run.splits.items()},
             "paragraphs": {split: one.examples.counts.sources for split, one in run.splits.items()},
             "short_of_hard": {split: one.examples.counts.short_of_hard for split, one in run.splits.items()},

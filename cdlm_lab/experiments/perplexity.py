@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from cdlm_lab.collate import Collate, batches_by_length
+from cdlm_lab.data.files import named
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.experiments.corpora import (
@@ -240,6 +241,7 @@ def write_perplexity_report(
             "checksum": split.checksum,
             "clusters": split.counts.clusters_kept,
             "clusters_dropped": split.counts.clusters_dropped,
+            "files_passed_over": named(split.passed_over),
         },
         tables={"comparisons": comparisons_of(losses, seed=seed)},
     )

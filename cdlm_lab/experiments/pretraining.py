@@ -17,6 +17,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.collate import Collate
+from cdlm_lab.data.files import named
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.packing import LossOfText
 from cdlm_lab.experiments.corpora import (
@@ -232,6 +233,7 @@ def pretrain(
             "validation_checksum": prepared.validation_split.checksum,
             "train_clusters": prepared.train_split.counts.clusters_kept,
             "train_clusters_dropped": prepared.train_split.counts.clusters_dropped,
+            "files_passed_over": named(prepared.train_split.passed_over),
             "share_of_text_lost": loss_of_text(prepared).share_lost,
             "weights": parameter_count(prepared.model),
             "processes": processes.total,
@@ -244,6 +246,7 @@ def pretrain(
 def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     """What a person wants to know before a run starts, as (name, text) pairs."""
     counts, training = prepared.train_split.counts, prepared.training
+    passed_over = prepared.train_split.passed_over
     sizes = ", ".join(f"{n} documents: {count:,}" for n, count in counts.documents_per_cluster.items())
     return [
         (
@@ -251,6 +254,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
             f"{counts.clusters_kept:,} for training ({sizes}); {counts.clusters_dropped:,} dropped "
             f"for having fewer than {counts.minimum_documents} documents",
         ),
+        *([("files passed over", named(passed_over))] if passed_over else []),
         ("held out", f"{prepared.validation_split.counts.clusters_kept:,} clusters"),
         ("text", str(loss_of_text(prepared))),
         ("weights", f"{parameter_count(prepared.model):,}"),

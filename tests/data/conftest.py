@@ -1,6 +1,8 @@
-"""Fixtures of the reader tests: files written on the spot, and complaints word by word."""
+"""Fixtures of the reader tests: files written on the spot, and complaints word by word. Puts this folder on
+the path, so that test_files_damaged finds valid_inputs.py."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.data.files import DataError
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

@@ -1,8 +1,12 @@
 """Folders of folders of texts."""
 
 import gzip
+import os
 
-from cdlm_lab.data.cluster_folder import cluster_files, is_cluster_folder, read_cluster_folder
+import pytest
+
+from cdlm_lab.data.cluster_folder import cluster_files, is_cluster_folder, other_files, read_cluster_folder
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import hashed_split
 
@@ -86,4 +90,27 @@ def test_faults_inside_a_text(write, tmp_path, complains):
     path = write("a/1.txt", b"fine\nna\xefve\n")
     remedy = "convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 1.txt"
     with complains(path, 2, "byte 7", "0xef is not UTF-8", remedy):
+        list(read_cluster_folder(tmp_path))
+
+
+def test_other_files_are_named(write, tmp_path):
+    for name in ("a/1.txt", "a/2.TXT", "a/3.Txt", "train/b/1.txt", "test/1.txt"):
+        write(name, "t")
+    others = ["loose.txt", "notes.md", "train/list.csv", "a/4.html", "a/5.md", "a/deeper/6.txt", "test/7.pdf"]
+    for name in (*others, ".git/x.txt", "a/.hidden.txt"):
+        write(name, "t")
+    assert {c.id: [d.id for d in c.documents] for c in read_cluster_folder(tmp_path)} == {
+        "a": ["1", "2", "3"],
+        "b": ["1"],
+        "test": ["1"],
+    }
+    found = [path.relative_to(tmp_path).as_posix() for path in other_files(tmp_path)]
+    assert sorted(found) == sorted([*others[:5], "a/deeper", "test/7.pdf"])
+
+
+def test_a_cluster_whose_name_is_not_utf_8(tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    (folder / "1.txt").write_text("t")
+    with pytest.raises(DataError, match=r"caf\\udce9:1: field path: the path is not UTF-8"):
         list(read_cluster_folder(tmp_path))

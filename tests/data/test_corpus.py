@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from cdlm_lab.data.corpus import SHAPES, corpus_checksum, detect_format, open_corpus
+from cdlm_lab.data.corpus import SHAPES, corpus_checksum, detect_format, open_corpus, passed_over
 from cdlm_lab.data.storyworld import GENERATOR_VERSION, stories
 
 NEUS = "TITLE=> A. ARTICLE=> b\n"
@@ -163,3 +163,16 @@ def test_a_path_may_begin_with_the_home_folder(write, tmp_path, monkeypatch):
     assert corpus_checksum("~/x.jsonl", split="train") == corpus_checksum(
         str(tmp_path / "x.jsonl"), split="train"
     )
+
+
+def test_files_passed_over_are_named(write, tmp_path):
+    for name in ("x/a/1.txt", "x/a/2.md", "x/b.txt", "y/train.txt.src"):
+        write(name, "a|||||b\n")
+    assert sorted(passed_over(str(tmp_path / "x"))) == ["a/2.md", "b.txt"]
+    assert passed_over(str(tmp_path / "y")) == passed_over("storyworld") == []
+
+
+def test_a_home_folder_that_nobody_has(complains):
+    path, what = "~nobody-is-called-so/x", "no home folder of that name is known"
+    with complains(path, 1, "path", what, "write the path without ~"):
+        open_corpus(path, split="train")

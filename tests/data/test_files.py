@@ -99,6 +99,84 @@ def test_damaged(write, ending, pack):
             files.read_text(path)
 
 
+def test_only_files_are_read(tmp_path, complains):
+    """A pipe would be waited for, and a device may have no end."""
+    pipe, device = tmp_path / "pipe.txt", tmp_path / "device.txt"
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/zero")
+    what, remedy = "this is a pipe, a socket or a device, not a file", "write what it gives into a file"
+    for path in (pipe, device):
+        for read in (files.read_text, files.open_bytes, files.sha256_of_file):
+            with complains(path, 1, "file", what, remedy):
+                read(path)
+
+
+def test_a_line_that_is_too_long(write, monkeypatch, complains):
+    monkeypatch.setattr(files, "LONGEST_TEXT", 20)
+    path = write("x.txt", "short\n" + "x" * 10 + "\nx" + "x" * 20)
+    with complains(path, 2, "line", "longer than 10 bytes", "break it into several lines"):
+        list(files.read_lines(path, longest=10))
+    with complains(path, 3, "line", "longer than 20 bytes", "break it into several lines"):
+        files.read_text(path)
+    assert len(list(files.read_lines(path))) == 3
+
+
+@pytest.mark.parametrize("line", [b"x" * 5000, b"x\n" * 2500], ids=["one line", "many lines"])
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_a_file_that_unpacks_to_far_more_than_text_does(write, monkeypatch, ending, pack, line):
+    monkeypatch.setattr(files, "LONGEST_LINE", 4000)
+    monkeypatch.setattr(files, "_MOST_UNPACKED", 10)
+    path = write(f"x.txt{ending}", pack(line))
+    message = r"the compressed file unpacks to more than 10 times its size, as no text does; unpack it"
+    with pytest.raises(DataError, match=message):
+        list(files.read_lines(path, longest=1 << 20))
+    monkeypatch.setattr(files, "LONGEST_LINE", 6000)  # small ones may be packed as they like
+    assert files.read_text(path).strip()
+
+
+def test_names_that_are_not_utf_8(tmp_path):
+    """Python holds such bytes as halves of surrogate pairs, which no file and no terminal takes."""
+    path = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    path.write_text("a")
+    for read in (files.read_text, files.open_bytes, files.sha256_of_file):
+        with pytest.raises(DataError, match=r"caf\\udce9\.txt:1: field path: the path is not UTF-8") as said:
+            read(path)
+        assert str(said.value).isascii()
+        assert said.value.path == path
+    with pytest.raises(DataError, match=r"a\\x00b:1: field path: a path cannot hold a NUL"):
+        files.read_text("a\0b")
+
+
+def test_complaints_are_one_short_printable_line():
+    error = DataError("a\x1b[2J", "x" * 5000, "one\ntwo\u2028three", field="y" * 5000)
+    assert str(error).isprintable()
+    assert len(str(error)) < 1000
+    assert str(error).endswith("; one two three")
+
+
+def test_home_folders(tmp_path, monkeypatch, complains):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert files.home_path("~/x") == tmp_path / "x"
+    path, what = "~nobody-is-called-so/x", "no home folder of that name is known"
+    with complains(path, 1, "path", what, "write the path without ~"):
+        files.home_path(path)
+
+
+def test_entries(write, tmp_path, complains):
+    for name in ("b", "a/c", ".hidden"):
+        write(name, "x")
+    assert [path.name for path in files.entries(tmp_path)] == ["a", "b"]
+    for path in (tmp_path / "b", tmp_path / "no"):
+        with complains(path, 1, "folder", "there is no such folder", "check the path"):
+            files.entries(path)
+
+
+def test_what_was_passed_over_in_words():
+    assert files.named([]) == "none"
+    assert files.named(["a", "b\udce9"]) == "2: a, b\\udce9"
+    assert files.named([*"abcdefg"]) == "7: a, b, c, d, e and 2 more"
+
+
 def test_names_and_checksums(write):
     assert files.plain_name("x/train.txt.src.gz") == "train.txt.src"
     assert files.plain_name("x/train.txt.src") == "train.txt.src"

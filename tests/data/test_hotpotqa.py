@@ -292,7 +292,7 @@ def test_what_python_will_not_parse_is_a_complaint_too(questions, read, content)
 
 def test_a_number_that_is_no_place(questions):
     """Of so many digits as Python still reads; and one that it takes for infinity."""
-    for number, complaint in (("9" * 4000, "has no sentence 9{4000} of 'Rain'"), ("1e999", "a whole number")):
+    for number, complaint in (("9" * 4000, r"no sentence 9+\.\.\.9+ of 'Rain'"), ("1e999", "a whole number")):
         changed = json.dumps([{**BRIDGE, "supporting_facts": [["Rain", "X"]]}]).replace('"X"', number)
         with pytest.raises(DataError, match=complaint):
             read_hotpotqa(questions(changed))
@@ -362,8 +362,8 @@ def test_predictions_come_back_and_can_be_scored(tmp_path):
         ({"answer": {"q1": ["a"]}, "sp": {}}, "answer.q1", LIST, TEXT),
         (
             {"answer": {"\ud800": "a"}, "sp": {}},
-            "answer.'\\ud800'",
-            "half a surrogate pair at character 0",
+            "'\\ud800'",
+            "half a surrogate pair in the key",
             "remove the lone \\ud... escape",
         ),
         ({"answer": {}, "sp": {"q1": "Rain"}}, "sp.q1", "a text where a list belongs", "write it as [...]"),

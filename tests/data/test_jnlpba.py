@@ -134,6 +134,16 @@ def test_a_folder_of_standoff(abstract):
             "write T1, a tab, label, first character and end, a tab, and the text",
         ),
         (
+            "version https://git-lfs.github.com/spec/v1",
+            "'version https://git-lfs.github.com/spec/v1' is not a name in one piece",
+            "write T1, a tab, label, first character and end, a tab, and the text",
+        ),
+        (
+            "<!DOCTYPE html>",
+            "'<!DOCTYPE html>' is not a name in one piece",
+            "write T1, a tab, label, first character and end, a tab, and the text",
+        ),
+        (
             "T1\tprotein 11 15\tIL-2",
             "'IL-2' is not what stands at 11 to 15",
             "count characters from 0, line ends as one",
@@ -149,6 +159,21 @@ def test_standoff_complaints(abstract, complains, annotation, what, remedy):
     folder = abstract(TITLE, f"T0\tDNA 0 6\tLevels\n{annotation}\n")
     with complains(folder / "91.ann", 2, "T", what, remedy):
         list(read_jnlpba_standoff(folder))
+
+
+def test_what_else_brat_writes_is_passed_over(abstract):
+    rows = ("R1\tA Arg1:T1 Arg2:T2\t", "E1\tB:T1", "A1\tC T1", "M1\tD T1", "N1\tE T1 x\tf", "#1\tNote T1\tg")
+    other, name = "\n".join([*rows, "*\tSame T1 T2", "\n"]), "T1\tDNA 0 6\tLevels\n"
+    first = next(read_jnlpba_standoff(abstract(TITLE, name)))
+    assert next(read_jnlpba_standoff(abstract(TITLE, other + name + other))) == first
+
+
+def test_an_annotation_without_its_text(abstract, complains, write):
+    folder = abstract(TITLE, "")
+    path = write("92.ann", "")
+    remedy = "give the folder that has a .txt and an .ann for each abstract"
+    with complains(path, 1, "file", "there is no 92.txt beside it", remedy):
+        read_jnlpba_standoff(folder)
 
 
 def test_more_standoff_complaints(abstract, complains, tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.data.json_lines import read_json_lines
+from cdlm_lab.data.json_lines import parse_json, read_json_lines
 
 
 def test_records_know_their_line_and_blank_lines_are_passed_over(write):
@@ -42,7 +42,7 @@ def test_lines_that_are_no_records(write, complains, line, field, what, remedy):
 @pytest.mark.parametrize("line", ["[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
 def test_lines_that_no_parser_takes(write, line):
     path = write("x.jsonl", line)
-    with pytest.raises(ValueError, match=r"x\.jsonl:1: field line: not JSON \(.*write a plain record"):
+    with pytest.raises(ValueError, match=r"x\.jsonl:1: field line: not JSON \(.*write plain records"):
         list(read_json_lines(path))
 
 
@@ -68,3 +68,33 @@ def test_fields_that_are_no_lists(write, complains):
     path = write("x.jsonl", '{"a": "text"}')
     with complains(path, 1, "a", "a text where a list belongs", "write it as [...]"):
         next(read_json_lines(path)).items("a")
+
+
+TWICE = "keep one of the two"
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "key"),
+    [
+        ('{"a": 1, "b": 2, "a": 1}', 1, "a"),
+        ('[{"a": {"b": 1}, "b": 2},\n {"a": 1,\n\n "\\u0061": 2}]', 4, "a"),
+        ('{"x": "{\\"b\\": 1}",\n "b": [{"c": 1}, {"c": 1}], "b":\n 2}', 2, "b"),
+        ('{"": 0,\n"" : 1}', 2, ""),
+    ],
+)
+def test_a_key_given_twice_is_refused(complains, source, line, key):
+    """The last one would replace the others: documents would be lost, and nobody would know."""
+    with complains("x.json", line, ascii(key), "the key is given twice", TWICE):
+        parse_json(source, "x.json")
+
+
+def test_a_key_given_twice_in_a_line(write, complains):
+    path = write("x.jsonl", '{"a": "1"}\n\n{"a": {"\\u00fc": 1, "\\u00fc": 2}}\n')
+    with complains(path, 3, "'\\xfc'", "the key is given twice", TWICE):
+        list(read_json_lines(path))
+
+
+def test_half_a_surrogate_pair_in_a_key(complains):
+    source = '{"\\ud83d\\ude00": 1,\n"\\ud83d": 2}'
+    with complains("x", 2, "'\\ud83d'", "half a surrogate pair in the key", "remove the lone \\ud... escape"):
+        parse_json(source, "x")

@@ -100,7 +100,7 @@ def test_forms_of_headings():
         ("😀fire❤\ufe0f", "😀 fire ❤\ufe0f"),
         ("\u202eabc\u202c\u200b \x00 \x07מבול", "abc מבול"),
         ("<script>a</script> <b>", "< script > a < / script > < b >"),
-        ("<M>a</M> < m > <mm> &lt;m&gt;", "< M > a < / M > < m > < mm > & lt ; m & gt ;"),
+        ("< M >a</ M > < m > <mm> &lt;m&gt;", "< M > a < / M > < m > < mm > & lt ; m & gt ;"),
     ],
 )
 def test_tokens(text, tokens):
@@ -213,9 +213,14 @@ COMPLAINTS = [
     ("a. B.", 1, "marks", NONE, EACH),
     ("== a ==\nb\n== c ==\nd [M]e[/M]", 1, "marks", f"{NONE}, and [M] is not a mark", EACH),
     ("a < m >b</ m>", 1, "marks", f"{NONE}, and <m> is not a mark", EACH),
-    ("a <M>b</M>", 1, "marks", f"{NONE}, and <M> is not a mark", EACH),
-    ("a </M>", 1, "marks", f"{NONE}, and </M> is not a mark", EACH),
+    ("a </M>", 1, "marks", "</m> without <m>", BEGIN),
 ]
+
+
+def test_marks_in_capitals():
+    capitals = TWO.replace("<m>", "<M>").replace("</m>", "</M>")
+    assert capitals != TWO
+    assert parse_marked_documents(capitals, kind="event") == parse_marked_documents(TWO, kind="event")
 
 
 @pytest.mark.parametrize(("text", "line", "field", "what", "remedy"), COMPLAINTS)
@@ -242,7 +247,7 @@ def test_a_file(write):
 
 def test_a_folder(write, tmp_path):
     write("own/b.txt", "\ufeffA <m>blaze</m>.\n\nRain.")
-    write("own/a 1.v2.txt", "No mention.")
+    write("own/a 1.v2.TXT", "No mention.")
     for other in ("own/notes.md", "own/._b.txt", "own/deeper/c.txt"):
         write(other, "\0")
     topic = read_marked_documents(tmp_path / "own", kind="entity")

@@ -240,14 +240,91 @@ def test_members_outside(build, tmp_path, complains, name):
     assert not list(tmp_path.rglob("evil*"))
 
 
-def test_links_in_archives_are_passed_over(build):
-    root, name = build(), f"{TASK}/Citance_XML/C01-0001.xml"
-    with tarfile.open(root / "cl_scisumm_2018.tar.xz", "w:xz") as tar:
+def links_only(path: Path, *, beside: dict[str, str] | None = None) -> None:
+    with tarfile.open(path, "w:xz") as tar:
         for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE):
-            member = tarfile.TarInfo(name)
+            member = tarfile.TarInfo(f"{TASK}/Citance_XML/C01-0001.xml")
             member.type, member.linkname = kind, "/etc/passwd"
             tar.addfile(member)
-    assert "C01-0001" not in read_scisumm(root).papers
+        for name, content in (beside or {}).items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content.encode()))
+
+
+def test_links_in_archives_are_named(build):
+    root, place = build(), f"{TASK}/Citance_XML/C01-0001.xml"
+    links_only(root / "cl_scisumm_2018.tar.xz", beside={f"{TASK}/Reference_XML/R00-0001.xml": REFERENCE})
+    data = read_scisumm(root)
+    assert "C01-0001" not in data.papers
+    assert data.passed_over[:3] == (f"{root}/{place}: a link, or no file",) * 3
+
+
+def test_an_archive_of_links_alone_is_refused(build, complains):
+    root = build()
+    links_only(root / "cl_scisumm_2018.tar.xz")
+    what, remedy = "no papers in it; 3 links are passed over", "copy or download it again"
+    with complains(root / "cl_scisumm_2018", 1, "collection", what, remedy):
+        read_scisumm(root)
+
+
+@pytest.mark.parametrize("content", [None, "", "<html><body>Not Found</body></html>", "<PAPER>\n</PAPER>"])
+@pytest.mark.parametrize("place", [TASK, "cl_scisumm_2018/Test-Set-2018/T00-0001"])
+def test_a_reference_paper_without_sentences_is_refused(build, complains, place, content):
+    """All links to it and their gold would be gone, and nobody would know."""
+    name = place.rpartition("/")[2]
+    root = build({f"{place}/Reference_XML/{name}.xml": content})
+    what = f"no Reference_XML/{name}.xml in it, or no sentences in that"
+    with complains(root / place, 1, "folder", what, "copy the folder again, or remove it"):
+        read_scisumm(root)
+
+
+def test_what_says_nothing_is_named(build):
+    """The fixture has a citing paper without sentences; here are one that is a page, an annotation of a paper
+    that is not there, and a folder without annotation."""
+    changes = {
+        f"{TASK}/Citance_XML/C02-0002-parscit130908.xml": "<html><body>404 Not Found</body></html>",
+        f"{TASK}/Citance_XML/Pproc_d10.xml": None,
+        "cl_scisumm_2018/Training-Set-2018/E00-0001/Reference_XML/E00-0001.xml": REFERENCE,
+        "cl_scisumm_2018/Training-Set-2018/E00-0001/Citance_XML/C01-0001.xml": CITING,
+    }
+    root = build(changes)
+    annotation = f"{root}/{TASK}/annotation/R00-0001.ann.txt"
+    assert sorted(read_scisumm(root).passed_over) == sorted(
+        [
+            f"{root}/{TASK}: no sentences in C02-0002-parscit130908.xml",
+            f"{root}/{TASK}: no sentences in P1.xml",
+            f"{annotation}:5: no text of C02-0002",
+            f"{annotation}:7: no text of R00-0001/pproc-d10",
+            f"{root}/cl_scisumm_2018/Training-Set-2018/E00-0001: no annotation",
+        ]
+    )
+
+
+def test_a_byte_order_mark_changes_nothing(build):
+    marked = {
+        name: "\ufeff" + content
+        for name, content in FILES.items()
+        if "nnotation" in name or "Gold" in name or name.endswith(".json")
+    }
+    assert len(marked) == 6
+    assert read_scisumm(build(marked, archives=False)).links == read_scisumm(build()).links
+
+
+def test_a_name_of_gigabytes_is_not_read(build, monkeypatch):
+    root = build()
+    monkeypatch.setattr("cdlm_lab.data.scisumm_archive._MAX_FILE", 1 << 16)
+    with tarfile.open(root / "cl_scisumm_2018.tar.xz", "w:xz", format=tarfile.GNU_FORMAT, preset=0) as tar:
+        tar.addfile(tarfile.TarInfo("cl_scisumm_2018/" + "x" * (1 << 18)))
+    with pytest.raises(DataError, match=r"more than 131,072 bytes between two files"):
+        read_scisumm(root)
+
+
+def test_too_many_members(build, monkeypatch):
+    root = build()
+    monkeypatch.setattr("cdlm_lab.data.scisumm_archive._MAX_MEMBERS", 3)
+    with pytest.raises(DataError, match=r"is too large \(\d+ bytes\), or member 4"):
+        read_scisumm(root)
 
 
 def test_damaged_archives(build):
@@ -286,9 +363,11 @@ ADD = "add it to scisummnet_2019, or leave the pair out"
     [
         (TRAINING, "\nnonsense", 2, "Citance Number", "a line without Citance Number", RELEASE),
         (TRAINING, "Citance Number: 1", 1, "Citing Article", "the field is missing", RELEASE),
-        (GOLD, "a,b\n1,2\n", 2, "Citing Article", "the field is missing", RELEASE),
+        (TRAINING, " \n", 1, "file", "no annotation in it", RELEASE),
+        (GOLD, "a,b\n1,2\n", 1, "Citing Article", "the field is missing", RELEASE),
+        (GOLD, "<html><body>Not Found</body></html>\n", 1, "Citing Article", "the field is missing", RELEASE),
         (GOLD, f'{HEAD}\n1,"a', 2, "row", "not CSV (unexpected end of data)", RELEASE),
-        (SENTENCES, "[\n1,", 2, "file", "not JSON (Expecting value: line 2 column 3 (char 4))", RELEASE),
+        (SENTENCES, "[\n1,", 2, "column 3", "not JSON (Expecting value)", RELEASE),
         (SENTENCES, "{}", 1, "[0].citing_paper_id", "no text", RELEASE),
         (SENTENCES, '[{"citing_paper_id": 1}]', 1, "[0].citing_paper_id", "no text", RELEASE),
         (PAIRS, "a\tb\nx\n", 2, "row", "'x' is not a pair", TABS),

@@ -112,3 +112,19 @@ def test_an_empty_file(write, complains):
     path = write("v.txt", "")
     with complains(path, 1, "file", "the file is empty", "fill it, or take it out of the corpus"):
         read_word_vectors(path)
+
+
+@pytest.mark.parametrize("header", ["1 99999999999999999999", f"{'9' * 5000} 2"])
+def test_a_header_that_no_file_has(write, complains, header):
+    path = write("v.txt", f"{header}\na 1 2\n")
+    what = f"{header[:40]!r} is no number of words and of values"
+    with complains(path, 1, "header", what, REMEDY):
+        read_word_vectors(path)
+
+
+def test_a_file_that_was_cut_off_has_fewer_words_than_its_header_says(write, complains):
+    path = write("v.txt", "3 2\na 1 2\nb 3 4\n")
+    what = "it says 3 words, but there are 2"
+    with complains(path, 1, "header", what, "copy or download the file again"):
+        read_word_vectors(path)
+    assert read_word_vectors(path, limit=2)[0] == ("a", "b")

@@ -1,12 +1,13 @@
 """Corpora as the notebooks name them: settings checked, splits apart, equal masks for every variant."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cdlm_lab.experiments.corpora import CorpusSettings, held_out_examples, tokenised_split, training_examples
-from cdlm_lab.experiments.pretraining import Prepared
+from cdlm_lab.experiments.pretraining import Prepared, facts_of
 from cdlm_lab.experiments.preview import token_texts
 from cdlm_lab.experiments.variants import VARIANTS
 
@@ -120,3 +121,18 @@ def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
         seen = [given[0].describe(index).document_ids for index in range(start, start + 7)]
         assert sorted(seen) == [(f"book/{number}",) for number in range(1, 8)]
     assert len(tokenised_split(settings, "validation", tokenizer=prepared.tokenizer).clusters) == 2
+
+
+def test_files_passed_over_are_printed_and_stand_in_facts_and_report(
+    corpus: CorpusSettings, prepared: Prepared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("train/a/1.txt", "train/a/2.TXT", "train/a/3.html", "train/notes.md", "loose.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("The mayor asked for calm.")
+    settings = replace(corpus, corpus=str(tmp_path), minimum_documents=2)
+    split = tokenised_split(settings, "train", tokenizer=prepared.tokenizer)
+    assert list(split.clusters[0]["document_ids"]) == ["1", "2"]
+    told = "3: loose.txt, train/notes.md, train/a/3.html"
+    assert f"{tmp_path}: files passed over: {told}" in capsys.readouterr().out
+    assert dict(facts_of(replace(prepared, train_split=split)))["files passed over"] == told
+    assert "files passed over" not in dict(facts_of(prepared))

@@ -102,6 +102,9 @@ def test_what_a_person_reads_before_the_start(finished) -> None:
     assert "updates with 4 pairs: 6, about" in facts["GRU-HAN"]
     assert "times seeds: 2" in facts["CDLM"]
     assert "TF-IDF cosine" not in facts
+    lost = replace(run, lost={"not read": ["a.xml: no sentences", "b.xml: a link, or no file"]})
+    told = "2: a.xml: no sentences, b.xml: a link, or no file"
+    assert dict(corpus_facts(lost))["not read"] == told
 
 
 def test_encoders_that_are_trained_have_settings_of_their_own() -> None:

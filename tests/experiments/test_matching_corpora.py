@@ -9,6 +9,9 @@ import pytest
 from cdlm_lab.data.cards import check_files, read_card
 from cdlm_lab.data.document_links import DocumentLink
 from cdlm_lab.data.document_pairs import PairDocument
+from cdlm_lab.data.scisumm import SciSumm
+from cdlm_lab.data.scisumm_archive import NET
+from cdlm_lab.experiments import matching_corpora
 from cdlm_lab.experiments.matching_corpora import (
     MatchingCorpus,
     linked_pairs,
@@ -104,6 +107,22 @@ def test_a_split_of_one_class_and_one_that_is_missing(tmp_path: Path) -> None:
     (tmp_path / "test.csv").unlink()
     with pytest.raises(ParameterError, match=r"there is no test\.csv"):
         read_matching_pairs(small(corpus=str(tmp_path)))
+
+
+def test_what_is_lost_of_scisumm_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents, links = collection()
+    read = SciSumm(
+        papers=documents,
+        links=tuple(links),
+        replaced={f"{tmp_path}/a.xml": 2},
+        unplaced=(),
+        passed_over=(f"{tmp_path}/b.xml: no sentences",),
+    )
+    (tmp_path / NET).mkdir()
+    monkeypatch.setattr(matching_corpora, "read_scisumm", lambda folder: read)
+    lost: dict[str, list[str]] = {}
+    read_matching_pairs(MatchingCorpus(corpus=str(tmp_path), passage_sentences=3), lost=lost)
+    assert lost == {"not read": ["b.xml: no sentences"], "characters lost that are not UTF-8": ["a.xml"]}
 
 
 def test_a_folder_without_any_of_them(tmp_path: Path) -> None:

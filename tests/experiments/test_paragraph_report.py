@@ -1,6 +1,5 @@
 """What notebook 08 tells before the start, and the tables and figures of its report."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -61,18 +60,19 @@ def test_documents_without_sentences_are_counted(tmp_path: Path) -> None:
         f"{name} roofs were sold today. {name} owners are content.\n{name} cellars stand empty. Nobody buys."
         for name in "abc"
     ]
-    records = [
-        {"id": name, "documents": [*texts, "Too short."]} for name in ("c0", "c7", "c11")
-    ]  # a split each
-    file = tmp_path / "houses.jsonl"
-    file.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
-    houses = ParagraphCorpus(corpus=str(file), train_clusters=0, held_out_clusters=0)
+    for cluster in ("c0", "c7", "c11"):  # a split each
+        (tmp_path / "houses" / cluster).mkdir(parents=True)
+        for number, text in enumerate([*texts, "Too short."]):
+            (tmp_path / "houses" / cluster / f"{number}.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "houses" / "list.csv").write_text("a")
+    houses = ParagraphCorpus(corpus=str(tmp_path / "houses"), train_clusters=0, held_out_clusters=0)
     settings = ParagraphSettings(corpus=houses, task=SETTINGS.task, training=SETTINGS.training)
     told = dict(facts(prepare_paragraphs(settings, cache_folder=tmp_path)))
     assert told["for training"] == (
         "3 documents with sentences (1 without): 6 paragraphs, 3 of them long enough to ask about, "
         "9 sentences"
     )
+    assert told["files passed over"] == "1: list.csv"
 
 
 def test_missing_hard_negatives_are_told(run: ParagraphRun, tmp_path: Path) -> None:

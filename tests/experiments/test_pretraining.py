@@ -45,6 +45,7 @@ def test_a_run_leaves_a_model_that_opens_in_plain_huggingface(
     saved = read_report(tmp_path / "run")
     assert saved.scores[f"{variant}/perplexity"]["n"] == 6
     assert saved.data["train_clusters"] == 20
+    assert saved.data["files_passed_over"] == "none"
     assert report is not None
 
 

@@ -1,0 +1,423 @@
+"""Damaged files: every reader reads them, or refuses them in one line that names the file; nothing else.
+
+Each round writes a small valid input, damages it in a way that fits its format (cut, wrong types, keys and
+lines twice, other encodings, deep nesting, missing fields, huge numbers, swapped columns, odd names, pipes)
+and reads it. What came of it is counted: `equal`, `counted` (less was read, and the reader says what),
+`other` (another text was read, as of a line that is gone and that nobody can miss) and `refused`. Another
+error than DataError is a fault, and so is a page or a pointer of Git LFS that is taken for gold.
+
+CDLM_LAB_FUZZ_ROUNDS=5000 makes more rounds, CDLM_LAB_FUZZ_SEED=wikiqa/17 repeats one.
+"""
+
+import gzip
+import io
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from valid_inputs import READERS, Chance, Files, Reader
+
+from cdlm_lab.data.files import DataError
+
+ROUNDS = int(os.environ.get("CDLM_LAB_FUZZ_ROUNDS", "20"))  # of each reader
+REPEATED = os.environ.get("CDLM_LAB_FUZZ_SEED", "")
+HANGING = 300  # seconds after which a round counts as hanging; it takes a few milliseconds
+OUTCOMES = ("equal", "counted", "other", "refused")
+PAGE = b"<!DOCTYPE html>\n<html><head><title>Not Found</title></head>\n<body>Not Found</body></html>\n"
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+
+# Damage to the bytes of a file; each takes them and chance.
+
+ODD = (
+    "\0",
+    "\x1b[2J",
+    "\u2028",
+    "\u0085",
+    "\u200f",
+    "\ufeff",
+    "\u0661",
+    "\U0001f525",
+    " " * 3000,
+    "\t",
+    "\r",
+    '"',
+    "<",
+    "|",
+)
+RAW = (b"\xff", b"\xe9", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80")
+NUMBERS = ("9" * 5000, "9" * 25, "-1", "1e999", "0x1", "nan", "1.5", "", "\u0661\u0662")
+
+
+def cut(data: bytes, rng: Chance) -> bytes:
+    return data[: rng.randrange(len(data) + 1)]
+
+
+def cut_front(data: bytes, rng: Chance) -> bytes:
+    return data[rng.randrange(len(data) + 1) :]
+
+
+def bits(data: bytes, rng: Chance) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.choice([1, 1, 8])):
+        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def insert(data: bytes, rng: Chance) -> bytes:
+    place = rng.randrange(len(data) + 1)
+    piece = rng.choice([*RAW, *(text.encode() for text in ODD)])
+    return data[:place] + piece + data[place:]
+
+
+def encoded(data: bytes, rng: Chance) -> bytes:
+    return data.decode("utf-8", "replace").encode(
+        rng.choice(["utf-16", "utf-16-le", "latin-1", "utf-8-sig"]), "replace"
+    )
+
+
+def line_ends(data: bytes, rng: Chance) -> bytes:
+    return data.replace(b"\n", rng.choice([b"\r\n", b"\r", b"\n\n", b" \n", "\u2028".encode(), b""]))
+
+
+def in_lines(change: Callable[[list[bytes], Chance], None]) -> Callable[[bytes, Chance], bytes]:
+    def _changed(data: bytes, rng: Chance) -> bytes:
+        rows = data.split(b"\n")
+        change(rows, rng)
+        return b"\n".join(rows)
+
+    return _changed
+
+
+@in_lines
+def line_moved(rows: list[bytes], rng: Chance) -> None:
+    row = rows.pop(rng.randrange(len(rows)))
+    for _ in range(rng.choice([0, 1, 2])):  # gone, elsewhere, twice
+        rows.insert(rng.randrange(len(rows) + 1), row)
+
+
+@in_lines
+def columns(rows: list[bytes], rng: Chance) -> None:
+    mark = rng.choice([b"\t", b",", b" ", b"|"])
+    chosen = range(len(rows)) if rng.random() < 0.3 else [rng.randrange(len(rows))]
+    what, place = rng.randrange(5), rng.randrange(8)
+    for number in chosen:
+        cells = rows[number].split(mark)
+        one = place % len(cells)
+        if what == 0:
+            cells[one], cells[-1 - one] = cells[-1 - one], cells[one]
+        elif what == 1:
+            cells.pop(one)
+        elif what == 2:
+            cells.insert(one, rng.choice([b"", b"x", cells[one]]))
+        elif what == 3:
+            cells[one] = rng.choice([b"", b" ", *(number.encode() for number in NUMBERS)])
+        else:
+            cells.reverse()
+        rows[number] = mark.join(cells)
+
+
+def number(data: bytes, rng: Chance) -> bytes:
+    found = list(re.finditer(rb"\d+", data))
+    if not found:
+        return data
+    chosen = rng.choice(found)
+    return data[: chosen.start()] + rng.choice(NUMBERS).encode() + data[chosen.end() :]
+
+
+def bracket(data: bytes, rng: Chance) -> bytes:
+    """One of the signs of a format away, doubled or repeated without end."""
+    found = list(re.finditer(rb"[<>\[\]{}()|\"':=/#-]", data))
+    if not found:
+        return data
+    chosen = rng.choice(found)
+    return data[: chosen.start()] + chosen[0] * rng.choice([0, 2, 3000]) + data[chosen.end() :]
+
+
+def tag(data: bytes, rng: Chance) -> bytes:
+    """A tag of XML away, twice, very deep, or with an entity before it all."""
+    found = list(re.finditer(rb"<[^<>]*>", data))
+    if not found:
+        return data
+    chosen, what = rng.choice(found), rng.randrange(4)
+    if what == 3:
+        return b'<!DOCTYPE x [<!ENTITY a "b"><!ENTITY c SYSTEM "file:///etc/passwd">]>' + data
+    return data[: chosen.start()] + chosen[0] * (0, 2, 20_000)[what] + data[chosen.end() :]
+
+
+def replaced(data: bytes, rng: Chance) -> bytes:
+    return rng.choice(
+        [b"", b"\n \n", PAGE, POINTER, data * 2, b"\0" * 100, bytes(range(256)), gzip.compress(data)]
+    )
+
+
+WRONG = (
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    10**30,
+    float("inf"),
+    "",
+    " ",
+    "x",
+    "\ud800",
+    "\0",
+    "a\nb",
+    [],
+    {},
+    [[]],
+    {"a": 1},
+    ["x", 1],
+)
+RAW_JSON = ("[" * 100_000, '{"a":' * 3000, "9" * 5000, "NaN", '"\\ud83d"', "'x'", "[1,]", '{"a": 1, "a": 2}')
+
+
+def in_json(data: bytes, rng: Chance) -> bytes:
+    """One value of a JSON file, or of a line of it, is of another type, gone, there twice, or no JSON."""
+    text = data.decode("utf-8", "replace")
+    rows = [text]
+    try:
+        json.loads(text)
+    except ValueError:
+        rows = text.split("\n")
+    chosen = rng.randrange(len(rows))
+    try:
+        value = json.loads(rows[chosen])
+    except (ValueError, RecursionError):
+        return data
+    rows[chosen] = _changed_json(value, rng)
+    return "\n".join(rows).encode("utf-8", "surrogatepass")
+
+
+def _changed_json(value: Any, rng: Chance) -> str:
+    holder: Any = [value]
+    places = list(_places(holder))
+    inside, key = rng.choice(places)
+    what = rng.randrange(5)
+    if what == 0:
+        inside[key] = rng.choice(WRONG)
+    elif what == 1 and inside is not holder:
+        del inside[key]
+    elif what == 2 and isinstance(inside, list) and inside is not holder:
+        inside.insert(0, inside[key])
+    elif what == 2 and isinstance(inside, dict):
+        inside[rng.choice(["", "id", "\ud800", "x" * 1000])] = inside.pop(key)
+    elif what == 3 and isinstance(inside, dict):  # the same key twice
+        mark, again = f"@{rng.random()}", json.dumps(inside[key])
+        inside[key] = mark
+        return json.dumps(holder[0]).replace(json.dumps(mark), f"{again}, {json.dumps(key)}: {again}")
+    else:
+        mark = f"@{rng.random()}"
+        inside[key] = mark
+        return json.dumps(holder[0]).replace(json.dumps(mark), rng.choice(RAW_JSON))
+    return json.dumps(holder[0])
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], dict | list):
+            yield from _places(value[key])
+
+
+def in_archive(data: bytes, rng: Chance) -> bytes:
+    """The members of an archive under other names, as links, without contents, or with a false size."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+            members = [(member, tar.extractfile(member).read()) for member in tar.getmembers()]  # type: ignore[union-attr]
+    except (tarfile.TarError, OSError, EOFError):
+        return data
+    buffer, what, chosen = io.BytesIO(), rng.randrange(5), rng.randrange(len(members))
+    with tarfile.open(fileobj=buffer, mode="w:xz") as tar:
+        for place, (member, content) in enumerate(members):
+            if place == chosen or what == 4:
+                if what == 2:
+                    continue
+                if what == 0:
+                    names = ["../x", "/x", f"{member.name}/x", "x" * 300, "\udcff", member.name.upper()]
+                    member.name = rng.choice(names)
+                elif what == 1:
+                    half = content[: len(content) // 2]
+                    content = rng.choice([b"", PAGE, POINTER, half, b"\xef\xbb\xbf" + content])
+                else:
+                    member.type = rng.choice([tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
+                    member.linkname, content = "/etc/passwd", b""
+                member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+OF_BYTES = (
+    cut, cut, cut_front, bits, insert, insert, encoded, line_ends, line_moved, line_moved, columns, columns,
+    number, bracket, replaced, replaced, tag, tag, in_json, in_json, in_json, in_archive,
+)  # fmt: skip
+
+
+# Damage to the names of files; each takes a file and chance.
+
+
+def name(path: Path, rng: Chance) -> None:
+    raw = os.fsencode(path.name)
+    other = rng.choice(
+        [b"\xff" + raw, raw.upper(), b"." + raw, raw + b".gz", raw + b"~", b"x" + raw, raw + b".html"]
+    )
+    path.rename(path.with_name(os.fsdecode(other)))
+
+
+def folder_name(path: Path, rng: Chance) -> None:
+    inner = path.parent
+    inner.rename(
+        inner.with_name(os.fsdecode(rng.choice([b"\xe9" + os.fsencode(inner.name), b"new\nline", b"x"])))
+    )
+
+
+def no_file(path: Path, rng: Chance) -> None:
+    path.unlink()
+    what = rng.choice(["nothing", "folder", "pipe", "loop", "device"])
+    if what == "folder":
+        path.mkdir()
+    elif what == "pipe" and hasattr(os, "mkfifo"):
+        os.mkfifo(path)
+    elif what in ("loop", "device"):
+        path.symlink_to(path if what == "loop" else "/dev/zero")
+
+
+def more_files(path: Path, rng: Chance) -> None:
+    for ending in ("", ".gz", ".html", ".txt", ".TXT"):
+        with_ending = path.with_name(f"z{path.name}{ending}")
+        with_ending.write_bytes(rng.choice([b"", PAGE, path.read_bytes()]))
+
+
+OF_NAMES = (name, no_file, more_files)
+
+
+def damaged(folder: Path, files: Files, rng: Chance) -> list[str]:
+    """Damage one of the files in one or two ways; which ones, for messages."""
+    chosen = rng.choice(sorted(files))
+    path, told = folder / chosen, [chosen]
+    if rng.random() < 0.12:
+        change: Any = rng.choice([*OF_NAMES, folder_name]) if path.parent != folder else rng.choice(OF_NAMES)
+        change(path, rng)
+        return [*told, change.__name__]
+    data = files[chosen]
+    for change in rng.choices(OF_BYTES, k=rng.choice([1, 1, 1, 2])):
+        data = change(data, rng) if data else data
+        told.append(change.__name__)
+    path.write_bytes(data)
+    return [*told, "page"] if data in (PAGE, POINTER) else told
+
+
+def outcome(reader: Reader, folder: Path, seed: str) -> str:
+    """What came of one round: one of OUTCOMES."""
+    rng = random.Random(seed)
+    files = reader.files(rng)
+    for one, data in files.items():
+        (folder / one).parent.mkdir(parents=True, exist_ok=True)
+        (folder / one).write_bytes(data)
+    expected, told_before = reader.read(folder)
+    damage = damaged(folder, files, rng)
+    again = f"{' '.join(damage)}; repeat with CDLM_LAB_FUZZ_SEED={seed}"
+    refused: DataError | None = None
+    try:
+        with hang_guard(again):
+            found, told = reader.read(folder)
+    except DataError as error:
+        refused = error
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # panics of Rust are no Exception
+        raise AssertionError(f"{again}: {type(error).__name__}: {str(error)[:300]}") from error
+    if refused:
+        assert str(refused).isprintable(), f"{again}: not one plain line: {str(refused)!r}"
+        assert refused.path.is_relative_to(folder), f"{again}: no path in {refused}"
+        return "refused"
+    if told > told_before:
+        return "counted"
+    result = "equal" if found == expected else "other"
+    assert result == "equal" or damage[-1] != "page" or not reader.gold, f"{again}: taken for gold"
+    return result
+
+
+@contextmanager
+def hang_guard(what: str) -> Iterator[None]:
+    """Raise after minutes; where the signal is not to be had, hang."""
+
+    def _raise(*_: object) -> None:
+        raise TimeoutError(f"no end: {what}")
+
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _raise)
+    signal.alarm(HANGING)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_damaged_files(reader: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seeds = [f"{reader}/{round}" for round in range(ROUNDS)]
+    counts: Counter[str] = Counter()
+    for seed in [REPEATED] if REPEATED.startswith(f"{reader}/") else seeds:
+        folder = tmp_path / seed.rpartition("/")[2]
+        folder.mkdir()
+        counts[outcome(READERS[reader], folder, seed)] += 1
+    with capsys.disabled():
+        print(f"\n{reader}: {', '.join(f'{counts[one]} {one}' for one in OUTCOMES)}", end="")
+    assert counts.keys() <= set(OUTCOMES)
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        (lambda folder: json.loads((folder / "a").read_bytes()), "JSONDecodeError: Expecting value"),
+        (lambda folder: (1 / 0, 0), "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_other_errors_fail_with_the_seed(tmp_path: Path, read: Callable[[Path], Any], said: str) -> None:
+    calls = iter([lambda folder: (0, 0), read])  # the first reads the undamaged files
+    reader = Reader(files=lambda rng: {"a": b"x y"}, read=lambda folder: next(calls)(folder))
+    with pytest.raises(AssertionError, match=rf"repeat with CDLM_LAB_FUZZ_SEED=toy/3: {said}"):
+        outcome(reader, tmp_path, "toy/3")
+
+
+SPACES = """
+import sys
+from cdlm_lab.data.json_lines import parse_json
+from cdlm_lab.data.multi_news import read_multi_news
+from cdlm_lab.data.scisumm_citances import line_citances
+from cdlm_lab.data.scisumm_papers import parse_paper
+
+spaces, file = " " * 2_000_000, sys.argv[1]
+with open(file, "w") as opened:
+    opened.write(f"a{spaces}b NEWLINE_CHAR{spaces}c ||||| d\\n")
+assert len(list(read_multi_news(file))) == 1
+fields = f"Citing Article: a{spaces}b | Citation Offset: 1 | Citation Text: c |{spaces}| Reference Offset: 2"
+assert len(list(line_citances("x", f"Citance Number: 1 | {fields}"))) == 1
+assert parse_paper("x", f"<S sid={spaces}x>text</S><S sid{spaces}>more</S>").numbers == (None, None)
+try:
+    parse_json('{"a": "' + '\\\\"' * 1_000_000 + '", "b"' + spaces + ': 1, "a"' + spaces + ': 2}', "x")
+except ValueError as error:
+    assert "the key is given twice" in str(error)
+"""
+
+
+def test_time_grows_with_the_length_of_a_text_and_not_with_its_square(tmp_path: Path) -> None:
+    """A tenth of a second; with patterns that look at each space once for each other, an hour."""
+    program = [sys.executable, "-c", SPACES, str(tmp_path / "train.txt.src")]
+    subprocess.run(program, check=True, timeout=600)
