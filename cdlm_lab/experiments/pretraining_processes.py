@@ -20,7 +20,7 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.models.device import default_device
 from cdlm_lab.training.history import HISTORY_FILE, Record, read_history, truncate_history
 from cdlm_lab.training.processes import LOG_FILE, Processes, run_processes
-from cdlm_lab.training.resume import check_loaded, checkpoint_step, last_complete_checkpoint
+from cdlm_lab.training.resume import check_loaded, checkpoint_step, last_good_checkpoint
 from cdlm_lab.training.trainer import TrainingResult
 
 WORKER = "cdlm_lab.experiments.pretraining_worker"
@@ -44,7 +44,7 @@ def train_in_processes(
 
     Raises:
         RuntimeError: a process failed; with its own message.
-        CheckpointError: the best checkpoint does not fit the model.
+        CheckpointError: no checkpoint is whole; the best does not fit the model.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RESULT_FILE).unlink(missing_ok=True)
@@ -59,7 +59,7 @@ def train_in_processes(
         command = shlex.join(processes.command(WORKER, [str(folder)]))
         print(f"On each other machine, where {folder} is the same folder:\n{command}", flush=True)
     print(f"Starting {processes.told}; what they say goes to {folder / LOG_FILE}.", flush=True)
-    last = last_complete_checkpoint(folder)
+    last = last_good_checkpoint(folder)
     truncate_history(folder / HISTORY_FILE, checkpoint_step(last) if last else 0)
     run_processes(
         processes, module=WORKER, arguments=[str(folder)], folder=folder, look=_teller(folder, on_log)

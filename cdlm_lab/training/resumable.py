@@ -41,11 +41,14 @@ from cdlm_lab.training.progress import StopRequest, TrainingBar
 from cdlm_lab.training.random_state import gather_random_state, load_random_state, save_random_state
 from cdlm_lab.training.resume import (
     PROGRESS_FILE,
+    CheckpointError,
     check_loaded,
     checkpoint_path,
     checkpoint_step,
+    damage_of,
     keep_only,
     read_progress,
+    steps_to_keep,
     writing_checkpoint,
 )
 from cdlm_lab.training.selection import Judge, Selection
@@ -118,8 +121,6 @@ class ResumableTrainer(Trainer):
                 self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
             self.accelerator.wait_for_everyone()  # rank 0 may still be writing what the others read next
             if self.state.best_global_step and not self.interrupted:
-                best = checkpoint_path(self.folder, self.state.best_global_step)
-                self.state.best_model_checkpoint = str(best)
                 self._load_best_model()
             if self.interrupted and self.is_world_process_zero():
                 step = self.state.global_step
@@ -291,7 +292,7 @@ class ResumableTrainer(Trainer):
     # ---- checkpoints
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Write a checkpoint; then remove all but this one and the best."""
+        """Write a checkpoint; then remove all but this one and one other (see `steps_to_keep`)."""
         step = self.state.global_step
         random_state = gather_random_state(self.accelerator)
         progress = {
@@ -319,7 +320,15 @@ class ResumableTrainer(Trainer):
             save_random_state(random_state, folder)
             (folder / PROGRESS_FILE).write_text(json.dumps(progress, indent=1) + "\n", encoding="utf-8")
             self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
-        keep_only(self.folder, {step, self.state.best_global_step or step})
+        keep_only(self.folder, steps_to_keep(self.folder, step))
+
+    def _load_best_model(self) -> None:
+        """Trainer's own, wherever the folder of the run lies by now, and only as it was written."""
+        best = checkpoint_path(self.folder, self.state.best_global_step)
+        if self.is_world_process_zero() and (damage := damage_of(best)):
+            raise CheckpointError(f"{best}, the best of the run, is damaged: {damage}")
+        self.state.best_model_checkpoint = str(best)
+        super()._load_best_model()
 
     def _issue_warnings_after_load(self, load_result: Any) -> None:
         """Trainer would warn of tied weights, and only warn of others."""

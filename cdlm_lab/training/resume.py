@@ -1,9 +1,10 @@
 """Checkpoints that are complete or do not exist, so that a run killed at any moment can go on.
 
 A checkpoint is written under a temporary name beside the others, `.checkpoint-300.unfinished`; then a list of
-its files with their sizes is added, everything is flushed to the disk, and the folder is renamed to
-`checkpoint-300`. What a killed process leaves behind has the temporary name and is removed by the next run; a
-checkpoint that was copied only in part does not agree with its list and is passed over.
+its files with their sizes and checksums is added, everything is flushed to the disk, and the folder is
+renamed to `checkpoint-300`. What a killed process leaves behind has the temporary name and is removed by the
+next run. A checkpoint whose files are no longer what was written, to the last bit, is passed over: the run
+goes on from another one, and two are kept for that. Lists that older versions wrote have sizes only.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import json
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from torch import nn
+from transformers.trainer import TRAINER_STATE_NAME
 
+from cdlm_lab.data.files import sha256_of_file
 from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
 
 FILE_LIST = "complete.json"
@@ -71,13 +75,79 @@ def last_complete_checkpoint(folder: Path) -> Path | None:
     return max(complete_checkpoints(folder), key=checkpoint_step, default=None)
 
 
+def last_good_checkpoint(folder: Path) -> Path | None:
+    """The checkpoint with the most steps that is whole, as is the best one when it was written, which the end
+    of the run needs; None if there is no checkpoint at all. It reads all of their files, and warns of those
+    that are damaged.
+
+    Raises:
+        CheckpointError: all are damaged.
+    """
+    faults: list[str] = []
+    for step in sorted(_steps(folder), reverse=True):
+        checkpoint = checkpoint_path(folder, step)
+        needed = dict.fromkeys([checkpoint, checkpoint_path(folder, best_step(checkpoint) or step)])
+        fault = next((f"{path}: {damage}" for path in needed if (damage := damage_of(path))), "")
+        if not fault:
+            if faults:
+                told = "; ".join(dict.fromkeys(faults))
+                warnings.warn(f"damaged: {told}. The run goes on from {checkpoint}", stacklevel=2)
+            return checkpoint
+        faults.append(fault)
+    if faults:
+        raise CheckpointError(
+            f"no checkpoint can be gone on from: {'; '.join(dict.fromkeys(faults))}. Bring one back from a "
+            f"copy, or delete {folder} to train from the beginning"
+        )
+    return None
+
+
 def is_complete(checkpoint: Path) -> bool:
     """True if all files are there with the sizes that were noted when the checkpoint was finished."""
+    return not damage_of(checkpoint, thorough=False)
+
+
+def damage_of(checkpoint: Path, *, thorough: bool = True) -> str:
+    """The first file of a checkpoint that is not what was written, and how; "" = all are. `thorough`: False =
+    look at their sizes alone."""
     try:
-        sizes = json.loads((checkpoint / FILE_LIST).read_text(encoding="utf-8"))
-        return all((checkpoint / name).stat().st_size == size for name, size in sizes.items())
-    except (OSError, ValueError, AttributeError):
-        return False
+        listed = json.loads((checkpoint / FILE_LIST).read_text(encoding="utf-8"))
+        noted = {
+            name: (kept, "") if isinstance(kept, int) else (kept["size"], kept["sha256"])
+            for name, kept in listed.items()
+        }
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return f"{FILE_LIST}, the list of its files, is missing or cannot be read"
+    for name, (size, checksum) in noted.items():
+        try:
+            found = (checkpoint / name).stat().st_size
+            if found != size:
+                return f"{name} has {found} bytes, not {size}"
+            if thorough and checksum and sha256_of_file(checkpoint / name) != checksum:
+                return f"{name} is not what was written (its checksum is another)"
+        except (OSError, ValueError) as error:
+            missing = isinstance(error, FileNotFoundError)
+            return f"{name} {'is missing' if missing else f'cannot be read ({error})'}"
+    return ""
+
+
+def best_step(checkpoint: Path) -> int | None:
+    """The step of the best checkpoint when this one was written; None if there was none."""
+    try:
+        state = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
+        return state["best_global_step"] or None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def steps_to_keep(folder: Path, step: int) -> set[int]:
+    """The checkpoint just written and the best; if they are one, also the best before it, or else the last
+    before it. Should one of the two turn out to be damaged, the other is there to go on from."""
+    best = best_step(checkpoint_path(folder, step))
+    earlier = [path for path in complete_checkpoints(folder) if checkpoint_step(path) < step]
+    if best in (None, step) and earlier:
+        best = best_step(earlier[-1]) or checkpoint_step(earlier[-1])
+    return {step, best or step}
 
 
 def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]:
@@ -189,8 +259,11 @@ def keep_only(folder: Path, steps: Collection[int]) -> None:
 def _finish(temporary: Path, finished: Path) -> None:
     """List the files, flush all of them, and give the folder its name."""
     files = sorted(path for path in temporary.rglob("*") if path.is_file())
-    sizes = {path.relative_to(temporary).as_posix(): path.stat().st_size for path in files}
-    (temporary / FILE_LIST).write_text(json.dumps(sizes, indent=1) + "\n", encoding="utf-8")
+    listed = {
+        path.relative_to(temporary).as_posix(): {"size": path.stat().st_size, "sha256": sha256_of_file(path)}
+        for path in files
+    }
+    (temporary / FILE_LIST).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
     for path in files:  # safetensors makes files that only their owner may read
         shutil.copymode(temporary / FILE_LIST, path)
     for path in [*files, temporary / FILE_LIST, temporary]:

@@ -1,6 +1,6 @@
 """Train a model on ordered examples: one function for every task whose model gives a loss.
 
-A run that was killed, or stopped by an interrupt, goes on from its last complete checkpoint when `train` is
+A run that was killed, or stopped by an interrupt, goes on from its last whole checkpoint when `train` is
 called again with the same arguments; on the CPU its losses are then, to the last bit, those of a run that
 never stopped. Which checkpoint is best is decided on the validation examples, or by a judge. Several
 processes or machines are `torchrun`, with the same code.
@@ -34,8 +34,9 @@ from cdlm_lab.training.progress import stop_on_signals
 from cdlm_lab.training.resumable import ResumableTrainer
 from cdlm_lab.training.resume import (
     checkpoint_path,
+    checkpoint_step,
     complete_checkpoints,
-    last_complete_checkpoint,
+    last_good_checkpoint,
     remove_unfinished,
 )
 from cdlm_lab.training.selection import JUDGED, Judge
@@ -102,7 +103,7 @@ def train(
         ParameterError: a batch size that does not fit the processes; a precision that is not to be had.
         ValueError: too few training examples; no validation examples, or none with a label.
         FileExistsError: `resume` is False and the folder holds a run.
-        CheckpointError: the last checkpoint has other settings; the disk is full.
+        CheckpointError: the last checkpoint has other settings; none is whole; the disk is full.
         FloatingPointError: a loss is nan or infinite.
     """
     folder = Path(output_dir)
@@ -120,7 +121,7 @@ def train(
             eval_dataset=validation_examples,
             data_collator=collate,
         )
-        trainer.run(_starting_point(folder, resume=resume, writer=trainer.is_world_process_zero()))
+        trainer.run(_starting_point(trainer, resume=resume))
         return _result(trainer)
 
 
@@ -200,14 +201,20 @@ def _check_sizes(train_examples: Sequence, validation_examples: Sequence, config
         raise ValueError("there are no validation examples: check the size of the corpus and how it is split")
 
 
-def _starting_point(folder: Path, *, resume: bool, writer: bool) -> Path | None:
-    """The checkpoint to go on from, after clearing away what a killed run left."""
-    if writer:
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_unfinished(folder)
+def _starting_point(trainer: ResumableTrainer, *, resume: bool) -> Path | None:
+    """The checkpoint to go on from, after clearing away what a killed run left. Rank 0 chooses it, as that
+    takes reading all of its files."""
+    folder, step = trainer.folder, 0
     if not resume and (complete_checkpoints(folder) or (folder / HISTORY_FILE).exists()):
         raise FileExistsError(f"{folder} holds another run: choose another folder, or resume it")
-    return last_complete_checkpoint(folder)
+    if trainer.is_world_process_zero():
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(folder)
+        last = last_good_checkpoint(folder)
+        step = checkpoint_step(last) if last else 0
+    if trainer.accelerator.num_processes > 1:
+        step = int(trainer.accelerator.gather(torch.tensor([step], device=trainer.args.device))[0])
+    return checkpoint_path(folder, step) if step else None
 
 
 def _result(trainer: ResumableTrainer) -> TrainingResult:

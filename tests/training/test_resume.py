@@ -1,9 +1,13 @@
 """Checkpoints are complete or do not exist; older ones outlive whatever happens to a new one."""
 
 import errno
+import hashlib
 import json
 import os
+import shutil
 import subprocess
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,15 +24,18 @@ from cdlm_lab.training.resume import (
     is_full_disk,
     keep_only,
     last_complete_checkpoint,
+    last_good_checkpoint,
     read_progress,
     remove_unfinished,
+    steps_to_keep,
     writing_checkpoint,
 )
 
 
-def checkpoint(folder: Path, step: int) -> Path:
+def checkpoint(folder: Path, step: int, *, best: int | None = None) -> Path:
     with writing_checkpoint(folder, step) as unfinished:
         (unfinished / "weights").write_bytes(b"1234")
+        (unfinished / "trainer_state.json").write_text(json.dumps({"best_global_step": best}))
         (unfinished / "deep").mkdir()
         (unfinished / "deep" / "part").write_text("ab")
     return folder / f"checkpoint-{step}"
@@ -45,7 +52,9 @@ def test_a_checkpoint_appears_when_it_is_finished(tmp_path: Path):
         (unfinished / "weights").write_bytes(b"1234")
         assert complete_checkpoints(folder) == []
     assert names(folder) == ["checkpoint-20"]
-    assert json.loads((folder / "checkpoint-20" / "complete.json").read_text()) == {"weights": 4}
+    checksum = hashlib.sha256(b"1234").hexdigest()
+    listed = json.loads((folder / "checkpoint-20" / "complete.json").read_text())
+    assert listed == {"weights": {"size": 4, "sha256": checksum}}
     checkpoint(folder, 100)
     checkpoint(folder, 3)
     assert complete_checkpoints(folder) == [folder / f"checkpoint-{step}" for step in (3, 20, 100)]
@@ -63,6 +72,94 @@ def test_incomplete_ones_are_passed_over(tmp_path: Path):
     (tmp_path / "checkpoint-seven").mkdir()
     (tmp_path / "checkpoint-8").touch()
     assert complete_checkpoints(tmp_path) == [tmp_path / "checkpoint-1"]
+
+
+def flip(path: Path) -> None:
+    """One bit in the middle."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 16
+    path.write_bytes(content)
+
+
+def swap_for_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGE: list[tuple[Callable[[Path], object], str, str]] = [
+    (flip, "weights", r"weights is not what was written \(its checksum is another\)"),
+    (flip, "trainer_state.json", "trainer_state.json is not what was written"),
+    (lambda path: path.write_bytes(bytes(4)), "weights", "weights is not what was written"),
+    (lambda path: path.write_bytes(b""), "weights", "weights has 0 bytes, not 4"),
+    (lambda path: os.truncate(path, 3), "weights", "weights has 3 bytes, not 4"),
+    (Path.unlink, "deep/part", "deep/part is missing"),
+    (lambda path: shutil.rmtree(path.parent), "deep/part", "deep/part is missing"),
+    (swap_for_folder, "weights", "weights has [0-9]+ bytes, not 4"),
+    (Path.unlink, "complete.json", "complete.json, the list of its files, is missing or cannot be read"),
+    (lambda path: path.write_bytes(bytes(99)), "complete.json", "complete.json, the list"),
+    (lambda path: path.write_text('{"weights": {}}'), "complete.json", "complete.json, the list"),
+    (lambda path: path.write_text('{"weights": [1]}'), "complete.json", "complete.json, the list"),
+    (lambda path: path.write_text("[" * 100_000), "complete.json", "complete.json, the list"),
+]
+
+
+@pytest.mark.parametrize(("damage", "name", "told"), DAMAGE, ids=range(len(DAMAGE)))
+def test_a_damaged_one_is_told_and_passed_over(
+    tmp_path: Path, damage: Callable[[Path], object], name: str, told: str
+):
+    good, bad = checkpoint(tmp_path, 1), checkpoint(tmp_path, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert last_good_checkpoint(tmp_path) == bad
+    damage(bad / name)
+    with pytest.warns(UserWarning, match=rf"damaged: {bad}: {told}.*\. The run goes on from {good}") as seen:
+        assert last_good_checkpoint(tmp_path) == good
+    assert "\n" not in str(seen[0].message)
+    damage(good / name)
+    with pytest.raises(CheckpointError, match=rf"gone on from: {bad}: {told}.*; {good}: {told}.*delete") as e:
+        last_good_checkpoint(tmp_path)
+    assert "\n" not in str(e.value)
+
+
+def test_one_is_good_if_the_best_before_it_is_there_as_well(tmp_path: Path):
+    for step, best in ((1, 1), (2, 2), (3, 2)):
+        checkpoint(tmp_path, step, best=best)
+    flip(tmp_path / "checkpoint-2" / "weights")
+    with pytest.warns(
+        UserWarning, match=r"damaged: [^;]*checkpoint-2: weights is not .*from .*checkpoint-1$"
+    ):
+        assert last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-1"
+
+
+def test_older_lists_have_sizes_alone(tmp_path: Path):
+    for step in (1, 2):
+        (checkpoint(tmp_path, step) / "complete.json").write_text('{"weights": 4, "deep/part": 2}')
+    assert last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-2"
+    os.truncate(tmp_path / "checkpoint-2" / "weights", 3)
+    with pytest.warns(UserWarning, match="weights has 3 bytes, not 4"):
+        assert last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-1"
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ([(3, None)], {3}),
+        ([(3, None), (6, None)], {3, 6}),  # nothing was evaluated yet
+        ([(3, None), (6, 6)], {3, 6}),
+        ([(3, 3), (6, 3)], {3, 6}),
+        ([(3, 3), (6, 3), (9, 3)], {3, 9}),
+        ([(3, 3), (6, 3), (9, 9)], {3, 9}),  # 6 would need 3 as well
+        ([(3, 3), (6, 6), (9, 9)], {6, 9}),
+    ],
+)
+def test_two_are_kept_and_each_may_be_gone_on_from(tmp_path: Path, written: list, kept: set[int]):
+    for step, best in written:
+        checkpoint(tmp_path, step, best=best)
+        keep_only(tmp_path, steps_to_keep(tmp_path, step))
+    assert names(tmp_path) == sorted(f"checkpoint-{step}" for step in kept)
+    last = max(kept)
+    shutil.rmtree(tmp_path / f"checkpoint-{last}")
+    assert last_good_checkpoint(tmp_path) == (tmp_path / f"checkpoint-{min(kept)}" if len(kept) > 1 else None)
 
 
 def test_an_incomplete_one_is_replaced(tmp_path: Path):

@@ -136,8 +136,39 @@ def test_a_half_written_checkpoint_is_not_used(tmp_path: Path, uninterrupted):
     (tmp_path / ".checkpoint-8.unfinished").mkdir()
     (tmp_path / "checkpoint-7").mkdir()
     (tmp_path / "checkpoint-7" / "model.safetensors").write_bytes(b"12")
-    assert_equal(outcome(tmp_path), uninterrupted)
+    with pytest.warns(UserWarning, match=r"checkpoint-7: complete\.json, .* goes on from .*checkpoint-5$"):
+        assert_equal(outcome(tmp_path), uninterrupted)
     assert not (tmp_path / ".checkpoint-8.unfinished").exists()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt", "progress.json", "scheduler.pt"])
+def test_a_flipped_bit_costs_the_steps_since_the_other_checkpoint(tmp_path: Path, uninterrupted, name: str):
+    run(tmp_path, on_log=at_step(8, lambda: signal.raise_signal(signal.SIGINT)), **SETTINGS)
+    assert sorted(path.name for path in tmp_path.glob("checkpoint-*")) == ["checkpoint-5", "checkpoint-9"]
+    content = bytearray((tmp_path / "checkpoint-9" / name).read_bytes())
+    content[-2] ^= 1
+    (tmp_path / "checkpoint-9" / name).write_bytes(content)
+    with pytest.warns(UserWarning, match=rf"checkpoint-9: {name} is not what was .* goes on from .*point-5$"):
+        assert_equal(outcome(tmp_path), uninterrupted)
+
+
+def test_zeroed_files_are_no_checkpoint(tmp_path: Path):
+    run(tmp_path, on_log=at_step(1, lambda: signal.raise_signal(signal.SIGINT)), **SETTINGS)
+    for path in (tmp_path / "checkpoint-2").iterdir():
+        path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(
+        CheckpointError, match=r"checkpoint-2: complete\.json, .* Bring one back .* or delete"
+    ):
+        outcome(tmp_path)
+
+
+def test_a_best_checkpoint_that_was_damaged_meanwhile_is_not_taken(tmp_path: Path):
+    def damage() -> None:
+        weights = tmp_path / "checkpoint-5" / "model.safetensors"
+        weights.write_bytes(bytes(weights.stat().st_size))
+
+    with pytest.raises(CheckpointError, match=r"checkpoint-5, the best of the run, is damaged: model\.safe"):
+        run(tmp_path, on_log=at_step(8, damage), **SETTINGS)
 
 
 def test_earlier_records_are_told_again(tmp_path: Path):
