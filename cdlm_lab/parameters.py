@@ -15,6 +15,8 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
+# Of notebooks: by how many processes a run is made, not what it makes; a run may go on with other values.
+BY_HOW_MANY = ("parallel", "workers")
 IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import cdlm_lab
 from cdlm_lab.data.files import DataError, sha256_of_file
+from cdlm_lab.parameters import BY_HOW_MANY
 from cdlm_lab.report.values import write_json
 
 STAMP_FILE = ".grid.json"  # in the folder of a run; `open_run` passes over names that begin with a dot
@@ -116,7 +117,7 @@ def write_stamp(folder: Path, stamp: Mapping[str, Any]) -> None:
 
 def _changed_parameters(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     found = []
-    for name in sorted(old.keys() | new.keys()):
+    for name in sorted((old.keys() | new.keys()) - set(BY_HOW_MANY)):
         before, now = (json.dumps(part[name]) if name in part else "(absent)" for part in (old, new))
         if before != now:
             found.append(f"parameter {name} {_cut(before)} -> {_cut(now)}")

@@ -28,6 +28,7 @@ from cdlm_lab.experiments.answer_predictions import (
 )
 from cdlm_lab.experiments.answer_systems import PAIRWISE, AnswerSystem
 from cdlm_lab.experiments.fine_tuning import FineTuning, fine_tune
+from cdlm_lab.experiments.parallel import Recipe, TrainingJob
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.parameters import parameters_of
 from cdlm_lab.training.config import TrainingConfig
@@ -179,6 +180,23 @@ def _rank(run: AnswerRun, system: AnswerSystem, seed: int, *, pairwise: Mapping[
 
 
 def _train(run: AnswerRun, system: AnswerSystem, seed: int) -> None:
+    arguments = {"settings": run.settings, "folder": str(run.folder), "system": system.name, "seed": seed}
+    fine_tune(
+        _job(run, system, seed),
+        folder=run.folder_of(system, seed),
+        name=f"{system.label}, seed {seed}",
+        parallel=run.settings.training.parallel,
+        recipe=Recipe(function=prepare_job, arguments=arguments),
+    )
+
+
+def prepare_job(*, settings: AnswerSettings, folder: str, system: str, seed: int) -> TrainingJob:
+    """That of a system and a seed, for each of several processes. Errors as of `prepare_answers`."""
+    run = AnswerRun(settings=settings, splits=read_answers(settings.corpus), folder=Path(folder))
+    return _job(run, next(one for one in run.systems if one.name == system), seed)
+
+
+def _job(run: AnswerRun, system: AnswerSystem, seed: int) -> TrainingJob:
     ranker, config = run.ranker(system, seed, trained=False), run.config_of(system, seed)
     dev, size = ranker.examples(run.sets("dev")), config.steps * config.batch_size
 
@@ -186,14 +204,12 @@ def _train(run: AnswerRun, system: AnswerSystem, seed: int) -> None:
         scored = score_examples(model, dev, ranker.collate, batch_size=config.micro_batch_size)
         return mean_average_precision(scored.groups())
 
-    fine_tune(
+    return TrainingJob(
         model=ranker.model,
         tokenizer=ranker.tokenizer,
         train_examples=ranker.training_examples(run.sets("train"), size=size, seed=seed),
         validation_examples=dev,
         collate=ranker.collate,
         config=config,
-        folder=run.folder_of(system, seed),
-        name=f"{system.label}, seed {seed}",
         judge=judge,
     )

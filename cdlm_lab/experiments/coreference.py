@@ -32,11 +32,13 @@ from cdlm_lab.examples.mention_pairs import (
 )
 from cdlm_lab.examples.special_tokens import from_tokenizer
 from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings, mention_groups, read_topics
+from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer
 from cdlm_lab.parameters import ParameterError, check_least, check_types
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
-from cdlm_lab.training.trainer import TrainingResult, train
+from cdlm_lab.training.trainer import TrainingResult
 
 # The parameters of notebook 03.
 PARAMETERS = (
@@ -60,6 +62,8 @@ PARAMETERS = (
     "batch_size",
     "micro_batch_size",
     "learning_rate",
+    "parallel",
+    "workers",
     "both_orders",
     "singletons",
     "compare_with",
@@ -93,9 +97,14 @@ class PairSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """All that a run needs, before anything is trained."""
+    """All that a run needs, before anything is trained.
+
+    Attributes:
+        encoder: what was given to `prepare` as `model`, `window` and `attention`.
+    """
 
     model: PairScorer
+    encoder: Mapping[str, Any]
     tokenizer: PreTrainedTokenizerBase
     settings: CoreferenceSettings
     pairs: PairSettings
@@ -139,6 +148,7 @@ def prepare(
     )
     return Prepared(
         model=scorer,
+        encoder={"model": model, "window": window, "attention": attention},
         tokenizer=tokenizer,
         settings=settings,
         pairs=pairs,
@@ -154,27 +164,50 @@ def train_scorer(
     folder: Path,
     config: TrainingConfig,
     *,
+    processes: Processes = ALONE,
     on_log: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> TrainingResult:
     """Train the scorer and write it into `folder/model`, as it was at the lowest loss on the dev sample;
-    checkpoints and history go to `folder/training`. An interrupted run writes no model.
+    checkpoints and history go to `folder/training`. An interrupted run writes no model. Errors as of
+    `train_in_processes`."""
+    settings = {"settings": prepared.settings, "pairs": prepared.pairs, "config": config}
+    result = train_in_processes(
+        Recipe(function=prepare_job, arguments=settings | prepared.encoder),
+        job=_job(prepared, config),
+        processes=processes,
+        folder=folder / TRAINING_FOLDER,
+        on_log=on_log,
+    )
+    if not result.interrupted:
+        save_model(prepared.model, prepared.tokenizer, folder / MODEL_FOLDER)
+    return result
 
-    The pairs of an update are sorted by length, so that its micro-batches hold little padding.
-    """
+
+def prepare_job(
+    *,
+    settings: CoreferenceSettings,
+    pairs: PairSettings,
+    model: str,
+    window: int,
+    attention: str,
+    config: TrainingConfig,
+) -> TrainingJob:
+    """That of `prepare`, for each of several processes."""
+    prepared = prepare(settings=settings, pairs=pairs, model=model, window=window, attention=attention)
+    return _job(prepared, config)
+
+
+def _job(prepared: Prepared, config: TrainingConfig) -> TrainingJob:
+    """The pairs of an update are sorted by length, so that its micro-batches hold little padding."""
     examples = prepared.train_examples
-    result = train(
+    return TrainingJob(
         model=prepared.model,
         tokenizer=prepared.tokenizer,
         train_examples=examples.in_order(like_lengths_together(_lengths(examples), config.batch_size)),
         validation_examples=prepared.dev_examples,
         collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id),
         config=config,
-        output_dir=folder / TRAINING_FOLDER,
-        on_log=on_log,
     )
-    if not result.interrupted:
-        save_model(prepared.model, prepared.tokenizer, folder / MODEL_FOLDER)
-    return result
 
 
 def pair_examples(

@@ -23,11 +23,13 @@ from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune, in_tra
 from cdlm_lab.experiments.match_predictions import MatchPredictions, predict
 from cdlm_lab.experiments.matching_corpora import MatchingCorpus, Pairs, read_matching_pairs
 from cdlm_lab.experiments.matching_models import Matcher, MatcherParts, MatchingModels, new_matcher
-from cdlm_lab.experiments.matching_systems import System, systems_named
+from cdlm_lab.experiments.matching_systems import SYSTEMS, System, systems_named
+from cdlm_lab.experiments.parallel import Recipe, TrainingJob
 from cdlm_lab.experiments.variants import checkpoint_of
 from cdlm_lab.experiments.word_overlap import WordOverlap
 from cdlm_lab.parameters import check_least, check_types, parameters_of
-from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 SPLITS = ("dev", "test")  # that are predicted
@@ -41,6 +43,9 @@ class MatchingTraining:
     Attributes:
         systems: names, separated by spaces.
         seeds: how many times each is trained, with seeds from 0.
+        parallel: processes that train each system whose encoder is trained, as of `Processes.of`; "" = one.
+            The others are trained by one, and pairs are predicted by one.
+        workers: as of `TrainingConfig`.
     """
 
     systems: str = "tf-idf bert-avg bert-han bert-han-shallow gru-han-shallow cdlm"
@@ -52,11 +57,14 @@ class MatchingTraining:
     encoder_batch_size: int = 8
     encoder_micro_batch_size: int = 8
     encoder_learning_rate: float = 0.0005
+    parallel: str = ""
+    workers: Workers = "auto"
 
     def __post_init__(self) -> None:
         check_types(self)
         systems_named(self.systems)
         check_least(self, 1, "seeds", "epochs", "encoder_epochs")
+        Processes.of(self.parallel)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +183,16 @@ def _train_and_predict(run: MatchingRun, system: System, seed: int) -> None:
     matcher = run.matcher(system, seed, trained=False)
     config = training_of(run.settings, system, seed=seed, pairs=len(run.pairs["train"]))
     name = f"{system.label}, seed {seed}"
-    train_matcher(matcher, run.pairs, config, folder, name=name)
+    arguments = {"settings": run.settings, "folder": str(run.folder), "system": system.name, "seed": seed}
+    fine_tune(
+        _job(matcher, run.pairs, config),
+        folder=folder,
+        name=name,
+        parallel=run.settings.training.parallel if system.trains_encoder else "",
+        recipe=Recipe(function=prepare_job, arguments=arguments),
+    )
+    if matcher.vocabulary is not None:
+        matcher.vocabulary.save(folder / MODEL_FOLDER)
     slow = name if system.trains_encoder else None
     for split in SPLITS:
         predictions = predict(
@@ -184,21 +201,22 @@ def _train_and_predict(run: MatchingRun, system: System, seed: int) -> None:
         predictions.save(folder / f"{split}.npz")
 
 
-def train_matcher(matcher: Matcher, pairs: Pairs, config: TrainingConfig, folder: Path, *, name: str) -> None:
-    """Train a matcher and write it into `folder/model`, as it was at the lowest loss on dev."""
-    fine_tune(
+def prepare_job(*, settings: MatchingSettings, folder: str, system: str, seed: int) -> TrainingJob:
+    """That of a system and a seed, for each of several processes. Errors as of `prepare_matching`."""
+    run, chosen = prepare_matching(settings, Path(folder)), SYSTEMS[system]
+    config = training_of(settings, chosen, seed=seed, pairs=len(run.pairs["train"]))
+    return _job(run.matcher(chosen, seed, trained=False), run.pairs, config)
+
+
+def _job(matcher: Matcher, pairs: Pairs, config: TrainingConfig) -> TrainingJob:
+    return TrainingJob(
         model=matcher.model,
         tokenizer=matcher.tokenizer,
-        # read before there is a bar: encodings may have to be made, with their own
         train_examples=matcher.examples(list(in_training_order(pairs["train"], config))),
         validation_examples=matcher.examples(pairs["dev"]),
         collate=matcher.collate,
         config=config,
-        folder=folder,
-        name=name,
     )
-    if matcher.vocabulary is not None:
-        matcher.vocabulary.save(folder / MODEL_FOLDER)
 
 
 def training_of(settings: MatchingSettings, system: System, *, seed: int, pairs: int) -> TrainingConfig:
@@ -219,5 +237,7 @@ def training_of(settings: MatchingSettings, system: System, *, seed: int, pairs:
         batch_size=batch_size,
         micro_batch_size=at_once,
         learning_rate=rate,
+        parallel=given.parallel if system.trains_encoder else "",
+        workers=given.workers,
         seed=seed,
     )

@@ -22,6 +22,7 @@ import numpy as np
 from cdlm_lab.examples.tag_examples import TagExamples, document_runs
 from cdlm_lab.examples.tag_sequences import SplitDocument
 from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune
+from cdlm_lab.experiments.parallel import TrainingJob
 from cdlm_lab.experiments.tag_corpora import TagCorpus, TaggedCorpus, read_tagged
 from cdlm_lab.experiments.tag_predictions import TagPredictions, predict_tags
 from cdlm_lab.experiments.tagging_models import Tagger, TaggerParts, TaggingModels, new_tagger
@@ -232,13 +233,16 @@ def _train(run: TaggingRun, training: Training) -> None:
         tagger.ready(examples[split])
     train = examples["train"]
     config = training_config(run.settings, training.system, seed=training.seed, items=len(train))
-    fine_tune(
+    job = TrainingJob(
         model=tagger.model,
         tokenizer=tagger.tokenizer,
         train_examples=train.in_order(in_runs(train, config)),
         validation_examples=examples["dev"],
         collate=tagger.collate_of(train),  # the documents of all splits are the same list
         config=config,
+    )
+    fine_tune(
+        job,
         folder=run.folder_of(training),
         name=training.label,
     )

@@ -22,10 +22,11 @@ from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.examples.joint_sequence import POSITIONS, JointLayout
 from cdlm_lab.experiments.claim_corpora import ClaimCorpus, Claims, labels_of, read_claim_sets
 from cdlm_lab.experiments.claim_predictions import ClaimPredictions, predict_verdicts
-from cdlm_lab.experiments.claim_systems import ClaimSystem, claim_systems
+from cdlm_lab.experiments.claim_systems import CLAIM_SYSTEMS, ClaimSystem, claim_systems
 from cdlm_lab.experiments.claim_verifiers import Verifier, load_verifier
 from cdlm_lab.experiments.fine_tuning import FineTuning, fine_tune
 from cdlm_lab.experiments.joint_checkpoints import paragraph_checkpoint
+from cdlm_lab.experiments.parallel import Recipe, TrainingJob
 from cdlm_lab.models.joint_head import LAYERS
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types, parameters_of
 from cdlm_lab.training.config import TrainingConfig
@@ -206,6 +207,25 @@ def _verified(run: VerificationRun, system: ClaimSystem, seed: int) -> dict[str,
 
 
 def _train(run: VerificationRun, system: ClaimSystem, seed: int) -> None:
+    arguments = {"settings": run.settings, "folder": str(run.folder), "system": system.name, "seed": seed}
+    fine_tune(
+        _job(run, system, seed),
+        folder=run.folder_of(system, seed),
+        name=f"{system.label}, seed {seed}",
+        parallel=run.settings.training.parallel,
+        recipe=Recipe(function=prepare_job, arguments=arguments),
+    )
+
+
+def prepare_job(*, settings: VerificationSettings, folder: str, system: str, seed: int) -> TrainingJob:
+    """That of a system and a seed, for each of several processes. Errors as of `prepare_verification`."""
+    claims = read_claim_sets(settings.corpus)
+    return _job(
+        VerificationRun(settings=settings, claims=claims, folder=Path(folder)), CLAIM_SYSTEMS[system], seed
+    )
+
+
+def _job(run: VerificationRun, system: ClaimSystem, seed: int) -> TrainingJob:
     verifier, config = run.verifier(system, seed, trained=False), run.config_of(seed)
     dev: Sequence[EvidencedClaim] = run.claims["dev"]
 
@@ -213,14 +233,12 @@ def _train(run: VerificationRun, system: ClaimSystem, seed: int) -> None:
         verdicts = predict_verdicts(replace(verifier, model=model), dev, batch_size=config.micro_batch_size)
         return float(verdicts.right.mean())
 
-    fine_tune(
+    return TrainingJob(
         model=verifier.model,
         tokenizer=verifier.tokenizer,
         train_examples=verifier.examples(run.claims["train"], config=config),
         validation_examples=verifier.examples(dev),
         collate=verifier.collate,
         config=config,
-        folder=run.folder_of(system, seed),
-        name=f"{system.label}, seed {seed}",
         judge=judge,
     )

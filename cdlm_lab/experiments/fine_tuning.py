@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.parameters import check_least, check_types
 from cdlm_lab.progress import Progress
-from cdlm_lab.training.config import Precision, TrainingConfig
+from cdlm_lab.training.config import Precision, TrainingConfig, Workers
+from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
-from cdlm_lab.training.selection import Judge
-from cdlm_lab.training.trainer import train
 
 Item = TypeVar("Item")
 
@@ -26,12 +24,9 @@ def config_of_passes(
     items: int,
     epochs: int,
     batch_size: int,
-    micro_batch_size: int,
-    learning_rate: float,
-    seed: int,
     warmup_steps: int | None = None,
-    patience: int = 0,
-    precision: Precision = "auto",
+    parallel: str = "",
+    **others: Any,
 ) -> TrainingConfig:
     """So many passes over so many items; each is evaluated, and the best one kept.
 
@@ -39,31 +34,29 @@ def config_of_passes(
 
     Args:
         warmup_steps: None = a tenth of all; at most half of them.
-        patience: passes without a better one after which training ends; 0 = it goes to its end.
-        precision: as of `TrainingConfig`.
+        parallel: processes that share the batches, as of `Processes.of`; here it is only checked.
+        others: as of `TrainingConfig`.
 
     Raises:
         ParameterError: values that cannot be.
     """
     an_epoch = max(1, items // batch_size)
     steps = an_epoch * epochs
-    return TrainingConfig(
+    config = TrainingConfig(
         steps=steps,
         batch_size=batch_size,
-        micro_batch_size=micro_batch_size,
-        learning_rate=learning_rate,
         warmup_steps=steps // 10 if warmup_steps is None else min(warmup_steps, steps // 2),
         decay_power=1.0,
         weight_decay=0.0,
         adam_beta2=0.999,
         adam_epsilon=1e-8,
-        seed=seed,
-        patience=patience,
-        precision=precision,
         evaluate_every=an_epoch,
         save_every=an_epoch,
         log_every=max(1, an_epoch // 10),
+        **others,
     )
+    Processes.of(parallel, config=config)
+    return config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +75,8 @@ class FineTuning:
         dropout: of encoder and head; None = as the checkpoint says.
         precision: of the forward pass in training, as of `TrainingConfig`; held-out data are always read in
             float32.
+        parallel: processes that train, as of `Processes.of`; "" = one. Held-out data are read by one.
+        workers: as of `TrainingConfig`.
     """
 
     seeds: int = 1
@@ -93,9 +88,12 @@ class FineTuning:
     warmup_steps: int = 20
     dropout: float | None = None
     precision: Precision = "auto"
+    parallel: str = ""
+    workers: Workers = "auto"
 
     def __post_init__(self) -> None:
         check_types(self)
+        Processes.of(self.parallel)
         check_least(self, 1, "seeds", "epochs", "batch_size", "micro_batch_size")
         check_least(self, 0, "patience", "warmup_steps")
 
@@ -110,6 +108,8 @@ class FineTuning:
             warmup_steps=self.warmup_steps,
             patience=self.patience,
             precision=self.precision,
+            parallel=self.parallel,
+            workers=self.workers,
             seed=seed,
         )
 
@@ -124,36 +124,26 @@ def in_training_order(items: Sequence[Item], config: TrainingConfig) -> Iterator
 
 
 def fine_tune(
-    *,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase | None,
-    train_examples: Sequence,
-    validation_examples: Sequence,
-    collate: Callable[..., Mapping[str, Tensor]],
-    config: TrainingConfig,
-    folder: Path,
-    name: str,
-    judge: Judge | None = None,
+    job: TrainingJob, *, folder: Path, name: str, parallel: str = "", recipe: Recipe | None = None
 ) -> None:
     """Train with a bar called `name`, and write the model into `folder/model` as it was at the lowest loss on
-    the validation examples, or where the judge found it best. Other arguments and errors as of
-    `cdlm_lab.training.trainer.train`.
+    the validation examples, or where the judge found it best. Errors as of `train_in_processes`.
+
+    Args:
+        parallel: processes that train, as of `Processes.of`; several make the job as `recipe` says.
 
     Raises:
         KeyboardInterrupt: it was asked to stop; the same call goes on from there.
     """
+    config = job.config
     with Progress(total=config.steps, desc=name, unit="step") as bar:
-        result = train(
-            model=model,
-            tokenizer=tokenizer,
-            train_examples=train_examples,
-            validation_examples=validation_examples,
-            collate=collate,
-            config=config,
-            output_dir=folder / TRAINING_FOLDER,
+        result = train_in_processes(
+            recipe,
+            job=job,
+            processes=Processes.of(parallel, config=config),
+            folder=folder / TRAINING_FOLDER,
             on_log=lambda record: bar.update(record["step"] - bar.n),
-            judge=judge,
         )
     if result.interrupted:
         raise KeyboardInterrupt(f"stopped in {name}, after step {result.steps}; run again to go on")
-    save_model(model, tokenizer, folder / MODEL_FOLDER)
+    save_model(job.model, job.tokenizer, folder / MODEL_FOLDER)

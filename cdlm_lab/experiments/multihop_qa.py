@@ -21,13 +21,15 @@ from cdlm_lab.examples.question_examples import QuestionCollate, QuestionExample
 from cdlm_lab.examples.question_sequence import question_marks_of
 from cdlm_lab.examples.special_tokens import from_tokenizer
 from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune, in_training_order
+from cdlm_lab.experiments.parallel import Recipe, TrainingJob
 from cdlm_lab.experiments.question_corpora import QuestionCorpus, Questions, read_questions
 from cdlm_lab.experiments.question_predictions import QuestionPredictions, predict_answers
 from cdlm_lab.experiments.variants import VARIANTS, checkpoint_of
 from cdlm_lab.models.answer_decoding import SUPPORT
 from cdlm_lab.models.question_answering import QuestionAnswerer, load_question_answerer
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types, parameters_of
-from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 SPLITS = ("dev", "test")  # that are answered
@@ -48,6 +50,8 @@ class AnswererSettings:
         seeds: how many times each is trained, with seeds from 0.
         support: which sentences are predicted as support: `threshold` or `two_paragraphs`.
         most_answer_tokens: of an answer.
+        parallel: processes that train, as of `Processes.of`; "" = one. Questions are answered by one.
+        workers: as of `TrainingConfig`.
     """
 
     variants: str = "longformer cdlm"
@@ -62,6 +66,8 @@ class AnswererSettings:
     warmup_steps: int = 20
     support: str = "threshold"
     most_answer_tokens: int = 30
+    parallel: str = ""
+    workers: Workers = "auto"
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -71,6 +77,7 @@ class AnswererSettings:
             raise ParameterError(f"variants names {told}; choose among {', '.join(VARIANTS)}")
         check_choice(self, SUPPORT, "support")
         check_least(self, 1, "seeds", "epochs", "most_answer_tokens")
+        Processes.of(self.parallel)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -190,6 +197,8 @@ class MultihopRun:
             micro_batch_size=settings.micro_batch_size,
             learning_rate=settings.learning_rate,
             warmup_steps=settings.warmup_steps,
+            parallel=settings.parallel,
+            workers=settings.workers,
             seed=seed,
         )
 
@@ -235,14 +244,28 @@ def _answers(run: MultihopRun, name: str, seed: int, split: str) -> QuestionPred
 
 
 def _train(run: MultihopRun, name: str, seed: int) -> None:
-    answerer, config = run.answerer(name, seed, trained=False), run.config_of(seed)
+    arguments = {"settings": run.settings, "folder": str(run.folder), "name": name, "seed": seed}
     fine_tune(
+        _job(run, name, seed),
+        folder=run.folder_of(name, seed),
+        name=f"{name}, seed {seed}",
+        parallel=run.settings.answerer.parallel,
+        recipe=Recipe(function=prepare_job, arguments=arguments),
+    )
+
+
+def prepare_job(*, settings: MultihopSettings, folder: str, name: str, seed: int) -> TrainingJob:
+    """That of an encoder and a seed, for each of several processes. Errors as of `prepare_multihop`."""
+    return _job(prepare_multihop(settings, Path(folder)), name, seed)
+
+
+def _job(run: MultihopRun, name: str, seed: int) -> TrainingJob:
+    answerer, config = run.answerer(name, seed, trained=False), run.config_of(seed)
+    return TrainingJob(
         model=answerer.model,
         tokenizer=answerer.tokenizer,
         train_examples=answerer.examples(list(in_training_order(run.questions["train"], config))),
         validation_examples=answerer.examples(run.questions["dev"]),
         collate=answerer.collate,
         config=config,
-        folder=run.folder_of(name, seed),
-        name=f"{name}, seed {seed}",
     )

@@ -21,13 +21,15 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.splits import SPLITS, Split
 from cdlm_lab.examples.candidate_examples import JointCollate
 from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphSplit, ParagraphTask, read_split
+from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.models.conversion import copy_local_to_global
 from cdlm_lab.models.paragraph_model import ParagraphModel, load_paragraph_model, save_paragraph_model
 from cdlm_lab.parameters import check_types, parameters_of
 from cdlm_lab.ranks import is_first
-from cdlm_lab.training.config import Precision, TrainingConfig
+from cdlm_lab.training.config import Precision, TrainingConfig, Workers
+from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER
-from cdlm_lab.training.trainer import TrainingResult, train
+from cdlm_lab.training.trainer import TrainingResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +40,9 @@ class ParagraphTraining:
     Attributes:
         model: as of `load_language_model`.
         dropout: of everything; None = as the checkpoint says.
-        steps ... gradient_checkpointing: as of `TrainingConfig`.
+        steps ... gradient_checkpointing, workers: as of `TrainingConfig`.
         evaluate_every: steps between looks at the validation examples, and between checkpoints.
+        parallel: processes that train, as of `Processes.of`; "" = one.
         seed: of everything left to chance.
     """
 
@@ -54,11 +57,13 @@ class ParagraphTraining:
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
     evaluate_every: int = 100
+    parallel: str = ""
+    workers: Workers = "auto"
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_types(self)
-        _ = self.config  # which refuses what cannot be
+        _ = self.processes  # which refuses what cannot be
 
     @property
     def config(self) -> TrainingConfig:
@@ -79,8 +84,14 @@ class ParagraphTraining:
             evaluate_every=self.evaluate_every,
             save_every=self.evaluate_every,
             log_every=max(1, self.steps // 100),
+            workers=self.workers,
             seed=self.seed,
         )
+
+    @property
+    def processes(self) -> Processes:
+        """That train. Raises ParameterError for values that cannot be."""
+        return Processes.of(self.parallel, config=self.config)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +119,7 @@ class ParagraphRun:
     Attributes:
         splits: `train`, with as many examples as the training takes; `validation` and `test`, with one of
             each paragraph that has two sentences or more.
+        cache_folder: where tokenised corpora are kept.
         own_globals: True = the checkpoint brought global projections other than copies of the local ones.
     """
 
@@ -115,12 +127,25 @@ class ParagraphRun:
     model: ParagraphModel
     tokenizer: PreTrainedTokenizerBase
     splits: Mapping[Split, ParagraphSplit]
+    cache_folder: str
     own_globals: bool
 
     @property
     def collate(self) -> JointCollate:
         """From examples to batches."""
         return JointCollate(pad_token_id=self.tokenizer.pad_token_id)
+
+    @property
+    def job(self) -> TrainingJob:
+        """What is trained on what."""
+        return TrainingJob(
+            model=self.model,
+            tokenizer=self.tokenizer,
+            train_examples=self.splits["train"].examples,
+            validation_examples=self.splits["validation"].examples,
+            collate=self.collate,
+            config=self.settings.training.config,
+        )
 
 
 def prepare_paragraphs(settings: ParagraphSettings, *, cache_folder: str | Path) -> ParagraphRun:
@@ -159,8 +184,14 @@ def prepare_paragraphs(settings: ParagraphSettings, *, cache_folder: str | Path)
         model=model,
         tokenizer=tokenizer,
         splits=splits,
+        cache_folder=str(cache_folder),
         own_globals=not has_copied_globals(model),
     )
+
+
+def prepare_job(*, settings: ParagraphSettings, cache_folder: str) -> TrainingJob:
+    """That of `prepare_paragraphs`, for each of several processes."""
+    return prepare_paragraphs(settings, cache_folder=cache_folder).job
 
 
 def has_copied_globals(model: ParagraphModel) -> bool:
@@ -185,14 +216,12 @@ def pretrain(
     Raises:
         KeyboardInterrupt: it was asked to stop; the same call goes on from there.
     """
-    result = train(
-        model=run.model,
-        tokenizer=run.tokenizer,
-        train_examples=run.splits["train"].examples,
-        validation_examples=run.splits["validation"].examples,
-        collate=run.collate,
-        config=run.settings.training.config,
-        output_dir=folder / TRAINING_FOLDER,
+    arguments = {"settings": run.settings, "cache_folder": run.cache_folder}
+    result = train_in_processes(
+        Recipe(function=prepare_job, arguments=arguments),
+        job=run.job,
+        processes=run.settings.training.processes,
+        folder=folder / TRAINING_FOLDER,
         on_log=on_log,
     )
     if result.interrupted:

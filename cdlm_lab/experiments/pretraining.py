@@ -27,8 +27,8 @@ from cdlm_lab.experiments.corpora import (
     tokenised_split,
     training_examples,
 )
+from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.experiments.perplexity import cluster_losses, scores_of
-from cdlm_lab.experiments.pretraining_processes import train_in_processes
 from cdlm_lab.experiments.variants import Variant, variant_of
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import copy_local_to_global, load_language_model
@@ -39,7 +39,7 @@ from cdlm_lab.report import Report, Run
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
-from cdlm_lab.training.trainer import TrainingResult, train
+from cdlm_lab.training.trainer import TrainingResult
 
 # The parameters of notebook 01.
 PARAMETERS = (
@@ -67,6 +67,7 @@ PARAMETERS = (
     "gradient_checkpointing",
     "evaluate_every",
     "parallel",
+    "workers",
     "seed",
 )
 EXAMPLES_LOOKED_AT = 200  # for the share of text lost and the mean number of global tokens
@@ -154,20 +155,23 @@ def loss_of_text(prepared: Prepared) -> LossOfText:
     return LossOfText.over(examples.describe(index).packed for index in looked_at)
 
 
-def train_checkpoints(
-    prepared: Prepared, folder: Path, *, on_log: Callable[[Mapping[str, Any]], None] | None = None
-) -> TrainingResult:
-    """Train in this process, or as one of those of torchrun, in the folder of checkpoints and history."""
-    return train(
+def job_of(prepared: Prepared) -> TrainingJob:
+    """What is trained on what."""
+    return TrainingJob(
         model=prepared.model,
         tokenizer=prepared.tokenizer,
         train_examples=prepared.train_examples,
         validation_examples=prepared.validation_examples,
         collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id, cross_document=False),
         config=prepared.training,
-        output_dir=folder,
-        on_log=on_log,
     )
+
+
+def prepare_job(
+    *, variant: str, model: ModelSettings, corpus: CorpusSettings, training: TrainingConfig
+) -> TrainingJob:
+    """That of `prepare`, for each of several processes."""
+    return job_of(prepare(variant=variant, model=model, corpus=corpus, training=training))
 
 
 def train_model(
@@ -180,17 +184,18 @@ def train_model(
     """Train and write the best model into `folder/model`; checkpoints and history go to `folder/training`.
 
     For variants trained without global tokens the global projections are set to the local ones at the end,
-    as the paper does. An interrupted run writes no model. Errors as of `train`, or of `train_in_processes`.
+    as the paper does. An interrupted run writes no model. Errors as of `train_in_processes`.
     """
-    model, tokenizer, training = prepared.model, prepared.tokenizer, folder / TRAINING_FOLDER
-    if processes.total == 1:
-        result = train_checkpoints(prepared, training, on_log=on_log)
-    else:
-        settings = {"variant": prepared.variant.name, "model": prepared.settings}
-        settings |= {"corpus": prepared.corpus, "training": prepared.training}
-        result = train_in_processes(
-            settings, model=model, processes=processes, folder=training, on_log=on_log
-        )
+    model, tokenizer = prepared.model, prepared.tokenizer
+    settings = {"variant": prepared.variant.name, "model": prepared.settings}
+    settings |= {"corpus": prepared.corpus, "training": prepared.training}
+    result = train_in_processes(
+        Recipe(function=prepare_job, arguments=settings),
+        job=job_of(prepared),
+        processes=processes,
+        folder=folder / TRAINING_FOLDER,
+        on_log=on_log,
+    )
     if not result.interrupted:
         if prepared.variant.global_policy == "none":
             copy_local_to_global(model)

@@ -25,13 +25,14 @@ from cdlm_lab.experiments.reported_scores import (
     QUESTIONS,
     TAGGING,
 )
+from cdlm_lab.parameters import BY_HOW_MANY
 from cdlm_lab.widgets.theme import VARIANTS, variant_name
 
 _PARAGRAPHS = "paragraph pretraining"
 _PRETRAININGS = ("pretraining", _PARAGRAPHS)
 _MODELS = tuple(variant.replace("-", "_") for variant in VARIANTS)
 # Parameters that change no number, or say how many numbers are put together.
-_ALWAYS_FREE = ("run_folder", "seed", "seeds", "attention", "precision", "parallel")
+_ALWAYS_FREE = ("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY)
 _SHOWN = (
     "own_documents",
     "own_question",

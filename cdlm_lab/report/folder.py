@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.parameters import BY_HOW_MANY
 from cdlm_lab.ranks import is_first
 from cdlm_lab.report.document import REPORT_FILE, Report, save_report
 from cdlm_lab.report.surroundings import git_commit, hardware, peak_memory, versions
@@ -124,7 +125,8 @@ def open_run(
     Args:
         folder: is made if it does not exist. Notebooks and logs in it do not count as used.
         name: of the experiment.
-        parameters: all parameters, JSON values; the same again take up an interrupted run.
+        parameters: all parameters, JSON values; the same again take up an interrupted run, but for those in
+            `BY_HOW_MANY`, which may be others.
         resume: False = refuse an interrupted run too.
 
     Raises:
@@ -257,7 +259,7 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     def shown(values: Mapping[str, Any], name: str) -> str:
         return repr(values[name]) if name in values else "(absent)"
 
-    names = sorted(old.keys() | new.keys())
+    names = sorted((old.keys() | new.keys()) - set(BY_HOW_MANY))
     return [f"{n} {shown(old, n)} -> {shown(new, n)}" for n in names if shown(old, n) != shown(new, n)]
 
 

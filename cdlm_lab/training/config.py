@@ -10,6 +10,7 @@ table also says gradient clipping 0.0; the CDLM paper itself is silent. We clip 
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,8 +18,10 @@ import torch
 
 from cdlm_lab.parameters import ParameterError, check_types
 
-FREE_TO_CHANGE = ("sharded",)  # when a run goes on
+FREE_TO_CHANGE = ("sharded", "workers")  # when a run goes on
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
+Workers = int | Literal["auto"]
+MOST_WORKERS = 8  # that `auto` means
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +55,8 @@ class TrainingConfig:
             part only.
         sharded: True = several processes share out weights, gradients and moments (see sharding.py), which
             changes memory and speed, not numbers; False = each has all of them. One process has all.
+        workers: processes that make examples beside each one that trains, while it computes; they change no
+            number. `auto`: some where a GPU would wait for examples, none on the CPU; 0 = none.
     """
 
     steps: int
@@ -73,6 +78,7 @@ class TrainingConfig:
     patience: int = 0
     learning_rate_factors: tuple[tuple[str, float], ...] = ()
     sharded: bool = False
+    workers: Workers = "auto"
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -86,6 +92,10 @@ class TrainingConfig:
             _require(
                 0 <= getattr(self, name) < math.inf, f"{name} is {getattr(self, name)}; it must be 0 or more"
             )
+        _require(
+            self.workers == "auto" or self.workers >= 0,
+            f"workers is {self.workers}; write how many processes make examples, 0 for none, or 'auto'",
+        )
         for part, factor in self.learning_rate_factors:
             _require(
                 0 <= factor < math.inf,
@@ -121,6 +131,16 @@ class TrainingConfig:
             return self.learning_rate * step / self.warmup_steps
         left = 1 - (step - self.warmup_steps) / (self.steps - self.warmup_steps)
         return self.learning_rate * left**self.decay_power
+
+
+def resolve_workers(workers: Workers, *, device: str, processes: int = 1) -> int:
+    """What `auto` means on a kind of device: on the CPU none, which would take cores from the model; else as
+    many as this program has cores, shared by so many processes on this machine, without one for each of them.
+    """
+    if workers != "auto":
+        return workers
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 0 if device == "cpu" else max(1, min(MOST_WORKERS, cores // processes - 1))
 
 
 def resolve_precision(precision: Precision, *, device: str) -> Precision:

@@ -4,6 +4,10 @@ the kernel of a notebook.
 They end when it ends, however it ends: each asks twice a second whether its parent is still there, since a
 killed process can tell nobody. If it is interrupted it asks them to stop, so that they finish their step and
 leave a checkpoint.
+
+Those of one machine find each other in files of a folder that only this user may read, and listen on the
+loopback interface alone. torchrun by itself listens on all interfaces and unpickles what it is sent there;
+with several machines that is so, and they belong into a network where everybody is trusted.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,9 +24,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import torch
+import torch.distributed as dist
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.ranks import rank
@@ -29,6 +36,7 @@ from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.progress import STOP_FILE_VARIABLE, stop_on_signals
 
 LOG_FILE, STOP_FILE = "processes.log", "stop"
+MEETING_VARIABLE = "CDLM_LAB_MEETING_FILE"
 _FAULT_FILE = "fault-{}.txt"  # of a process, by its number
 _WRITTEN = re.compile(r"(ddp|fsdp) (\d+)(?: on (\d+) machines at (\S+:\d+))?")
 _PAUSE = 0.5  # seconds between two looks at a process
@@ -64,12 +72,12 @@ class Processes:
         return f"{self.total} processes{where}, {kind}"
 
     @classmethod
-    def of(cls, parallel: str, *, config: TrainingConfig) -> Processes:
+    def of(cls, parallel: str, *, config: TrainingConfig | None = None) -> Processes:
         """From `ddp 4`, `fsdp 4`, `fsdp 8 on 2 machines at host:29500`, or "" for this process alone.
 
         Raises:
-            ParameterError: something else; more processes than GPUs, where there is a GPU; a batch size that
-                they cannot share.
+            ParameterError: something else; more processes than GPUs, where there is a GPU; a batch size of
+                `config` that they cannot share.
         """
         if not parallel.strip():
             return cls()
@@ -88,16 +96,19 @@ class Processes:
         gpus = torch.cuda.device_count()
         if gpus and found.here > gpus:
             raise ParameterError(f"parallel is {parallel!r}, but this machine has {gpus} GPUs")
-        config.accumulation(processes=found.total)
+        if config is not None:
+            config.accumulation(processes=found.total)
         return found
 
-    def command(self, module: str, arguments: Sequence[str]) -> list[str]:
-        """What starts them: `torchrun`, bound to the life of its parent."""
-        where = (
-            ["--standalone"]
-            if self.machines == 1
-            else ["--nnodes", str(self.machines), "--rdzv-backend", "c10d", "--rdzv-endpoint", self.meeting]
-        )
+    def command(self, module: str, arguments: Sequence[str], *, file: Path | None = None) -> list[str]:
+        """What starts them: `torchrun`, bound to the life of its parent. `file`: by which those of one
+        machine find each other; it need not exist."""
+        where = ["--nnodes", str(self.machines), "--rdzv-backend", "c10d"]
+        if self.machines == 1:
+            where += ["--rdzv-conf", "store_type=file", "--rdzv-endpoint", str(file)]
+            where += ["--local-addr", "127.0.0.1"]
+        else:
+            where += ["--rdzv-endpoint", self.meeting]
         launcher = [sys.executable, "-m", __name__, *where, "--nproc-per-node", str(self.here)]
         return [*launcher, "-m", module, *arguments]
 
@@ -117,7 +128,7 @@ def run_processes(
 
     Args:
         module: run as by `python -m`; it should call `end_with_parent` first, and `keep_fault` around the
-            rest.
+            rest, of which `join_others` is the first.
         arguments: of the module.
         folder: for `processes.log`, what they print.
         look: called twice a second while they run, and once after.
@@ -127,14 +138,14 @@ def run_processes(
         KeyboardInterrupt: it was asked to stop a second time; the processes were ended.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for file in _fault_files(folder):
+    for file in folder.glob(_FAULT_FILE.format("*")):
         file.unlink()
     stop_file = (folder / STOP_FILE).resolve()
     stop_file.unlink(missing_ok=True)
-    with stop_on_signals() as stop, open(folder / LOG_FILE, "ab") as log:
+    with stop_on_signals() as stop, open(folder / LOG_FILE, "ab") as log, TemporaryDirectory() as meeting:
         started = subprocess.Popen(
-            processes.command(module, [*arguments]),
-            env=_environment(processes) | {STOP_FILE_VARIABLE: str(stop_file)},
+            processes.command(module, [*arguments], file=Path(meeting) / "launcher"),
+            env=_environment(processes, meeting) | {STOP_FILE_VARIABLE: str(stop_file)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -151,15 +162,43 @@ def run_processes(
             stop_file.unlink(missing_ok=True)
             look()
     if started.returncode:
-        faults = [file.read_text(encoding="utf-8").strip() for file in _fault_files(folder)]
-        told = faults[0] if faults else f"they ended with {started.returncode}"
+        told = _first_fault(folder) or f"they ended with {started.returncode}"
         raise RuntimeError(f"{processes.total} processes: {told} (all they said: {folder / LOG_FILE})")
     return stop.asked
 
 
-def _environment(processes: Processes) -> dict[str, str]:
+def _environment(processes: Processes, meeting: str) -> dict[str, str]:
+    """Of the processes; `meeting`: a folder by which those of one machine find each other."""
     threads = max(1, torch.get_num_threads() // processes.here)
-    return {"OMP_NUM_THREADS": str(threads)} | os.environ
+    shared = {"OMP_NUM_THREADS": str(threads)} | os.environ
+    if processes.machines > 1:
+        return shared
+    return shared | {
+        MEETING_VARIABLE: str(Path(meeting) / "processes"),
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # else torchrun serves a store on all interfaces
+        "GLOO_SOCKET_IFNAME": _loopback(),
+        "NCCL_SOCKET_IFNAME": _loopback(),
+    }
+
+
+def _loopback() -> str:
+    """Name of the loopback interface."""
+    names = (
+        name
+        for name, addresses in psutil.net_if_addrs().items()
+        if any(one.family == socket.AF_INET and one.address == "127.0.0.1" for one in addresses)
+    )
+    return next(names, "lo")
+
+
+def join_others() -> None:
+    """Called in each of the processes before it trains: meet the others where that is done in a file, as on
+    one machine; elsewhere the trainer does it, as torchrun says."""
+    if file := os.environ.get(MEETING_VARIABLE):
+        backend = "nccl" if torch.cuda.is_available() else "gloo"
+        dist.init_process_group(
+            backend, init_method=f"file://{file}", rank=rank(), world_size=int(os.environ["WORLD_SIZE"])
+        )
 
 
 def _end(started: subprocess.Popen) -> None:
@@ -181,9 +220,10 @@ def keep_fault(folder: Path, error: BaseException) -> None:
     (folder / _FAULT_FILE.format(rank())).write_text(line + "\n", encoding="utf-8")
 
 
-def _fault_files(folder: Path) -> list[Path]:
-    """Those of all processes, in the order in which they failed."""
-    return sorted(folder.glob(_FAULT_FILE.format("*")), key=lambda file: file.stat().st_mtime_ns)
+def _first_fault(folder: Path) -> str:
+    """What the process said that failed before the others; "" if none did."""
+    files = sorted(folder.glob(_FAULT_FILE.format("*")), key=lambda file: file.stat().st_mtime_ns)
+    return files[0].read_text(encoding="utf-8").strip() if files else ""
 
 
 def end_with_parent() -> None:

@@ -262,7 +262,9 @@ class ResumableTrainer(Trainer):
         )
         loss, _, parts = validation_loss(
             self.model,
-            validation_loader(examples, self.data_collator, batches),
+            validation_loader(
+                examples, self.data_collator, batches, workers=self.args.dataloader_num_workers
+            ),
             accelerator=self.accelerator,
             to_device=self._prepare_inputs,
             after_batch=lambda: self.bar.checking(total=len(batches)) if self.bar else None,
@@ -275,11 +277,21 @@ class ResumableTrainer(Trainer):
             "eval_loss": loss if math.isfinite(perplexity) else perplexity,
             "eval_perplexity": perplexity,
             **parts,
-            **self.selection.judged(self.model),
+            **self._judged(),
         }
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def _judged(self) -> dict[str, float]:
+        """What the judge says in the first process, for all: they must agree on when patience ends, also
+        where a device does not compute twice the same."""
+        found = self.selection.judged(self.model)
+        if self.accelerator.num_processes > 1:
+            for name, value in found.items():
+                told = torch.tensor([value], dtype=torch.float64, device=self.args.device)
+                found[name] = float(self.accelerator.gather(told)[0])
+        return found
 
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
         """Trainer's own; a new best model is saved whether or not a checkpoint is due, and patience ends."""

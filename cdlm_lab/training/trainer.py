@@ -12,7 +12,8 @@ micro-batches.
 
 Seeding happens here and nowhere else: Trainer seeds Python's, NumPy's and torch's global generators from
 `config.seed` when it is made, for dropout. Examples never come from these generators; they are a pure
-function of their own seed. Threads and memory settings are left as they are.
+function of their own seed, so that `config.workers` other processes may make them. Threads and memory
+settings are left as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainingArguments
 
-from cdlm_lab.training.config import TrainingConfig, resolve_precision
+from cdlm_lab.ranks import processes_here
+from cdlm_lab.training.config import TrainingConfig, resolve_precision, resolve_workers
 from cdlm_lab.training.history import HISTORY_FILE, Record
 from cdlm_lab.training.progress import stop_on_signals
 from cdlm_lab.training.resumable import ResumableTrainer
@@ -134,6 +136,7 @@ def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = F
     """
     cpu = not torch.accelerator.is_available()
     device = "cpu" if cpu else str(torch.accelerator.current_accelerator())
+    workers = resolve_workers(config.workers, device=device, processes=processes_here())
     args = TrainingArguments(
         output_dir=str(folder),
         use_cpu=cpu,
@@ -147,6 +150,8 @@ def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = F
         greater_is_better=judged,
         ddp_find_unused_parameters=True,  # without global tokens the global projections have no gradient
         dataloader_pin_memory=device == "cuda",
+        dataloader_num_workers=workers,
+        dataloader_multiprocessing_context="fork" if workers else None,  # examples need not be pickled
         remove_unused_columns=False,
     )
     if args.n_gpu > 1:  # Trainer would enlarge each micro-batch by their number and split it over them

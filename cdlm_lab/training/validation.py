@@ -55,11 +55,19 @@ class SharedBatches(Sampler[list[int]]):
 
 
 def validation_loader(
-    examples: Any, collate: Callable[..., Mapping[str, Tensor]], batches: SharedBatches
+    examples: Any, collate: Callable[..., Mapping[str, Tensor]], batches: SharedBatches, *, workers: int = 0
 ) -> DataLoader:
-    """A loader with a generator of its own, so that evaluating more or less often leaves the dropout of
-    training as it is (a DataLoader takes a number from the global generator whenever it is gone through)."""
-    return DataLoader(examples, batch_sampler=batches, collate_fn=collate, generator=torch.Generator())
+    """A loader, with so many other processes that make examples. It has a generator of its own, so that
+    evaluating more or less often leaves the dropout of training as it is (a DataLoader takes a number from
+    the global generator whenever it is gone through)."""
+    return DataLoader(
+        examples,
+        batch_sampler=batches,
+        collate_fn=collate,
+        generator=torch.Generator(),
+        num_workers=workers,
+        multiprocessing_context="fork" if workers else None,
+    )
 
 
 @torch.no_grad()

@@ -80,6 +80,7 @@ BROKEN = [
     (rules.plain_python, 3, cell("code", "!false"), "not plain Python"),
     (rules.plain_python, 3, cell("code", "%matplotlib inline"), "not plain Python"),
     (rules.short_cells, 3, cell("code", "x = 1\n" * 26), "cell 3: 26 lines"),
+    (rules.short_cells, 1, cell("code", "x = 1  # x\n" * 41, "parameters"), "cell 1: 41 lines"),
     (rules.parameters_used, 3, cell("code", "report = run(steps, rates)\nname = 1"), "name is never used"),
     (rules.no_outputs, 3, cell("code", "x") | {"execution_count": 3}, "cell 3: stored output"),
     (rules.no_outputs, 3, cell("code", "x") | {"outputs": [{}]}, "cell 3: stored output"),

@@ -18,6 +18,7 @@ Notebook = dict
 Rule = Callable[[Notebook], Iterator[str]]
 
 MAX_LINES = 25  # of a cell
+MAX_PARAMETERS = 40  # lines of the parameters cell, one a parameter
 # What the header must answer, each under a bold label: **Question.** ..., **Data.** ...
 HEADER_LABELS = ("Question", "Paper", "Data", "Cost", "Leaves behind")
 READING_WORDS = 15  # of the last cell, if it is prose
@@ -181,11 +182,12 @@ def plain_python(notebook: Notebook) -> Iterator[str]:
 
 
 def short_cells(notebook: Notebook) -> Iterator[str]:
-    """No cell is longer than MAX_LINES."""
+    """No cell is longer than MAX_LINES, or MAX_PARAMETERS if it has the parameters."""
     for position, cell in enumerate(notebook["cells"]):
         lines = len(source_of(cell).splitlines())
-        if lines > MAX_LINES:
-            yield f"cell {position}: {lines} lines, at most {MAX_LINES}"
+        most = MAX_PARAMETERS if "parameters" in tags(cell) else MAX_LINES
+        if lines > most:
+            yield f"cell {position}: {lines} lines, at most {most}"
 
 
 def parameters_used(notebook: Notebook) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What `parallel` may say, and what several processes are started with."""
 
+import json
 import os
 import subprocess
 import sys
@@ -29,11 +30,33 @@ if sys.argv[2] == "fail" and rank == "1":
 time.sleep(float(sys.argv[3]))
 """
 
+LISTENS = """
+import json, os, sys
+from pathlib import Path
+import psutil, torch
+import torch.distributed as dist
+from cdlm_lab.training.processes import end_with_parent, join_others
+end_with_parent()
+join_others()
+total = torch.ones(3)
+dist.all_reduce(total)
+me = psutil.Process()
+found = [
+    one.laddr.ip
+    for process in (me, me.parent())  # the parent is torchrun
+    for one in process.net_connections("inet")
+    if one.status == psutil.CONN_LISTEN
+]
+Path(sys.argv[1], f"told-{os.environ['RANK']}").write_text(json.dumps([total.tolist(), found]))
+dist.barrier()
+"""
+
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Name of a module that the processes can run."""
     (tmp_path / "busy_module.py").write_text(WRITES_AND_FAILS)
+    (tmp_path / "listening_module.py").write_text(LISTENS)
     paths = [str(tmp_path), str(Path(__file__).parents[2])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     return "busy_module"
@@ -65,8 +88,24 @@ def test_machines_meet_where_they_are_told() -> None:
     assert command[-3:] == ["-m", "a.module", "runs/x"]
     told = " ".join(command)
     assert "--nnodes 2 --rdzv-backend c10d --rdzv-endpoint head:29500 --nproc-per-node 8" in told
-    assert "--standalone" not in told
-    assert "--standalone --nproc-per-node 2" in " ".join(Processes(here=2).command("a.module", []))
+    told = " ".join(Processes(here=2).command("a.module", [], file=Path("/x/meeting")))
+    assert "store_type=file --rdzv-endpoint /x/meeting --local-addr 127.0.0.1 --nproc-per-node 2" in told
+
+
+@pytest.mark.slow
+def test_on_one_machine_nobody_else_can_reach_them(module: str, tmp_path: Path) -> None:
+    run_processes(
+        Processes(here=2),
+        module="listening_module",
+        arguments=[str(tmp_path)],
+        folder=tmp_path,
+        look=lambda: None,
+    )
+    for rank in "01":
+        total, listening = json.loads((tmp_path / f"told-{rank}").read_text())
+        assert total == [2.0] * 3
+        assert listening, "they speak over sockets, so some are seen if this test sees any"
+        assert set(listening) <= {"127.0.0.1", "::1"}
 
 
 @pytest.mark.slow

@@ -1,0 +1,454 @@
+"""Every training that a notebook starts is in two processes that of one; killed anywhere, it leaves nobody
+behind and goes on."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from cdlm_lab.experiments import (
+    answer_selection,
+    coreference,
+    document_matching,
+    fact_verification,
+    fine_tuning,
+    multihop_qa,
+    paragraph_pretraining,
+    parallel,
+    pretraining,
+)
+from cdlm_lab.experiments.answer_corpora import AnswerCorpus
+from cdlm_lab.experiments.answer_models import AnswerModels
+from cdlm_lab.experiments.claim_corpora import ClaimCorpus
+from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings
+from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.fine_tuning import FineTuning
+from cdlm_lab.experiments.matching_corpora import MatchingCorpus
+from cdlm_lab.experiments.matching_models import MatchingModels
+from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphTask
+from cdlm_lab.experiments.parallel import Recipe, TrainingJob, read_result, write_result
+from cdlm_lab.experiments.pretraining import ModelSettings, prepare, pretrain
+from cdlm_lab.experiments.question_corpora import QuestionCorpus
+from cdlm_lab.models.encoder import TinySizes, load_language_model
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import open_run
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.trainer import TrainingResult
+
+# `python -c` with the folder of a run, `parallel`, and the settings as JSON; what a notebook does.
+PROGRAM = """
+import json, sys
+from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.pretraining import ModelSettings, prepare, pretrain
+from cdlm_lab.report import open_run
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.processes import Processes
+folder, parallel, given = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+training = TrainingConfig(**given["training"] | {"learning_rate_factors": ()})
+prepared = prepare(variant="cdlm", model=ModelSettings(**given["model"]),
+                   corpus=CorpusSettings(**given["corpus"]), training=training)
+run = open_run(folder, name="pretraining", parameters={})
+result, _ = pretrain(prepared, run, processes=Processes.of(parallel, config=training))
+sys.exit(7 if result.interrupted else 0)
+"""
+WORKERS = 0  # that make examples
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def settings(corpus: CorpusSettings, tiny: ModelSettings, training: TrainingConfig) -> dict[str, Any]:
+    """Without dropout, which differs from process to process; of five validation batches one process has
+    three."""
+    return {
+        "model": replace(tiny, dropout=0.0),
+        "corpus": replace(corpus, held_out_clusters=5, max_length=128),
+        "training": replace(training, steps=60, batch_size=4, evaluate_every=6, save_every=6),
+    }
+
+
+@pytest.fixture(scope="module")
+def alone(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("alone") / "run"
+    train(settings, folder, by="")
+    return folder
+
+
+def train(settings: dict[str, Any], folder: Path, *, by: str) -> list[dict[str, Any]]:
+    """The records that were told."""
+    told: list[dict[str, Any]] = []
+    processes = Processes.of(by, config=settings["training"])
+    result, report = pretrain(
+        prepare(variant="cdlm", **settings),
+        open_run(folder, name="pretraining", parameters={}),
+        processes=processes,
+        on_log=told.append,
+    )
+    assert report is not None
+    assert told == list(result.history)
+    assert report.data["processes"] == processes.total
+    return told
+
+
+def start(settings: dict[str, Any], folder: Path, *, by: str) -> subprocess.Popen:
+    given = json.dumps({name: asdict(value) for name, value in settings.items()})
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(folder), by, given],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def workers(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        line = process.info["cmdline"] or []
+        told = any(one.startswith(str(folder)) for one in line)
+        if "--nproc-per-node" not in line and parallel.__name__ in line and told:
+            found.append(process)
+    return found
+
+
+def until(condition: Callable[[], bool], *, of: subprocess.Popen | None = None, seconds: float = 240) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert of is None or of.poll() is None, of.stderr.read()
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def timeless(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "training" / "history.jsonl").read_text().splitlines()
+    return [{name: value for name, value in json.loads(line).items() if name != "seconds"} for line in lines]
+
+
+def assert_same(found: Path, expected: Path) -> None:
+    """The histories agree to one part in 10,000, and so do the models within that of their largest weight."""
+    for one, other in zip(timeless(found), timeless(expected), strict=True):
+        assert one == pytest.approx(other, rel=1e-4)
+    ours, theirs = (load_file(folder / "model" / "model.safetensors") for folder in (found, expected))
+    assert ours.keys() == theirs.keys()
+    for name, value in theirs.items():
+        if name.endswith("key.bias"):  # without effect: its gradient is what rounding leaves
+            continue
+        torch.testing.assert_close(ours[name], value, rtol=1e-3, atol=1e-4, msg=name)
+
+
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one, `cdlm`, without dropout."""
+    folder = tmp_path_factory.mktemp("encoders")
+    sizes = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
+    model, tokenizer = load_language_model("tiny", max_length=384, window=8, sizes=sizes, dropout=0.0)
+    model.save_pretrained(folder / "cdlm")
+    tokenizer.save_pretrained(folder / "cdlm")
+    return folder
+
+
+# Each trains with `parallel` in a folder, as its notebook does, and gives that of the system.
+def train_coreference(encoders: Path, folder: Path, by: str) -> Path:
+    settings = CoreferenceSettings(
+        corpus="storyworld", kind="event", context="sentences", topic_level="topic", predicted_topics="",
+        train_stories=3, held_out_stories=2, dev_topics="", test_topics="", seed=0,
+    )  # fmt: skip
+    pairs = coreference.PairSettings(
+        epochs=2, negatives_per_positive=1.0, train_pairs=16, max_length=128, both_orders=False, batch_size=8
+    )
+    encoder = {"model": str(encoders / "cdlm"), "window": 8, "attention": "auto"}
+    prepared = coreference.prepare(settings=settings, pairs=pairs, **encoder)
+    config = TrainingConfig(
+        steps=4, batch_size=8, micro_batch_size=4, evaluate_every=2, save_every=2, log_every=1, seed=0,
+        learning_rate=1e-3, warmup_steps=1, decay_power=1.0, workers=WORKERS,
+    )  # fmt: skip
+    coreference.train_scorer(prepared, folder, config, processes=Processes.of(by, config=config))
+    return folder
+
+
+def train_matching(encoders: Path, folder: Path, by: str) -> Path:
+    settings = document_matching.MatchingSettings(
+        corpus=MatchingCorpus(train_stories=6, held_out_stories=3),
+        models=MatchingModels(encoders=str(encoders), max_length=192, window=8),
+        training=document_matching.MatchingTraining(
+            systems="cdlm", encoder_epochs=2, encoder_batch_size=4, encoder_micro_batch_size=2, parallel=by,
+            workers=WORKERS,
+        ),
+    )  # fmt: skip
+    document_matching.match_documents(document_matching.prepare_matching(settings, folder))
+    return folder / "systems" / "cdlm-0"
+
+
+def train_questions(encoders: Path, folder: Path, by: str) -> Path:
+    settings = multihop_qa.MultihopSettings(
+        corpus=QuestionCorpus(train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1),
+        answerer=multihop_qa.AnswererSettings(
+            variants="cdlm", encoders=str(encoders), epochs=2, batch_size=4, micro_batch_size=2,
+            max_length=384, window=8, parallel=by, workers=WORKERS,
+        ),
+    )  # fmt: skip
+    multihop_qa.answer_questions(multihop_qa.prepare_multihop(settings, folder))
+    return folder / "systems" / "cdlm-0"
+
+
+def train_paragraphs(encoders: Path, folder: Path, by: str) -> Path:
+    settings = paragraph_pretraining.ParagraphSettings(
+        corpus=ParagraphCorpus(train_clusters=10, held_out_clusters=4),
+        task=ParagraphTask(sentence_length=12),
+        training=paragraph_pretraining.ParagraphTraining(
+            model=str(encoders / "cdlm"), steps=6, batch_size=8, micro_batch_size=4, warmup_steps=1,
+            evaluate_every=3, parallel=by, workers=WORKERS,
+        ),
+    )  # fmt: skip
+    run = paragraph_pretraining.prepare_paragraphs(settings, cache_folder=encoders / "cache")
+    paragraph_pretraining.pretrain(run, folder)
+    return folder
+
+
+def train_answers(encoders: Path, folder: Path, by: str) -> Path:
+    settings = answer_selection.AnswerSettings(
+        corpus=AnswerCorpus(train_stories=4, held_out_stories=2),
+        models=AnswerModels(systems="pairwise joint-ie", encoder=str(encoders / "cdlm"), sentence_length=12),
+        training=FineTuning(batch_size=8, micro_batch_size=4, parallel=by, workers=WORKERS),
+    )
+    answer_selection.rank_answers(answer_selection.prepare_answers(settings, folder))
+    return folder / "systems" / "joint-ie-0"
+
+
+def train_claims(encoders: Path, folder: Path, by: str) -> Path:
+    settings = fact_verification.VerificationSettings(
+        corpus=ClaimCorpus(train_stories=4, held_out_stories=2, evidence_sentences=2),
+        verifiers=fact_verification.VerifierSettings(
+            systems="joint-ie", encoder=str(encoders / "cdlm"), sentence_length=12
+        ),
+        training=FineTuning(batch_size=8, micro_batch_size=4, parallel=by, workers=WORKERS),
+    )
+    fact_verification.verify_claims(fact_verification.prepare_verification(settings, folder))
+    return folder / "systems" / "joint-ie-0"
+
+
+TRAININGS = {
+    "coreference": train_coreference,
+    "matching": train_matching,
+    "questions": train_questions,
+    "paragraphs": train_paragraphs,
+    "answers": train_answers,
+    "claims": train_claims,
+}
+
+
+class Started(Exception):
+    """In place of a training; its arguments are the recipe and the job."""
+
+
+def started(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> tuple[Recipe, TrainingJob]:
+    """What a notebook would train."""
+
+    def keep(recipe: Recipe, *, job: TrainingJob, **others: Any) -> None:
+        raise Started(recipe, job)
+
+    for module in (fine_tuning, coreference, paragraph_pretraining, pretraining):
+        monkeypatch.setattr(module, "train_in_processes", keep)
+    with pytest.raises(Started) as told:
+        train()
+    return told.value.args
+
+
+def assert_same_job(found: TrainingJob, expected: TrainingJob) -> None:
+    assert found.config == expected.config
+    assert (found.judge is None) == (expected.judge is None)
+    ours, theirs = found.model.state_dict(), expected.model.state_dict()
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    for examples in ("train_examples", "validation_examples"):
+        one, other = getattr(found, examples), getattr(expected, examples)
+        assert len(one) == len(other)
+        batches = [job.collate([of[0], of[1]]) for job, of in ((found, one), (expected, other))]
+        assert batches[0].keys() == batches[1].keys()
+        assert all(torch.equal(batches[0][key], batches[1][key]) for key in batches[0])
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_other_processes_make_the_same_model_and_examples(
+    name: str, encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, job = started(lambda: TRAININGS[name](encoders, tmp_path, "ddp 2"), monkeypatch)
+    told = json.loads(json.dumps(recipe.as_json()))
+    assert_same_job(Recipe.of_json(told).make(), job)
+
+
+def test_other_processes_make_the_same_pretraining(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = settings | {
+        "training": replace(settings["training"], learning_rate_factors=(("_global", 2.0), ("word", 0.5)))
+    }
+    prepared = prepare(variant="cdlm", **given)
+    recipe, job = started(lambda: pretraining.train_model(prepared, tmp_path), monkeypatch)
+    assert_same_job(Recipe.of_json(json.loads(json.dumps(recipe.as_json()))).make(), job)
+
+
+def test_the_notebook_takes_over_what_the_processes_trained(
+    encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process alone in place of two, which would take long to start."""
+    started_with: list[str] = []
+
+    def run_here(
+        processes: Processes, *, arguments: list[str], look: Callable[[], None], **others: Any
+    ) -> None:
+        started_with.append(processes.told)
+        parallel.train_as_told(Path(arguments[0]))
+        look()
+
+    monkeypatch.setattr(parallel, "run_processes", run_here)
+    found = train_claims(encoders, tmp_path / "two", "fsdp 2")
+    assert started_with == ["2 processes, which share out the weights (FSDP)"]
+    expected = train_claims(encoders, tmp_path / "one", "")
+    assert timeless(found) == timeless(expected)
+    assert (found / "model/model.safetensors").read_bytes() == (
+        expected / "model/model.safetensors"
+    ).read_bytes()
+    assert (found / "test.jsonl").read_text() == (expected / "test.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("by", "complaint"),
+    [
+        ("4", "parallel is '4'; write \"ddp 4\""),
+        ("ddp 3", "batch_size (8) must be a multiple of micro_batch_size (4) x 3 processes = 12"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_trained(
+    by: str, complaint: str, encoders: Path, tmp_path: Path
+) -> None:
+    for name in ("paragraphs", "answers", "claims", "coreference"):
+        with pytest.raises(ParameterError, match=re.escape(complaint)) as told:
+            TRAININGS[name](encoders, tmp_path / name, by)
+        assert "\n" not in str(told.value)
+        assert not list(tmp_path.glob(f"{name}/**/training"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [*((name, "ddp 2") for name in TRAININGS), ("claims", "fsdp 2"), ("answers", "fsdp 2")],
+)
+def test_two_processes_fine_tune_as_one(name: str, by: str, encoders: Path, tmp_path: Path) -> None:
+    expected = TRAININGS[name](encoders, tmp_path / "one", "")
+    assert_same(TRAININGS[name](encoders, tmp_path / "two", by), expected)
+
+
+@pytest.mark.slow
+def test_a_killed_fine_tuning_goes_on(encoders: Path, tmp_path: Path) -> None:
+    """As it would have ended, to the last bit; nobody is left, those who make examples neither."""
+    expected = train_claims(encoders, tmp_path / "whole", "ddp 2")
+    folder = tmp_path / "killed"
+    program = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import test_parallel; "
+        "test_parallel.WORKERS = 1; "
+        "test_parallel.train_claims(Path(sys.argv[2]), Path(sys.argv[3]), 'ddp 2')"
+    )
+    here = str(Path(__file__).parent)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program, here, str(encoders), str(folder)], env=ENVIRONMENT
+    )
+    training = folder / "systems" / "joint-ie-0" / "training"
+    until(lambda: any(training.glob("checkpoint-*")))
+    family = psutil.Process(parent.pid).children(recursive=True)
+    parent.kill()
+    parent.wait()
+    until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family))
+    found = train_claims(encoders, folder, "ddp 2")
+    assert timeless(found) == timeless(expected)
+    assert load_file(found / "model/model.safetensors").keys()
+    for name, value in load_file(expected / "model/model.safetensors").items():
+        assert torch.equal(load_file(found / "model/model.safetensors")[name], value)
+
+
+def test_what_a_result_is_written_as(tmp_path: Path) -> None:
+    result = TrainingResult(
+        best_checkpoint=None,
+        last_checkpoint=tmp_path / "checkpoint-3",
+        best_step=None,
+        validation_loss=None,
+        validation_perplexity=None,
+        steps=3,
+        interrupted=True,
+        seconds=1.5,
+        tokens=7,
+        history=({"step": 1, "loss": 2.0},),
+    )
+    write_result(result, tmp_path)
+    assert read_result(tmp_path) == result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["ddp 2", "fsdp 2"])
+def test_two_processes_train_as_one(settings: dict[str, Any], alone: Path, tmp_path: Path, by: str) -> None:
+    train(settings, tmp_path / "run", by=by)
+    assert_same(tmp_path / "run", alone)
+
+
+@pytest.mark.slow
+def test_killed_it_leaves_nobody_and_goes_on(settings: dict[str, Any], alone: Path, tmp_path: Path) -> None:
+    """First the process that waits is killed, then one of the two that train, then it is interrupted."""
+    folder = tmp_path / "run"
+    checkpoints = folder / "training"
+    parent = start(settings, folder, by="ddp 2")
+    until(lambda: (checkpoints / "checkpoint-6").is_dir(), of=parent)
+    parent.kill()
+    parent.communicate()
+    until(lambda: not workers(folder))
+
+    parent = start(settings, folder, by="fsdp 2")
+    until(lambda: (checkpoints / "checkpoint-12").is_dir(), of=parent)
+    workers(folder)[0].kill()
+    _, printed = parent.communicate(timeout=240)
+    assert parent.returncode == 1
+    assert "RuntimeError: 2 processes: " in printed.splitlines()[-1]
+    assert not workers(folder)
+
+    parent = start(settings, folder, by="ddp 2")
+    until(lambda: len(workers(folder)) == 2 and len(timeless(folder)) > 18, of=parent)
+    parent.send_signal(signal.SIGINT)
+    parent.communicate(timeout=240)
+    assert parent.returncode == 7
+    assert not workers(folder)
+
+    train(settings, folder, by="ddp 2")
+    assert_same(folder, alone)
+
+
+@pytest.mark.slow
+def test_two_machines_train_as_one(settings: dict[str, Any], alone: Path, tmp_path: Path) -> None:
+    """Two launchers on this one, which find each other as those of two machines do."""
+    folder = tmp_path / "run"
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    first = start(settings, folder, by=f"ddp 1 on 2 machines at localhost:{port}")
+    until(lambda: (folder / "training" / "settings.json").is_file(), of=first)
+    where = Processes(machines=2, meeting=f"localhost:{port}")
+    command = where.command(parallel.__name__, [str(folder / "training")])
+    second = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=240)
+    assert second.returncode == 0, second.stderr
+    printed, errors = first.communicate(timeout=240)
+    assert first.returncode == 0, errors
+    assert shlex.join(command) in printed
+    assert_same(folder, alone)
