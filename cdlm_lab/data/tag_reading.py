@@ -31,6 +31,7 @@ class TagReading:
             = a DataError at its line. IOB1 takes "accept".
         labels: those that may occur; any other is a DataError. None: all, or those that the corpus names.
         mended: how many stray tags were read as `B-` so far.
+        divided: how many sentences of a split of one document were made documents so far.
 
     Raises:
         ValueError: an unknown `stray`.
@@ -39,6 +40,7 @@ class TagReading:
     stray: Stray = "accept"
     labels: Sequence[str] | None = None
     mended: int = 0
+    divided: int = 0
 
     def __post_init__(self) -> None:
         if self.stray not in get_args(Stray):

@@ -6,13 +6,14 @@
     train/*.ann, *.txt    JNLPBA's standoff
 
 and so `dev` and `test`. All but the standoff may be compressed. Only Doc-ARC's form knows sentences without
-labels; in the others the context of a document is the rest of its labelled sentences.
+labels; in the others the context of a document is the rest of its labelled sentences. Where a split in columns
+is a single document, as tweets without `-DOCSTART-`, each sentence is one by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from cdlm_lab.data.docarc_tsv import Chosen, read_docarc_split
@@ -54,7 +55,8 @@ def read_tagged_split(
     elif form == ".ann":
         found = read_jnlpba_standoff(files[0].parent, reading=reading)
     else:
-        found = chain.from_iterable(_OF_FILES[form](file, reading=reading) for file in files)
+        read = chain.from_iterable(_OF_FILES[form](file, reading=reading) for file in files)
+        found = _divided(read, reading)
     return found if chosen is None else _some(found, chosen)
 
 
@@ -76,6 +78,17 @@ def _has_several_tags(file: Path) -> bool:
     """Whether the first word of a file has more than one tag, as in LitBank."""
     first = next((text for _, text in read_lines(file, allow_empty=True) if text.strip()), "")
     return len(first.rstrip("\t").split("\t")) > 2
+
+
+def _divided(documents: Iterator[TaggedDocument], reading: TagReading) -> Iterator[TaggedDocument]:
+    """The documents; of a single one each sentence, which is counted."""
+    first = list(islice(documents, 2))
+    if len(first) != 1 or len(first[0].sentences) == 1:
+        yield from chain(first, documents)
+        return
+    for number, sentence in enumerate(first[0].sentences):
+        reading.divided += 1
+        yield TaggedDocument(id=f"{first[0].id}:{number}", sentences=(sentence,))
 
 
 def _some(documents: Iterator[TaggedDocument], chosen: Chosen) -> Iterator[TaggedDocument]:

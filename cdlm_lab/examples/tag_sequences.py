@@ -2,7 +2,8 @@
 
 "All labeled sequences are kept at their original length [...]. All unlabeled (context) sequences longer than
 256 tokens are partitioned into chunks". A labelled sentence can be too long as well: it is cut in the same
-way, and the tags of its parts are joined again before they are scored.
+way, and the tags of its parts are joined again before they are scored. So can a single word, as a long address:
+it becomes a sequence by itself, of which the encoders read the first pieces.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ class SplitDocument:
         document: its sentences are the sequences; the words of the original in their order, none missing.
             The tags are those of the original too, so the later part of a span that was cut starts with `I-`.
         origin: of each sequence the number of the sentence that it is, or is a part of.
+        shortened: how many words have more pieces than a sequence may, so that only their first ones are read.
     """
 
     document: TaggedDocument
     origin: tuple[int, ...]
+    shortened: int = 0
 
 
 def split_long(
@@ -47,7 +50,7 @@ def split_long(
 
     Raises:
         ValueError: a limit below 1; a sentence without words, or with another number of tags or of what
-            `pieces` gives; a word of more pieces than a sequence may have.
+            `pieces` gives.
 
     Example: with room for 4 pieces, words of 2, 1, 2 and 3 give sequences of two words, one and one.
     """
@@ -56,22 +59,19 @@ def split_long(
             raise ValueError(f"{name} is {limit}; it must be at least 1")
     sequences: list[TaggedSentence] = []
     origin: list[int] = []
+    shortened = 0
     for number, sentence in enumerate(document.sentences):
         where = f"document {document.id}, sentence {number}"
-        labelled = sentence.tags is not None
-        most = most_labelled if labelled else most_context
+        most = most_context if sentence.tags is None else most_labelled
         sizes = _sizes(sentence, pieces, where)
-        if max(sizes) > most:
-            word = sizes.index(max(sizes))
-            raise ValueError(
-                f"{where}, word {word} ({sentence.words[word][:40]!r}) has {sizes[word]} pieces, but "
-                f"{'most_labelled' if labelled else 'most_context'} is {most}; raise it or cut the word"
-            )
+        shortened += sum(size > most for size in sizes)
         parts = list(_parts(sentence, sizes, most))
         sequences += parts
         origin += [number] * len(parts)
     return SplitDocument(
-        document=TaggedDocument(id=document.id, sentences=tuple(sequences)), origin=tuple(origin)
+        document=TaggedDocument(id=document.id, sentences=tuple(sequences)),
+        origin=tuple(origin),
+        shortened=shortened,
     )
 
 
@@ -116,7 +116,7 @@ def _parts(sentence: TaggedSentence, sizes: Sequence[int], most: int) -> Iterato
     """The sentence itself if there is room for it, else its parts."""
     edges, room = [0], most
     for place, size in enumerate(sizes):
-        if size > room:
+        if size > room and place > edges[-1]:
             edges.append(place)
             room = most
         room -= size

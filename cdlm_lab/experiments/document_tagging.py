@@ -11,13 +11,14 @@ trained so); the learning rate falls linearly; without `patience` every training
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from cdlm_lab.examples.tag_examples import TagExamples, document_runs
 from cdlm_lab.examples.tag_sequences import SplitDocument
@@ -27,13 +28,15 @@ from cdlm_lab.experiments.tag_corpora import TagCorpus, TaggedCorpus, read_tagge
 from cdlm_lab.experiments.tag_predictions import TagPredictions, predict_tags
 from cdlm_lab.experiments.tagging_models import Tagger, TaggerParts, TaggingModels, new_tagger
 from cdlm_lab.experiments.tagging_systems import TagSystem, tag_systems
-from cdlm_lab.metrics.span_f1 import READINGS
+from cdlm_lab.metrics.span_f1 import READINGS, f1_of, span_counts
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types, parameters_of
 from cdlm_lab.progress import tracked
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 HELD_OUT = ("dev", "test")  # that are tagged
+SELECT_BY = ("f1", "loss")
+SCHEDULES = ("constant", "linear")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,9 @@ class TaggingTraining:
     encoder_epochs: int = 3
     encoder_learning_rate: float = 0.001
     patience: int = 0
+    select_by: str = "f1"
+    schedule: str = "constant"
+    weight_decay: float = 0.01
     reading: str = "seqeval"
 
     def __post_init__(self) -> None:
@@ -67,6 +73,8 @@ class TaggingTraining:
         tag_systems(self.systems)
         check_least(self, 1, "seeds", "epochs", "batch_size", "encoder_epochs")
         check_least(self, 0, "patience")
+        check_choice(self, SELECT_BY, "select_by")
+        check_choice(self, SCHEDULES, "schedule")
         check_choice(self, READINGS, "reading")
         if any(not (one.isdigit() and int(one)) for one in self.sweep.split()):
             raise ParameterError(f'sweep is {self.sweep!r}; write whole numbers above 0, such as "2 5 25"')
@@ -233,6 +241,12 @@ def _train(run: TaggingRun, training: Training) -> None:
         tagger.ready(examples[split])
     train = examples["train"]
     config = training_config(run.settings, training.system, seed=training.seed, items=len(train))
+
+    def judge(model: nn.Module) -> float:
+        tagged = predict_tags(replace(tagger, model=model), examples["dev"])
+        counts = span_counts(tagged.gold(), tagged.predicted(), reading=run.settings.training.reading)
+        return float(f1_of(counts.sum(axis=0)))
+
     job = TrainingJob(
         model=tagger.model,
         tokenizer=tagger.tokenizer,
@@ -240,12 +254,9 @@ def _train(run: TaggingRun, training: Training) -> None:
         validation_examples=examples["dev"],
         collate=tagger.collate_of(train),  # the documents of all splits are the same list
         config=config,
+        judge=judge if run.settings.training.select_by == "f1" else None,
     )
-    fine_tune(
-        job,
-        folder=run.folder_of(training),
-        name=training.label,
-    )
+    fine_tune(job, folder=run.folder_of(training), name=training.label)
 
 
 def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:
@@ -274,13 +285,22 @@ def training_config(settings: TaggingSettings, system: TagSystem, *, seed: int, 
     epochs, rate = given.epochs, given.learning_rate
     if system.trains_encoder:
         epochs, rate = given.encoder_epochs, given.encoder_learning_rate
-    return config_of_passes(
+    falls = given.schedule == "linear"
+    config = config_of_passes(
         items=items,
         epochs=epochs,
         batch_size=given.batch_size,
         micro_batch_size=given.batch_size,
         learning_rate=rate,
+        warmup_steps=None if falls else 0,
         patience=given.patience,
         precision=settings.models.precision,
         seed=seed,
+    )
+    return replace(
+        config,
+        decay_power=1.0 if falls else 0.0,
+        weight_decay=given.weight_decay,
+        adam_epsilon=1e-6,
+        max_gradient_norm=0.0,
     )

@@ -60,10 +60,12 @@ class TaggedCorpus:
     Attributes:
         documents: by split.
         mended: tags `I-` that followed no span of their label, by split.
+        divided: sentences that were made documents, by split; see `data/tagged_folder.py`.
     """
 
     documents: TaggedSplits
     mended: Mapping[str, int] = field(default_factory=dict)
+    divided: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -78,7 +80,7 @@ def read_tagged(settings: TagCorpus) -> TaggedCorpus:
         ParameterError: a corpus that is neither, or a split with less than two documents or without any span.
         DataError: as its reader.
     """
-    documents, mended = {}, {}
+    documents, mended, divided = {}, {}, {}
     for split in SPLITS:
         reading = TagReading(stray=settings.stray_tags)
         found = tuple(
@@ -86,14 +88,16 @@ def read_tagged(settings: TagCorpus) -> TaggedCorpus:
         )
         if len(found) < 2:
             raise ParameterError(
-                f"corpus is {settings.corpus!r}, whose {split} has {len(found)} documents; it needs two"
+                f"corpus is {settings.corpus!r}, whose {split} has one document to read; it needs two or more: "
+                f"give a file for each in {split}/, a line -DOCSTART- before each in {split}.conll, and 0 or "
+                f"at least 2 as {'train_documents' if split == 'train' else 'held_out_documents'}"
             )
         if not labels_of(found):
             raise ParameterError(
                 f"corpus is {settings.corpus!r}, whose {split} has no span; all labelled words have the tag O"
             )
-        documents[split], mended[split] = found, reading.mended
-    return TaggedCorpus(documents=documents, mended=mended)
+        documents[split], mended[split], divided[split] = found, reading.mended, reading.divided
+    return TaggedCorpus(documents=documents, mended=mended, divided=divided)
 
 
 def _documents(settings: TagCorpus, split: str, reading: TagReading) -> Iterator[TaggedDocument]:

@@ -121,7 +121,7 @@ def predict_tags(tagger: Tagger, examples: TagExamples, *, name: str | None = No
     )
 
 
-@torch.inference_mode()
+@torch.no_grad()  # not inference_mode: the judge of a training asks between updates
 def _read(model: torch.nn.Module, batch: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
     device = next(model.parameters()).device
     output = model(**{name: tensor.to(device) for name, tensor in batch.items()})

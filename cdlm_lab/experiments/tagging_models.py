@@ -20,6 +20,7 @@ from cdlm_lab.experiments.tagging_systems import TagSystem
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.document_tagger import (
     CONTEXT_ENCODERS,
+    CONTEXT_ORDERS,
     StaticTaggerConfig,
     equal_hidden_size,
     load_static_tagger,
@@ -63,6 +64,7 @@ class TaggingModels:
     most_tokens: int = 128
     occurrences: int = 10
     context_encoder: str = "bilstm"
+    context_order: str = "target"
     hidden_size: int = 64
     precision: Precision = "auto"
 
@@ -71,6 +73,7 @@ class TaggingModels:
         check_least(self, 1, "layers", "occurrences", "hidden_size")
         check_least(self, ENDS + 1, "most_tokens")
         check_choice(self, CONTEXT_ENCODERS, "context_encoder")
+        check_choice(self, CONTEXT_ORDERS, "context_order")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +176,7 @@ def _static(system: TagSystem, parts: TaggerParts, *, most: int, seed: int, trai
             parts.encodings,
             examples.documents,
             context=system.context,
-            single_words=system.context and config.context_encoder == "linear",
+            single_words=system.context and not config.whole_sentences,
         )
 
     return Tagger(
@@ -190,7 +193,10 @@ def static_config(system: TagSystem, parts: TaggerParts) -> StaticTaggerConfig:
     """Sizes of a static tagger; one without context is as large as with context it would be."""
     form = {"size": parts.encoder.size, "tags": parts.tags}
     config = StaticTaggerConfig(
-        **form, hidden_size=parts.settings.hidden_size, context_encoder=parts.settings.context_encoder
+        **form,
+        hidden_size=parts.settings.hidden_size,
+        context_encoder=parts.settings.context_encoder,
+        context_order=parts.settings.context_order,
     )
     if system.context:
         return config

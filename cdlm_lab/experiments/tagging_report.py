@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cdlm_lab.data.tagged_documents import spans_of
+from cdlm_lab.examples.tag_examples import TagExamples
 from cdlm_lab.experiments.document_tagging import (
     HELD_OUT,
     TaggingRun,
@@ -25,6 +27,7 @@ from cdlm_lab.metrics.resampling import percentile_interval, resampled_sums
 from cdlm_lab.metrics.significance import compare, holm
 from cdlm_lab.metrics.span_f1 import f1_of, precision_of, recall_of, span_counts
 from cdlm_lab.models.estimate import parameter_count
+from cdlm_lab.models.sentence_encoder import ENDS
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.batch_time import seconds_of_batch
 from cdlm_lab.widgets.markup import escaped, seconds_in_words
@@ -49,13 +52,14 @@ def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
         labelled = [one.sentences[number] for one in documents for number in one.labelled]
         words = sum(len(sentence.words) for sentence in labelled)
         every = sum(len(sentence.words) for one in documents for sentence in one.sentences)
-        mended = run.corpus.mended.get(split, 0)
+        mended, divided = run.corpus.mended.get(split, 0), run.corpus.divided.get(split, 0)
         rows.append(
             (
                 split,
                 f"{len(documents):,} documents of {every:,} words; {words:,} of them labelled, in "
                 f"{len(labelled):,} sentences with {span_count(run, split):,} spans"
-                + (f"; {mended:,} tags I- that began a span were read as B-" if mended else ""),
+                + (f"; {mended:,} tags I- that began a span were read as B-" if mended else "")
+                + (f"; it was one document, so each sentence is read as one (write -DOCSTART- where one begins)" if divided else ""),
             )
         )
     return [*rows, ("labels", ", ".join(run.corpus.labels))]
@@ -75,16 +79,32 @@ def cost_facts(run: TaggingRun) -> list[tuple[str, str]]:
         chosen, collate = [first[number] for number in range(len(first))], tagger.collate_of(first)
         seconds, _ = seconds_of_batch(tagger.model, partial(collate, chosen), precision=config.precision)
         alike = sum(one.system is system for one in run.trainings)
+        cut = shortened_words(run, examples)
+        room = run.settings.models.most_tokens - ENDS
         rows.append(
             (
                 system.label,
                 f"{parameter_count(tagger.model) / 1e6:.2f} million parameters"
                 f"{'' if system.trains_encoder else ' besides the frozen encoder'}; {config.steps:,} updates "
                 f"with {config.batch_size} sentences, about {seconds_in_words(seconds * config.steps)}"
-                f"{f'; times {alike} (seeds, K)' if alike > 1 else ''}",
+                f"{f'; times {alike} (seeds, K)' if alike > 1 else ''}"
+                f"{f'; of {sum(cut.values()):,} words the first {room} pieces are read' if any(cut.values()) else ''}",
             )
         )
     return rows
+
+
+def shortened_words(run: TaggingRun, examples: TagExamples) -> dict[str, int]:
+    """How many words of each split have more pieces than `most_tokens` has room for: these alone are read.
+
+    Args:
+        examples: of any split; they know the documents of all.
+    """
+    documents = iter(examples.documents)
+    return {
+        split: sum(one.shortened for one in islice(documents, len(of_split)))
+        for split, of_split in run.corpus.documents.items()
+    }
 
 
 def write_tagging_report(run: TaggingRun, opened: Run, found: Found) -> Report:
@@ -103,6 +123,10 @@ def write_tagging_report(run: TaggingRun, opened: Run, found: Found) -> Report:
             "documents": {split: len(documents) for split, documents in run.corpus.documents.items()},
             "facts": dict(corpus_facts(run)),
             "labels": list(run.corpus.labels),
+            "shortened_words": {
+                training.system.name: shortened_words(run, of_split["dev"].examples)
+                for training, of_split in found.items()
+            },
         },
         tables={
             "comparisons": _comparisons(run, counts["test"]),

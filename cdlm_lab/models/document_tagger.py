@@ -38,6 +38,7 @@ from cdlm_lab.models.hierarchical import contextualised
 from cdlm_lab.models.loss import over_items
 
 CONTEXT_ENCODERS = ("bilstm", "linear")
+CONTEXT_ORDERS = ("target", "sentence")
 
 
 class StaticTaggerConfig(PretrainedConfig):
@@ -67,6 +68,7 @@ class StaticTaggerConfig(PretrainedConfig):
         hidden_size: int = 256,
         context: bool = True,
         context_encoder: str = "bilstm",
+        context_order: str = "target",
         distance_size: int = 20,
         dropout: float = 0.25,
         **rest: object,
@@ -74,16 +76,23 @@ class StaticTaggerConfig(PretrainedConfig):
         if size < 1:
             raise ValueError("size is 0; give that of the words' encodings")
         check_tags(tags)
-        if context_encoder not in CONTEXT_ENCODERS:
-            raise ValueError(
-                f"context_encoder is {context_encoder!r}; choose one of {', '.join(CONTEXT_ENCODERS)}"
-            )
+        for name, value, known in (
+            ("context_encoder", context_encoder, CONTEXT_ENCODERS),
+            ("context_order", context_order, CONTEXT_ORDERS),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(known)}")
         if context_encoder == "linear" and not context:
             raise ValueError("context_encoder 'linear' needs context; the baseline has two biLSTMs")
         self.size, self.tags, self.hidden_size = size, list(tags), hidden_size
-        self.context, self.context_encoder = context, context_encoder
+        self.context, self.context_encoder, self.context_order = context, context_encoder, context_order
         self.distance_size, self.dropout = distance_size, dropout
         super().__init__(**rest)
+
+    @property
+    def whole_sentences(self) -> bool:
+        """Whether f_c reads whole sentences of the context, and not only the words attended to."""
+        return self.context and self.context_encoder == "bilstm" and self.context_order == "sentence"
 
 
 @dataclass
@@ -163,6 +172,8 @@ class StaticTagger(PreTrainedModel):
             )
         states, weights = self._encoded(targets, attention_mask), None
         if self.attention is not None:
+            if isinstance(self.context_encoder, nn.LSTM) and not self.config.whole_sentences:
+                context, context_mask, places = in_target_order(context, places, attention_mask)
             encoded = self._encoded(context, context_mask)
             attended, weights = attend(self.attention, encoded, places=places, buckets=buckets)
             states = torch.cat([states, attended], dim=-1)
@@ -209,6 +220,30 @@ def attend(
     weights = shares.new_zeros(there.shape)
     weights[words] = shares
     return attended, weights
+
+
+def in_target_order(
+    context: Tensor, places: Tensor, attention_mask: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What f_c reads by equation 5: for each sentence and each k the k-th occurrences of its words, in the
+    order of the sentence, 0 where a word has fewer.
+
+    Args:
+        context, places, attention_mask: as of `StaticTagger.forward`.
+
+    Returns:
+        Rows (batch * K, words, size); their mask (batch * K, words) bool, True = a word of the sentence, and
+        nowhere True in a row without any occurrence; the places (batch, words, K, 2) of the occurrences in
+        these rows, -1 = none.
+    """
+    there = places[..., 0] >= 0
+    batch, words, most = there.shape
+    found = at_places(context, places).masked_fill(~there[..., None], 0.0)
+    mask = attention_mask[:, None] & there.any(1)[..., None]  # (batch, K, words)
+    row = torch.arange(batch * most, device=places.device).view(batch, 1, most).expand(there.shape)
+    word = torch.arange(words, device=places.device).view(1, words, 1).expand(there.shape)
+    moved = torch.stack([row, word], dim=-1).masked_fill(~there[..., None], -1)
+    return found.transpose(1, 2).flatten(0, 1), mask.flatten(0, 1), moved
 
 
 def at_places(states: Tensor, places: Tensor) -> Tensor:

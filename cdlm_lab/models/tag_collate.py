@@ -129,14 +129,15 @@ class DynamicCollate:
 
     def _tokens(self, sequences: Sequence[SequenceNumber]) -> dict[str, Tensor]:
         begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        room = self.tokenizer.model_max_length - ENDS
         ids, words = [], []
         for sequence in sequences:
-            pieces, numbers = word_pieces(self.tokenizer, _words(self.documents, sequence))
-            if len(pieces) + ENDS > self.tokenizer.model_max_length:
+            pieces, numbers = word_pieces(self.tokenizer, _words(self.documents, sequence), most=room)
+            if len(pieces) > room:
                 number, place = sequence
                 raise ValueError(
                     f"document {self.documents[number].document.id}, sequence {place} has {len(pieces)} "
-                    f"pieces, but the model has room for {self.tokenizer.model_max_length - ENDS}; split it"
+                    f"pieces, but the model has room for {room}; split it"
                 )
             ids.append(np.array([begin, *pieces, end]))
             words.append(np.array([NOWHERE, *numbers, NOWHERE]))

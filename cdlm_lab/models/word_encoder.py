@@ -2,7 +2,8 @@
 al. 2020, "Doc-ARC", section 4.1: "the last four layers of BERT as a token's representation").
 
 A sentence is read alone, as `[CLS]` pieces `[SEP]`, and every piece of it sees every other; no piece is
-global, so a converted BERT computes what BERT does. A word is the mean of its pieces (footnote 1).
+global, so a converted BERT computes what BERT does. A word is the mean of its pieces (footnote 1); of one that
+has more than there is room for, as a long address, the mean of the first ones.
 """
 
 from __future__ import annotations
@@ -82,9 +83,9 @@ class WordEncoder:
         Raises:
             ValueError: a sentence has more pieces than `max_tokens` has room for.
         """
-        split = [word_pieces(self.tokenizer, words) for words in sentences]
-        lengths = [len(ids) for ids, _ in split]
         room = self.max_tokens - ENDS
+        split = [word_pieces(self.tokenizer, words, most=room) for words in sentences]
+        lengths = [len(ids) for ids, _ in split]
         for words, length in zip(sentences, lengths, strict=True):
             if length > room:
                 what = f"the sentence {' '.join(words)[:SHOWN]!r} has {length} pieces"
@@ -115,11 +116,16 @@ class WordEncoder:
         return np.split(vectors, np.cumsum([len(words) for words in counts])[:-1])
 
 
-def word_pieces(tokenizer: PreTrainedTokenizerFast, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def word_pieces(
+    tokenizer: PreTrainedTokenizerFast, words: Sequence[str], *, most: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The pieces of the words of a sentence, and which word each is of.
 
     Every word is tokenised as if a space stood before it; one without any piece, as a lone control character,
     is an unknown one.
+
+    Args:
+        most: of the pieces of a word only the first so many are taken; None = all.
 
     Returns:
         ids: int64 (pieces,), no special tokens.
@@ -131,6 +137,9 @@ def word_pieces(tokenizer: PreTrainedTokenizerFast, words: Sequence[str]) -> tup
     if not words:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     ids, numbers = tokenise_words(words, tokenizer)
+    if most is not None and len(ids) > most:
+        nth = np.arange(len(ids)) - np.searchsorted(numbers, numbers)  # of each piece in its word
+        ids, numbers = ids[nth < most], numbers[nth < most]
     silent = np.setdiff1d(np.arange(len(words)), numbers)
     if not len(silent):
         return ids, numbers

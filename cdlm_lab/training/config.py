@@ -40,7 +40,8 @@ class TrainingConfig:
         seed: of dropout; see `cdlm_lab.training.trainer.train`.
         learning_rate: the largest, reached after the warm-up.
         warmup_steps: updates over which the learning rate grows linearly from 0. Fewer than `steps`.
-        decay_power: after the warm-up the rate is `learning_rate * (share of steps left) ** decay_power`.
+        decay_power: after the warm-up the rate is `learning_rate * (share of steps left) ** decay_power`; 0 =
+            it stays as it is.
         weight_decay: of AdamW; biases and norms are not decayed.
         adam_beta2: decay of the second moment; beta_1 is 0.9.
         adam_epsilon: added to the root of the second moment.
@@ -84,11 +85,11 @@ class TrainingConfig:
         check_types(self)
         for name in ("steps", "batch_size", "micro_batch_size", "evaluate_every", "save_every", "log_every"):
             _require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("learning_rate", "decay_power", "adam_epsilon"):
+        for name in ("learning_rate", "adam_epsilon"):
             _require(
                 0 < getattr(self, name) < math.inf, f"{name} is {getattr(self, name)}; it must be above 0"
             )
-        for name in ("weight_decay", "max_gradient_norm", "patience"):
+        for name in ("decay_power", "weight_decay", "max_gradient_norm", "patience"):
             _require(
                 0 <= getattr(self, name) < math.inf, f"{name} is {getattr(self, name)}; it must be 0 or more"
             )

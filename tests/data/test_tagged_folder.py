@@ -65,6 +65,24 @@ def test_some_are_chosen_and_stray_tags_counted(tmp_path: Path, form: str) -> No
     assert reading.mended == (1 if form.endswith("conll") else 0)
 
 
+def test_a_split_of_one_document_is_read_sentence_by_sentence(tmp_path: Path) -> None:
+    """As tweets are published: no line says where a document begins."""
+    tweets = "Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n"
+    folder, reading = write(tmp_path, {"train.conll": tweets}), TagReading()
+    assert told(folder, reading=reading) == [
+        ("train.conll:0:0", [("B-PER", "O")]),
+        ("train.conll:0:1", [("B-LOC",)]),
+        ("train.conll:0:2", [("O",)]),
+    ]
+    assert reading.divided == 3
+    chosen = told(folder, chosen=lambda count: [count - 1])
+    assert [name for name, _ in chosen] == ["train.conll:0:2"]
+    for other in ({"train.conll": CONLL}, {"train.conll": "Orn B-PER\n"}):
+        reading = TagReading()
+        told(write(tmp_path, other), reading=reading)
+        assert reading.divided == 0
+
+
 def test_none_or_two_forms(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"there is no train in it; give one of train/\*\.tsv, train\.conll"

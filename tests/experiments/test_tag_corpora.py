@@ -120,6 +120,18 @@ def test_stray_tags_are_counted_or_refused_where_they_stand(folder: Path) -> Non
     assert "\n" not in str(raised.value)
 
 
+def test_a_file_that_is_one_document_is_read_by_sentences(tmp_path: Path) -> None:
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.conll").write_text("Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n")
+    read = read_tagged(TagCorpus(corpus=str(tmp_path), held_out_documents=2))
+    assert {split: len(found) for split, found in read.documents.items()} == {
+        "train": 3,
+        "dev": 2,
+        "test": 2,
+    }
+    assert read.divided == {"train": 3, "dev": 3, "test": 3}
+
+
 def test_folders_that_cannot_be_used(folder: Path) -> None:
     settings = TagCorpus(corpus=str(folder))
     write(folder, "test", *["slept\tO\n"] * 6)
@@ -128,9 +140,9 @@ def test_folders_that_cannot_be_used(folder: Path) -> None:
     for file in (folder / "test").iterdir():
         file.rename(folder / "dev" / f"more_{file.name}")
     write(folder, "test", LABELLED)
-    with pytest.raises(ParameterError, match="whose test has 1 documents; it needs two"):
+    with pytest.raises(ParameterError, match="whose test has one document to read; it needs two or more: "):
         read_tagged(settings)
-    with pytest.raises(ParameterError, match="whose train has 1 documents"):
+    with pytest.raises(ParameterError, match="0 or at least 2 as train_documents"):
         read_tagged(TagCorpus(corpus=str(folder), train_documents=1))
     with pytest.raises(ParameterError, match="which is no folder; write storyworld, or a folder with"):
         read_tagged(TagCorpus(corpus=str(folder / "nowhere")))

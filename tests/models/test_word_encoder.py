@@ -127,6 +127,20 @@ def test_no_words_have_no_vectors(encoder: WordEncoder):
     np.testing.assert_allclose(found[1], encoder.encode([["w1"]])[0], atol=1e-5)
 
 
+def test_of_a_word_without_room_the_first_pieces_are_read(bert):
+    """With a tokenizer that cuts words, as all real ones do."""
+    encoder = load_word_encoder("tiny", layers=1, max_tokens=8)
+    assert encoder.pieces(["so", "strangenesses"])[1] > 6
+    (rows,) = encoder.encode([["strangenesses" * 20]])
+    assert rows.shape == (1, encoder.size)
+    ids, numbers = word_pieces(encoder.tokenizer, ["so", "strangenesses", "so"], most=3)
+    every, of_words = word_pieces(encoder.tokenizer, ["so", "strangenesses", "so"])
+    for number in range(3):
+        assert ids[numbers == number].tolist() == every[of_words == number][:3].tolist()
+    with pytest.raises(ValueError, match="split it, or raise max_tokens"):
+        encoder.encode([["strangenesses", "strangenesses"]])
+
+
 def test_pieces_and_their_words(bert, encoder: WordEncoder):
     unknown, tokenizer = 3, load_tokenizer(bert)
     ids, numbers = word_pieces(tokenizer, ["", "w2 w3", "\t", " ", "w4", "nobody", "\u200a"])
