@@ -20,6 +20,7 @@ from cdlm_lab.experiments.result_cells import (
     table_of,
 )
 from cdlm_lab.report import RunError, read_report
+from cdlm_lab.widgets.alignment_table import PAPER_ALIGNMENT, RANDOM
 from cdlm_lab.widgets.coreference_table import MEASURES, PAPER_TABLE_2, PAPER_TABLE_3
 from cdlm_lab.widgets.matching_table import PAPER_MATCHING
 from cdlm_lab.widgets.perplexity_table import PAPER_TABLE_1
@@ -118,13 +119,13 @@ def _paper_row(system: str, f1s: Sequence[float | None], conll: float | None) ->
 
 
 def scisumm_matching(results: Path) -> ResultTable:
-    """Tables 2 of CDA and 4 of CDLM on SciSumm."""
+    """Tables 2 of CDA and 4 of CDLM on SciSumm, which has papers of the ACL as AAN has."""
 
     def paper(system: str) -> str:
-        numbers = PAPER_MATCHING.get(system, {}).get("S2ORC", ())
+        numbers = PAPER_MATCHING.get(system, {}).get("AAN", ())
         return " / ".join(f"{number:.1f}" for number in numbers if number is not None)
 
-    columns = [*_MATCHING, p_of("accuracy"), of_paper("paper", paper, below="Acc / F1")]
+    columns = [*_MATCHING, p_of("accuracy"), of_paper("paper, AAN", paper, below="Acc / F1")]
     return table_of(rows_of(results / "scisumm_minilm" / "matching.json"), columns)
 
 
@@ -137,24 +138,40 @@ _MATCHING = (measured("accuracy", "accuracy", in_per_cent), measured("F1", "f1",
 
 
 def scisumm_alignment(results: Path) -> ResultTable:
-    """Table 4 of CDA on SciSumm, of documents known to be related: a row for each system, attention beside
-    cosine."""
+    """Table 4 of CDA on SciSumm: a row for each system. Of documents known to be related attention beside
+    cosine; and attention scored as the paper's numbers are."""
     ways = ("attention", "cosine")
     merged: dict[str, ReportedRow] = {}
-    for row in rows_of(results / "scisumm_minilm" / "alignment.json", "oracle"):
-        system, _, by = row.system.partition("/")
-        one = merged.setdefault(system, replace(row, system=system, label=row.label.removesuffix(f", {by}")))
-        scores = {
-            f"{way}/{name}": score for way in ways if by in (way, "") for name, score in row.scores.items()
-        }
-        merged[system] = replace(one, scores={**one.scores, **scores})
+    for group in ("oracle", "released"):
+        for row in rows_of(results / "scisumm_minilm" / "alignment.json", group):
+            system, _, by = row.system.partition("/")
+            first = replace(row, system=system, label=row.label.removesuffix(f", {by}"), scores={})
+            one = merged.setdefault(system, first)
+            scores = {
+                f"{group}/{way}/{name}": score
+                for way in ways
+                if by in (way, "")
+                for name, score in row.scores.items()
+            }
+            merged[system] = replace(one, scores={**one.scores, **scores})
+
+    def paper(system: str) -> str:
+        ranked_by = "" if system == RANDOM else "attention"
+        numbers = PAPER_ALIGNMENT.get((system, ranked_by), {}).get("S2ORC")
+        return f"{numbers['mrr']:.3f} / {numbers['at_1']:.1f}" if numbers else ""
+
     columns = [
         column
         for way in ways
         for column in (
-            measured(f"MRR by {way}", f"{way}/mrr", in_thousandths),
-            measured("P@1", f"{way}/at_1", in_per_cent, bare=True),
+            measured(f"MRR by {way}", f"oracle/{way}/mrr", in_thousandths),
+            measured("P@1", f"oracle/{way}/at_1", in_per_cent, bare=True),
         )
+    ]
+    columns += [
+        measured("released scoring: MRR", "released/attention/mrr", in_thousandths, bare=True),
+        measured("P@1", "released/attention/at_1", in_per_cent, bare=True),
+        of_paper("paper, S2ORC", paper, below="MRR / P@1"),
     ]
     return table_of(merged.values(), columns)
 

@@ -139,7 +139,8 @@ def _matching(report: Report) -> list[ReportedRow]:
 
 
 def _alignment(report: Report) -> list[ReportedRow]:
-    """System and what ranks, `gru-han/cosine`; given that documents are related (`oracle`) and jointly."""
+    """System and what ranks, `gru-han/cosine`; given that documents are related (`oracle`), jointly with that
+    decision (`joint`), and as the released code scores it (`released`)."""
     tests = {
         (row["a"], row["by"]): (row["p_holm"], f"{row['b']}/{row['b_by']}")
         for row in report.tables["comparisons"]
@@ -149,23 +150,16 @@ def _alignment(report: Report) -> list[ReportedRow]:
         system, by, setting, measure = name.split("/")
         test = tests.get((system, by)) if (setting, measure) == ("oracle", "mrr") else None
         of_row.setdefault((setting, system, by), {})[measure] = tested_score(score, test)
-    random = [scores for (_, system, _), scores in of_row.items() if system == RANDOM]
-    rows = [
+    return [
         ReportedRow(
             group=setting,
-            system=f"{system}/{by}",
-            label=f"{SYSTEMS[system].label}, {by}",
+            system=RANDOM if system == RANDOM else f"{system}/{by}",
+            label="Random (exact)" if system == RANDOM else f"{SYSTEMS[system].label}, {by}",
             checkpoint="",  # that of the run of notebook 04, which is another report
             scores=scores,
         )
         for (setting, system, by), scores in of_row.items()
-        if system != RANDOM
     ]
-    chance = [
-        ReportedRow(group="oracle", system=RANDOM, label="Random (exact)", checkpoint="", scores=scores)
-        for scores in random
-    ]
-    return [*chance, *rows]
 
 
 def _questions(report: Report) -> list[ReportedRow]:

@@ -54,8 +54,23 @@ def mean_score(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable], *, see
     """
     of_seeds = [float(values.mean()) for values in seeds]
     drawn = resampled_sums(_counts(seeds, clusters), n_resamples=RESAMPLES, rng=np.random.default_rng(seed))
-    low, high = percentile_interval(_mean(drawn))
-    value = fmean(of_seeds)
+    return _score(of_seeds, _mean(drawn))
+
+
+def ratio_score(
+    seeds: Sequence[tuple[np.ndarray, np.ndarray]], clusters: Sequence[Hashable], *, seed: int
+) -> dict[str, Any]:
+    """The same of items that weigh differently: with each seed their points, and what these are out of; the
+    score is the sum of the former over that of the latter."""
+    of_seeds = [float(points.sum() / out_of.sum()) for points, out_of in seeds]
+    counts = sums_by_cluster([column for both in seeds for column in both], clusters, name="items")
+    drawn = resampled_sums(counts, n_resamples=RESAMPLES, rng=np.random.default_rng(seed))
+    return _score(of_seeds, (drawn[:, ::2] / drawn[:, 1::2]).mean(axis=1))
+
+
+def _score(of_seeds: Sequence[float], drawn: np.ndarray) -> dict[str, Any]:
+    """`drawn`: the score of each resample."""
+    value, (low, high) = fmean(of_seeds), percentile_interval(drawn)
     # sums in another order may differ in the last digit
     return score_of_seeds(of_seeds, (min(low, value), max(high, value)))
 

@@ -29,7 +29,7 @@ from cdlm_lab.experiments.kept_numbers import KeptNumbers
 from cdlm_lab.experiments.match_predictions import MatchPredictions
 from cdlm_lab.experiments.matching_models import Matcher
 from cdlm_lab.experiments.matching_systems import System, systems_named
-from cdlm_lab.metrics.ranking import RankedList
+from cdlm_lab.metrics.ranking import READINGS, RankedList
 from cdlm_lab.parameters import ParameterError, check_choice, check_types
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import read_report
@@ -49,7 +49,6 @@ PARAMETERS = (
 # What a run of its own trains if there is none of notebook 04.
 DEFAULT_SYSTEMS = "tf-idf bert-han bert-han-shallow gru-han-shallow cdlm"
 GLOBAL_ATTENTION, ENCODINGS = "global attention", "encodings"
-READINGS = ("hit", "share_of_relevant", "precision")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +58,7 @@ class AlignmentSettings:
     Attributes:
         source: whose global attention ranks the sentences for a Longformer: `first token` or `other
             document`.
-        reading: of P@N, as of `metrics.ranking.precision_at`.
+        reading: of P@N, `hit` as for S2ORC or `precision` as for PAN; see `metrics.ranking.precision_at`.
         seed: of the bootstrap.
     """
 
@@ -82,11 +81,15 @@ class Aligned:
         scores: (system, by, seed) -> for each pair float64 (sentences of the first document,).
         found: (system, seed) -> bool (pairs,), True = predicted to be related.
         probabilities: (system, seed) -> float64 (pairs,), of that.
+        unrelated: unrelated test pairs.
+        refused: (system, seed) -> bool (unrelated pairs,), True = predicted to be unrelated.
     """
 
     pairs: Sequence[DocumentPair]
     scores: Mapping[tuple[str, str, int], list[np.ndarray]] = field(repr=False)
     found: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
+    unrelated: Sequence[DocumentPair]
+    refused: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
     probabilities: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
 
     def lists(self, key: tuple[str, str, int]) -> list[RankedList]:
@@ -166,6 +169,7 @@ def align_sentences(run: MatchingRun, settings: AlignmentSettings, folder: Path)
             Path(run.settings.corpus.corpus), "no true sentences in test", "take a corpus that has them"
         )
     pairs = [run.pairs["test"][number] for number in numbers]
+    unrelated = [number for number, pair in enumerate(run.pairs["test"]) if not pair.related]
     scores: dict[tuple[str, str, int], list[np.ndarray]] = {}
     for system, seed in run.trainings:
         of_test: MatchPredictions = predictions[system.name, seed]["test"]
@@ -180,6 +184,8 @@ def align_sentences(run: MatchingRun, settings: AlignmentSettings, folder: Path)
         scores=scores,
         found={key: one.decisions[numbers] for key, one in tested.items()},
         probabilities={key: one.probabilities[numbers] for key, one in tested.items()},
+        unrelated=[run.pairs["test"][number] for number in unrelated],
+        refused={key: ~one.decisions[unrelated] for key, one in tested.items()},
     )
 
 

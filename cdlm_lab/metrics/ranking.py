@@ -1,4 +1,4 @@
-"""Ranked candidates with several relevant ones: MRR, P@N in its published readings, average precision.
+"""Ranked candidates with several relevant ones: MRR, P@N in its two published readings, average precision.
 
 For finding the sentences of a document that another document is about (CDA: Zhou et al. 2020, sections 4 and
 5), and for choosing answers. Every number is the expectation over random orders of candidates with equal
@@ -10,10 +10,8 @@ order, the number of relevant ones in the first k of them is hypergeometric. So
 - k * r / m of them are relevant on average;
 - the first relevant one comes at place k with a chance of S(k - 1) * r / (m - k + 1), at rank above + k.
 
-Only related documents have sentences to find, so lists are of these alone. `found` scores them jointly with
-the decision on the documents: "If a model fails to predict the document alignment, the sentence-level
-alignment is counted as incorrect" (section 5.3), so it is 0. The released code is no match for this: its MRR
-takes unrelated documents too, as 1 if called so, and counts a wrong decision as 1/21 (PAN: 1/60).
+Only related documents have sentences to find, so lists are of these alone. The numbers of CDA's Tables 4 and
+5 are others: its released code scores unrelated pairs too, see `released_points`.
 """
 
 from __future__ import annotations
@@ -48,29 +46,12 @@ class RankedList:
         if not np.isfinite(scores).all():
             index = int(np.argmin(np.isfinite(scores)))
             raise ValueError(f"scores[{index}] is {scores[index]}; a score must be finite")
-        _check_bool(relevant, scores.shape, name="relevant", true="relevant")
+        if relevant.dtype != bool or relevant.shape != scores.shape:
+            what = f"bool of shape {scores.shape}, True = relevant; got {relevant.dtype} {relevant.shape}"
+            raise ValueError(f"relevant must be {what}")
         for name, array in (("scores", scores), ("relevant", relevant)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankingScores:
-    """Means over lists, each in [0, 1].
-
-    Attributes:
-        mrr: mean reciprocal rank of the first relevant candidate.
-        mean_average_precision: of `average_precision`.
-        at: N to the mean P@N.
-        reading: of P@N, as of `precision_at`.
-        lists: how many, those that were not found too.
-    """
-
-    mrr: float
-    mean_average_precision: float
-    at: Mapping[int, float]
-    reading: str
-    lists: int
 
 
 def reciprocal_rank(ranked: RankedList) -> float:
@@ -82,15 +63,6 @@ def reciprocal_rank(ranked: RankedList) -> float:
     return _reciprocal_rank(_checked_ties(ranked))
 
 
-def hits_at(ranked: RankedList, n: int) -> float:
-    """1 if a relevant candidate is among the first n, else 0; between them if ties decide: hit@n.
-
-    Raises:
-        ValueError: no candidate is relevant, or `n` is not whole or below 1.
-    """
-    return precision_at(ranked, n, reading="hit")
-
-
 def precision_at(ranked: RankedList, n: int, *, reading: str) -> float:
     """P@n, "the number of relevant sentences in the top N" (CDA section 4), which has several readings.
 
@@ -98,10 +70,9 @@ def precision_at(ranked: RankedList, n: int, *, reading: str) -> float:
         n: how many of the first candidates count.
         reading: what is made of the relevant ones among them:
             `hit`: 1 if there are any. So the released CDA code reads P@N for S2ORC, with one citing sentence.
-            `share_of_relevant`: divided by min(n, relevant ones of the list), the most that there can be; so
-            it reads P@N for PAN. A perfect order has 1, even if n exceeds the number of relevant candidates.
-            `precision`: divided by n, as in textbooks, even if the list is shorter. The best value is below
-            1 where fewer than n are relevant; a list without relevant candidates has 0.
+            `precision`: divided by n, as in textbooks, even if the list is shorter; so it reads P@N for PAN,
+            with several plagiarised ones. The best value is below 1 where fewer than n are relevant; a list
+            without relevant candidates has 0.
 
     Raises:
         ValueError: unknown reading, `n` is not whole or below 1, or, except for `precision`, no candidate is
@@ -121,30 +92,11 @@ def average_precision(ranked: RankedList) -> float:
     return _average_precision(_checked_ties(ranked))
 
 
-def ranking_scores(
-    lists: Iterable[RankedList],
-    *,
-    at: Sequence[int] = (1, 5, 10),
-    reading: str = "hit",
-    found: ArrayLike | None = None,
-) -> RankingScores:
-    """Means of `values_per_list`; arguments and errors as there."""
-    values = values_per_list(lists, at=at, reading=reading, found=found)
-    return RankingScores(
-        mrr=float(values["reciprocal_rank"].mean()),
-        mean_average_precision=float(values["average_precision"].mean()),
-        at={int(n): float(values[f"at_{n}"].mean()) for n in at},
-        reading=reading,
-        lists=len(values["reciprocal_rank"]),
-    )
-
-
 def values_per_list(
     lists: Iterable[RankedList],
     *,
     at: Sequence[int] = (1, 5, 10),
     reading: str = "hit",
-    found: ArrayLike | None = None,
 ) -> dict[str, np.ndarray]:
     """Every measure of every list, for intervals and paired tests.
 
@@ -154,15 +106,13 @@ def values_per_list(
         lists: of related documents only.
         at: the N of P@N.
         reading: of P@N, as of `precision_at`.
-        found: bool (lists,), True = the two documents were predicted as related. A list that was not found
-            has 0 in every measure. None = score the order alone, the oracle of CDA section 5.3.
 
     Returns:
         `reciprocal_rank`, `average_precision` and `at_1`, `at_5`, ... to float64 (lists,), each in [0, 1].
 
     Raises:
-        ValueError: no lists, a list without relevant candidates, an N that is not whole or below 1, an
-            unknown reading, or a `found` that is not bool (lists,).
+        ValueError: no lists, a list without relevant candidates, an N that is not whole or below 1, or an
+            unknown reading.
     """
     measure_at = _reading(reading)
     for n in at:
@@ -170,14 +120,48 @@ def values_per_list(
     ties = [_checked_ties(ranked, name=f"lists[{index}]") for index, ranked in enumerate(lists)]
     if not ties:
         raise ValueError("there are no lists to score")
-    kept = np.ones(len(ties), dtype=bool) if found is None else np.asarray(found)
-    _check_bool(kept, (len(ties),), name="found", true="predicted as related")
     values = {
         "reciprocal_rank": [_reciprocal_rank(t) for t in ties],
         "average_precision": [_average_precision(t) for t in ties],
         **{f"at_{n}": [measure_at(t, n) for t in ties] for n in at},
     }
-    return {name: np.where(kept, each, 0.0) for name, each in values.items()}
+    return {name: np.array(each) for name, each in values.items()}
+
+
+def released_points(
+    values: Mapping[str, np.ndarray], *, reading: str, found: ArrayLike, refused: ArrayLike
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """MRR and P@N as the released code makes CDA's Tables 4 and 5 of them, with the unrelated pairs.
+
+    A measure is the sum of points over the sum of what they are out of. An unrelated pair that is called so
+    has 1 of 1. A wrong decision has 0 of 1 in P@N; in MRR it counts like the last of 21 sentences (`hit`, as
+    of S2ORC) or of 60 (`precision`, as of PAN). P@N of PAN pools sentences: a related pair that is called so
+    has its relevant ones of n, and so weighs as much as n other pairs. Half of the pairs are unrelated in
+    the paper, so random decisions with random orders have .25 + .25 x in P@N of S2ORC, where x is P@N of the
+    order alone.
+
+    Args:
+        values: of the related pairs, as of `values_per_list` with this reading.
+        reading: of P@N, `hit` or `precision`.
+        found: (related pairs,), how probably each is called related; bool of what a system said.
+        refused: (unrelated pairs,), how probably each is called unrelated.
+
+    Returns:
+        Measure, but average precision, to points and what they are out of: float64 (pairs,) each, the
+        related pairs first.
+    """
+    _reading(reading)
+    found, refused = np.asarray(found, dtype=np.float64), np.asarray(refused, dtype=np.float64)
+    wrong = 1 / _LAST_RANK[reading]
+    first = found * values["reciprocal_rank"] + (1 - found) * wrong
+    every = np.ones(len(found) + len(refused))
+    points = {"reciprocal_rank": (np.concatenate([first, refused + (1 - refused) * wrong]), every)}
+    for name, value in values.items():
+        if name.startswith("at_"):
+            weight = int(name.removeprefix("at_")) if reading == "precision" else 1
+            out_of = np.concatenate([found * weight + (1 - found), np.ones(len(refused))])
+            points[name] = np.concatenate([found * weight * value, refused]), out_of
+    return points
 
 
 def precision_at_1(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> float:
@@ -282,16 +266,8 @@ def _hit(ties: _Ties, n: int) -> float:
     return 1.0 - float(none[places]) if places < len(none) else 1.0
 
 
-def _relevant_in_top(ties: _Ties, n: int) -> float:
-    return float((ties.relevant * np.clip(n - ties.above, 0, ties.size) / ties.size).sum())
-
-
-def _share_of_relevant(ties: _Ties, n: int) -> float:
-    return _relevant_in_top(ties, n) / min(n, int(ties.relevant.sum()))
-
-
 def _precision(ties: _Ties, n: int) -> float:
-    return _relevant_in_top(ties, n) / n
+    return float((ties.relevant * np.clip(n - ties.above, 0, ties.size) / ties.size).sum()) / n
 
 
 def _average_precision(ties: _Ties) -> float:
@@ -305,11 +281,10 @@ def _average_precision(ties: _Ties) -> float:
     return float((r / m * precision).sum() / ties.relevant.sum())
 
 
-_READINGS: dict[str, Callable[[_Ties, int], float]] = {
-    "hit": _hit,
-    "share_of_relevant": _share_of_relevant,
-    "precision": _precision,
-}
+_READINGS: dict[str, Callable[[_Ties, int], float]] = {"hit": _hit, "precision": _precision}
+READINGS = tuple(_READINGS)
+# The rank of a wrong decision in the released code: one beyond S2ORC's longest documents, the last of PAN's.
+_LAST_RANK = {"hit": 21, "precision": 60}
 
 
 def _reading(name: str) -> Callable[[_Ties, int], float]:
@@ -321,10 +296,3 @@ def _reading(name: str) -> Callable[[_Ties, int], float]:
 def _check_n(n: int) -> None:
     if not isinstance(n, Integral) or n < 1:
         raise ValueError(f"N is {n}; it must be whole and at least 1")
-
-
-def _check_bool(array: np.ndarray, shape: tuple[int, ...], *, name: str, true: str) -> None:
-    if array.dtype != bool or array.shape != shape:
-        raise ValueError(
-            f"{name} must be bool of shape {shape}, True = {true}; got {array.dtype} {array.shape}"
-        )

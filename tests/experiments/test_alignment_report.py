@@ -1,4 +1,6 @@
-"""Alignment scores by hand: oracle, joint, random, over seeds, and ranked lists with unread sentences."""
+"""Alignment scores by hand: oracle, joint, released, random, over seeds; lists with unread sentences."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,15 +26,27 @@ SCORES = {
     ("gru-han", "cosine", 1): [np.array([0.9, 0.1, 0.8, 0.7]), np.array([0.1, 0.2])],
 }
 FOUND = {("gru-han", 0): np.array([True, False]), ("gru-han", 1): np.array([True, True])}
+# Of p's first document and another one: seed 0 sees that they are unrelated, seed 1 does not.
+UNRELATED = [replace(PAIRS[0], id="u", related=False, aligned=())]
+REFUSED = {("gru-han", 0): np.array([True]), ("gru-han", 1): np.array([False])}
+
+
+def reported(folder, **settings):
+    aligned = Aligned(
+        pairs=PAIRS,
+        scores=SCORES,
+        found=FOUND,
+        probabilities={key: one * 1.0 for key, one in FOUND.items()},
+        unrelated=UNRELATED,
+        refused=REFUSED,
+    )
+    opened = open_run(folder, name="sentence alignment", parameters={})
+    return write_alignment_report(opened, aligned, AlignmentSettings(**settings))
 
 
 @pytest.fixture
 def report(tmp_path):
-    aligned = Aligned(
-        pairs=PAIRS, scores=SCORES, found=FOUND, probabilities={key: one * 1.0 for key, one in FOUND.items()}
-    )
-    opened = open_run(tmp_path, name="sentence alignment", parameters={})
-    return write_alignment_report(opened, aligned, AlignmentSettings())
+    return reported(tmp_path)
 
 
 def values(report, setting: str) -> dict:
@@ -54,6 +68,27 @@ def test_jointly_a_pair_that_was_not_found_counts_0(report) -> None:
     row = values(report, "joint")["gru-han", "attention"]
     assert row.values["mrr"] == pytest.approx(((1 + 0) / 2 + (1 / 3 + 1) / 2) / 2)
     assert row.p is None
+
+
+def test_released_an_unrelated_pair_counts_and_a_wrong_decision_is_rank_21(report) -> None:
+    row = values(report, "released")["gru-han", "attention"]
+    seeds = ((1 + 1 / 21 + 1) / 3, (1 / 3 + 1 + 1 / 21) / 3)
+    assert row.values["mrr"] == pytest.approx(sum(seeds) / 2)
+    assert row.deviations["mrr"] == pytest.approx(np.std(seeds, ddof=1))
+    assert row.values["at_1"] == pytest.approx(((1 + 0 + 1) / 3 + (0 + 1 + 0) / 3) / 2)
+    # p and u are one cluster, q another: drawn are the one twice, both, or the other twice
+    alone = ((1 + 1) / 2 + (1 / 3 + 1 / 21) / 2) / 2, (1 / 21 + 1) / 2
+    assert row.intervals["mrr"] == pytest.approx((min(alone), max(alone)))
+    random = values(report, "released")["random", ""]
+    chance = (25 / 48 + 3 / 4) / 2
+    assert random.values["mrr"] == pytest.approx((chance + 1 / 21 + (1 + 1 / 21) / 2) / 3)
+
+
+def test_released_sentences_of_pan_are_pooled(tmp_path) -> None:
+    row = values(reported(tmp_path, reading="precision"), "released")["gru-han", "attention"]
+    # seed 0: one of 5 of p, q missed, u seen; seed 1: one of 5 of both, u taken to be related
+    assert row.values["at_5"] == pytest.approx(((1 + 0 + 1) / (5 + 1 + 1) + (1 + 1 + 0) / (5 + 5 + 1)) / 2)
+    assert row.values["mrr"] == pytest.approx(((1 + 1 / 60 + 1) / 3 + (1 / 3 + 1 + 1 / 60) / 3) / 2)
 
 
 def test_random_is_the_mean_over_all_orders(report) -> None:

@@ -166,7 +166,8 @@ def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(aligned) 
         ]
     rows = [(row.system, row.by) for row in alignment_rows(report, "joint")]
     assert len(rows) == 9
-    assert [(row.system, row.by) for row in alignment_rows(report, "oracle")] == [("random", ""), *rows]
+    for setting in ("oracle", "released"):
+        assert [(row.system, row.by) for row in alignment_rows(report, setting)] == [("random", ""), *rows]
     assert mrr_figure(report).data
 
 
@@ -184,6 +185,15 @@ def test_joint_scores_are_those_of_the_pairs_that_were_found(aligned) -> None:
         if not any(one.any() for one in kept):
             assert row.values["mrr"] == 0
         assert row.values["mrr"] <= oracle + 1e-12
+
+
+def test_released_scores_count_the_unrelated_test_pairs_too(aligned) -> None:
+    run, found, _, report = aligned
+    assert found.unrelated == [pair for pair in run.pairs["test"] if not pair.related]
+    row = next(row for row in alignment_rows(report, "released") if row.system == "tf-idf")
+    joint = report.scores["tf-idf/cosine/joint/at_1"]["value"] * len(found.pairs)
+    pairs = len(found.pairs) + len(found.unrelated)
+    assert row.values["at_1"] == pytest.approx((joint + found.refused["tf-idf", 0].sum()) / pairs)
 
 
 def test_alignments_of_the_longformers_are_kept(aligned, monkeypatch: pytest.MonkeyPatch) -> None:

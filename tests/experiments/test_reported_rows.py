@@ -1,6 +1,7 @@
 """Rows of the recorded reports are those that the notebooks' own tables show."""
 
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from small_reports import answer_report, claim_report
@@ -62,6 +63,29 @@ def test_alignment():
     _, joint = of("scisumm_minilm/alignment.json", "joint")
     assert "random" not in joint
     assert all(score.p is None for row in joint.values() for score in row.scores.values())
+
+
+@pytest.mark.parametrize(
+    ("alignment", "matching"),
+    [("alignment", "matching"), ("alignment_two_sentences", "matching_two_sentences")],
+)
+def test_the_released_scores_that_were_added_follow_from_those_that_were_recorded(alignment, matching):
+    report, rows = of(f"scisumm_minilm/{alignment}.json", "released")
+    _, joint = of(f"scisumm_minilm/{alignment}.json", "joint")
+    runs = read_report(RESULTS / "scisumm_minilm" / f"{matching}.json").tables["runs"]
+    oracle = of(f"scisumm_minilm/{alignment}.json", "oracle")[1]["random"].scores
+    assert set(rows) == {"random", *joint}
+    for name, row in rows.items():
+        test = [run for run in runs if run["split"] == "test" and run["system"] == name.partition("/")[0]]
+        accuracy = fmean(run["accuracy"] for run in test) if test else 0.5
+        recall = fmean(run["recall"] for run in test) if test else 0.5
+        seen = accuracy - recall / 2  # unrelated pairs that are called so, of all
+        for measure, score in row.scores.items():
+            related = joint[name].scores[measure].value if test else oracle[measure].value / 2
+            wrong = (1 - accuracy) / 21 if measure == "mrr" else 0
+            assert score.value == pytest.approx(related / 2 + seen + wrong)
+            assert score.interval is None
+    assert (report.data["pairs"], report.data["unrelated_pairs"]) == (383, 383)
 
 
 def test_questions_tags_and_ranks():

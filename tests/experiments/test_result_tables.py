@@ -126,6 +126,19 @@ def test_the_recorded_coreference_is_in_both_tables(tmp_path: Path):
     assert below["same head word"].endswith(f"(p = 1.000 to {ours})")
 
 
+def test_the_papers_alignments_stand_beside_what_is_scored_as_they_are(tmp_path: Path):
+    results = Path(__file__).resolve().parents[2] / "data" / "results" / "scisumm_minilm"
+    (tmp_path / "alignment.json").write_bytes((results / "alignment.json").read_bytes())
+    (released,) = filled(tmp_path, "cda-4-5-released")
+    rows = texts(released.table)
+    assert rows["Random (exact)"][0] == "0.356"
+    assert rows["Random (exact)"][-2:] == ["0.3611 / 46.0 / 39.3 / 28.8", "0.4215 / 44.2 / 43.3"]
+    assert rows["GRU-HAN + DEEP, attention"][0] == "0.474"
+    for setting in ("joint", "oracle"):
+        (one,) = filled(tmp_path, f"cda-4-5-{setting}")
+        assert not any(cell.published for row in one.table.rows for cell in row)
+
+
 def test_words_of_the_highest_tf_idf(tmp_path: Path):
     results = Path(__file__).resolve().parents[2] / "data" / "results"
     (tmp_path / "tags.json").write_bytes((results / "jnlpba_minilm" / "tagging.json").read_bytes())

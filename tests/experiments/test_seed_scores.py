@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cdlm_lab.experiments.seed_scores import compare_means, mean_score, score_of_seeds
+from cdlm_lab.experiments.seed_scores import compare_means, mean_score, ratio_score, score_of_seeds
 
 # Three items in two clusters: with the first seed two are right, with the second one.
 SEEDS = [np.array([1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])]
@@ -28,6 +28,18 @@ def test_the_interval_draws_clusters_with_the_items_means() -> None:
     assert score["seeds"] == 2
     # a has 1 + 1/2 in 2 items, b 0 in 1; drawn are a twice, both, or b twice: 3/4, 1/2 or 0
     assert (score["low"], score["high"]) == (0, 3 / 4)
+
+
+def test_a_ratio_weighs_items_by_what_they_are_out_of() -> None:
+    ones = np.ones(3)
+    assert ratio_score([(values, ones) for values in SEEDS], CLUSTERS, seed=0) == pytest.approx(
+        mean_score(SEEDS, CLUSTERS, seed=0)
+    )
+    weights = np.array([1.0, 3.0, 4.0])
+    score = ratio_score([(values * weights, weights) for values in SEEDS], CLUSTERS, seed=0)
+    assert score["value"] == pytest.approx((4 / 8 + 1 / 8) / 2)
+    # a has 4 and 1 of 4, b 0 of 4
+    assert (score["low"], score["high"]) == (0, pytest.approx((4 / 4 + 1 / 4) / 2))
 
 
 def test_the_draws_have_a_seed() -> None:

@@ -1,4 +1,4 @@
-"""Ranking: worked fractions, ties order by order, what must not matter, joint scoring, messages."""
+"""Ranking: worked fractions, ties order by order, what must not matter, the released scoring, messages."""
 
 import math
 import re
@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from cdlm_lab.metrics.ranking import (
+    READINGS,
     RankedList,
     average_precision,
-    hits_at,
     precision_at,
-    ranking_scores,
     reciprocal_rank,
+    released_points,
     values_per_list,
 )
 from cdlm_lab.metrics.significance import paired_bootstrap
 
-READINGS = ("hit", "share_of_relevant", "precision")
 # Up to six candidates with few different scores, so that there are many ties; at least one is relevant.
 CANDIDATES = st.lists(st.tuples(st.integers(-1, 2), st.booleans()), min_size=1, max_size=6).filter(
     lambda candidates: any(relevant for _, relevant in candidates)
@@ -58,7 +57,6 @@ def expected(candidates, measure) -> float:
 
 SLOW_AT = {
     "hit": lambda order, n: int(any(order[:n])),
-    "share_of_relevant": lambda order, n: Fraction(sum(order[:n]), min(n, sum(order))),
     "precision": lambda order, n: Fraction(sum(order[:n]), n),
 }
 
@@ -68,8 +66,7 @@ def test_worked_list_without_ties():
     assert reciprocal_rank(found) == pytest.approx(1 / 3)
     assert average_precision(found) == pytest.approx((1 / 3 + 2 / 4) / 2)
     at = {reading: [precision_at(found, n, reading=reading) for n in range(1, 6)] for reading in READINGS}
-    assert at["hit"] == [0, 0, 1, 1, 1] == [hits_at(found, n) for n in range(1, 6)]
-    assert at["share_of_relevant"] == [0, 0, 1 / 2, 1, 1]
+    assert at["hit"] == [0, 0, 1, 1, 1]
     assert at["precision"] == pytest.approx([0, 0, 1 / 3, 2 / 4, 2 / 5])  # four candidates, still over five
 
 
@@ -81,7 +78,6 @@ def test_worked_list_with_ties():
     assert average_precision(found) == pytest.approx((7 / 12 + 6 / 12 + 5 / 12) / 3)
     at = {reading: [precision_at(found, n, reading=reading) for n in range(1, 5)] for reading in READINGS}
     assert at["hit"] == pytest.approx([0, 2 / 3, 1, 1])
-    assert at["share_of_relevant"] == pytest.approx([0, (2 / 3) / 2, (4 / 3) / 2, 1])
     assert at["precision"] == pytest.approx([0, (2 / 3) / 2, (4 / 3) / 3, 2 / 4])
 
 
@@ -90,7 +86,8 @@ def test_a_model_that_gives_all_the_same_score_has_chance():
     for place in range(4):
         found = ranked([0.5] * 4, np.arange(4) == place)
         assert reciprocal_rank(found) == average_precision(found) == pytest.approx(25 / 48)
-        assert [hits_at(found, n) for n in (1, 2, 3, 4)] == pytest.approx([1 / 4, 2 / 4, 3 / 4, 1])
+        hits = [precision_at(found, n, reading="hit") for n in (1, 2, 3, 4)]
+        assert hits == pytest.approx([1 / 4, 2 / 4, 3 / 4, 1])
 
 
 @given(CANDIDATES, st.integers(1, 8))
@@ -117,7 +114,8 @@ def test_large_ties_keep_their_precision(above, size, relevant):
     assert sum(chances) == 1
     first = sum(chance / (above + j) for j, chance in enumerate(chances, start=1))
     assert reciprocal_rank(found) == pytest.approx(float(first), rel=1e-10)
-    assert hits_at(found, above + 10) == pytest.approx(float(sum(chances[:10])), rel=1e-10)
+    hit = precision_at(found, above + 10, reading="hit")
+    assert hit == pytest.approx(float(sum(chances[:10])), rel=1e-10)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=12).filter(any), st.randoms(use_true_random=False))
@@ -143,8 +141,7 @@ def test_limits(candidates, n):
     assert values[f"at_{n}"] <= values[f"at_{n + 1}"] + 1e-12
     perfect = of([(int(relevant), relevant) for _, relevant in candidates])
     assert reciprocal_rank(perfect) == average_precision(perfect) == pytest.approx(1)
-    assert precision_at(perfect, n, reading="share_of_relevant") == pytest.approx(1)
-    assert hits_at(perfect, n) == 1
+    assert precision_at(perfect, n, reading="hit") == 1
 
 
 def test_zero_of_either_sign_is_a_tie_and_the_nearest_float_is_not():
@@ -159,35 +156,111 @@ THREE = [
 ]
 
 
-def test_means_over_lists():
-    found = ranking_scores(iter(THREE), at=(1, 2))
-    assert found.mrr == pytest.approx((1 + 1 / 2 + 3 / 4) / 3)
-    assert found.mean_average_precision == pytest.approx((1 + (1 / 2 + 2 / 3) / 2 + 3 / 4) / 3)
-    assert found.at == {1: pytest.approx((1 + 0 + 1 / 2) / 3), 2: 1}
-    assert (found.reading, found.lists) == ("hit", 3)
-    precision = ranking_scores(THREE, at=[2], reading="precision")
-    assert precision.at == {2: pytest.approx((1 / 2 + 1 / 2 + 1 / 2) / 3)}
-    share = ranking_scores(THREE, at=[2], reading="share_of_relevant")
-    assert share.at == {2: pytest.approx((1 + 1 / 2 + 1) / 3)}
-    assert list(ranking_scores(THREE).at) == [1, 5, 10]
+def test_values_of_lists():
+    found = values_per_list(iter(THREE), at=(1, 2))
+    assert found["reciprocal_rank"] == pytest.approx([1, 1 / 2, 3 / 4])
+    assert found["average_precision"] == pytest.approx([1, (1 / 2 + 2 / 3) / 2, 3 / 4])
+    assert found["at_1"] == pytest.approx([1, 0, 1 / 2])
+    assert found["at_2"].tolist() == [1, 1, 1]
+    assert values_per_list(THREE, at=[2], reading="precision")["at_2"] == pytest.approx([1 / 2] * 3)
+    assert list(values_per_list(THREE)) == ["reciprocal_rank", "average_precision", "at_1", "at_5", "at_10"]
 
 
-def test_lists_that_were_not_found_count_nothing_in_every_measure():
-    alone, joint = values_per_list(THREE), values_per_list(THREE, found=[True, False, True])
-    assert list(joint) == ["reciprocal_rank", "average_precision", "at_1", "at_5", "at_10"]
-    for name, values in joint.items():
-        assert values.tolist() == [alone[name][0], 0, alone[name][2]]
-    assert alone["at_5"].tolist() == [1, 1, 1], "so that the zeros above are of `found`"
-    scores = ranking_scores(THREE, found=[True, False, True], at=[1])
-    assert scores.mrr == pytest.approx((1 + 0 + 3 / 4) / 3)
-    assert scores.lists == 3, "not found is wrong, not left out"
-    assert ranking_scores(THREE, found=[True] * 3) == ranking_scores(THREE)
-    assert ranking_scores(THREE, found=[False] * 3).mrr == 0
+def released(values, **settings) -> dict[str, float]:
+    points = released_points(values, **settings)
+    return {name: points.sum() / out_of.sum() for name, (points, out_of) in points.items()}
+
+
+def test_the_released_code_scores_unrelated_pairs_too():
+    """Three related pairs, the second not found, and two unrelated ones, the second taken to be related."""
+    said = {"found": np.array([True, False, True]), "refused": np.array([True, False])}
+    found = released(values_per_list(THREE, at=[1, 2]), reading="hit", **said)
+    assert found == {
+        "reciprocal_rank": pytest.approx((1 + 1 / 21 + 3 / 4 + 1 + 1 / 21) / 5),
+        "at_1": pytest.approx((1 + 0 + 1 / 2 + 1 + 0) / 5),
+        "at_2": pytest.approx((1 + 0 + 1 + 1 + 0) / 5),
+    }
+    found = released(values_per_list(THREE, at=[1, 2], reading="precision"), reading="precision", **said)
+    assert found == {
+        "reciprocal_rank": pytest.approx((1 + 1 / 60 + 3 / 4 + 1 + 1 / 60) / 5),
+        "at_1": pytest.approx((1 + 0 + 1 / 2 + 1 + 0) / 5),
+        # sentences of pairs that were found, and pairs: 1 of 2, 0 of 1, 1 of 2; 1 of 1, 0 of 1
+        "at_2": pytest.approx((1 + 0 + 1 + 1 + 0) / (2 + 1 + 2 + 1 + 1)),
+    }
+
+
+def slowly_released(pairs, *, n: int, reading: str) -> tuple[Fraction, Fraction]:
+    """MRR and P@N by counting, as the released scripts do; pairs: is it related, was it called so, and
+    whether each sentence is true, the first ranked one first."""
+    mrr = hits = out_of = Fraction(0)
+    for related, called, order in pairs:
+        if related and called:
+            mrr += Fraction(1, rank_of_first(order))
+            if reading == "hit":
+                hits, out_of = hits + any(order[:n]), out_of + 1
+            else:
+                hits, out_of = hits + sum(order[:n]), out_of + n
+        elif related == called:
+            mrr, hits, out_of = mrr + 1, hits + 1, out_of + 1
+        else:
+            mrr, out_of = mrr + Fraction(1, 21 if reading == "hit" else 60), out_of + 1
+    return mrr / len(pairs), hits / out_of
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.booleans(), st.lists(st.booleans(), min_size=1, max_size=9).filter(any)),
+        min_size=1,
+        max_size=12,
+    ).filter(lambda pairs: any(related for related, _, _ in pairs)),
+    st.integers(1, 10),
+    st.sampled_from(READINGS),
+)
+def test_released_points_equal_the_slow_definition(pairs, n, reading):
+    related = [(called, order) for is_related, called, order in pairs if is_related]
+    lists = [ranked(-np.arange(len(order)), order) for _, order in related]
+    found = released(
+        values_per_list(lists, at=[n], reading=reading),
+        reading=reading,
+        found=[called for called, _ in related],
+        refused=[not called for is_related, called, _ in pairs if not is_related],
+    )
+    mrr, at = slowly_released(pairs, n=n, reading=reading)
+    assert found["reciprocal_rank"] == pytest.approx(float(mrr))
+    assert found[f"at_{n}"] == pytest.approx(float(at))
+
+
+def test_random_scores_have_the_random_row_of_table_4():
+    """Documents of 2, 7 and 15 sentences, one of them true, in the mixture that has the paper's P@N if a coin
+    decides whether documents are related: then its MRR follows."""
+    lengths = {2: 132, 7: 394, 15: 474}
+    lists = [ranked(np.zeros(n), np.arange(n) == 0) for n, count in lengths.items() for _ in range(count)]
+    values = values_per_list(lists)
+    coin = np.arange(1000) % 2 == 0
+    for chance in (np.full(1000, 0.5), np.random.default_rng(0).permutation(coin)):
+        found = released(values, reading="hit", found=chance, refused=coin)
+        paper = {"reciprocal_rank": 0.3611, "at_10": 0.4603, "at_5": 0.3930, "at_1": 0.2883}
+        assert found == pytest.approx(paper, abs=0.001 if chance[0] == 0.5 else 0.01)
+    # what is left of P@N without the half of all pairs that is unrelated, and what a coin throws away
+    assert [(at - 0.25) / 0.25 for at in (0.2883, 0.3930, 0.4603)] == pytest.approx(
+        [values[name].mean() for name in ("at_1", "at_5", "at_10")], abs=0.002
+    )
+
+
+def test_random_scores_have_the_random_row_of_table_5():
+    """Twenty sentences of which nearly half are true: sentences are pooled, .4423 at 10 and .4328 at 5."""
+    lists = [ranked(np.zeros(n), np.arange(n) < true) for n, true in ((20, 9), (20, 10), (20, 10))]
+    values = values_per_list(lists, at=[5, 10], reading="precision")
+    found = released(values, reading="precision", found=np.full(3, 0.5), refused=np.full(3, 0.5))
+    true = (9 + 10 + 10) / 60  # in the first 5 as in the first 10
+    assert found["at_5"] == pytest.approx((0.25 * 5 * true + 0.25) / (0.25 * 5 + 0.75))
+    assert found["at_10"] == pytest.approx((0.25 * 10 * true + 0.25) / (0.25 * 10 + 0.75))
+    assert (found["at_5"], found["at_10"]) == pytest.approx((0.4328, 0.4423), abs=0.01)
 
 
 def test_values_of_lists_can_be_tested_in_pairs():
     better = values_per_list(THREE)["reciprocal_rank"]
-    worse = values_per_list(THREE, found=[True, False, True])["reciprocal_rank"]
+    worse = better * [True, False, True]
     a, b = (np.stack([values, np.ones(3)], axis=1) for values in (better, worse))
     found = paired_bootstrap(a, b, lambda sums: sums[..., 0] / sums[..., 1], n_resamples=500)
     assert found.difference == pytest.approx((1 / 2) / 3)
@@ -233,24 +306,13 @@ def test_messages_about_lists(scores, relevant, message):
         (
             THREE,
             {"reading": "recall"},
-            "unknown reading 'recall' of P@N; choose one of hit, share_of_relevant, precision",
-        ),
-        (
-            THREE,
-            {"found": [True, False]},
-            "found must be bool of shape (3,), True = predicted as related; got bool (2,)",
-        ),
-        (
-            THREE,
-            {"found": [1, 0, 1]},
-            "found must be bool of shape (3,), True = predicted as related; got int64 (3,)",
+            "unknown reading 'recall' of P@N; choose one of hit, precision",
         ),
     ],
 )
-@pytest.mark.parametrize("function", [ranking_scores, values_per_list])
-def test_messages_about_settings(function, lists, settings, message):
+def test_messages_about_settings(lists, settings, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        function(lists, **settings)
+        values_per_list(lists, **settings)
 
 
 def test_only_the_precision_of_textbooks_is_defined_without_relevant_candidates():
@@ -259,12 +321,11 @@ def test_only_the_precision_of_textbooks_is_defined_without_relevant_candidates(
     for measure in (
         reciprocal_rank,
         average_precision,
-        lambda found: hits_at(found, 1),
-        lambda found: precision_at(found, 1, reading="share_of_relevant"),
+        lambda found: precision_at(found, 1, reading="hit"),
     ):
         with pytest.raises(ValueError, match=r"^the list has no relevant candidate; leave such lists out$"):
             measure(nothing)
     with pytest.raises(ValueError, match=r"^unknown reading 'at' of P@N"):
         precision_at(nothing, 1, reading="at")
     with pytest.raises(ValueError, match=r"^N is -1; it must be whole and at least 1$"):
-        hits_at(THREE[0], -1)
+        precision_at(THREE[0], -1, reading="hit")
