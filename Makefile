@@ -9,6 +9,8 @@ ARGS  ?=
 export VENV TORCH_BUILD TORCH_CPU_INDEX
 # Output appears as it is made, and the kernel is .venv's even where the user has others.
 export PYTHONUNBUFFERED := 1
+# Python keeps what it compiled, also where that is switched off: to compile PyTorch anew takes each kernel 10 s.
+export PYTHONDONTWRITEBYTECODE :=
 export JUPYTER_PREFER_ENV_PATH := 1
 # The default paths need no network; to use a hub model in JupyterLab: make lab HF_HUB_OFFLINE=0
 HF_HUB_OFFLINE ?= 1
@@ -47,6 +49,7 @@ lab: $(STAMP)  ## open JupyterLab on the notebooks
 	@HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/jupyter lab --notebook-dir=. \
 	  $(shell [ "$$(id -u)" = 0 ] && echo --allow-root) $(ARGS) notebooks/00_tour.ipynb
 
+# In another order each time: make test ARGS="-p randomly"
 test: $(STAMP)  ## run the tests (offline, CPU; the slow ones are left out)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 

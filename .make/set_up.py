@@ -182,7 +182,8 @@ def find_installer(python: Path) -> tuple[list[str], dict[str, str]]:
     ).stdout
     return (
         [str(uv), "pip", "install", "--python", str(python)],
-        uv_environment(pip_configuration(listing), dict(os.environ)),
+        # As pip does; else Python compiles all of it when it is imported first.
+        uv_environment(pip_configuration(listing), {"UV_COMPILE_BYTECODE": "1", **os.environ}),
     )
 
 

@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -43,7 +44,7 @@ def project_files() -> list[Path]:
             f for f in folders if f.endswith((".egg-info", "_cache")) or f in skipped or f == ".hypothesis"
         }
         folders[:] = sorted(set(folders) - hidden)
-        found += [Path(folder, file) for file in sorted(files)]
+        found += [Path(folder, file) for file in sorted(set(files) - skipped)]  # .git is a file in a worktree
     return found
 
 
@@ -160,6 +161,27 @@ def test_ci_calls_the_command_of_the_readme():
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
+@pytest.mark.parametrize(("failing", "code"), [("nothing", 0), ("lint", 1), ("test", 1), ("setup", 1)])
+def test_ci_says_how_long_each_stage_took(failing: str, code: int, tmp_path: Path):
+    """And ends with pytest's own line. With a `make` that only says what it was asked."""
+    for name, text in {"make": f'echo "== $1: 1 passed =="; [ "$1" != {failing} ]', "python3": ":"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / ".ci").mkdir()
+    script = shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    ended = subprocess.run(["bash", script], env=os.environ | {"PATH": path}, capture_output=True, text=True)
+    assert ended.returncode == code
+    said = ended.stdout.splitlines()
+    if failing == "setup":
+        assert said == ["== setup: 1 passed =="]
+        return
+    assert said[-1] == "== test: 1 passed =="
+    times = said[said.index("took (minutes:seconds)") + 1 :]
+    assert [line.rsplit(maxsplit=1)[0].strip() for line in times[:3]] == ["install", "lint", "tests"]
+    assert all(re.search(r" \d+:\d\d$", line) for line in times[:3])
+
+
 def test_the_version_has_an_entry_in_the_changelog():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## [{cdlm_lab.__version__}]" in changelog
@@ -245,6 +267,26 @@ def test_configuration_of_pip_is_handed_to_uv():
         "SSL_CERT_FILE": "ca.pem",
     }
     assert set_up.uv_environment({"find-links": ["a", "b"]}, {}) == {"UV_FIND_LINKS": "a,b"}
+
+
+def test_what_is_installed_is_compiled(tmp_path: Path):
+    (tmp_path / "python").symlink_to(sys.executable)
+    (tmp_path / "uv").touch()
+    install, environ = set_up.find_installer(tmp_path / "python")
+    assert install[0] == str(tmp_path / "uv")
+    assert environ["UV_COMPILE_BYTECODE"] == "1"
+
+
+def test_python_keeps_what_it_compiled():
+    """Also where it is told not to: else each kernel of a test would compile PyTorch."""
+    shown = subprocess.run(
+        ["make", "--eval", 'shown:\n\t@echo "[$$PYTHONDONTWRITEBYTECODE]"', "shown"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert shown.stdout == "[]\n"
 
 
 def test_an_index_that_does_not_answer_is_passed_over():

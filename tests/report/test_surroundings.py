@@ -1,7 +1,9 @@
 """What a run ran on, taken from the machine as it is."""
 
+import resource
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,11 +32,14 @@ def test_the_commit_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert surroundings.git_commit() == f"{commit}-dirty"
 
 
-def test_peak_memory_grows():
-    before = surroundings.peak_memory()["cpu"]
-    block = b"\x01" * (before + 2**26)  # more than was ever held
-    assert surroundings.peak_memory()["cpu"] >= before + 2**25
-    assert len(block) > before
+@pytest.mark.parametrize(("platform", "found"), [("linux", 3000 * 1024), ("darwin", 3000)])
+def test_peak_memory_is_in_bytes(platform: str, found: int, monkeypatch: pytest.MonkeyPatch):
+    """Linux counts kilobytes, macOS bytes."""
+    monkeypatch.setattr(surroundings.sys, "platform", platform)
+    usage = SimpleNamespace(ru_maxrss=3000)
+    monkeypatch.setattr(surroundings.resource, "getrusage", {resource.RUSAGE_SELF: usage}.get)
+    monkeypatch.setattr(surroundings, "_cuda", lambda: None)
+    assert surroundings.peak_memory() == {"cpu": found}
 
 
 def test_hardware_names_the_processor():
