@@ -124,6 +124,9 @@ def read_grid(path: str | os.PathLike[str], *, variables: Mapping[str, str] | No
     runs = top.take("runs", str)
     if not runs.strip():
         raise top.fault("runs", "runs is empty; it must be the folder of all run folders")
+    if not runs.isprintable() or set(runs) & set("{}"):
+        what = "it is taken as it stands, so no braces and no line breaks: write the folder out"
+        raise top.fault("runs", f"runs is {runs!r}; {what}")
     values, found = _variables(top, variables or {}, runs), {}
     for name in tasks:
         if not _NAME.fullmatch(name):

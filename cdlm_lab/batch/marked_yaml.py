@@ -29,7 +29,7 @@ _KINDS = {dict: "a mapping (name: value)", list: "a list", str: "text"}
 _MISSING = object()
 _DEEPEST, _MOST = 50, 100_000  # levels; values, with all that aliases stand for
 _LONGEST = 40  # characters of a value that are shown
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class GridError(ValueError):
@@ -63,13 +63,13 @@ class _Constructor(SafeConstructor):
         """A mapping; what `<<` brings in has the lines where it stands."""
         marked = _Marked(node.start_mark.line + 1)
         yield marked
-        marked.update(self.construct_mapping(node))
+        self.flatten_mapping(node)  # what `<<` brings in
         for key, _ in node.value:
-            name = self.construct_object(key)
+            name = self.construct_object(key) if isinstance(key, ScalarNode) else None
             if not isinstance(name, str):
-                shown = _shown(key) if isinstance(key, ScalarNode) else "a list"
-                raise _fault(key, f"{shown} is no name: write it in quotes")
+                raise _fault(key, f"{_shown(key)} is no name: write it in quotes")
             marked.lines[name] = key.start_mark.line + 1
+        marked.update(self.construct_mapping(node))
 
     def construct_non_recursive_object(self, node: Node, tag: str | None = None) -> Any:
         """Any value."""
@@ -82,9 +82,9 @@ class _Constructor(SafeConstructor):
             raise _fault(node, f"{_shown(node)} is no number that can be used: write a smaller one")
         if isinstance(value, int) and abs(value) >= 2**64:
             raise _fault(node, f"{_shown(node)} has more than 64 bits: write it in quotes if it is text")
-        if isinstance(value, str) and _HALF_PAIR.search(value):
+        if isinstance(value, str) and _UNWRITABLE.search(value):
             raise _fault(
-                node, "half a surrogate pair, which no file can hold: remove the lone \\ud... escape"
+                node, "it holds a NUL or half a surrogate pair, which no file has: remove \\0 or \\ud..."
             )
         return value
 
