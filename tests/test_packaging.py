@@ -24,7 +24,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.MULTILINE))
-IMPORTED_AS = {"scikit-learn": "sklearn", "pyyaml": "yaml", "ipython": "IPython"}
+IMPORTED_AS = {"scikit-learn": "sklearn", "pyyaml": "yaml", "ruamel.yaml": "ruamel", "ipython": "IPython"}
 TOP = {"cdlm_lab", "data", "notebooks", "tests", "environment.yml", "pyproject.toml", "Makefile"}
 TOP |= {"README.md", "CHANGELOG.md", "LICENSE"}
 TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".ipynb", ".js", ".css", ""}

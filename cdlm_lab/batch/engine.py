@@ -127,7 +127,7 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
             tasks[task.name] = {"names": [], **_asked(task.resources)}
             tasks[task.name]["notebook"] = copy.relative_to(grid.runs).as_posix()
         tasks[task.name]["names"].append(name)
-        with replaced_file(folder / "parameters" / f"{name}.yaml") as file:
+        with replaced_file(folder / "parameters" / f"{name}.yaml") as file:  # papermill reads it with PyYAML
             yaml.safe_dump({**step.job.parameters, RUN_FOLDER: str(step.job.folder)}, file, sort_keys=False)
     here = psutil.Process()
     values = {

@@ -12,19 +12,21 @@ In any text of a task's parameters and needs:
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.batch.grid_file import Grid, Point, Task
+from cdlm_lab.batch.grid_file import Grid, Task
 from cdlm_lab.batch.marked_yaml import Given, GridError
 from cdlm_lab.parameters import closest_name
 
 _BRACES = re.compile(r"\{(\{[A-Za-z]\w*(?::[^{}]*)?\})\}|\{([A-Za-z]\w*)(?::([^{}]*))?\}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _LONGEST = 120  # of a name, which is that of a folder
+_MOST = 100_000  # runs of a task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,15 +63,17 @@ def expand(grid: Grid) -> dict[str, Job]:
     """All runs of a grid by their names, each after those it waits for.
 
     Raises:
-        GridError: two runs have one name; a reference to nothing or to several; runs that wait for each
-            other.
+        GridError: too many runs; two runs have one name; a reference to nothing or to several; runs that
+            wait for each other.
     """
     drafts: dict[str, _Draft] = {}
+    taken: set[str] = set()  # in small letters, as some file systems have names
     for task in grid.tasks.values():
-        for points in itertools.product(*task.axes.values()):
-            draft = _Draft(task, dict(zip(task.axes, points, strict=True)))
-            other = next((name for name in drafts if name.lower() == draft.name.lower()), None)
-            if other is not None:
+        if (count := math.prod(map(len, task.axes.values()))) > _MOST:
+            raise GridError(f"{task.where}: task {task.name}: {count} runs, at most {_MOST}: shorten an axis")
+        for labels in itertools.product(*task.axes.values()):
+            draft = _Draft(task, dict(zip(task.axes, labels, strict=True)))
+            if draft.name.lower() in taken:
                 raise GridError(
                     f"{task.where}: task {task.name}: two runs would be called {draft.name}: rename a task, "
                     "or write the axis as name: {parameter: value}"
@@ -80,31 +84,35 @@ def expand(grid: Grid) -> dict[str, Job]:
                     "axis as name: {parameter: value}"
                 )
             drafts[draft.name] = draft
-    jobs = {name: _resolved(grid, draft, drafts) for name, draft in drafts.items()}
-    return {name: jobs[name] for name in _in_order(grid, jobs)}
+            taken.add(draft.name.lower())
+    jobs = {name: _resolved(grid, draft) for name, draft in drafts.items()}
+    return {name: jobs[name] for name in _in_order(jobs)}
 
 
 class _Draft:
     """A run whose references are not resolved yet."""
 
-    def __init__(self, task: Task, points: Mapping[str, Point]) -> None:
-        self.task, self.points = task, points
-        self.labels = {axis: point.label for axis, point in points.items()}
-        pieces = [f"s{label}" if axis == "seed" else _slug(label) for axis, label in self.labels.items()]
-        self.name = "-".join([task.name, *pieces])
+    def __init__(self, task: Task, labels: Mapping[str, str]) -> None:
+        self.task, self.labels, self.name = task, labels, _name(task, labels)
 
     @property
     def given(self) -> dict[str, Given]:
-        return dict(self.task.parameters) | {
-            name: given for point in self.points.values() for name, given in point.parameters.items()
-        }
+        values = dict(self.task.parameters)
+        for axis, label in self.labels.items():
+            values |= self.task.axes[axis][label]
+        return values
+
+
+def _name(task: Task, labels: Mapping[str, str]) -> str:
+    pieces = [f"s{label}" if axis == "seed" else _slug(label) for axis, label in labels.items()]
+    return "-".join([task.name, *pieces])
 
 
 def _slug(label: str) -> str:
     return _UNSAFE.sub("-", label).strip("-.") or "none"
 
 
-def _resolved(grid: Grid, draft: _Draft, drafts: Mapping[str, _Draft]) -> Job:
+def _resolved(grid: Grid, draft: _Draft) -> Job:
     after: list[str] = []
 
     def resolve(value: Any, where: str) -> Any:
@@ -124,14 +132,14 @@ def _resolved(grid: Grid, draft: _Draft, drafts: Mapping[str, _Draft]) -> Job:
             return draft.labels[name]
         if choices is None and name in grid.variables:
             return str(grid.variables[name])
-        names = _referred(grid, draft, found, where, drafts)
+        names = _referred(grid, draft, found, where)
         after.extend(names)
         return " ".join(str(grid.runs / name) for name in names)
 
     parameters = {name: resolve(given.value, given.where) for name, given in draft.given.items()}
     needs = {name: resolve(given.value, given.where) for name, given in draft.task.needs.items()}
     for given in draft.task.after:
-        after.extend(_all_of(grid, draft, given, drafts))
+        after.extend(_all_of(grid, draft, given))
     return Job(
         name=draft.name,
         task=draft.task,
@@ -143,17 +151,23 @@ def _resolved(grid: Grid, draft: _Draft, drafts: Mapping[str, _Draft]) -> Job:
     )
 
 
-def _all_of(grid: Grid, draft: _Draft, given: Given, drafts: Mapping[str, _Draft]) -> list[str]:
+def _all_of(grid: Grid, draft: _Draft, given: Given) -> list[str]:
     """The runs of a task that stands under `after`: all of them."""
     if given.value not in grid.tasks:
         hint = closest_name(given.value, list(grid.tasks))
         raise GridError(f"{given.where}: task {draft.task.name}: no task is called {given.value!r}: {hint}")
-    return [other.name for other in drafts.values() if other.task.name == given.value]
+    return _names(grid.tasks[given.value], {})
 
 
-def _referred(
-    grid: Grid, draft: _Draft, found: re.Match[str], where: str, drafts: Mapping[str, _Draft]
-) -> list[str]:
+def _names(task: Task, wanted: Mapping[str, str]) -> list[str]:
+    """The runs of a task that have these values; of an axis that is not among them, or has a star, all."""
+    labels = [
+        list(points) if wanted.get(axis, "*") == "*" else [wanted[axis]] for axis, points in task.axes.items()
+    ]
+    return [_name(task, dict(zip(task.axes, one, strict=True))) for one in itertools.product(*labels)]
+
+
+def _referred(grid: Grid, draft: _Draft, found: re.Match[str], where: str) -> list[str]:
     """The runs that a reference in braces means, one unless it has a star."""
     _, name, choices = found.groups()
     place = f"{where}: task {draft.task.name}: {found[0]}"
@@ -166,21 +180,18 @@ def _referred(
     task = grid.tasks[name]
     asked = dict(_choices(choices or "", task, place))
     wanted = {axis: draft.labels[axis] for axis in task.axes if axis in draft.labels} | asked
-    candidates = [other for other in drafts.values() if other.task.name == task.name]
     for axis, label in wanted.items():
-        fits = [other for other in candidates if label in ("*", other.labels[axis])]
-        if not fits:
-            known = ", ".join(dict.fromkeys(other.labels[axis] for other in candidates))
+        if label != "*" and label not in task.axes[axis]:
+            known = ", ".join(task.axes[axis])
             raise GridError(f"{place}: no run of {task.name} has {axis} {label}: there are {known}")
-        candidates = fits
-    if len(candidates) > 1 and "*" not in asked.values():
-        open_axes = [axis for axis in task.axes if axis not in wanted]
-        example = f"{{{task.name}:{open_axes[0]}={candidates[0].labels[open_axes[0]]}}}"
+    names = _names(task, wanted)
+    if len(names) > 1 and "*" not in asked.values():
+        axis = next(axis for axis in task.axes if axis not in wanted)
+        example = f"{{{task.name}:{axis}={next(iter(task.axes[axis]))}}}"
         raise GridError(
-            f"{place}: which of {', '.join(other.name for other in candidates[:4])}? Say it, for example "
-            f"{example}, or * for all"
+            f"{place}: which of {', '.join(names[:4])}? Say it, for example {example}, or * for all"
         )
-    return [other.name for other in candidates]
+    return names
 
 
 def _choices(text: str, task: Task, place: str) -> Iterator[tuple[str, str]]:
@@ -195,23 +206,21 @@ def _choices(text: str, task: Task, place: str) -> Iterator[tuple[str, str]]:
         yield axis, label
 
 
-def _in_order(grid: Grid, jobs: Mapping[str, Job]) -> list[str]:
+def _in_order(jobs: Mapping[str, Job]) -> list[str]:
     """Names of the runs, each after those it waits for, else in the order of the file."""
-    order: list[str] = []
-    state: dict[str, bool] = {}  # False while it is being visited
-
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        if state.get(name):
-            return
-        if name in state:
-            circle = " -> ".join([*path[path.index(name) :], name])
-            raise GridError(f"{jobs[name].task.where}: runs wait for each other: {circle}")
-        state[name] = False
-        for other in jobs[name].after:
-            visit(other, (*path, name))
-        state[name] = True
-        order.append(name)
-
+    order: dict[str, None] = {}
     for name in jobs:
-        visit(name, ())
-    return order
+        path = {name: iter(jobs[name].after)}  # each waits for the next; what else it waits for
+        while path:
+            last = next(reversed(path))
+            other = next((other for other in path[last] if other not in order), None)
+            if other is None:
+                order[last] = None
+                del path[last]
+            elif other in path:
+                names = [*path, other]
+                circle = " -> ".join(names[names.index(other) :])
+                raise GridError(f"{jobs[other].task.where}: runs wait for each other: {circle}")
+            else:
+                path[other] = iter(jobs[other].after)
+    return list(order)

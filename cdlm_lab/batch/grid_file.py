@@ -33,9 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from cdlm_lab.batch.marked_yaml import Given, GridError, Section, read_section
+from cdlm_lab.batch.marked_yaml import Given, GridError, Section, read_section, read_yaml
 from cdlm_lab.batch.notebook import Notebook, check_given, find_notebook, read_notebook
 from cdlm_lab.parameters import ParameterError, check_least, check_types, closest_name
 
@@ -73,12 +71,8 @@ class Resources:
                 raise ParameterError(f"{name} is {value}; it must be more than 0")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """One value of an axis: its name, and the parameters that it sets."""
-
-    label: str
-    parameters: Mapping[str, Given]
+# Of an axis: the names of its values, and the parameters that each sets.
+Points = Mapping[str, Mapping[str, Given]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +83,7 @@ class Task:
     where: str
     notebook: Notebook
     parameters: Mapping[str, Given]
-    axes: Mapping[str, tuple[Point, ...]]
+    axes: Mapping[str, Points]
     resources: Resources
     needs: Mapping[str, Given]
     after: tuple[Given, ...]
@@ -130,6 +124,9 @@ def read_grid(path: str | os.PathLike[str], *, variables: Mapping[str, str] | No
     runs = top.take("runs", str)
     if not runs.strip():
         raise top.fault("runs", "runs is empty; it must be the folder of all run folders")
+    if not runs.isprintable() or set(runs) & set("{}"):
+        what = "it is taken as it stands, so no braces and no line breaks: write the folder out"
+        raise top.fault("runs", f"runs is {runs!r}; {what}")
     values, found = _variables(top, variables or {}, runs), {}
     for name in tasks:
         if not _NAME.fullmatch(name):
@@ -154,8 +151,17 @@ def _variables(top: Section, told: Mapping[str, str], runs: str) -> dict[str, An
             hint = closest_name(name, values) if values else "it has none"
             raise GridError(f"--set {name}={text}: {top.file} has no such variable: {hint}")
         # What is text in the file stays text: a folder may be called 2024.
-        values[name] = text if isinstance(values[name], str) else yaml.safe_load(text)
+        values[name] = text if isinstance(values[name], str) else _told_value(name, text)
     return {"runs": runs, **values}
+
+
+def _told_value(name: str, text: str) -> Any:
+    value = read_yaml(text, where=f"--set {name}={text}")
+    if not isinstance(value, _SCALAR):
+        raise GridError(
+            f"--set {name}={text}: {value!r} is no single value: write it in quotes if it is text"
+        )
+    return value
 
 
 def _task(section: Section, name: str, top: Section, variables: Mapping[str, Any]) -> Task:
@@ -225,7 +231,7 @@ def _from_files(section: Section, notebook: Notebook, variables: Mapping[str, An
     return found
 
 
-def _points(axes: Section, axis: str, notebook: Notebook, variables: Mapping[str, Any]) -> tuple[Point, ...]:
+def _points(axes: Section, axis: str, notebook: Notebook, variables: Mapping[str, Any]) -> Points:
     """The values of an axis; a list gives values of the parameter of its name."""
     if not _NAME.fullmatch(axis):
         raise axes.fault(axis, f"{axis!r} is no name of an axis: a letter, then letters, digits and _")
@@ -241,13 +247,12 @@ def _points(axes: Section, axis: str, notebook: Notebook, variables: Mapping[str
         given = {str(value): {axis: Given(value=value, where=place)} for value in values}
         if len(given) < len(values):
             raise axes.fault(axis, f"{axis} is {values!r}; one of them stands there twice")
-    found = [Point(label=name, parameters=_checked(notebook, p, variables)) for name, p in given.items()]
-    if not found:
+    if not given:
         raise axes.fault(axis, f"{axis} has no values")
-    return tuple(found)
+    return {label: _checked(notebook, parameters, variables) for label, parameters in given.items()}
 
 
-def _seeds(section: Section, top: Section, notebook: Notebook) -> tuple[Point, ...] | None:
+def _seeds(section: Section, top: Section, notebook: Notebook) -> Points | None:
     """The axis of seeds: the task's own, else the grid's if the notebook has the parameter."""
     own = "seeds" in section
     holder = section if own else top
@@ -263,14 +268,14 @@ def _seeds(section: Section, top: Section, notebook: Notebook) -> tuple[Point, .
             raise section.fault("seeds", f"{notebook.path.name} has no parameter 'seed'")
         return None
     place = holder.where("seeds")
-    return tuple(Point(label=str(v), parameters={"seed": Given(value=v, where=place)}) for v in values)
+    return {str(value): {"seed": Given(value=value, where=place)} for value in values}
 
 
-def _refuse_set_twice(section: Section, axes: Mapping[str, tuple[Point, ...]]) -> None:
+def _refuse_set_twice(section: Section, axes: Mapping[str, Points]) -> None:
     """One parameter, one place that says what it is; only files may be overruled."""
     by: dict[str, str] = dict.fromkeys(_keys(section, "parameters"), "parameters")
     for axis, points in axes.items():
-        for name in sorted({name for point in points for name in point.parameters}):
+        for name in sorted({name for parameters in points.values() for name in parameters}):
             if name in by:
                 what = f"{name} is set by {by[name]} and by the axis {axis}: leave one out"
                 raise section.fault(None, what)

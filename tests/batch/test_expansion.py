@@ -1,9 +1,12 @@
 """References between runs, and the order that they make."""
 
+import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_grid import jobs_of, write_grid
+from tiny_grid import jobs_of, plan_of, write_grid, write_notebook
 
 from cdlm_lab.batch.marked_yaml import GridError
 
@@ -82,6 +85,52 @@ def test_a_circle_is_shown(tmp_path: Path):
     tasks = {"a": {"parameters": {"reads": "{b}"}}, "b": {"after": ["c"]}, "c": {"after": ["a"]}}
     with pytest.raises(GridError, match="runs wait for each other: a -> b -> c -> a"):
         jobs_of(write_grid(tmp_path, tasks))
+
+
+def test_a_long_chain(tmp_path: Path):
+    tasks = {f"t{n}": {"after": [f"t{n + 1}"]} for n in range(1500)} | {"t1500": {}}
+    (tmp_path / "grid.yaml").write_text(
+        json.dumps({"runs": "r", "tasks": {n: {"notebook": "tiny.ipynb", **t} for n, t in tasks.items()}})
+    )
+    write_notebook(tmp_path / "tiny.ipynb")
+    assert list(jobs_of(tmp_path / "grid.yaml")) == [f"t{n}" for n in range(1500, -1, -1)]
+
+
+def test_more_runs_than_anybody_means(tmp_path: Path):
+    values = [float(n) for n in range(50)]
+    axes = {name: {f"v{n}": {name: value} for n, value in enumerate(values)} for name in ("rate", "maybe")}
+    axes |= {"x": {f"v{n}": {"steps": n} for n in range(50)}}
+    with pytest.raises(GridError, match="task a: 125000 runs, at most 100000: shorten an axis"):
+        jobs_of(write_grid(tmp_path, {"a": {"axes": axes}}))
+
+
+def calls_of(function: Callable[[], object]) -> int:
+    """How many calls it takes, of functions in Python and in C."""
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def test_twice_the_seeds_are_twice_the_work(tmp_path: Path):
+    """Reading, making runs of it and planning them; one of the tasks reads the run with its own seed."""
+    tasks = {"use": {"parameters": {"reads": "{train:name=big}"}, "after": ["last"]}, "train": TRAIN}
+    tasks["last"] = {"seeds": False}
+    few, many = (write_grid(tmp_path, tasks, seeds=list(range(n))).read_text() for n in (200, 400))
+    counts = []
+    for text in (few, few, many):
+        (tmp_path / "grid.yaml").write_text(text)
+        counts.append(calls_of(lambda: plan_of(tmp_path / "grid.yaml")))
+    assert counts[2] < 2.2 * counts[1], counts  # the first call also imports
 
 
 @pytest.mark.parametrize(

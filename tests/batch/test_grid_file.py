@@ -121,7 +121,7 @@ BAD = [
     ("- a\n", "grid.yaml:1: ", "the grid must be a mapping"),
     ("runs: [\n", "grid.yaml:1: not YAML", ""),
     ("runs: r\n\tx: 1\n", "grid.yaml:2: not YAML", ""),
-    ("runs: r\nruns: q\ntasks: {}\n", "grid.yaml:2: ", "'runs' stands here twice"),
+    ("runs: r\nruns: q\ntasks: {}\n", "grid.yaml:2: ", "runs: found duplicate key"),
     ("runs: r\n", "grid.yaml:1: ", "the grid has no tasks"),
     ("runs: r\ntasks: {}\n", "grid.yaml:1: ", "the grid has no tasks"),
     ("runs: r\ntasks: 3\n", "grid.yaml:2: ", "must be a mapping"),
@@ -136,15 +136,23 @@ BAD = [
     ("runs: r\ntasks:\n  a: {notebook: 01_pretrainin}\n", "grid.yaml:3: ", "did you mean '01_pretraining'?"),
     (TASK + "    paramters: {rate: 1}\n", "grid.yaml:5: task a", "did you mean 'parameters'?"),
     (TASK + "    parameters:\n      rte: 1\n", "grid.yaml:6: ", "no parameter 'rte': did you mean 'rate'?"),
-    (TASK + "    parameters:\n      rate: 1e-4\n", "grid.yaml:6: ", "YAML reads 1e-4 as text, write 0.0001"),
+    (
+        TASK + "    parameters:\n      rate: '1e-4'\n",
+        "grid.yaml:6: ",
+        "YAML reads 1e-4 as text, write 0.0001",
+    ),
     (TASK + "    parameters: {steps: 2.5}\n", "grid.yaml:5: ", "steps is 2.5 (float); it must be a whole"),
     (TASK + "    parameters: {steps: true}\n", "grid.yaml:5: ", "steps is True (bool)"),
     (TASK + "    parameters: {name: 3}\n", "grid.yaml:5: ", "name is 3 (int); it must be text"),
-    (TASK + "    parameters: {name: no}\n", "grid.yaml:5: ", "name is False (bool); it must be text"),
+    (TASK + "    parameters: {name: false}\n", "grid.yaml:5: ", "name is False (bool); it must be text"),
     (TASK + "    parameters: {name: 2024-01-01}\n", "grid.yaml:5: ", "as a date: write it in quotes"),
     (TASK + "    parameters: {run_folder: x}\n", "grid.yaml:5: ", "the grid chooses run_folder"),
-    (TASK + "    parameters: &p {maybe: *p}\n", "grid.yaml:5: ", "maybe contains itself"),
-    (TASK + "    parameters: {rate: 1, rate: 2}\n", "grid.yaml:5: ", "'rate' stands here twice"),
+    (TASK + "    parameters: &p {maybe: *p}\n", "grid.yaml:5: ", "parameters: this contains itself"),
+    (
+        TASK + "    parameters: {rate: 1, rate: 2}\n",
+        "grid.yaml:5: ",
+        'rate: found duplicate key "rate": leave',
+    ),
     (TASK + "    files: [none.yaml]\n", "grid.yaml:5: ", "there is no file none.yaml"),
     (TASK + "    files: none.yaml\n", "grid.yaml:5: ", "files is 'none.yaml'; it must be a list"),
     (TASK + "    files: [3]\n", "grid.yaml:5: ", "files holds 3; it must be a list of texts"),
@@ -169,7 +177,53 @@ BAD = [
     (TASK + "    resources: {gpus: -1}\n", "grid.yaml:5: ", "gpus is -1; it must be at least 0"),
     (TASK + "    resources: {cores: 0}\n", "grid.yaml:5: ", "cores is 0; it must be at least 1"),
     (TASK + "    resources: {minutes: 0}\n", "grid.yaml:5: ", "minutes is 0; it must be more than 0"),
-    (TASK + "    resources: {minutes: .inf}\n", "grid.yaml:5: ", "it must be more than 0"),
+    (
+        TASK + "    resources: {minutes: .inf}\n",
+        "grid.yaml:5: tasks: a: resources: minutes: .inf",
+        "no number",
+    ),
+    (
+        TASK + "    resources: {minutes: 2024-13-45}\n",
+        "grid.yaml:5: tasks: a: ",
+        "2024-13-45 as a date: write it",
+    ),
+    (
+        TASK + "    parameters:\n      rate: !unknown 1\n",
+        "grid.yaml:6: tasks: a: parameters: rate",
+        "a !unknown",
+    ),
+    (
+        TASK + "    parameters: !unknown {rate: 1}\n",
+        "grid.yaml:5: tasks: a: parameters:",
+        "leave the tag out",
+    ),
+    (TASK + "    parameters: {<<: 5}\n", "grid.yaml:5: tasks: a: parameters: ", "expected a mapping or list"),
+    (TASK + "    parameters: {maybe: !!bool maybe}\n", "grid.yaml:5: tasks: a: ", "maybe: maybe is no bool"),
+    (TASK + "    parameters: {maybe: !!int ''}\n", "grid.yaml:5: tasks: a: parameters: maybe: ", "is no int"),
+    (
+        TASK + "    seeds: [" + "9" * 5000 + "]\n",
+        "grid.yaml:5: tasks: a: seeds: 99999",
+        "... is no int (Exceeds",
+    ),
+    (TASK + "    seeds: [18446744073709551616]\n", "grid.yaml:5: tasks: a: seeds: ", "has more than 64 bits"),
+    (TASK + "    parameters: {rate: 1.0e999}\n", "grid.yaml:5: tasks: a: parameters: rate: ", "is no number"),
+    (TASK + "    parameters: {maybe: " + "[" * 2000, "grid.yaml:5: not YAML: maximum depth", ""),
+    (TASK + "    parameters: {maybe: '\x01'}\n", "grid.yaml:5: not YAML: unacceptable character #x0001", ""),
+    (TASK + '    parameters: {maybe: "\\U99999999"}\n', "grid.yaml:5: not YAML: ", "too large"),
+    (
+        TASK + '    parameters: {maybe: "\\ud800"}\n',
+        "grid.yaml:5: tasks: a: ",
+        "half a surrogate pair, which no file has",
+    ),
+    (TASK + '    needs: {x: "a\\0b"}\n', "grid.yaml:5: tasks: a: needs: x: ", "it holds a NUL"),
+    (
+        'runs: "runs/{data}"\n' + TASK[8:],
+        "grid.yaml:1: the grid: runs is 'runs/{data}'",
+        "write the folder out",
+    ),
+    ('runs: "a\\nb"\n' + TASK[8:], "grid.yaml:1: the grid: runs is 'a\\nb'", ""),
+    ("%YAML 1.3\n---\n" + TASK, "grid.yaml:1: not YAML: ", "this cannot be read"),
+    (TASK + "---\n" + TASK, "grid.yaml:5: not YAML: ", "another document"),
     (TASK + "    resources: {memory_gb: 4 GB}\n", "grid.yaml:5: ", "memory_gb is the text '4 GB'"),
     ("defaults: {minute: 1}\n" + TASK, "grid.yaml:1: ", "did you mean 'minutes'?"),
     (TASK + "    needs: {corpus: 3}\n", "grid.yaml:5: ", "it must be a path or hub:NAME"),
@@ -191,6 +245,54 @@ BAD = [
     (TASK + "    axes: {name: [a b, a/b]}\n", "grid.yaml:3: ", "two runs would be called a-a-b"),
     (TASK + "    axes: {name: [" + "x" * 130 + "]}\n", "grid.yaml:3: ", "is too long for a name"),
 ]
+
+
+def laughs(levels: int, *, merged: bool) -> str:
+    """Anchors, each of which stands for the one before it ten times."""
+    lines = ["a0: &a0 {x: 1}"]
+    for level in range(1, levels):
+        tenfold = ", ".join([f"*a{level - 1}"] * 10)
+        lines.append(f"a{level}: &a{level} {{{'<<' if merged else 'x'}: [{tenfold}]}}")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_aliases_cannot_make_much_of_little(merged: bool, here: Path):
+    with pytest.raises(
+        GridError, match=r"^grid\.yaml:\d+: a\d+: .*more than 100000 values .*aliases .*write le"
+    ):
+        read(laughs(30, merged=merged) + TASK)
+
+
+def test_aliases_cannot_make_more_levels_than_may_be_written(here: Path):
+    chain = "a0: &a0 1\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 60))
+    with pytest.raises(GridError, match=r"^grid\.yaml:51: a50: more than 50 levels"):
+        read(chain + TASK)
+
+
+def test_numbers_and_words_are_those_of_yaml_1_2(here: Path):
+    values = "{a: 012, b: '1:30', c: 1:30, d: 1e-4, e: no, f: 0o14, g: true, h: 1.5, i: null, j: -3}"
+    given = read(f"{TASK}    parameters: {{maybe: {values}}}\n").tasks["a"].parameters["maybe"].value
+    expected = {"a": 12, "b": "1:30", "c": "1:30", "d": 0.0001, "e": "no"}
+    expected |= {"f": 12, "g": True, "h": 1.5, "i": None, "j": -3}
+    assert given == expected
+    assert [type(value) for value in given.values()] == [type(value) for value in expected.values()]
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        ("[", "--set n=[:1: not YAML: "),
+        ("[1]", r"--set n=[1]: [1] is no single value"),
+        ("2024-01-01", "--set n=2024-01-01:1: YAML reads 2024-01-01 as a date"),
+        ("9" * 5000, "--set n=" + "9" * 5000 + ":1: " + "9" * 40 + "... is no int"),
+    ],
+)
+def test_a_value_of_the_command_line_that_is_none(told: str, what: str, here: Path):
+    with pytest.raises(GridError) as raised:
+        read("variables: {n: 1}\n" + TASK, n=told)
+    assert str(raised.value).startswith(what)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("text", "start", "part"), BAD, ids=range(len(BAD)))

@@ -9,6 +9,7 @@ import notebook_rules as rules
 import pytest
 import yaml
 
+from cdlm_lab.batch.marked_yaml import read_yaml
 from cdlm_lab.experiments import (
     answer_selection,
     document_matching,
@@ -27,6 +28,14 @@ from cdlm_lab.training.config import TrainingConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT / "notebooks" / "parameters" / "cdlm_paper.yaml"
+
+
+@pytest.mark.parametrize("path", sorted(PAPER.parent.glob("*.yaml")), ids=lambda path: path.stem)
+def test_papermill_and_grids_read_the_same(path: Path) -> None:
+    """Papermill reads YAML 1.1, where 1e-4 is text and 012 is 10; a grid reads YAML 1.2."""
+    text = path.read_text(encoding="utf-8")
+    ours, papermills = read_yaml(text, where=str(path)), yaml.safe_load(text)
+    assert repr(ours) == repr(papermills)
 
 
 def declared(name: str) -> set[str]:
