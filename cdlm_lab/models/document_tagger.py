@@ -187,10 +187,9 @@ class StaticTagger(PreTrainedModel):
         word has a k-th occurrence are not computed. Arguments as of `forward`."""
         if isinstance(self.context_encoder, nn.Linear):
             return rows_at(self.context_encoder(context), places)
-        there = places >= 0
-        found = rows_at(context, places).masked_fill(~there[..., None], 0.0)
-        mask = attention_mask[:, None] & there.any(1)[..., None]  # (batch, K, words)
-        read = self._encoded(found.transpose(1, 2).flatten(0, 1), mask.flatten(0, 1))
+        mask = attention_mask[:, None] & (places >= 0).any(1)[..., None]  # (batch, K, words)
+        found = rows_at(context, places.transpose(1, 2))
+        read = self._encoded(found.flatten(0, 1), mask.flatten(0, 1))
         return read.unflatten(0, mask.shape[:2]).transpose(1, 2)
 
 
@@ -206,11 +205,10 @@ def bilstm(size: int, width: int) -> nn.LSTM:
 
 
 def rows_at(states: Tensor, numbers: Tensor) -> Tensor:
-    """`states[numbers]`, (..., size), of states (rows, size); below 0 any state comes back, so mask those."""
-    if not len(states):
-        return states.new_zeros(*numbers.shape, states.shape[-1])
+    """`states[numbers]`, (..., size), of states (rows, size); of -1 a vector of zeros."""
+    padded = nn.functional.pad(states, (0, 0, 1, 0))
     # the same as indexing, of which the gradient would be many times slower
-    return nn.functional.embedding(numbers.clamp(min=0), states)
+    return nn.functional.embedding(numbers + 1, padded)
 
 
 def tag_output(
