@@ -6,7 +6,8 @@ ratio is against the baseline in the same turn. `encoding again` is what the rel
 the encoder takes for all sequences of an epoch, added to each epoch.
 
 `predicted` is the ratio of multiply-adds: a biLSTM takes as many for a word as it has weights, and f_c reads
-every sequence that is attended to, once in a batch, whereas `linear` reads the words that are attended to.
+a sentence once more for each k of which a word has an occurrence (equation 5), whereas `linear` reads the
+words that are attended to, each once in a batch.
 
     python -m cdlm_lab.benchmarks.document_tagging --corpus shared/jnlpba --encoder minilm --documents 20
 """
@@ -89,7 +90,7 @@ class Epochs:
             name: new_static_tagger(one).to(self.device) for name, one in configs.items()
         }
         self.collates = {
-            name: StaticCollate(encodings, splits, context=one.context, single_words=name == "linear")
+            name: StaticCollate(encodings, splits, context=one.context)
             for name, one in configs.items()
         }
         order = document_runs(self.examples, batch_size=BATCH, rng=np.random.default_rng(0))
@@ -110,16 +111,16 @@ class Epochs:
         return time.perf_counter() - start
 
     def read(self) -> dict[str, int]:
-        """Words of an epoch: `targets`; `context` of all sequences attended to; `attended` of these."""
-        sizes = {"targets": 0, "context": 0, "attended": 0, "sequences": 0}
+        """Words of an epoch: `targets`; `context`, the same once more for each k with an occurrence;
+        `attended`, those attended to, each once in a batch."""
+        sizes = {"targets": 0, "context": 0, "attended": 0}
         collate = self.collates["bilstm"]
         for numbers in self.batches:
             batch = collate([self.examples[number] for number in numbers])
-            sizes["targets"] += int(batch["attention_mask"].sum())
-            sizes["context"] += int(batch["context_mask"].sum())
-            sizes["sequences"] += len(batch["context_mask"])
-            there = batch["places"][batch["places"][..., 0] >= 0]
-            sizes["attended"] += len(torch.unique(there, dim=0))
+            words = batch["attention_mask"].sum(1)
+            sizes["targets"] += int(words.sum())
+            sizes["context"] += int(words @ (batch["places"] >= 0).any(1).sum(1))
+            sizes["attended"] += len(batch["context"])
         return sizes
 
     def multiply_adds(self, form: str, read: Mapping[str, int]) -> int:
@@ -161,7 +162,6 @@ def measure(epochs: Epochs, *, occurrences: int, repeats: int) -> list[dict[str,
                 "predicted": epochs.multiply_adds(form, read) / alone,
                 "encoding_again": None if form == "baseline" else statistics.median(again),
                 "sentences": len(epochs.examples),
-                "context_sequences": read["sequences"],
             }
         )
     return rows

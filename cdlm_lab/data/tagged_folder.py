@@ -6,8 +6,8 @@
     train/*.ann, *.txt    JNLPBA's standoff
 
 and so `dev` and `test`. All but the standoff may be compressed. Only Doc-ARC's form knows sentences without
-labels; in the others the context of a document is the rest of its labelled sentences. Where a split in columns
-is a single document, as tweets without `-DOCSTART-`, each sentence is one by itself.
+labels; in the others the context of a document is the rest of its labelled sentences. Where a split in
+columns is a single document, as tweets without `-DOCSTART-`, each sentence is one by itself.
 """
 
 from __future__ import annotations

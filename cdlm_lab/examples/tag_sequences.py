@@ -2,8 +2,8 @@
 
 "All labeled sequences are kept at their original length [...]. All unlabeled (context) sequences longer than
 256 tokens are partitioned into chunks". A labelled sentence can be too long as well: it is cut in the same
-way, and the tags of its parts are joined again before they are scored. So can a single word, as a long address:
-it becomes a sequence by itself, of which the encoders read the first pieces.
+way, and the tags of its parts are joined again before they are scored. A single word that is too long, as an
+address may be, becomes a sequence by itself, of which the encoders read the first pieces.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SplitDocument:
         document: its sentences are the sequences; the words of the original in their order, none missing.
             The tags are those of the original too, so the later part of a span that was cut starts with `I-`.
         origin: of each sequence the number of the sentence that it is, or is a part of.
-        shortened: how many words have more pieces than a sequence may, so that only their first ones are read.
+        shortened: how many words have more pieces than a sequence may; only their first ones are read.
     """
 
     document: TaggedDocument

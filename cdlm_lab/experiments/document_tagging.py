@@ -1,11 +1,14 @@
 """Document-attentive tagging (Doc-ARC): notebook 07.
 
-Each system is trained with each seed; of its passes over the training documents the one with the lowest loss
+Each system is trained with each seed; of its passes over the training documents the one with the highest F1
 on dev is kept. All that is finished stays in the run folder: a stopped run goes on where it was.
 
-Choices where the paper is silent, or ours: a batch has neighbouring sequences of a document, whose contexts
-overlap, and batches are shuffled (that costs a fraction of drawing sequences from everywhere; all systems are
-trained so); the learning rate falls linearly; without `patience` every training goes to its end.
+The paper gives passes, patience, batch size and rate, and says no more of the training. From the released
+code come: what is kept and patience by span F1 on dev (`select_by`), a learning rate that stays as it is
+(`schedule`), AdamW with weight decay 0.01 on all but biases and norms (`weight_decay`) and epsilon 1e-6, and
+gradients of any length. Ours: a batch has neighbouring sequences of a document, whose contexts overlap, and
+batches are shuffled (that costs a fraction of drawing sequences from everywhere; all systems are trained so);
+patience ends after that many passes, in the released code after one more.
 """
 
 from __future__ import annotations
@@ -50,7 +53,10 @@ class TaggingTraining:
         epochs, batch_size, learning_rate: of the static systems [30, 16, 0.001].
         encoder_epochs, encoder_learning_rate: where the encoder is trained, in batches of the same size
             [dynamic: 30, 0.0001, batches of 4; fine-tuned BERT: 10, 0.00002].
-        patience: passes without a lower loss on dev after which a training ends; 0 = it goes to its end.
+        patience: passes without a better one on dev after which a training ends; 0 = it goes to its end.
+        select_by: which pass is better: that of the higher span F1 on dev, `f1`, or of the lower `loss`.
+        schedule: of the learning rate: `constant`, or `linear`, a warm-up of a tenth and then down to 0.
+        weight_decay: of AdamW; biases and norms are not decayed.
         reading: of spans, for the scores: `seqeval`, `strict` or `released` (see metrics/span_f1.py).
     """
 

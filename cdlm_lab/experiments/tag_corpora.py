@@ -88,9 +88,9 @@ def read_tagged(settings: TagCorpus) -> TaggedCorpus:
         )
         if len(found) < 2:
             raise ParameterError(
-                f"corpus is {settings.corpus!r}, whose {split} has one document to read; it needs two or more: "
-                f"give a file for each in {split}/, a line -DOCSTART- before each in {split}.conll, and 0 or "
-                f"at least 2 as {'train_documents' if split == 'train' else 'held_out_documents'}"
+                f"corpus is {settings.corpus!r}, whose {split} has one document to read; it needs two: give "
+                f"a file for each in {split}/ or a line -DOCSTART- before each in {split}.conll, and 0 or at "
+                f"least 2 as {'train_documents' if split == 'train' else 'held_out_documents'}"
             )
         if not labels_of(found):
             raise ParameterError(

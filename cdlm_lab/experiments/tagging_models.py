@@ -20,7 +20,6 @@ from cdlm_lab.experiments.tagging_systems import TagSystem
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.document_tagger import (
     CONTEXT_ENCODERS,
-    CONTEXT_ORDERS,
     StaticTaggerConfig,
     equal_hidden_size,
     load_static_tagger,
@@ -50,8 +49,8 @@ class TaggingModels:
         most_tokens: of a sentence, [CLS] and [SEP] included; longer ones are cut in two or more, no word is
             lost [512, context 256].
         occurrences: K, of the same word, itself among them, that a word attends to [2 to 50].
-        context_encoder: of the static tagger: `bilstm` over every sentence of the context [bilstm], or
-            `linear`, which costs next to nothing.
+        context_encoder: f_c of the static tagger: `bilstm` over a word's occurrences in the order of the
+            sentence [bilstm], or `linear`, which costs next to nothing.
         hidden_size: of the biLSTMs of the static systems with context, in one direction [256]; that of those
             without is chosen so that they have as many parameters. Dynamic ones have half of it [128].
         precision: of the forward passes of the frozen encoder and of all training, as of `TrainingConfig`;
@@ -64,7 +63,6 @@ class TaggingModels:
     most_tokens: int = 128
     occurrences: int = 10
     context_encoder: str = "bilstm"
-    context_order: str = "target"
     hidden_size: int = 64
     precision: Precision = "auto"
 
@@ -73,7 +71,6 @@ class TaggingModels:
         check_least(self, 1, "layers", "occurrences", "hidden_size")
         check_least(self, ENDS + 1, "most_tokens")
         check_choice(self, CONTEXT_ENCODERS, "context_encoder")
-        check_choice(self, CONTEXT_ORDERS, "context_order")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,12 +169,7 @@ def _static(system: TagSystem, parts: TaggerParts, *, most: int, seed: int, trai
     config = static_config(system, parts)
 
     def collate_of(examples: TagExamples) -> StaticCollate:
-        return StaticCollate(
-            parts.encodings,
-            examples.documents,
-            context=system.context,
-            single_words=system.context and not config.whole_sentences,
-        )
+        return StaticCollate(parts.encodings, examples.documents, context=system.context)
 
     return Tagger(
         system=system,
@@ -196,7 +188,6 @@ def static_config(system: TagSystem, parts: TaggerParts) -> StaticTaggerConfig:
         **form,
         hidden_size=parts.settings.hidden_size,
         context_encoder=parts.settings.context_encoder,
-        context_order=parts.settings.context_order,
     )
     if system.context:
         return config

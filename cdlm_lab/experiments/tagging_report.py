@@ -59,7 +59,7 @@ def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
                 f"{len(documents):,} documents of {every:,} words; {words:,} of them labelled, in "
                 f"{len(labelled):,} sentences with {span_count(run, split):,} spans"
                 + (f"; {mended:,} tags I- that began a span were read as B-" if mended else "")
-                + (f"; it was one document, so each sentence is read as one (write -DOCSTART- where one begins)" if divided else ""),
+                + ("; it was one document, so each sentence is read as one" if divided else ""),
             )
         )
     return [*rows, ("labels", ", ".join(run.corpus.labels))]
@@ -79,7 +79,7 @@ def cost_facts(run: TaggingRun) -> list[tuple[str, str]]:
         chosen, collate = [first[number] for number in range(len(first))], tagger.collate_of(first)
         seconds, _ = seconds_of_batch(tagger.model, partial(collate, chosen), precision=config.precision)
         alike = sum(one.system is system for one in run.trainings)
-        cut = shortened_words(run, examples)
+        cut = sum(shortened_words(run, examples).values())
         room = run.settings.models.most_tokens - ENDS
         rows.append(
             (
@@ -88,7 +88,7 @@ def cost_facts(run: TaggingRun) -> list[tuple[str, str]]:
                 f"{'' if system.trains_encoder else ' besides the frozen encoder'}; {config.steps:,} updates "
                 f"with {config.batch_size} sentences, about {seconds_in_words(seconds * config.steps)}"
                 f"{f'; times {alike} (seeds, K)' if alike > 1 else ''}"
-                f"{f'; of {sum(cut.values()):,} words the first {room} pieces are read' if any(cut.values()) else ''}",
+                f"{f'; of {cut:,} long words the first {room} pieces are read' if cut else ''}",
             )
         )
     return rows

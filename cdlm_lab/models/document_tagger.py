@@ -1,10 +1,15 @@
 """Tagging words with what their document says of the same words elsewhere, over encodings that stay as they
 are: static Doc-ARC (Joerke et al. 2020, sections 2 and 4.1).
 
-    encodings of a sentence's words -> f_c, a biLSTM (eq. 5): of the sentence to be tagged and of every
-                                       sentence that has occurrences of its words
-    a word's occurrences            -> attention -> c (eq. 1 to 3)
-    [f_c(x); c(x)]                  -> f_s, a biLSTM -> dropout -> linear -> softmax (eq. 4)
+    encodings of a sentence's words x_1 ... x_n         -> f_c, a biLSTM
+    for each k, of the k-th occurrences of x_1 ... x_n  -> f_c (eq. 5), in the order of that sentence
+    a word's occurrences                                -> attention -> c (eq. 1 to 3)
+    [f_c(x); c(x)]                                      -> f_s, a biLSTM -> dropout, linear, softmax (eq. 4)
+
+So of the rest of the document nothing is read but the encodings of the occurrences; words around them tell by
+way of the frozen encoder alone. If a word has fewer than k occurrences nothing is attended to there ("we
+only attend over these K' relevant instances"). What f_c reads in its place the paper does not say: here it is
+a vector of zeros, in the released code the encoding of the [CLS] of whichever sentence comes first.
 
 Without context it is the paper's baseline, two biLSTMs one on the other: the same without c.
 
@@ -25,6 +30,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +44,6 @@ from cdlm_lab.models.hierarchical import contextualised
 from cdlm_lab.models.loss import over_items
 
 CONTEXT_ENCODERS = ("bilstm", "linear")
-CONTEXT_ORDERS = ("target", "sentence")
 
 
 class StaticTaggerConfig(PretrainedConfig):
@@ -49,8 +54,10 @@ class StaticTaggerConfig(PretrainedConfig):
         tags: all of them, in the order of the logits.
         hidden_size: of an LSTM in one direction (the paper: 256).
         context: False = no attention to the rest of the document, the paper's baseline.
-        context_encoder: f_c: `bilstm` as in the paper, or `linear`, one map of each word by itself. With the
-            latter only the words that are attended to need be computed, and not their sentences.
+        context_encoder: f_c: `bilstm` as in the paper, or `linear` (ours), one map of each word by itself,
+            which costs a fraction.
+        context_order: in which f_c reads occurrences: that of the sentence to be tagged. A file without it is
+            of a tagger that reads whole sentences of the context; `load_static_tagger` refuses it.
         distance_size: of the embedding of a distance.
         dropout: before the last layer.
 
@@ -68,7 +75,7 @@ class StaticTaggerConfig(PretrainedConfig):
         hidden_size: int = 256,
         context: bool = True,
         context_encoder: str = "bilstm",
-        context_order: str = "target",
+        context_order: Literal["target"] = "target",
         distance_size: int = 20,
         dropout: float = 0.25,
         **rest: object,
@@ -76,23 +83,17 @@ class StaticTaggerConfig(PretrainedConfig):
         if size < 1:
             raise ValueError("size is 0; give that of the words' encodings")
         check_tags(tags)
-        for name, value, known in (
-            ("context_encoder", context_encoder, CONTEXT_ENCODERS),
-            ("context_order", context_order, CONTEXT_ORDERS),
-        ):
-            if value not in known:
-                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(known)}")
+        if context_encoder not in CONTEXT_ENCODERS:
+            raise ValueError(
+                f"context_encoder is {context_encoder!r}; choose one of {', '.join(CONTEXT_ENCODERS)}"
+            )
         if context_encoder == "linear" and not context:
             raise ValueError("context_encoder 'linear' needs context; the baseline has two biLSTMs")
         self.size, self.tags, self.hidden_size = size, list(tags), hidden_size
-        self.context, self.context_encoder, self.context_order = context, context_encoder, context_order
+        self.context, self.context_encoder = context, context_encoder
+        self.context_order = context_order
         self.distance_size, self.dropout = distance_size, dropout
         super().__init__(**rest)
-
-    @property
-    def whole_sentences(self) -> bool:
-        """Whether f_c reads whole sentences of the context, and not only the words attended to."""
-        return self.context and self.context_encoder == "bilstm" and self.context_order == "sentence"
 
 
 @dataclass
@@ -141,7 +142,6 @@ class StaticTagger(PreTrainedModel):
         targets: Tensor,
         attention_mask: Tensor,
         context: Tensor | None = None,
-        context_mask: Tensor | None = None,
         places: Tensor | None = None,
         buckets: Tensor | None = None,
         labels: Tensor | None = None,
@@ -152,11 +152,8 @@ class StaticTagger(PreTrainedModel):
         Args:
             targets: (batch, words, size), encodings of the words to be tagged.
             attention_mask: (batch, words) bool, True = word; in each row those come first.
-            context: (contexts, context words, size), of all sentences that are attended to, each once; f_c
-                reads them once, however many words attend to them.
-            context_mask: (contexts, context words) bool, True = word; those come first.
-            places: (batch, words, K, 2) long, of each word's occurrences: row of `context` and word in it;
-                -1 = none.
+            context: (occurrences, size), encodings of all words that are attended to, each once.
+            places: (batch, words, K) long, of each word's occurrences: rows of `context`; -1 = none.
             buckets: (batch, words, K) long, of their distances; not read where there is none.
             labels: (batch, words) long, numbers of tags; -100 = filling, or not to be learnt.
             num_items_in_batch: labels of the whole effective batch; None = those of this one.
@@ -164,18 +161,16 @@ class StaticTagger(PreTrainedModel):
         Raises:
             ValueError: context for a tagger without, or none for one with it.
         """
-        given = [part is not None for part in (context, context_mask, places, buckets)]
-        if given != [self.config.context] * 4:
+        given = [part is not None for part in (context, places, buckets)]
+        if given != [self.config.context] * 3:
             raise ValueError(
-                "a tagger with context takes context, context_mask, places and buckets, one without takes "
-                f"none of them; this is one {'with' if self.config.context else 'without'}"
+                "a tagger with context takes context, places and buckets, one without takes none of them; "
+                f"this is one {'with' if self.config.context else 'without'}"
             )
         states, weights = self._encoded(targets, attention_mask), None
         if self.attention is not None:
-            if isinstance(self.context_encoder, nn.LSTM) and not self.config.whole_sentences:
-                context, context_mask, places = in_target_order(context, places, attention_mask)
-            encoded = self._encoded(context, context_mask)
-            attended, weights = attend(self.attention, encoded, places=places, buckets=buckets)
+            encoded = self._of_occurrences(context, places, attention_mask)
+            attended, weights = self.attention(encoded, buckets, places >= 0)
             states = torch.cat([states, attended], dim=-1)
         states = contextualised(self.sequence_encoder, states, attention_mask)
         logits = self.classifier(self.dropout(states))
@@ -186,6 +181,16 @@ class StaticTagger(PreTrainedModel):
         if isinstance(self.context_encoder, nn.Linear):
             return self.context_encoder(words)
         return contextualised(self.context_encoder, words, mask)
+
+    def _of_occurrences(self, context: Tensor, places: Tensor, attention_mask: Tensor) -> Tensor:
+        """f_c of each word's occurrences (equation 5), (batch, words, K, 2 * hidden_size). Rows of which no
+        word has a k-th occurrence are not computed. Arguments as of `forward`."""
+        if isinstance(self.context_encoder, nn.Linear):
+            return rows_at(self.context_encoder(context), places)
+        mask = attention_mask[:, None] & (places >= 0).any(1)[..., None]  # (batch, K, words)
+        found = rows_at(context, places.transpose(1, 2))
+        read = self._encoded(found.flatten(0, 1), mask.flatten(0, 1))
+        return read.unflatten(0, mask.shape[:2]).transpose(1, 2)
 
 
 def check_tags(tags: Sequence[str]) -> None:
@@ -199,68 +204,11 @@ def bilstm(size: int, width: int) -> nn.LSTM:
     return nn.LSTM(size, width // 2, batch_first=True, bidirectional=True)
 
 
-def attend(
-    attention: OccurrenceAttention, states: Tensor, *, places: Tensor, buckets: Tensor
-) -> tuple[Tensor, Tensor]:
-    """c of words, by the places of their occurrences in `states` (rows, words, size), and the weights.
-
-    Filling and words without occurrences are not computed; both are 0 there.
-
-    Args:
-        places, buckets: as of `StaticTagger.forward`.
-
-    Returns:
-        (batch, words, size + distance_size) and (batch, words, K).
-    """
-    there = places[..., 0] >= 0
-    words = there.any(-1)
-    found, shares = attention(at_places(states, places[words]), buckets[words], there[words])
-    attended = found.new_zeros(*words.shape, attention.output_size)
-    attended[words] = found
-    weights = shares.new_zeros(there.shape)
-    weights[words] = shares
-    return attended, weights
-
-
-def in_target_order(
-    context: Tensor, places: Tensor, attention_mask: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """What f_c reads by equation 5: for each sentence and each k the k-th occurrences of its words, in the
-    order of the sentence, 0 where a word has fewer.
-
-    Args:
-        context, places, attention_mask: as of `StaticTagger.forward`.
-
-    Returns:
-        Rows (batch * K, words, size); their mask (batch * K, words) bool, True = a word of the sentence, and
-        nowhere True in a row without any occurrence; the places (batch, words, K, 2) of the occurrences in
-        these rows, -1 = none.
-    """
-    there = places[..., 0] >= 0
-    batch, words, most = there.shape
-    found = at_places(context, places).masked_fill(~there[..., None], 0.0)
-    mask = attention_mask[:, None] & there.any(1)[..., None]  # (batch, K, words)
-    row = torch.arange(batch * most, device=places.device).view(batch, 1, most).expand(there.shape)
-    word = torch.arange(words, device=places.device).view(1, words, 1).expand(there.shape)
-    moved = torch.stack([row, word], dim=-1).masked_fill(~there[..., None], -1)
-    return found.transpose(1, 2).flatten(0, 1), mask.flatten(0, 1), moved
-
-
-def at_places(states: Tensor, places: Tensor) -> Tensor:
-    """The states of words by their places.
-
-    Args:
-        states: (rows, words, size).
-        places: (..., 2) long, row and word; of -1 any state comes back, so mask those.
-
-    Returns:
-        (..., size).
-    """
-    if not states.shape[0] * states.shape[1]:
-        return states.new_zeros(*places.shape[:-1], states.shape[-1])
-    index = places[..., 0] * states.shape[1] + places[..., 1]
+def rows_at(states: Tensor, numbers: Tensor) -> Tensor:
+    """`states[numbers]`, (..., size), of states (rows, size); of -1 a vector of zeros."""
+    padded = nn.functional.pad(states, (0, 0, 1, 0))
     # the same as indexing, of which the gradient would be many times slower
-    return nn.functional.embedding(index.clamp(min=0), states.flatten(0, 1))
+    return nn.functional.embedding(numbers + 1, padded)
 
 
 def tag_output(
@@ -292,13 +240,17 @@ def load_static_tagger(folder: str | os.PathLike[str]) -> StaticTagger:
     """The tagger that `save_pretrained` left in a folder, in eval mode.
 
     Raises:
-        CheckpointError: there is none; weights are missing, left over or of another shape.
+        CheckpointError: there is none; weights are missing, left over or of another shape; its f_c is a
+            biLSTM over sentences of the context, as it was before it followed equation 5.
     """
     name = os.fspath(folder)
     try:
         config = StaticTaggerConfig.from_pretrained(name)
+        told, _ = StaticTaggerConfig.get_config_dict(name)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{name}: no static tagger ({first_line(error)})") from error
+    if config.context and config.context_encoder == "bilstm" and "context_order" not in told:
+        raise CheckpointError(f"{name}: its f_c learned to read sentences of the context; train it again")
     return read_model(StaticTagger, name, config, seed=0)[0].eval()
 
 

@@ -29,10 +29,10 @@ from cdlm_lab.attention.occurrences import OccurrenceAttention
 from cdlm_lab.models.checkpoint import is_trained, own_randomness
 from cdlm_lab.models.document_tagger import (
     TagOutput,
-    attend,
     bilstm,
     check_tags,
     nearest_size,
+    rows_at,
     tag_output,
 )
 from cdlm_lab.models.encoder import load_encoder, load_trained
@@ -153,7 +153,9 @@ class DynamicTagger(LongformerPreTrainedModel):
         every = word_states(states, words, most=max(words.shape[1], word_mask.shape[1]))
         read, weights = every[target_rows, : word_mask.shape[1]], None
         if head.attention is not None:
-            attended, weights = attend(head.attention, every, places=places, buckets=buckets)
+            there = places[..., 0] >= 0
+            numbers = (places[..., 0] * every.shape[1] + places[..., 1]).masked_fill(~there, -1)
+            attended, weights = head.attention(rows_at(every.flatten(0, 1), numbers), buckets, there)
             read = torch.cat([read, attended], dim=-1)
         if head.sequence_encoder is not None:
             read = contextualised(head.sequence_encoder, read, word_mask)

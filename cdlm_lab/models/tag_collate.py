@@ -1,5 +1,5 @@
-"""From examples of document-attentive tagging to the batches of the two taggers: what is attended to is in a
-batch once, however many words attend to it.
+"""From examples of document-attentive tagging to the batches of the two taggers: what is attended to, words
+for the static one and sentences for the dynamic one, is in a batch once, however many words attend to it.
 
 Longest rows decide the size of a batch, so cut long sentences (`split_long`) and put examples together that
 share their context (`document_runs`).
@@ -34,16 +34,12 @@ class StaticCollate:
         encodings: of all sequences; what is missing is computed, so `ensure` them beforehand.
         documents: those of the `TagExamples`.
         context: False = for a tagger without context.
-        single_words: True = of the context only the words that are attended to, each as a row of one word.
-            For the context encoder `linear` that changes no number and saves most of the work; `bilstm` needs
-            whole sentences.
     """
 
     encodings: WordEncodings
     documents: Sequence[SplitDocument]
     _: KW_ONLY
     context: bool = True
-    single_words: bool = False
 
     def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
         """Look up encodings and pad.
@@ -53,9 +49,9 @@ class StaticCollate:
 
         Returns:
             `targets` (batch, words, size), `attention_mask` (batch, words) bool and `labels` (batch, words);
-            with context also `context` (contexts, context words, size), `context_mask`, `places` (batch,
-            words, K, 2) and `buckets` (batch, words, K); all as `StaticTagger.forward` takes them, encodings
-            in float32. Words of the mask count as tokens in a training.
+            with context also `context` (occurrences, size), `places` (batch, words, K) and `buckets` (batch,
+            words, K); all as `StaticTagger.forward` takes them, encodings in float32. Words of the mask count
+            as tokens in a training.
 
         Raises:
             ValueError: no examples; errors as of `WordEncodings.ensure`.
@@ -67,15 +63,22 @@ class StaticCollate:
             "attention_mask": _mask([len(rows) for rows in targets]),
             "labels": _padded([example.labels for example in examples], fill=NOT_MASKED),
         }
-        if not self.context:
-            return batch
+        return batch | (self._occurrences(examples) if self.context else {})
+
+    def _occurrences(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
+        """`context`, `places` and `buckets`: the words attended to, each once, and which each word's are."""
         sequences = context_of(examples)
         context = [self.encodings.rows(_words(self.documents, sequence)) for sequence in sequences]
         found = _places(examples, sequences)
-        if self.single_words:
-            context, found["places"] = _single_words(context, found["places"])
-        mask = _mask([len(rows) for rows in context])
-        return batch | found | {"context": self._vectors(context), "context_mask": mask}
+        there = found["places"][..., 0] >= 0
+        longest = max(map(len, context), default=1)
+        used, inverse = torch.unique(found["places"][there] @ torch.tensor([longest, 1]), return_inverse=True)
+        vectors = [context[number // longest][number % longest] for number in used.tolist()]
+        return {
+            "context": torch.from_numpy(np.array(vectors, np.float32).reshape(-1, self.encodings.size)),
+            "places": torch.full(there.shape, NOWHERE).masked_scatter(there, inverse),
+            "buckets": found["buckets"],
+        }
 
     def _vectors(self, sentences: Sequence[np.ndarray]) -> Tensor:
         """(sentences, longest, size) float32, 0 where there is no word."""
@@ -169,17 +172,6 @@ def _places(examples: Sequence[TagExample], sequences: Sequence[SequenceNumber])
         places.append(np.stack([known, example.places[..., 1]], axis=-1))
     buckets = [example.buckets for example in examples]
     return {"places": _padded(places, fill=NOWHERE), "buckets": _padded(buckets, fill=0)}
-
-
-def _single_words(context: Sequence[np.ndarray], places: Tensor) -> tuple[list[np.ndarray], Tensor]:
-    """The words of `context` that are in `places`, each as (1, size), and the places of these."""
-    there = places[..., 0] >= 0
-    longest = max(map(len, context), default=1)
-    used, inverse = torch.unique(places[there] @ torch.tensor([longest, 1]), return_inverse=True)
-    single = torch.full_like(places, NOWHERE)
-    single[there] = torch.stack([inverse, torch.zeros_like(inverse)], dim=-1)
-    found = [divmod(number, longest) for number in used.tolist()]
-    return [context[row][word : word + 1] for row, word in found], single
 
 
 def _mask(lengths: Sequence[int]) -> Tensor:

@@ -2,8 +2,8 @@
 al. 2020, "Doc-ARC", section 4.1: "the last four layers of BERT as a token's representation").
 
 A sentence is read alone, as `[CLS]` pieces `[SEP]`, and every piece of it sees every other; no piece is
-global, so a converted BERT computes what BERT does. A word is the mean of its pieces (footnote 1); of one that
-has more than there is room for, as a long address, the mean of the first ones.
+global, so a converted BERT computes what BERT does. A word is the mean of its pieces (footnote 1), or of the
+first ones if it has more than there is room for.
 """
 
 from __future__ import annotations

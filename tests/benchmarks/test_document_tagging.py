@@ -39,14 +39,15 @@ def epochs(tmp_path_factory: pytest.TempPathFactory) -> benchmark.Epochs:
 
 
 def test_words_of_an_epoch_by_hand(epochs: benchmark.Epochs) -> None:
-    """Of each document two sentences of 2 and 3 words are attended to, and of their words three."""
-    assert epochs.read() == {"targets": 4, "context": 10, "attended": 6, "sequences": 4}
+    """Of each document a sentence of 2 words is read for k = 1 and, as its name is there twice, for k = 2;
+    three words are attended to."""
+    assert epochs.read() == {"targets": 4, "context": 8, "attended": 6}
     assert epochs.encoding > 0
 
 
 def test_multiply_adds_by_hand(epochs: benchmark.Epochs) -> None:
     size = epochs.models["bilstm"].config.size
-    read = {"targets": 3, "context": 5, "attended": 2, "sequences": 1}
+    read = {"targets": 3, "context": 5, "attended": 2}
     # an LSTM of 2 numbers has 4 gates, each of its input and of its 2 numbers; there are two directions
     f_c = 2 * 4 * 2 * (size + 2)
     # f_s reads the 4 numbers of f_c, as many of the occurrences, and the 20 of a distance

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
 from cdlm_lab.examples.tag_examples import TagExample
@@ -22,6 +23,7 @@ from cdlm_lab.experiments.document_tagging import (
     tag_documents,
     training_config,
 )
+from cdlm_lab.experiments.parallel import TrainingJob
 from cdlm_lab.experiments.tag_corpora import TagCorpus, TaggedCorpus
 from cdlm_lab.experiments.tag_predictions import TagPredictions, predict_tags
 from cdlm_lab.experiments.tagging_figures import report_figures
@@ -33,6 +35,7 @@ from cdlm_lab.metrics.span_f1 import f1_of, span_counts
 from cdlm_lab.models.document_tagger import new_static_tagger
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
+from cdlm_lab.training.config import TrainingConfig
 
 SMALL = TaggingSettings(
     corpus=TagCorpus(train_documents=6, held_out_documents=3, most_context=6),
@@ -138,12 +141,12 @@ def test_splits_share_documents_and_no_sentence(finished) -> None:
 
 def test_the_best_pass_is_chosen_on_dev_alone(finished, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
     run, _ = finished
-    given: list[dict[str, Any]] = []
-    monkeypatch.setattr(document_tagging, "fine_tune", lambda **named: given.append(named))
+    given: list[TrainingJob] = []
+    monkeypatch.setattr(document_tagging, "fine_tune", lambda job, **_: given.append(job))
     fresh = replace(run, folder=tmp_path)
     with pytest.raises((ValueError, OSError)):  # nothing was trained, so there is nothing to load
         tag_documents(fresh)
-    read = {split: _documents(given[0][f"{split}_examples"]) for split in ("train", "validation")}
+    read = {split: _documents(getattr(given[0], f"{split}_examples")) for split in ("train", "validation")}
     assert read["train"] == {document.id for document in run.corpus.documents["train"]}
     assert read["validation"] == {document.id for document in run.corpus.documents["dev"]}
 
@@ -194,6 +197,45 @@ def test_encoders_that_are_trained_have_settings_of_their_own() -> None:
     tuned = training_config(given, TAG_SYSTEMS["bert"], seed=0, items=20)
     assert (tuned.steps, tuned.batch_size, tuned.learning_rate) == (4, 8, 0.0005)
     assert {(one.precision, one.patience) for one in (frozen, tuned)} == {("bfloat16", 2)}
+
+
+def test_the_optimiser_is_that_of_the_released_code_unless_told_otherwise() -> None:
+    def config_of(**given: Any) -> TrainingConfig:
+        settings = TaggingSettings(training=TaggingTraining(epochs=5, **given))
+        return training_config(settings, TAG_SYSTEMS["doc-arc"], seed=0, items=320)
+
+    released = config_of()
+    assert {released.learning_rate_at(step) for step in range(released.steps)} == {0.003}
+    assert (released.weight_decay, released.adam_epsilon, released.max_gradient_norm) == (0.01, 1e-6, 0.0)
+    falling = config_of(schedule="linear", weight_decay=0.0)
+    assert falling.weight_decay == 0
+    rates = [falling.learning_rate_at(step) for step in (0, 10, 55, 99)]
+    assert rates == pytest.approx([0, 0.003, 0.0015, 0.003 / 90])
+
+
+@pytest.mark.parametrize("select_by", ["f1", "loss"])
+def test_what_chooses_the_best_pass(finished, select_by: str, monkeypatch, tmp_path: Path) -> None:
+    """F1 on dev, by the reading of the scores, of the model as it is at that pass; or the loss on dev."""
+    run, found = finished
+    given: list[TrainingJob] = []
+    monkeypatch.setattr(document_tagging, "fine_tune", lambda job, **_: given.append(job))
+    settings = replace(run.settings, training=replace(run.settings.training, select_by=select_by))
+    with pytest.raises((ValueError, OSError)):  # nothing was trained, so there is nothing to load
+        tag_documents(replace(run, settings=settings, folder=tmp_path))
+    judge, first = given[0].judge, next(iter(found))
+    if select_by == "loss":
+        assert judge is None
+        return
+    model, gold = run.tagger(first, trained=True).model, found[first]["dev"].gold()
+    for tag in ("O", "B-PER"):  # that every word gets
+        with torch.no_grad():
+            model.classifier.weight.zero_()
+            model.classifier.bias.zero_()
+            model.classifier.bias[found[first]["dev"].examples.tags.index(tag)] = 1
+        tags = [[[tag] * len(sentence) for sentence in sentences] for sentences in gold]
+        expected = float(f1_of(span_counts(gold, tags).sum(axis=0)))
+        assert judge(model) == pytest.approx(expected)
+        assert bool(expected) is (tag != "O")
 
 
 def test_the_report_of_a_run(finished) -> None:
@@ -314,6 +356,37 @@ def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:
     assert weights[1].tolist() == [1, 0]
 
 
+def test_a_word_without_room_in_test_does_not_end_a_run(tmp_path: Path) -> None:
+    """An address of more pieces than `most_tokens` has room for: read by its first pieces, and counted."""
+    whole = TaggedSentence(words=("Orn", "slept"), tags=("B-PER", "O"))
+    address = TaggedSentence(words=("see", "http://" + "x9" * 60, "Orn"), tags=("O", "O", "B-PER"))
+    splits = {
+        split: tuple(TaggedDocument(id=f"{split} {number}", sentences=(whole, last)) for number in range(2))
+        for split, last in (("train", whole), ("dev", whole), ("test", address))
+    }
+    settings = TaggingSettings(
+        models=TaggingModels(occurrences=2, hidden_size=4, most_tokens=16, layers=1),
+        training=TaggingTraining(systems="doc-arc dynamic-bert", epochs=1, encoder_epochs=1, batch_size=2),
+    )
+    run = TaggingRun(settings=settings, corpus=TaggedCorpus(documents=splits), folder=tmp_path)
+    for system in ("Doc-ARC", "small BERT, fine-tuned"):
+        assert dict(cost_facts(run))[system].endswith("; of 2 long words the first 14 pieces are read")
+    found = tag_documents(run)
+    for of_split in found.values():
+        assert [len(tags) for tags in of_split["test"].predicted()[0]] == [2, 3]
+    report = write_tagging_report(run, open_run(tmp_path / "r", name="x", parameters={}), found)
+    counted = {"train": 0, "dev": 0, "test": 2}
+    assert report.data["shortened_words"] == {"doc-arc": counted, "dynamic-bert": counted}
+
+
+def test_sentences_that_were_made_documents_are_told(tmp_path: Path) -> None:
+    whole = TaggedDocument(id="a", sentences=(TaggedSentence(words=("Orn",), tags=("B-PER",)),))
+    corpus = TaggedCorpus(documents={"train": (whole, whole), "dev": (whole,)}, divided={"train": 2})
+    facts = dict(corpus_facts(TaggingRun(settings=SMALL, corpus=corpus, folder=tmp_path)))
+    assert facts["train"].endswith("; it was one document, so each sentence is read as one")
+    assert facts["dev"].endswith("1 spans")
+
+
 def test_values_that_cannot_be(tmp_path: Path) -> None:
     for given, message in (
         ({"systems": "doc-arc lstm"}, "systems names 'lstm'; choose among bert-lstm, doc-arc, "),
@@ -322,6 +395,8 @@ def test_values_that_cannot_be(tmp_path: Path) -> None:
         ({"epochs": 0}, "epochs is 0"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"encoder_epochs": -1}, "encoder_epochs is -1"),
+        ({"select_by": "accuracy"}, "select_by is 'accuracy'; choose one of f1, loss"),
+        ({"schedule": "cosine"}, "schedule is 'cosine'; choose one of constant, linear"),
         ({"reading": "loose"}, "reading is 'loose'; choose one of seqeval, strict, released"),
         ({"sweep": "2 0"}, "sweep is '2 0'; write whole numbers above 0"),
         ({"sweep": "2,5"}, "sweep is '2,5'"),
@@ -332,6 +407,7 @@ def test_values_that_cannot_be(tmp_path: Path) -> None:
     for given, message in (
         ({"learning_rate": -1.0}, "learning_rate"),
         ({"systems": "bert", "encoder_learning_rate": 0.0}, "learning_rate"),
+        ({"weight_decay": -0.1}, "weight_decay"),
     ):
         with pytest.raises(ParameterError, match=message):
             prepare_tagging(replace(SMALL, training=TaggingTraining(**given)), tmp_path)

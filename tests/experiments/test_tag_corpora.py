@@ -140,9 +140,9 @@ def test_folders_that_cannot_be_used(folder: Path) -> None:
     for file in (folder / "test").iterdir():
         file.rename(folder / "dev" / f"more_{file.name}")
     write(folder, "test", LABELLED)
-    with pytest.raises(ParameterError, match="whose test has one document to read; it needs two or more: "):
+    with pytest.raises(ParameterError, match="whose test has one document to read; it needs two: "):
         read_tagged(settings)
-    with pytest.raises(ParameterError, match="0 or at least 2 as train_documents"):
+    with pytest.raises(ParameterError, match="and 0 or at least 2 as train_documents"):
         read_tagged(TagCorpus(corpus=str(folder), train_documents=1))
     with pytest.raises(ParameterError, match="which is no folder; write storyworld, or a folder with"):
         read_tagged(TagCorpus(corpus=str(folder / "nowhere")))

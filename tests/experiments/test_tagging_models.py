@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
 from cdlm_lab.experiments.tag_predictions import predict_tags
@@ -85,11 +86,12 @@ def test_weights_are_drawn_from_the_seed(cache: Path) -> None:
     assert (first != other).any()
 
 
-def test_a_linear_context_encoder_looks_at_words_alone(cache: Path) -> None:
+def test_a_linear_context_encoder(cache: Path) -> None:
     tagger = made("doc-arc", cache, context_encoder="linear", most_tokens=64)
     examples = tagger.read(DOCUMENTS)
     batch = tagger.collate_of(examples)([examples[0]])
-    assert batch["context"].shape[1] == 1
+    assert isinstance(tagger.model.context_encoder, torch.nn.Linear)
+    assert tagger.model(**batch).logits.shape[1] == len(examples[0].words)
     assert made("bert-lstm", cache, context_encoder="linear").model.config.context_encoder == "bilstm"
 
 

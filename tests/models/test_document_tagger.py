@@ -1,6 +1,7 @@
 """The static tagger: equal to the equations in loops; rows, filling, micro-batches, files change nothing."""
 
 import copy
+import json
 import math
 from pathlib import Path
 
@@ -12,16 +13,16 @@ from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.document_tagger import (
     StaticTagger,
     StaticTaggerConfig,
-    at_places,
     equal_hidden_size,
     load_static_tagger,
     nearest_size,
     new_static_tagger,
+    rows_at,
 )
 
 SIZE, K = 6, 3
 TAGS = ("O", "B-PER", "I-PER", "B-GPE", "I-GPE")
-LENGTHS, CONTEXTS = (5, 3, 1, 4), (4, 6, 2)  # words of sentences to be tagged, and of those attended to
+LENGTHS, CONTEXT = (5, 3, 1, 4), 12  # words of sentences to be tagged, and words of the context
 NONE = (2, 0)  # row and number of a word without occurrences
 FORM = {"size": SIZE, "tags": TAGS, "hidden_size": 4, "distance_size": 3}
 KINDS = {
@@ -29,7 +30,7 @@ KINDS = {
     "linear": FORM | {"context_encoder": "linear"},
     "baseline": FORM | {"context": False},
 }
-CONTEXT_KEYS = ("context", "context_mask", "places", "buckets")
+CONTEXT_KEYS = ("context", "places", "buckets")
 BY_ROW = ("targets", "attention_mask", "places", "buckets", "labels")
 Batch = dict[str, torch.Tensor]
 
@@ -49,14 +50,13 @@ def masked(lengths: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def batch_of(kind: str) -> Batch:
-    """Four sentences over three others; some words have all K occurrences, most fewer, one none."""
+    """Four sentences over the words of others; some words have all K occurrences, most fewer, one none."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(1)
         targets, mask = masked(LENGTHS)
-        context, context_mask = masked(CONTEXTS)
-        row = torch.randint(len(CONTEXTS), (*mask.shape, K))
-        word = (torch.rand(row.shape) * torch.tensor(CONTEXTS)[row]).long()
-        there = (torch.rand(row.shape) < 0.6) & mask[..., None]
+        context = torch.randn(CONTEXT, SIZE)
+        places = torch.randint(CONTEXT - 3, (*mask.shape, K))  # the last three are nobody's occurrence
+        there = (torch.rand(places.shape) < 0.6) & mask[..., None]
         there[0, 0], there[NONE] = True, False
         labels = torch.randint(len(TAGS), mask.shape).masked_fill(~mask, -100)
         labels[1, 1] = -100
@@ -64,9 +64,8 @@ def batch_of(kind: str) -> Batch:
             "targets": targets,
             "attention_mask": mask,
             "context": context,
-            "context_mask": context_mask,
-            "places": torch.stack([row, word], -1).masked_fill(~there[..., None], -1),
-            "buckets": torch.randint(9, row.shape).masked_fill(~there, 0),
+            "places": places.masked_fill(~there, -1),
+            "buckets": torch.randint(9, places.shape).masked_fill(~there, 0),
             "labels": labels,
         }
     return {name: values for name, values in batch.items() if kind != "baseline" or name not in CONTEXT_KEYS}
@@ -91,23 +90,38 @@ def batch(kind: str) -> Batch:
     return batch_of(kind)
 
 
+def encoded(tagger: StaticTagger, words: torch.Tensor) -> torch.Tensor:
+    """f_c of words in a row, (words, 2 * hidden_size)."""
+    read = tagger.context_encoder(words[None])
+    return (read if isinstance(read, torch.Tensor) else read[0])[0]
+
+
+def slow_occurrences(tagger: StaticTagger, batch: Batch, row: int) -> dict[tuple[int, int], torch.Tensor]:
+    """f_c of each occurrence of the words of a sentence, by number of the word and k.
+
+    Equation 5: e_c(x)^(k) = f_c(e_c(x_1)^(k), ..., e_c(x_n)^(k)), for each k one reading of the sentence
+    itself, in which the k-th occurrence of each word stands for the word; 0 stands for one that is not there.
+    """
+    found = {}
+    for k in range(K):
+        places = batch["places"][row, : LENGTHS[row], k].tolist()
+        x = [torch.zeros(SIZE) if place == -1 else batch["context"][place] for place in places]
+        states = encoded(tagger, torch.stack(x))
+        found |= {(i, k): states[i] for i, place in enumerate(places) if place != -1}
+    return found
+
+
 def slow_logits(tagger: StaticTagger, batch: Batch, row: int) -> torch.Tensor:
-    """The logits of one sentence, (words, tags), by equations 1 to 5: sentence by sentence, word by word."""
-
-    def encoded(words: torch.Tensor) -> torch.Tensor:
-        read = tagger.context_encoder(words[None])
-        return (read if isinstance(read, torch.Tensor) else read[0])[0]
-
-    states = encoded(batch["targets"][row, : LENGTHS[row]])
+    """The logits of one sentence, (words, tags), by equations 1 to 5: word by word."""
+    states = encoded(tagger, batch["targets"][row, : LENGTHS[row]])
     if tagger.attention is not None:
-        contexts = [encoded(words[:n]) for words, n in zip(batch["context"], CONTEXTS, strict=True)]
+        found = slow_occurrences(tagger, batch, row)
         read = []
         for number, state in enumerate(states):
-            places, buckets = batch["places"][row, number].tolist(), batch["buckets"][row, number].tolist()
             occurrences = [
-                torch.cat([contexts[at][word], tagger.attention.distances.weight[bucket]])
-                for (at, word), bucket in zip(places, buckets, strict=True)
-                if at >= 0
+                torch.cat([one, tagger.attention.distances.weight[batch["buckets"][row, number, k]]])
+                for (i, k), one in found.items()
+                if i == number
             ]
             shares = [math.exp(tagger.attention.score.weight[0].detach() @ one) for one in occurrences]
             c = torch.zeros(tagger.attention.output_size)
@@ -130,7 +144,7 @@ def test_equals_the_equations_in_loops(tagger: StaticTagger, batch: Batch):
     if tagger.attention is None:
         assert out.weights is None
         return
-    there = batch["places"][..., 0] >= 0
+    there = batch["places"] >= 0
     assert out.weights.shape == there.shape
     assert not out.weights[~there].any()
     torch.testing.assert_close(out.weights.sum(-1), there.any(-1).float())
@@ -170,12 +184,10 @@ def test_filling_is_inert(tagger: StaticTagger, batch: Batch):
         "labels": pad(batch["labels"], (0, 2), value=-100),
     }
     if "context" in batch:
-        there = batch["places"][..., 0] >= 0
-        context = batch["context"].masked_fill(~batch["context_mask"][..., None], -5.0)
+        there = batch["places"] >= 0
         wider |= {
-            "context": pad(context, (0, 0, 0, 3, 0, 1), value=8.0),  # words, and one sentence of none
-            "context_mask": pad(batch["context_mask"], (0, 3, 0, 1)),
-            "places": pad(batch["places"], (0, 0, 0, 1, 0, 2), value=-1),  # one occurrence more for each
+            "context": pad(batch["context"], (0, 0, 0, 3), value=math.nan),
+            "places": pad(batch["places"], (0, 1, 0, 2), value=-1),  # one occurrence more for each
             "buckets": pad(batch["buckets"].masked_fill(~there, 5), (0, 1, 0, 2), value=6),
         }
     found = tagger(**wider)
@@ -191,7 +203,7 @@ def test_every_weight_gets_a_gradient(tagger: StaticTagger, batch: Batch):
     unused = [name for name, weight in tagger.named_parameters() if not weight.grad.any()]
     assert unused == []
     if tagger.attention is not None:  # a bucket that is nowhere is not learnt
-        used = set(batch["buckets"][batch["places"][..., 0] >= 0].tolist())
+        used = set(batch["buckets"][batch["places"] >= 0].tolist())
         assert {n for n in range(9) if tagger.attention.distances.weight.grad[n].any()} == used
 
 
@@ -204,27 +216,61 @@ def test_micro_batches_add_up_to_the_full_batch(tagger: StaticTagger, batch: Bat
         torch.testing.assert_close(weight.grad, other.grad, rtol=1e-4, atol=1e-6, msg=name)
 
 
+@torch.no_grad()
+def test_words_that_are_nobodys_occurrence_change_nothing():
+    """Equation 5 reads the occurrences of the words of the sentence, and none of the words around them."""
+    batch = batch_of("bilstm")
+    others = sorted(set(range(CONTEXT)) - set(batch["places"].flatten().tolist()))
+    assert others
+    changed = batch | {"context": batch["context"].clone()}
+    changed["context"][others] += 3
+    for kind in ("bilstm", "linear"):
+        tagger = tagger_of(kind)
+        expected, found = tagger(**batch), tagger(**changed)
+        assert torch.equal(found.logits, expected.logits), kind
+        assert torch.equal(found.weights, expected.weights), kind
+
+
+@torch.no_grad()
+def test_the_other_words_of_the_sentence_are_read_with_a_words_occurrence():
+    """Equation 5 is no map of each word by itself: what stands for x_1 tells in c(x_2)."""
+    batch = batch_of("bilstm")
+    places = torch.full_like(batch["places"][:1], -1)
+    places[0, :2, 0] = torch.tensor([4, 7])
+    one = rows_of(batch, slice(0, 1)) | {"places": places}
+    changed = one | {"context": one["context"].clone()}
+    changed["context"][4] += 3
+    for kind, moves in (("bilstm", True), ("linear", False)):
+        tagger = tagger_of(kind)
+        given = []
+        tagger.attention.register_forward_hook(lambda _, __, out, given=given: given.append(out[0]))
+        tagger(**one), tagger(**changed)
+        first, second = (vectors[0, 1] for vectors in given)  # c of the second word
+        assert torch.equal(first, second) is not moves, kind
+
+
+def test_k_rows_of_the_length_of_the_sentence_are_computed():
+    """One for each k of which any word has an occurrence, none for the others."""
+    tagger, batch = tagger_of("bilstm"), batch_of("bilstm")
+    sizes = []
+    tagger.context_encoder.register_forward_hook(lambda _, given, __: sizes.append(len(given[0][0])))
+    tagger(**batch)
+    there = (batch["places"] >= 0).any(1)  # (batch, K)
+    assert not there.all()
+    rows = sum(length * int(there[row].sum()) for row, length in enumerate(LENGTHS))
+    assert sizes == [sum(LENGTHS), rows]
+
+
 @pytest.mark.parametrize("kind", ["bilstm", "linear"])
-def test_a_sentence_of_the_context_is_computed_once_and_as_if_for_each_word(kind: str):
+def test_a_word_of_the_context_is_as_if_there_were_one_for_each_occurrence(kind: str):
     """Against a copy of its own for each occurrence of each word, as in the released code."""
     tagger, batch = tagger_of(kind), batch_of(kind)
-    sizes = []
-    tagger.context_encoder.register_forward_hook(
-        lambda _, given, __: sizes.append(len(given[0][0] if kind == "bilstm" else given[0]))
-    )
-    there = batch["places"][..., 0] >= 0
-    row = batch["places"][..., 0][there]
-    copies = batch["places"].clone()
-    copies[there] = torch.stack([torch.arange(len(row)), batch["places"][there][:, 1]], -1)
-    each = batch | {
-        "context": batch["context"][row],
-        "context_mask": batch["context_mask"][row],
-        "places": copies,
-    }
+    there = batch["places"] >= 0
+    row = batch["places"][there]
+    copies = batch["places"].masked_scatter(there, torch.arange(len(row)))
+    each = batch | {"context": batch["context"][row], "places": copies}
     once, often = tagger(**batch), tagger(**each)
     torch.testing.assert_close(once.logits, often.logits, rtol=1e-4, atol=1e-6)
-    if kind == "bilstm":  # words in all sentences
-        assert sizes == [sum(LENGTHS), sum(CONTEXTS), sum(LENGTHS), sum(CONTEXTS[n] for n in row.tolist())]
     twin = copy.deepcopy(tagger)
     once.loss.backward()
     twin(**each).loss.backward()
@@ -239,7 +285,7 @@ def test_words_without_any_occurrence(kind: str, empty: str):
     batch["places"][:] = -1
     expected = tagger(**batch)
     if empty == "no context":
-        batch |= {"context": torch.zeros(0, 0, SIZE), "context_mask": torch.zeros(0, 0, dtype=torch.bool)}
+        batch["context"] = torch.zeros(0, SIZE)
     elif empty == "no K":
         batch |= {"places": batch["places"][:, :, :0], "buckets": batch["buckets"][:, :, :0]}
     out = tagger(**batch)
@@ -269,7 +315,7 @@ def test_in_half_precision_logits_and_loss_are_float32(tagger: StaticTagger, bat
 def test_context_tells_apart_what_a_sentence_does_not():
     """The same sentence twice, with two tags; what the word is elsewhere decides."""
     one = torch.randn(1, 3, SIZE, generator=torch.Generator().manual_seed(0))
-    elsewhere = torch.randn(2, 2, SIZE, generator=torch.Generator().manual_seed(1))
+    elsewhere = torch.randn(2, SIZE, generator=torch.Generator().manual_seed(1))
     batch = {
         "targets": one.expand(2, 3, SIZE),
         "attention_mask": torch.ones(2, 3, dtype=torch.bool),
@@ -277,8 +323,7 @@ def test_context_tells_apart_what_a_sentence_does_not():
     }
     context = {
         "context": elsewhere,
-        "context_mask": torch.ones(2, 2, dtype=torch.bool),
-        "places": torch.tensor([[[[0, 1]]] * 3, [[[1, 1]]] * 3]),
+        "places": torch.tensor([[[0]] * 3, [[1]] * 3]),
         "buckets": torch.ones(2, 3, 1, dtype=torch.int64),
     }
     losses = {}
@@ -301,7 +346,7 @@ def test_context_must_be_given_to_who_takes_it():
             tagger_of(kind)(**batch_of(given))
     batch = batch_of("linear")
     del batch["buckets"]
-    with pytest.raises(ValueError, match="takes context, context_mask, places and buckets"):
+    with pytest.raises(ValueError, match="takes context, places and buckets"):
         tagger_of("linear")(**batch)
 
 
@@ -326,6 +371,22 @@ def test_what_cannot_be_loaded(tmp_path: Path):
     save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(CheckpointError, match=r"missing: attention\.score\.weight"):
         load_static_tagger(tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tagger_that_learned_to_read_sentences_of_the_context_is_refused(kind: str, tmp_path: Path):
+    """As they were saved before equation 5 was followed; the others have not changed."""
+    tagger_of(kind).save_pretrained(tmp_path)
+    told = json.loads((tmp_path / "config.json").read_text())
+    assert told.pop("context_order") == "target"
+    (tmp_path / "config.json").write_text(json.dumps(told))
+    if kind == "bilstm":
+        with pytest.raises(CheckpointError, match="learned to read sentences of the context; train it again"):
+            load_static_tagger(tmp_path)
+    else:
+        assert load_static_tagger(tmp_path).config.context_encoder == KINDS[kind].get(
+            "context_encoder", "bilstm"
+        )
 
 
 def test_weights_are_drawn_from_the_seed_as_pytorch_does():
@@ -376,11 +437,13 @@ def test_dropout_is_before_the_last_layer_alone(tagger: StaticTagger):
     assert tagger.sequence_encoder.dropout == 0
 
 
-def test_states_at_places():
-    states = torch.arange(12.0).view(2, 3, 2)
-    found = at_places(states, torch.tensor([[1, 2], [0, 1], [1, 0]]))
-    assert found.tolist() == [[10, 11], [2, 3], [6, 7]]
-    assert at_places(states[:, :0], torch.full((4, 3, 2), -1)).shape == (4, 3, 2)
+def test_states_by_their_rows():
+    states = torch.arange(12.0).view(6, 2)
+    assert rows_at(states, torch.tensor([[5, 1], [3, -1]])).tolist() == [
+        [[10, 11], [2, 3]],
+        [[6, 7], [0, 0]],
+    ]
+    assert not rows_at(states[:0], torch.full((4, 3), -1)).any()
 
 
 @pytest.mark.parametrize(

@@ -78,15 +78,18 @@ PLACES = [
 ]
 
 
+def flat(places: list) -> list[list[int]]:
+    return [one for words in places for of_word in words for one in of_word]
+
+
 def test_a_static_batch(encodings: WordEncodings, examples: TagExamples):
     batch = StaticCollate(encodings, DOCUMENTS)(all_of(examples))
     assert {name: (values.dtype, tuple(values.shape)) for name, values in batch.items()} == {
         "targets": (torch.float32, (4, 5, 64)),
         "attention_mask": (torch.bool, (4, 5)),
         "labels": (torch.int64, (4, 5)),
-        "context": (torch.float32, (4, 5, 64)),
-        "context_mask": (torch.bool, (4, 5)),
-        "places": (torch.int64, (4, 5, 2, 2)),
+        "context": (torch.float32, (9, 64)),
+        "places": (torch.int64, (4, 5, 2)),
         "buckets": (torch.int64, (4, 5, 2)),
     }
     assert batch["attention_mask"].sum(1).tolist() == [2, 3, 1, 5]
@@ -96,51 +99,27 @@ def test_a_static_batch(encodings: WordEncodings, examples: TagExamples):
         [1, -100, -100, -100, -100],
         [0, 0, 0, 1, 0],
     ]
-    without_paper_0 = [(0, 0), (0, 3), (1, 1), (1, 2)]  # nobody attends to "w1" itself
-    row = {ROWS.index(sequence): number for number, sequence in enumerate(without_paper_0)} | {-1: -1}
-    expected = [[[[row[at], word] for at, word in one] for one in words] for words in PLACES]
-    assert batch["places"].tolist() == expected
+    for found, expected in zip(batch["places"].flatten(0, 2).tolist(), flat(PLACES), strict=True):
+        if expected == NONE:
+            assert found == -1
+            continue
+        document, place = ROWS[expected[0]]
+        vectors = encodings.rows(DOCUMENTS[document].document.sentences[place].words)
+        assert np.array_equal(batch["context"][found].numpy(), vectors[expected[1]].astype(np.float32))
+    used = [place for place in batch["places"].flatten().tolist() if place >= 0]
+    assert set(used) == set(range(9)), "each word that is attended to once, and no other"
+    assert len(used) > 9
     assert batch["buckets"][1, :3].tolist() == [[0, 3], [3, 0], [0, 3]]
-    assert batch["context_mask"].sum(1).tolist() == [4, 3, 5, 2]
-    for number, (document, place) in enumerate(without_paper_0):
-        words = DOCUMENTS[document].document.sentences[place].words
-        rows = np.asarray(encodings.rows(words), dtype=np.float32)
-        assert np.array_equal(batch["context"][number, : len(words)].numpy(), rows)
-        assert not batch["context"][number, len(words) :].any()
     assert np.array_equal(batch["targets"][2, :1].numpy(), encodings.rows(("w1",)).astype(np.float32))
 
 
-def test_single_words_are_those_attended_to_each_once(encodings: WordEncodings, examples: TagExamples):
-    whole = StaticCollate(encodings, DOCUMENTS)(all_of(examples))
-    single = StaticCollate(encodings, DOCUMENTS, single_words=True)(all_of(examples))
-    there = whole["places"][..., 0] >= 0
-    assert single["context"].shape == (
-        len({tuple(place) for place in whole["places"][there].tolist()}),
-        1,
-        64,
-    )
-    assert single["context_mask"].all()
-    assert torch.equal(single["places"][..., 0] >= 0, there)
-
-    def attended(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        row, word = batch["places"][there].T
-        return batch["context"][row, word]
-
-    assert torch.equal(attended(single), attended(whole))
-    assert all(torch.equal(single[name], whole[name]) for name in ("targets", "labels", "buckets"))
-    config = StaticTaggerConfig(size=64, tags=TAGS, hidden_size=4, context_encoder="linear")
-    tagger = new_static_tagger(config)
-    torch.testing.assert_close(tagger(**single).logits, tagger(**whole).logits, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("single_words", [False, True])
 @pytest.mark.parametrize("most", [0, 2])
-def test_a_batch_that_attends_to_nothing(encodings: WordEncodings, single_words: bool, most: int):
+def test_a_batch_that_attends_to_nothing(encodings: WordEncodings, most: int):
     alone = (split("a", sentence("w1 w2", "O O")),)
     examples = TagExamples(alone, TAGS, most=most, target=False)
-    batch = StaticCollate(encodings, alone, single_words=single_words)([examples[0]])
-    assert batch["context"].shape == (0, 0, 64)
-    assert batch["places"].shape == (1, 2, most, 2)
+    batch = StaticCollate(encodings, alone)([examples[0]])
+    assert batch["context"].shape == (0, 64)
+    assert batch["places"].shape == (1, 2, most)
     tagger = new_static_tagger(StaticTaggerConfig(size=64, tags=TAGS, hidden_size=4))
     assert tagger(**batch).loss.isfinite()
 
@@ -218,7 +197,7 @@ def test_an_example_alone_is_the_example_in_its_batch(
         context = kind != "baseline"
         sort = {"context": context, "context_encoder": kind if context else "bilstm"}
         tagger = new_static_tagger(StaticTaggerConfig(size=64, tags=TAGS, hidden_size=4, **sort))
-        collate = StaticCollate(encodings, DOCUMENTS, context=context, single_words=kind == "linear")
+        collate = StaticCollate(encodings, DOCUMENTS, context=context)
     together = tagger(**collate(all_of(examples)))
     for number, example in enumerate(all_of(examples)):
         alone = tagger(**collate([example]))
