@@ -15,9 +15,9 @@ from cdlm_lab.data.coreference_records import (
 )
 from cdlm_lab.data.files import DataError
 
-_HEADER = re.compile(r"\((.*)\); part (\d+)")
-_PIECE = re.compile(r"\((\w+)\)|\((\w+)|(\w+)\)")
-_COLUMN = re.compile(rf"-|_|({_PIECE.pattern})(\|?({_PIECE.pattern}))*")
+_HEADER = re.compile(r"\((.*)\); part (\d{1,9})")
+_PIECE = re.compile(r"\((\w++)\)|\((\w++)(?!\))|(\w++)\)")  # one way to read each, lest a cell takes hours
+_COLUMN = re.compile(rf"-|_|({_PIECE.pattern})(\|?({_PIECE.pattern}))*+")
 _WORD, _FIVE = 3, 5  # CoNLL-2012 has the word in the fourth column, if there are five or more
 _COLUMN_REMEDY = 'write "-", or mentions as (1), (1 and 1), with | between them'
 

@@ -84,6 +84,9 @@ def _read_document(file: Path) -> Document:
     for sentence, tokens in groupby(xml.root.iter("token"), xml.sentence):
         if sentence or not file.stem.endswith("plus"):
             lines.append(" ".join(token.text.strip() for token in tokens if token.text))
+    if not any(lines):
+        remedy = "copy the file again from the official release"
+        raise xml.error("no token has any text", remedy, field="token")
     spans, start = [], 0
     for line in lines:
         spans.append((start, start + len(line)))

@@ -131,6 +131,11 @@ def read_marked_documents(path: str | Path, *, kind: Kind) -> Topic:
     if not files:
         remedy = "put each document there as a file of its own, or give the path of one file"
         raise DataError(path, "no files named *.txt", remedy, field="folder")
+    named: dict[str, Path] = {}
+    for file in files:
+        if (other := named.setdefault(file.stem, file)) is not file:
+            what = f"{other.name} is document {file.stem} too"
+            raise DataError(file, what, "name them apart", field="file name")
     return _topic(path, [_document(file, _whole_file(file), kind) for file in files])
 
 

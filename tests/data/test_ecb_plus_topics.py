@@ -153,3 +153,10 @@ def test_documents_of_the_real_corpus(ecb_plus):
     document = second.documents[9]
     assert document.id == "1_10ecbplus"
     assert document.text.startswith("Lindsay Lohan checks into Betty Ford Center\nMay 03 , 2013\n")
+
+
+def test_a_page_in_place_of_a_document(write, tmp_path, complains):
+    path = write("1/1_1ecb.xml", "<html><body>Not Found</body></html>")
+    remedy = "copy the file again from the official release"
+    with complains(path, 1, "token", "no token has any text", remedy):
+        list(read_ecb_plus_topics(tmp_path))

@@ -190,7 +190,7 @@ def in_json(data: bytes, rng: Chance) -> bytes:
     rows = [text]
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         rows = text.split("\n")
     chosen = rng.randrange(len(rows))
     try:
@@ -398,6 +398,7 @@ def test_other_errors_fail_with_the_seed(tmp_path: Path, read: Callable[[Path], 
 
 SPACES = """
 import sys
+from cdlm_lab.data.coreference_conll import read_conll
 from cdlm_lab.data.json_lines import parse_json
 from cdlm_lab.data.multi_news import read_multi_news
 from cdlm_lab.data.scisumm_citances import line_citances
@@ -410,6 +411,13 @@ assert len(list(read_multi_news(file))) == 1
 fields = f"Citing Article: a{spaces}b | Citation Offset: 1 | Citation Text: c |{spaces}| Reference Offset: 2"
 assert len(list(line_citances("x", f"Citance Number: 1 | {fields}"))) == 1
 assert parse_paper("x", f"<S sid={spaces}x>text</S><S sid{spaces}>more</S>").numbers == (None, None)
+for cell in ("(12)" * 100_000 + "!", "(" + "1" * 1_000_000 + "!", "1" * 1_000_000 + "!"):
+    with open(file, "w") as opened:
+        opened.write(f"#begin document (a); part 000\\na\\t0\\t0\\tword\\t{cell}\\n#end document\\n")
+    try:
+        list(read_conll(file))
+    except ValueError as error:
+        assert "column" in str(error)
 try:
     parse_json('{"a": "' + '\\\\"' * 1_000_000 + '", "b"' + spaces + ': 1, "a"' + spaces + ': 2}', "x")
 except ValueError as error:

@@ -359,3 +359,10 @@ def test_any_text_is_read_or_complained_of(text):
         return
     assert re.fullmatch(r"text:[1-9][0-9]*: field (text|heading|marks): .+; .+", str(complaint))
     assert 1 <= complaint.line <= text.count("\n") + 1
+
+
+def test_two_files_of_one_name(write, tmp_path, complains):
+    write("a.TXT", "<m>b</m>")
+    path = write("a.txt", "<m>b</m>")
+    with complains(path, 1, "file name", "a.TXT is document a too", "name them apart"):
+        read_marked_documents(tmp_path, kind="event")
