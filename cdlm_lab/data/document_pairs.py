@@ -116,8 +116,24 @@ def check_positions(name: str, positions: Sequence[int], document: PairDocument)
         raise ValueError(f"{name}: sentences {tuple(positions)} are out of order; write each once, ascending")
 
 
+def twins(documents: Iterable[PairDocument], *, sentences: int = 0) -> dict[str, str]:
+    """Documents with the text of an earlier one, as id -> id of the first that has it.
+
+    Args:
+        sentences: how many from the start have to be the same; 0 = all.
+    """
+    first: dict[tuple[str, ...], str] = {}
+    owner = {one.id: first.setdefault(one.sentences[: sentences or None], one.id) for one in documents}
+    return {name: of for name, of in owner.items() if name != of}
+
+
 def split_without_leaks(
-    pairs: Iterable[Item], *, shares: Mapping[str, float], seed: int, drop_crossing: bool = False
+    pairs: Iterable[Item],
+    *,
+    shares: Mapping[str, float],
+    seed: int,
+    drop_crossing: bool = False,
+    twin_of: Mapping[str, str] | None = None,
 ) -> dict[Split, tuple[Item, ...]]:
     """Pairs, or links, in splits of which no two have a document in common; the order within each is kept.
 
@@ -132,31 +148,34 @@ def split_without_leaks(
         drop_crossing: cut a group that is larger than the largest split wants to be. The smaller splits grow
             in it, each from a drawn document along the pairs, and pairs between documents of two splits are
             left out.
+        twin_of: documents that count as another one, as of `twins`.
 
     Raises:
         ValueError: an unknown split, shares that are not positive or do not add up to 1, a split that would
             be empty.
     """
     wanted = _checked_shares(shares)
-    items, rng = list(pairs), Random(seed)
-    groups = _groups(items, rng)
+    items, rng, same = list(pairs), Random(seed), twin_of or {}
+    ends = [tuple(same.get(document, document) for document in item.documents) for item in items]
+    groups = _groups(ends, rng)
     home: dict[str, Split] = {}
     filled: Counter[Split] = Counter()
     largest = max(wanted.values()) * len(items)
     for group in sorted(groups, key=len, reverse=True):
         if drop_crossing and len(group) > largest:
-            places = _cut([items[number] for number in group], wanted, rng)
+            places = _cut([ends[number] for number in group], wanted, rng)
         else:
             split = max(wanted, key=lambda name: wanted[name] * len(items) - filled[name])
-            places = {document: split for number in group for document in items[number].documents}
+            places = {document: split for number in group for document in ends[number]}
         home.update(places)
-        filled.update(split for number in group if (split := _split_of(items[number], home)))
+        filled.update(split for number in group if (split := _split_of(ends[number], home)))
     empty = [split for split in wanted if not filled[split]]
     if empty:
         what = f"{len(items)} pairs hang together in {len(groups)} groups, so that {empty[0]} stays empty"
         remedy = "split before unrelated pairs are added, or set drop_crossing"
         raise ValueError(f"{what}; {remedy}")
-    return {split: tuple(item for item in items if _split_of(item, home) == split) for split in wanted}
+    found = [(item, _split_of(both, home)) for item, both in zip(items, ends, strict=True)]
+    return {split: tuple(item for item, of in found if of == split) for split in wanted}
 
 
 def check_splits(splits: Mapping[str, Iterable[DocumentPair]]) -> None:
@@ -166,16 +185,21 @@ def check_splits(splits: Mapping[str, Iterable[DocumentPair]]) -> None:
         ValueError: a split that has no pairs, or only related or only unrelated ones; a document, by its id
             or by its text, that is in two splits.
     """
-    owner: dict[Hashable, str] = {}
+    owner: dict[Hashable, tuple[str, str]] = {}
     for split, pairs in splits.items():
         classes: set[bool] = set()
         for pair in pairs:
             classes.add(pair.related)
             for document in (pair.first, pair.second):
                 for key in (document.id, document.sentences):
-                    if (other := owner.setdefault(key, split)) != split:
-                        what = f"document {document.id} is in {other} and in {split}"
+                    other, name = owner.setdefault(key, (split, document.id))
+                    if other == split:
+                        continue
+                    if name == document.id:
+                        what = f"document {name} is in {other} and in {split}"
                         raise ValueError(f"{what}; split the pairs with split_without_leaks")
+                    what = f"{name} of {other} and {document.id} of {split} are the same text"
+                    raise ValueError(f"{what}; leave one of these documents out")
         if not classes:
             raise ValueError(f"{split} has no pairs; give it a larger share")
         if len(classes) == 1:
@@ -196,14 +220,14 @@ def _checked_shares(shares: Mapping[str, float]) -> dict[Split, float]:
     return wanted
 
 
-def _split_of(item: BetweenDocuments, home: Mapping[str, Split]) -> Split | None:
+def _split_of(both: Sequence[str], home: Mapping[str, Split]) -> Split | None:
     """The split that both documents are in, if it is one."""
-    first, second = (home[document] for document in item.documents)
+    first, second = (home[document] for document in both)
     return first if first == second else None
 
 
-def _groups(items: Sequence[BetweenDocuments], rng: Random) -> list[list[int]]:
-    """Numbers of the items that documents connect, in a drawn order of the groups."""
+def _groups(ends: Sequence[Sequence[str]], rng: Random) -> list[list[int]]:
+    """Numbers of the pairs that documents connect, in a drawn order of the groups."""
     parent: dict[str, str] = {}
 
     def root(document: str) -> str:
@@ -211,23 +235,21 @@ def _groups(items: Sequence[BetweenDocuments], rng: Random) -> list[list[int]]:
             parent[document] = document = parent[above]
         return document
 
-    for item in items:
-        first, second = item.documents
+    for first, second in ends:
         parent[root(first)] = root(second)
     groups: defaultdict[str, list[int]] = defaultdict(list)
-    for number, item in enumerate(items):
-        groups[root(item.documents[0])].append(number)
+    for number, (first, _) in enumerate(ends):
+        groups[root(first)].append(number)
     drawn = list(groups.values())
     rng.shuffle(drawn)
     return drawn
 
 
-def _cut(items: Sequence[BetweenDocuments], shares: Mapping[Split, float], rng: Random) -> dict[str, Split]:
+def _cut(ends: Sequence[Sequence[str]], shares: Mapping[Split, float], rng: Random) -> dict[str, Split]:
     """Documents of one group; all splits but the largest grow from a drawn document until they have their
     share of the pairs."""
     neighbours: defaultdict[str, list[str]] = defaultdict(list)
-    for item in items:
-        first, second = item.documents
+    for first, second in ends:
         neighbours[first].append(second)
         neighbours[second].append(first)
     *small, largest = sorted(shares, key=lambda name: shares[name])
@@ -237,7 +259,7 @@ def _cut(items: Sequence[BetweenDocuments], shares: Mapping[Split, float], rng: 
         for document in _walk(neighbours, places, rng):
             places[document] = split
             inside += sum(places.get(other) == split for other in neighbours[document])
-            if inside >= shares[split] * len(items):
+            if inside >= shares[split] * len(ends):
                 break
     return dict.fromkeys(neighbours, largest) | places
 

@@ -114,9 +114,13 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> To
     return _parse(source, lines_of(text, source=source, remedy="write a document with marked mentions"), kind)
 
 
-def read_marked_documents(path: str | Path, *, kind: Kind) -> Topic:
+def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = True) -> Topic:
     """The documents of a file in the format above, or of a folder: each of its `*.txt` files (or `*.TXT`), in
     order of their names, is one document without a heading, named as the file without ".txt".
+
+    Args:
+        kind: of all mentions.
+        needs_marks: False = plain texts will do; see `nearly_a_mark`.
 
     Raises:
         ValueError: an unknown kind.
@@ -126,7 +130,7 @@ def read_marked_documents(path: str | Path, *, kind: Kind) -> Topic:
     _check_kind(kind)
     path = Path(path)
     if not path.is_dir():
-        return _parse(path, list(read_lines(path)), kind)
+        return _parse(path, list(read_lines(path)), kind, needs_marks=needs_marks)
     files = [file for file in entries(path) if file.suffix.lower() == ".txt"]
     if not files:
         remedy = "put each document there as a file of its own, or give the path of one file"
@@ -136,16 +140,24 @@ def read_marked_documents(path: str | Path, *, kind: Kind) -> Topic:
         if (other := named.setdefault(file.stem, file)) is not file:
             what = f"{other.name} is document {file.stem} too"
             raise DataError(file, what, "name them apart", field="file name")
-    return _topic(path, [_document(file, _whole_file(file), kind) for file in files])
+    documents = [_document(file, _whole_file(file), kind) for file in files]
+    return _topic(path, documents, needs_marks=needs_marks)
 
 
-def _parse(source: str | Path, lines: Sequence[Line], kind: Kind) -> Topic:
+def nearly_a_mark(documents: Iterable[CoreferenceDocument]) -> str:
+    """What somebody wrote for a mark that is none, as `< m>` or `[m]`, the first of it; "" = nothing."""
+    found = _NEARLY_A_MARK.search("".join("".join(document.tokens) for document in documents))
+    return found[0] if found else ""
+
+
+def _parse(source: str | Path, lines: Sequence[Line], kind: Kind, *, needs_marks: bool = True) -> Topic:
     sections = sections_of(source, lines)
     for section in sections:
         if _MARK.search(section.title):
             remedy = "write it as == title =="
             raise DataError(source, "a mark in the title", remedy, line=section.line, field="heading")
-    return _topic(source, [_document(source, section, kind) for section in sections])
+    documents = [_document(source, section, kind) for section in sections]
+    return _topic(source, documents, needs_marks=needs_marks)
 
 
 def _whole_file(path: Path) -> Section:
@@ -163,12 +175,11 @@ def _check_kind(kind: Kind) -> None:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(KINDS)}")
 
 
-def _topic(source: str | Path, documents: Sequence[CoreferenceDocument]) -> Topic:
-    if not any(document.mentions for document in documents):
+def _topic(source: str | Path, documents: Sequence[CoreferenceDocument], *, needs_marks: bool) -> Topic:
+    if needs_marks and not any(document.mentions for document in documents):
         what, remedy = "no mention in any document", "write <m> before and </m> behind the words of each"
-        texts = "".join("".join(document.tokens) for document in documents)
-        if found := _NEARLY_A_MARK.search(texts):
-            what = f"{what}, and {found[0]} is not a mark"
+        if found := nearly_a_mark(documents):
+            what = f"{what}, and {found} is not a mark"
         raise DataError(source, what, remedy, field="marks")
     return Topic(id=TOPIC, documents=tuple(documents))
 

@@ -7,13 +7,14 @@ goes on where it was.
 
 Choices where the papers are silent or a small corpus asks for others: passes are a fixed number (CDA stops
 after five without a lower dev loss; which one is kept is the same as long as there are enough); learning
-rates fall linearly to 0; CDLM's 8 passes in batches of 32 are parameters.
+rates fall linearly to 0 without a warm-up, as in CDLM's released code (CDA's keeps them constant); CDLM's 8
+passes in batches of 32 are parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from cdlm_lab.experiments.matching_systems import SYSTEMS, System, systems_named
 from cdlm_lab.experiments.parallel import Recipe, TrainingJob
 from cdlm_lab.experiments.variants import checkpoint_of
 from cdlm_lab.experiments.word_overlap import WordOverlap
-from cdlm_lab.parameters import check_least, check_types, parameters_of
+from cdlm_lab.parameters import ParameterError, check_least, check_types, parameters_of
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER
@@ -43,6 +44,7 @@ class MatchingTraining:
     Attributes:
         systems: names, separated by spaces.
         seeds: how many times each is trained, with seeds from 0.
+        warmup_share: of all updates of a system, during which its learning rate rises to the one given.
         parallel: processes that train each system whose encoder is trained, as of `Processes.of`; "" = one.
             The others are trained by one, and pairs are predicted by one.
         workers: as of `TrainingConfig`.
@@ -57,6 +59,7 @@ class MatchingTraining:
     encoder_batch_size: int = 8
     encoder_micro_batch_size: int = 8
     encoder_learning_rate: float = 0.0005
+    warmup_share: float = 0.0
     parallel: str = ""
     workers: Workers = "auto"
 
@@ -64,6 +67,8 @@ class MatchingTraining:
         check_types(self)
         systems_named(self.systems)
         check_least(self, 1, "seeds", "epochs", "encoder_epochs")
+        if not 0 <= self.warmup_share <= 0.5:
+            raise ParameterError(f"warmup_share is {self.warmup_share}; it must lie between 0 and 0.5")
         Processes.of(self.parallel)
 
 
@@ -78,6 +83,7 @@ class MatchingSettings:
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> MatchingSettings:
         """From the parameters of notebook 04, which are the fields of the three parts."""
+        parameters = _BEFORE | dict(parameters)
         parts = {
             part.name: {name.name: parameters[name.name] for name in fields(kind)}
             for part, kind in zip(fields(cls), _PARTS, strict=True)
@@ -95,6 +101,8 @@ class MatchingSettings:
         return parameters_of(self)
 
 
+# What runs had from before these were parameters.
+_BEFORE: Mapping[str, Any] = {"warmup_share": 0.1, "parallel": "", "workers": "auto"}
 _PARTS = (MatchingCorpus, MatchingModels, MatchingTraining)
 # The parameters of notebook 04.
 PARAMETERS = ("run_folder", *MatchingSettings().parameters)
@@ -231,7 +239,7 @@ def training_of(settings: MatchingSettings, system: System, *, seed: int, pairs:
     else:
         epochs, batch_size, rate = given.epochs, given.batch_size, given.learning_rate
         at_once = batch_size
-    return config_of_passes(
+    config = config_of_passes(
         items=pairs,
         epochs=epochs,
         batch_size=batch_size,
@@ -241,3 +249,4 @@ def training_of(settings: MatchingSettings, system: System, *, seed: int, pairs:
         workers=given.workers,
         seed=seed,
     )
+    return replace(config, warmup_steps=int(given.warmup_share * config.steps))

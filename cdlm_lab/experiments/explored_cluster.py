@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.analysis.dense_attention import attention_between
 from cdlm_lab.data.coreference_records import CoreferenceDocument, Topic
-from cdlm_lab.data.marked_documents import read_marked_documents
+from cdlm_lab.data.marked_documents import nearly_a_mark, read_marked_documents
 from cdlm_lab.examples.aligned_mentions import AlignedPair
 from cdlm_lab.experiments.attention_analysis import Analysis
 from cdlm_lab.experiments.attention_explorer import (
@@ -43,7 +43,7 @@ def documents_to_explore(
         pairs: of those that corefer in different words the one with the shortest documents is shown, if
             nothing else is named.
         names: of documents, separated by spaces; "" = those of that pair.
-        own: a file or folder of one's own documents, which comes before `names`; "" = none.
+        own: a file or folder of one's own documents, with marked mentions or without; "" = none.
 
     Raises:
         ParameterError: a name that no document has, or both `names` and `own`.
@@ -52,7 +52,7 @@ def documents_to_explore(
     if own and names:
         raise ParameterError("own_documents and explore_documents are both given; leave one empty")
     if own:
-        return list(read_marked_documents(own, kind="event").documents), None
+        return list(read_marked_documents(own, kind="event", needs_marks=False).documents), None
     known = {document.id: document for topic in topics for document in topic.documents}
     if names:
         if missing := [name for name in names.split() if name not in known]:
@@ -96,6 +96,17 @@ class ExploredCluster:
     def models(self) -> list[str]:
         """Their names."""
         return [reader.name for reader in self.readers]
+
+    @property
+    def told(self) -> str:
+        """How much is shown, and what is not, as nobody marked it."""
+        words = sum(len(document.tokens) for document in self.documents)
+        counts = f"{len(self.documents)} documents, {words:,} words"
+        if mentions := sum(len(document.mentions) for document in self.documents):
+            return f"{counts}, {mentions:,} mentions underlined"
+        near = nearly_a_mark(self.documents)
+        wrong = f" ({near} is not a mark; write <m> and </m>)" if near else ""
+        return f"{counts}; no mention is marked{wrong}, so nothing is underlined, and all else works"
 
     def in_bertviz(self, model: str, view: str, direction: str) -> str:
         """What is chosen in the explorer now, as `sentences_in_bertviz` shows it."""

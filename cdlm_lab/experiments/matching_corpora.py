@@ -3,8 +3,10 @@ collection of one's own with links, or the benchmark's CSV."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 from pathlib import Path
 
 from cdlm_lab.data.citing_passages import citing_passages
@@ -14,9 +16,10 @@ from cdlm_lab.data.document_pairs import (
     PairDocument,
     check_splits,
     split_without_leaks,
+    twins,
 )
 from cdlm_lab.data.linked_collection import is_linked_collection, read_linked_collection
-from cdlm_lab.data.pair_csv import read_pair_csv
+from cdlm_lab.data.pair_csv import nltk_sentences, read_pair_csv
 from cdlm_lab.data.pair_storyworld import read_storyworld_pairs
 from cdlm_lab.data.scisumm import SciSumm, read_scisumm
 from cdlm_lab.data.scisumm_archive import NET, TASK
@@ -24,6 +27,7 @@ from cdlm_lab.parameters import ParameterError, check_types
 
 SPLITS = ("train", "dev", "test")
 SHARES = {"train": 0.6, "dev": 0.15, "test": 0.25}  # of links
+SAME_TEXT = "documents with the text of another one, which count as it"
 _SUFFIXES = (".csv", ".csv.gz", ".csv.xz")
 Pairs = Mapping[str, tuple[DocumentPair, ...]]  # by split
 
@@ -72,7 +76,8 @@ class MatchingCorpus:
 
 
 def read_matching_pairs(settings: MatchingCorpus, *, lost: dict[str, list[str]] | None = None) -> Pairs:
-    """Pairs of train, dev and test. `lost` gets what could not be used of SciSumm: sort -> files and lines.
+    """Pairs of train, dev and test. `lost` gets what could not be used of SciSumm, sort -> files and lines,
+    and which linked documents have the text of another one.
 
     No document is in two splits; but the benchmark's CSV files were split by pairs, so there it may be:
     `shared_documents` counts them.
@@ -84,17 +89,23 @@ def read_matching_pairs(settings: MatchingCorpus, *, lost: dict[str, list[str]] 
         return _checked({split: tuple(_storyworld(split, settings)) for split in SPLITS})
     folder = Path(settings.corpus)
     if files := _csv_files(folder):
-        pairs = {split: tuple(_read_csv(file)) for split, file in files.items()}
+        positions = {split: _positions_of(file) for split, file in files.items()}
+        # those of one split say how the sentences of all are to be counted
+        cut = nltk_sentences if any(positions.values()) else None
+        pairs = {
+            split: tuple(read_pair_csv(file, positions=positions[split], split=cut))
+            for split, file in files.items()
+        }
         for split, found in pairs.items():
             check_splits({split: found})
         return pairs
     if is_linked_collection(folder):
-        return _checked(linked_pairs(*read_linked_collection(folder), settings))
+        return _checked(linked_pairs(*read_linked_collection(folder), settings, lost))
     if any((folder / name).is_dir() or (folder / f"{name}.tar.xz").is_file() for name in (TASK, NET)):
         scisumm = read_scisumm(folder)
         if lost is not None:
             lost.update(_lost_of(scisumm, folder))
-        return _checked(linked_pairs(scisumm.papers, scisumm.links, settings))
+        return _checked(linked_pairs(scisumm.papers, scisumm.links, settings, lost))
     raise ParameterError(
         f"corpus is {settings.corpus!r}; write storyworld, the folder of SciSumm, a folder with "
         "documents.jsonl and links.jsonl, or one with train.csv, dev.csv and test.csv"
@@ -120,16 +131,42 @@ def _storyworld(split: str, settings: MatchingCorpus) -> Iterator[DocumentPair]:
 
 
 def linked_pairs(
-    documents: Mapping[str, PairDocument], links: Sequence[DocumentLink], settings: MatchingCorpus
+    documents: Mapping[str, PairDocument],
+    links: Sequence[DocumentLink],
+    settings: MatchingCorpus,
+    lost: dict[str, list[str]] | None = None,
 ) -> dict[str, tuple[DocumentPair, ...]]:
     """Links are split first, and unrelated pairs drawn within each split thereafter, so that no document is
-    in two of them. A pair is of the cluster of its first document, the whole of it."""
+    in two of them. Documents of one text, as far as it is read from its start, are in the same split and
+    never taken for unrelated to what one of them is linked with. A pair is of the cluster of its first
+    document, the whole of it."""
     kept = [link for link in links if link.in_first or not settings.passage_sentences]
-    split = split_without_leaks(kept, shares=SHARES, seed=settings.data_seed, drop_crossing=True)
+    twin_of = twins(documents.values(), sentences=settings.passage_sentences)
+    if twin_of and lost is not None:
+        lost[SAME_TEXT] = [f"{twin} = {first}" for twin, first in twin_of.items()]
+    split = split_without_leaks(
+        kept, shares=SHARES, seed=settings.data_seed, drop_crossing=True, twin_of=twin_of
+    )
+    known = [*links, *_links_of_twins(links, twin_of)]
     return {
-        name: tuple(_pairs_of(documents, split["validation" if name == "dev" else name], links, settings))
+        name: tuple(_pairs_of(documents, split["validation" if name == "dev" else name], known, settings))
         for name in SPLITS
     }
+
+
+def _links_of_twins(links: Sequence[DocumentLink], twin_of: Mapping[str, str]) -> Iterator[DocumentLink]:
+    """Between twins, and between all that have the texts of two documents that are linked."""
+    of_text: defaultdict[str, list[str]] = defaultdict(list)
+    for twin, first in twin_of.items():
+        of_text[first] = [*(of_text[first] or [first]), twin]
+    same = [(first, second) for names in of_text.values() for first, second in combinations(names, 2)]
+    for link in links:
+        texts = [twin_of.get(document, document) for document in link.documents]
+        if any(text in of_text for text in texts):
+            same += product(*(of_text.get(text, [text]) for text in texts))
+    for first, second in dict.fromkeys(same):
+        if first != second:
+            yield DocumentLink(first=first, second=second, source="the same text")
 
 
 def _pairs_of(
@@ -194,7 +231,7 @@ def _csv_files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def _read_csv(file: Path) -> Iterator[DocumentPair]:
+def _positions_of(file: Path) -> Path | None:
     plain = file.name.partition(".csv")[0]
-    positions = [file.with_name(f"{plain}_positions{suffix}") for suffix in _SUFFIXES]
-    return read_pair_csv(file, positions=next((one for one in positions if one.is_file()), None))
+    named = (file.with_name(f"{plain}_positions{suffix}") for suffix in _SUFFIXES)
+    return next((one for one in named if one.is_file()), None)

@@ -13,6 +13,7 @@ from cdlm_lab.data.document_pairs import (
     check_positions,
     check_splits,
     split_without_leaks,
+    twins,
 )
 
 SHARES = {"train": 0.6, "dev": 0.2, "test": 0.2}
@@ -171,9 +172,32 @@ def test_check_splits():
         check_splits({"train": []})
 
 
+def test_twins_stay_together():
+    documents = [
+        document("a", "X.", "1."),
+        document("b", "Y."),
+        document("c", "X.", "2."),
+        document("d", "Y."),
+    ]
+    assert twins(documents) == {"d": "b"}
+    assert twins(documents, sentences=1) == {"c": "a", "d": "b"}
+    pairs = [pair(f"{name}{n}", f"{name}{n + 1}") for name in "pqr" for n in (0, 2)]
+    apart = split_without_leaks(pairs, shares={"train": 0.5, "test": 0.5}, seed=0)
+    assert {len(one) for one in apart.values()} == {3}
+    twin_of = {"p2": "p1", "q2": "q1", "r2": "r1", "r0": "q3"}  # p hangs together, and q with r
+    for seed in range(5):
+        for dropped in (False, True):
+            found = split_without_leaks(
+                pairs, shares={"train": 0.7, "test": 0.3}, seed=seed, twin_of=twin_of, drop_crossing=dropped
+            )
+            assert [one.documents[0][0] for one in found["train"]] == ["q", "q", "r", "r"]
+            assert [one.documents[0][0] for one in found["test"]] == ["p", "p"]
+
+
 def test_one_text_under_two_names_is_a_leak():
     copied = replace(pair("u", "v"), second=document("w", *document("x").sentences))
-    with pytest.raises(ValueError, match="document w is in test and in train"):
+    told = "^x of test and w of train are the same text; leave one of these documents out$"
+    with pytest.raises(ValueError, match=told):
         check_splits(
             {
                 "test": [pair("x", "y"), pair("x", "z", related=False)],

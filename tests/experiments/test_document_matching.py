@@ -115,7 +115,19 @@ def test_encoders_that_are_trained_have_settings_of_their_own() -> None:
     assert (frozen.steps, frozen.micro_batch_size, frozen.learning_rate) == (6, 4, 0.002)
 
 
+def test_the_learning_rate_falls_from_the_first_update_unless_told_otherwise() -> None:
+    assert training_of(SMALL, SYSTEMS["cdlm"], seed=0, pairs=80).warmup_steps == 0
+    warm = replace(SMALL, training=replace(SMALL.training, warmup_share=0.1))
+    config = training_of(warm, SYSTEMS["cdlm"], seed=0, pairs=80)
+    assert (config.steps, config.warmup_steps) == (20, 2)
+    later = ("warmup_share", "parallel", "workers")
+    before = {name: value for name, value in SMALL.parameters.items() if name not in later}
+    assert MatchingSettings.of(before) == warm
+
+
 def test_values_that_cannot_be() -> None:
+    with pytest.raises(ParameterError, match=r"warmup_share is 0\.6"):
+        MatchingTraining(warmup_share=0.6)
     with pytest.raises(ParameterError, match="seeds is 0"):
         MatchingTraining(seeds=0)
     with pytest.raises(ParameterError, match="systems names 'bert'"):

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cdlm_lab.data.cards import check_files, read_card
 from cdlm_lab.data.document_links import DocumentLink
-from cdlm_lab.data.document_pairs import PairDocument
+from cdlm_lab.data.document_pairs import PairDocument, check_splits
 from cdlm_lab.data.scisumm import SciSumm
 from cdlm_lab.data.scisumm_archive import NET
 from cdlm_lab.experiments import matching_corpora
 from cdlm_lab.experiments.matching_corpora import (
+    SAME_TEXT,
     MatchingCorpus,
     linked_pairs,
     read_matching_pairs,
@@ -77,6 +79,34 @@ def test_whole_papers_are_read_too_and_links_without_a_known_sentence_then_count
     assert sum(pair.related for pair in everything) == len(links) == len(everything) // 3
 
 
+@pytest.mark.parametrize("passage_sentences", [0, 3])
+def test_one_text_under_two_ids_is_in_one_split_and_not_unrelated_to_itself(passage_sentences: int) -> None:
+    documents, links = collection()
+    # every fifth paper also stands there as another one, with links of its own
+    copies = {f"{name}-copy": one for name, one in list(documents.items())[::5]}
+    documents |= {name: PairDocument(id=name, sentences=one.sentences) for name, one in copies.items()}
+    links += tuple(
+        replace(link, first=f"{link.first}-copy") for link in links if f"{link.first}-copy" in documents
+    )
+    links += tuple(
+        replace(link, second=f"{link.second}-copy") for link in links if f"{link.second}-copy" in documents
+    )
+    lost: dict[str, list[str]] = {}
+    settings = MatchingCorpus(passage_sentences=passage_sentences)
+    pairs = linked_pairs(documents, links, settings, lost)
+    assert lost == {SAME_TEXT: [f"{name} = {one.id}" for name, one in copies.items()]}
+    check_splits(pairs)
+    text = {name: name.removesuffix("-copy") for name in documents}
+    linked = {(text[link.first], text[link.second]) for link in links}
+    unrelated = [pair for of_split in pairs.values() for pair in of_split if not pair.related]
+    assert unrelated
+    for pair in unrelated:
+        first, second = text[pair.cluster], text[pair.second.id]
+        assert first != second or pair.second.id == pair.cluster  # a passage, and the start of its own paper
+        assert (first, second) not in linked
+        assert (second, first) not in linked
+
+
 def test_a_collection_of_ones_own_is_read_from_its_files(tmp_path: Path) -> None:
     documents, links = collection()
     records = [{"id": name, "sentences": one.sentences} for name, one in documents.items()]
@@ -97,6 +127,22 @@ def test_the_benchmarks_csv_and_the_documents_that_its_splits_share(tmp_path: Pa
     assert [pair.aligned for pair in pairs["dev"]] == [(0,), (), (0,)]
     assert [pair.aligned for pair in pairs["test"]] == [(1,), (), (0,)]  # as the file of positions says
     assert shared_documents(pairs) == {"dev": pytest.approx(2 / 3), "test": pytest.approx(2 / 3)}
+
+
+def test_sentences_of_all_splits_are_counted_as_those_of_the_file_of_positions(tmp_path: Path) -> None:
+    text = "See Brill et al. for it. It is new."
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.csv").write_text(f"1,{text},Three {split}.\n0,{text},Four {split}.\n")
+    sentencex = read_matching_pairs(small(corpus=str(tmp_path)))
+    assert {pair.first.sentences for of_split in sentencex.values() for pair in of_split} == {
+        ("See Brill et al. for it.", "It is new.")
+    }
+    (tmp_path / "test_positions.csv").write_text("0,2\n")
+    nltk = read_matching_pairs(small(corpus=str(tmp_path)))
+    assert {pair.first.sentences for of_split in nltk.values() for pair in of_split} == {
+        ("See Brill et al.", "for it.", "It is new.")
+    }
+    assert nltk["test"][0].aligned == (2,)
 
 
 def test_a_split_of_one_class_and_one_that_is_missing(tmp_path: Path) -> None:
