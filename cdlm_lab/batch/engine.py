@@ -43,6 +43,7 @@ from cdlm_lab.batch.notebook import RUN_FOLDER
 from cdlm_lab.batch.one_run import STATE_FOLDER, die_with_parent, end_all
 from cdlm_lab.batch.plan import AGAIN, Step, aside
 from cdlm_lab.data.files import replaced_file
+from cdlm_lab.ranks import usable_cores
 from cdlm_lab.report.values import write_json
 
 GRID_FOLDER, JOBS_FILE, LOG_FILE = ".grid", "jobs.json", "snakemake.log"
@@ -247,11 +248,6 @@ def _write_kernel(path: Path) -> None:
 def _require(module: str, remedy: str) -> None:
     if importlib.util.find_spec(module) is None:
         raise GridError(f"{module.replace('_', '-')} is not installed: {remedy}")
-
-
-def usable_cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _has_accounting() -> bool:

@@ -40,7 +40,9 @@ class ParagraphTraining:
     Attributes:
         model: as of `load_language_model`.
         dropout: of everything; None = as the checkpoint says.
-        steps ... gradient_checkpointing, workers: as of `TrainingConfig`.
+        steps ... gradient_checkpointing: as of `TrainingConfig`.
+        workers: processes that tokenise (`auto` = one for each core) and then make examples, as of
+            `TrainingConfig`.
         evaluate_every: steps between looks at the validation examples, and between checkpoints.
         parallel: processes that train, as of `Processes.of`; "" = one.
         seed: of everything left to chance.
@@ -171,6 +173,7 @@ def prepare_paragraphs(settings: ParagraphSettings, *, cache_folder: str | Path)
             cache=Path(cache_folder),
             seed=training.seed,
             size=training.steps * training.batch_size if split == "train" else None,
+            workers=training.workers,
         )
         for split in SPLITS
     }

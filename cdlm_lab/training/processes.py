@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,7 +29,7 @@ import torch
 import torch.distributed as dist
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.ranks import rank
+from cdlm_lab.ranks import PAUSE, end_with_parent, rank
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.progress import STOP_FILE_VARIABLE, stop_on_signals
 
@@ -39,7 +37,6 @@ LOG_FILE, STOP_FILE = "processes.log", "stop"
 MEETING_VARIABLE = "CDLM_LAB_MEETING_FILE"
 _FAULT_FILE = "fault-{}.txt"  # of a process, by its number
 _WRITTEN = re.compile(r"(ddp|fsdp) (\d+)(?: on (\d+) machines at (\S+:\d+))?")
-_PAUSE = 0.5  # seconds between two looks at a process
 _PATIENCE = 20  # seconds that the rest of a group has to end by itself
 
 
@@ -153,7 +150,7 @@ def run_processes(
         )
         try:
             while started.poll() is None:
-                time.sleep(_PAUSE)
+                time.sleep(PAUSE)
                 look()
                 if stop.asked:
                     stop_file.touch()
@@ -224,18 +221,6 @@ def _first_fault(folder: Path) -> str:
     """What the process said that failed before the others; "" if none did."""
     files = sorted(folder.glob(_FAULT_FILE.format("*")), key=lambda file: file.stat().st_mtime_ns)
     return files[0].read_text(encoding="utf-8").strip() if files else ""
-
-
-def end_with_parent() -> None:
-    """Kill this process as soon as its parent is gone, from a thread that looks twice a second."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_PAUSE)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=watch, name="end with parent", daemon=True).start()
 
 
 if __name__ == "__main__":
