@@ -125,7 +125,8 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
         if task.name not in tasks:
             copy = folder / "notebooks" / f"{task.name}.ipynb"
             shutil.copyfile(task.notebook.path, copy)
-            tasks[task.name] = {"names": [], **_asked(task.resources)}
+            alike = [one.job.resources for one in todo.values() if one.job.task is task]
+            tasks[task.name] = {"names": [], **_asked(max(alike, key=lambda one: one.gpus))}
             tasks[task.name]["notebook"] = copy.relative_to(grid.runs).as_posix()
         tasks[task.name]["names"].append(name)
         with replaced_file(folder / "parameters" / f"{name}.yaml") as file:
@@ -233,7 +234,7 @@ def _job(step: Step, folder: Path) -> dict[str, Any]:
         "notebook_name": str(job.task.notebook.path),
         "parameters": str(folder / "parameters" / f"{job.name}.yaml"),
         "fingerprint": step.fingerprint,
-        **asdict(job.task.resources),
+        **asdict(job.resources),
     }
 
 

@@ -65,7 +65,7 @@ class ParagraphTraining:
 
     def __post_init__(self) -> None:
         check_types(self)
-        _ = self.processes  # which refuses what cannot be
+        self.config.accumulation(processes=Processes.of(self.parallel).total)  # refuses what cannot be
 
     @property
     def config(self) -> TrainingConfig:
@@ -89,11 +89,6 @@ class ParagraphTraining:
             workers=self.workers,
             seed=self.seed,
         )
-
-    @property
-    def processes(self) -> Processes:
-        """That train. Raises ParameterError for values that cannot be."""
-        return Processes.of(self.parallel, config=self.config)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,11 +214,11 @@ def pretrain(
     Raises:
         KeyboardInterrupt: it was asked to stop; the same call goes on from there.
     """
-    arguments = {"settings": run.settings, "cache_folder": run.cache_folder}
+    arguments, job = {"settings": run.settings, "cache_folder": run.cache_folder}, run.job
     result = train_in_processes(
         Recipe(function=prepare_job, arguments=arguments),
-        job=run.job,
-        processes=run.settings.training.processes,
+        job=job,
+        processes=Processes.of(run.settings.training.parallel, config=job.config),
         folder=folder / TRAINING_FOLDER,
         on_log=on_log,
     )

@@ -72,9 +72,12 @@ class Processes:
     def of(cls, parallel: str, *, config: TrainingConfig | None = None) -> Processes:
         """From `ddp 4`, `fsdp 4`, `fsdp 8 on 2 machines at host:29500`, or "" for this process alone.
 
+        Args:
+            config: of the training that they are to start with here; None = that is not yet known, or done.
+
         Raises:
-            ParameterError: something else; more processes than GPUs, where there is a GPU; a batch size of
-                `config` that they cannot share.
+            ParameterError: something else; with a config also more processes than GPUs, where there is a GPU,
+                and a batch size that they cannot share.
         """
         if not parallel.strip():
             return cls()
@@ -90,10 +93,10 @@ class Processes:
             machines=int(match[3] or 1),
             meeting=match[4] or "",
         )
-        gpus = torch.cuda.device_count()
-        if gpus and found.here > gpus:
-            raise ParameterError(f"parallel is {parallel!r}, but this machine has {gpus} GPUs")
         if config is not None:
+            gpus = torch.cuda.device_count()
+            if gpus and found.here > gpus:
+                raise ParameterError(f"parallel is {parallel!r}, but this machine has {gpus} GPUs")
             config.accumulation(processes=found.total)
         return found
 
