@@ -45,7 +45,8 @@ class MatchingTraining:
         seeds: how many times each is trained, with seeds from 0.
         parallel: processes that train each system whose encoder is trained, as of `Processes.of`; "" = one.
             The others are trained by one, and pairs are predicted by one.
-        workers: as of `TrainingConfig`.
+        workers: as of `TrainingConfig`, for these systems too: what the others read is made already, and
+            too large to be sent.
     """
 
     systems: str = "tf-idf bert-avg bert-han bert-han-shallow gru-han-shallow cdlm"
@@ -238,6 +239,6 @@ def training_of(settings: MatchingSettings, system: System, *, seed: int, pairs:
         micro_batch_size=at_once,
         learning_rate=rate,
         parallel=given.parallel if system.trains_encoder else "",
-        workers=given.workers,
+        workers=given.workers if system.trains_encoder else 0,
         seed=seed,
     )
