@@ -43,6 +43,7 @@ from cdlm_lab.batch.notebook import RUN_FOLDER
 from cdlm_lab.batch.one_run import STATE_FOLDER, die_with_parent, end_all
 from cdlm_lab.batch.plan import AGAIN, Step, aside
 from cdlm_lab.data.files import replaced_file
+from cdlm_lab.ranks import usable_cores
 from cdlm_lab.report.values import write_json
 
 GRID_FOLDER, JOBS_FILE, LOG_FILE = ".grid", "jobs.json", "snakemake.log"
@@ -124,7 +125,8 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
         if task.name not in tasks:
             copy = folder / "notebooks" / f"{task.name}.ipynb"
             shutil.copyfile(task.notebook.path, copy)
-            tasks[task.name] = {"names": [], **_asked(task.resources)}
+            alike = [one.job.resources for one in todo.values() if one.job.task is task]
+            tasks[task.name] = {"names": [], **_asked(max(alike, key=lambda one: one.gpus))}
             tasks[task.name]["notebook"] = copy.relative_to(grid.runs).as_posix()
         tasks[task.name]["names"].append(name)
         with replaced_file(folder / "parameters" / f"{name}.yaml") as file:  # papermill reads it with PyYAML
@@ -232,7 +234,7 @@ def _job(step: Step, folder: Path) -> dict[str, Any]:
         "notebook_name": str(job.task.notebook.path),
         "parameters": str(folder / "parameters" / f"{job.name}.yaml"),
         "fingerprint": step.fingerprint,
-        **asdict(job.task.resources),
+        **asdict(job.resources),
     }
 
 
@@ -247,11 +249,6 @@ def _write_kernel(path: Path) -> None:
 def _require(module: str, remedy: str) -> None:
     if importlib.util.find_spec(module) is None:
         raise GridError(f"{module.replace('_', '-')} is not installed: {remedy}")
-
-
-def usable_cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _has_accounting() -> bool:

@@ -15,16 +15,17 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.batch.grid_file import Grid, Task
+from cdlm_lab.batch.grid_file import Grid, Resources, Task
 from cdlm_lab.batch.marked_yaml import Given, GridError
 from cdlm_lab.parameters import closest_name
 
 _BRACES = re.compile(r"\{(\{[A-Za-z]\w*(?::[^{}]*)?\})\}|\{([A-Za-z]\w*)(?::([^{}]*))?\}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
+_PROCESSES = re.compile(r"\s*(?:ddp|fsdp) (\d+)")
 _LONGEST = 120  # of a name, which is that of a folder
 _MOST = 100_000  # runs of a task
 
@@ -57,6 +58,13 @@ class Job:
         values = {**self.task.notebook.defaults, **self.parameters}
         values.pop("run_folder", None)
         return values
+
+    @property
+    def resources(self) -> Resources:
+        """Those of its task; where that asks for a GPU, one for each process that `parallel` starts."""
+        asked = self.task.resources
+        several = _PROCESSES.match(str(self.effective.get("parallel", "")))
+        return replace(asked, gpus=max(asked.gpus, int(several[1]))) if asked.gpus and several else asked
 
 
 def expand(grid: Grid) -> dict[str, Job]:

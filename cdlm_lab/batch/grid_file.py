@@ -48,7 +48,7 @@ class Resources:
     """What one run of a task asks for.
 
     Attributes:
-        gpus: devices it has to itself.
+        gpus: devices it has to itself; where its `parallel` starts more processes, one for each of these.
         cores: and as many threads.
         memory_gb: at most, in 10^9 bytes.
         minutes: at most; on a cluster it is ended then, on this machine it only serves the forecast.

@@ -133,7 +133,7 @@ def _step(job: Job, steps: Mapping[str, Step], choice: Choice, checksums: Checks
 
 def _missing(job: Job, choice: Choice) -> list[str]:
     found = [f"{name}: {why}" for name, need in job.needs.items() if (why := missing_need(need)) is not None]
-    asked = job.task.resources.gpus
+    asked = job.resources.gpus
     if choice.gpus is not None and asked > choice.gpus:
         found.append(f"{asked} GPU{'s' * (asked > 1)}: this machine has {choice.gpus or 'none'}")
     return found

@@ -98,9 +98,9 @@ class Progress:
         todo = {
             name: Remaining(
                 seconds=seconds,
-                cores=self.steps[name].job.task.resources.cores,
+                cores=self.steps[name].job.resources.cores,
                 after=self.steps[name].job.after,
-                gpus=self.steps[name].job.task.resources.gpus,
+                gpus=self.steps[name].job.resources.gpus,
             )
             for name, seconds in each.items()
         }

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from datasets import Dataset, Features, List, Value
@@ -20,6 +21,7 @@ from datasets.arrow_writer import ArrowWriter
 
 from cdlm_lab.data.paragraphs import LEAST_CHARACTERS, Paragraphed
 from cdlm_lab.progress import tracked
+from cdlm_lab.ranks import shared_out
 
 from .arrow_folder import built_once, check_fast, kept_counts, tokenizer_fingerprint
 from .joint_sequence import encode_pieces
@@ -99,6 +101,7 @@ def tokenise_paragraphs(
     *,
     cache_dir: Path,
     fingerprint: str,
+    processes: int = 1,
 ) -> Dataset:
     """The tokenised corpus of that fingerprint, made first if it is not there yet.
 
@@ -107,6 +110,7 @@ def tokenise_paragraphs(
         tokenizer: a fast one.
         cache_dir: holds one folder for each fingerprint; created if missing.
         fingerprint: from `paragraph_fingerprint`.
+        processes: that tokenise; the corpus is the same with any number.
 
     Returns:
         A memory-mapped dataset with the columns `document_id`, `paragraph_sizes` and `input_ids`, one row a
@@ -124,7 +128,10 @@ def tokenise_paragraphs(
         fingerprint=fingerprint,
         arrow_file=_ARROW_FILE,
         build=lambda path: _write_arrow(
-            tracked(documents(), desc="tokenising", unit="document"), tokenizer, path=path
+            tracked(documents(), desc="tokenising", unit="document"),
+            tokenizer,
+            path=path,
+            processes=processes,
         ),
     )
 
@@ -158,20 +165,21 @@ def read_document(corpus: Dataset, row: int) -> TokenisedDocument:
 
 
 def _write_arrow(
-    documents: Iterator[Paragraphed], tokenizer: PreTrainedTokenizerBase, *, path: Path
+    documents: Iterator[Paragraphed], tokenizer: PreTrainedTokenizerBase, *, path: Path, processes: int
 ) -> ParagraphCounts:
     """Stream the documents into an Arrow file."""
     sums: Counter[str] = Counter()
     longest = 0
     with ArrowWriter(path=str(path), features=COLUMNS, writer_batch_size=_DOCUMENTS_AT_ONCE) as writer:
-        for document in documents:
+        encode = partial(_encoded, tokenizer=tokenizer)
+        for row in shared_out(encode, documents, processes=processes):
             sums["documents_read"] += 1
-            sizes, sentences = _encoded(document, tokenizer)
-            if not sentences:
+            lengths = [len(ids) for ids in row["input_ids"]]
+            if not lengths:
                 continue
-            writer.write({"document_id": document.id, "paragraph_sizes": sizes, "input_ids": sentences})
-            lengths = [len(ids) for ids in sentences]
-            sums.update(documents_kept=1, paragraphs=len(sizes), sentences=len(lengths), tokens=sum(lengths))
+            writer.write(row)
+            sums.update(documents_kept=1, paragraphs=len(row["paragraph_sizes"]))
+            sums.update(sentences=len(lengths), tokens=sum(lengths))
             longest = max(longest, *lengths)
         writer.finalize()
     if not sums["documents_kept"]:
@@ -182,10 +190,14 @@ def _write_arrow(
     return ParagraphCounts(**sums, longest_sentence=longest)
 
 
-def _encoded(document: Paragraphed, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[np.ndarray]]:
-    """How many sentences each paragraph has, and the tokens of all sentences, int32 each."""
+def _encoded(document: Paragraphed, *, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """The row of a document."""
     texts = [text for paragraph in document.paragraphs for text in paragraph]
     encoded = iter(encode_pieces(texts, tokenizer))
     read = [[ids for ids in islice(encoded, len(paragraph)) if len(ids)] for paragraph in document.paragraphs]
     filled = [paragraph for paragraph in read if paragraph]
-    return [len(paragraph) for paragraph in filled], [ids for paragraph in filled for ids in paragraph]
+    return {
+        "document_id": document.id,
+        "paragraph_sizes": [len(paragraph) for paragraph in filled],
+        "input_ids": [ids for paragraph in filled for ids in paragraph],
+    }

@@ -7,6 +7,7 @@ sequence, under whatever name the tokenizer knows them (`<s>` and `</s>` for RoB
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,14 +75,21 @@ class SpecialTokens:
 
     def is_special(self, input_ids: np.ndarray) -> np.ndarray:
         """Bool, the shape of `input_ids`: True = the id is no text."""
-        return np.isin(input_ids, sorted(self.all_special))
+        special = _ascending(self.all_special)
+        # Less than half of what np.isin takes, which examples would spend a tenth of their time on.
+        return special.take(special.searchsorted(input_ids), mode="clip") == input_ids
 
     def random_ordinary(self, count: int, *, generator: np.random.Generator) -> np.ndarray:
         """Draw ids uniformly from those that are not special; int64 (count,)."""
-        special = np.array(sorted(self.all_special), dtype=np.int64)
+        special = _ascending(self.all_special)
         drawn = generator.integers(self.vocabulary_size - len(special), size=count)
         # The n-th ordinary id is n plus the number of special ids before it.
         return drawn + np.searchsorted(special - np.arange(len(special)), drawn, side="right")
+
+
+@cache
+def _ascending(ids: frozenset[int]) -> np.ndarray:
+    return np.array(sorted(ids), dtype=np.int64)
 
 
 def from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:

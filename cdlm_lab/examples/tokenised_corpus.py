@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,9 +24,10 @@ from datasets.arrow_writer import ArrowWriter
 
 from cdlm_lab.data.records import Cluster
 from cdlm_lab.progress import tracked
+from cdlm_lab.ranks import shared_out
 
 from .arrow_folder import built_once, check_fast, kept_counts, tokenizer_fingerprint
-from .encode_cluster import encode_cluster
+from .encode_cluster import EncodedCluster, encode_cluster
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -113,6 +115,7 @@ def tokenise_clusters(
     fingerprint: str,
     minimum_documents: int = 3,
     expected: int = 0,
+    processes: int = 1,
 ) -> Dataset:
     """The tokenised corpus of that fingerprint, made first if it is not there yet.
 
@@ -123,6 +126,7 @@ def tokenise_clusters(
         fingerprint: from `corpus_fingerprint`.
         minimum_documents: clusters with fewer non-empty documents are dropped and counted.
         expected: how many clusters `clusters` gives, for the time left; 0 = not known.
+        processes: that tokenise; the corpus is the same with any number.
 
     Returns:
         A memory-mapped dataset with the columns `cluster_id`, `document_ids`, `input_ids` and `fact_ids`, one
@@ -145,6 +149,7 @@ def tokenise_clusters(
             tokenizer,
             path=path,
             minimum_documents=minimum_documents,
+            processes=processes,
         ),
     )
 
@@ -184,19 +189,30 @@ def _arrays(lists) -> Iterator[np.ndarray]:
         yield values[start:end]
 
 
+def _encoded(cluster: Cluster, *, tokenizer: PreTrainedTokenizerBase) -> tuple[EncodedCluster, int]:
+    """The row of a cluster, and how many documents are not in it."""
+    row = encode_cluster(cluster, tokenizer)
+    return row, len(cluster.documents) - len(row["input_ids"])
+
+
 def _write_arrow(
-    clusters: Iterator[Cluster], tokenizer: PreTrainedTokenizerBase, *, path: Path, minimum_documents: int
+    clusters: Iterator[Cluster],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    path: Path,
+    minimum_documents: int,
+    processes: int,
 ) -> CorpusCounts:
     """Stream the clusters into an Arrow file."""
     sums: Counter[str] = Counter()
     sizes: Counter[int] = Counter()
     longest = 0
     with ArrowWriter(path=str(path), features=COLUMNS, writer_batch_size=_CLUSTERS_AT_ONCE) as writer:
-        for cluster in clusters:
-            row = encode_cluster(cluster, tokenizer)
+        encode = partial(_encoded, tokenizer=tokenizer)
+        for row, empty in shared_out(encode, clusters, processes=processes):
             lengths = [len(ids) for ids in row["input_ids"]]
             sums["clusters_read"] += 1
-            sums["empty_documents_removed"] += len(cluster.documents) - len(lengths)
+            sums["empty_documents_removed"] += empty
             if len(lengths) < minimum_documents:
                 sums["clusters_dropped"] += 1
                 continue

@@ -12,11 +12,13 @@ from cdlm_lab.experiments.answer_corpora import SPLITS, AnswerSplit
 from cdlm_lab.experiments.answer_models import Ranker
 from cdlm_lab.experiments.answer_selection import AnswerRun
 from cdlm_lab.experiments.answer_systems import AnswerSystem
+from cdlm_lab.experiments.parallel import time_told
 from cdlm_lab.experiments.preview import token_texts
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.joint_head import paragraph_head
 from cdlm_lab.training.batch_time import seconds_of_batch
-from cdlm_lab.widgets.markup import escaped, seconds_in_words, table_html
+from cdlm_lab.training.processes import Processes
+from cdlm_lab.widgets.markup import escaped, table_html
 
 LOOKED_AT = 500  # questions of a split in which sentences are measured: more would take long to tokenise
 _LABELS = {True: "right", False: "wrong"}
@@ -133,5 +135,6 @@ def _told(run: AnswerRun, system: AnswerSystem, alike: int) -> str:
     return (
         f"{parameter_count(model) / 1e6:.1f} million parameters; {run.examples_of(system, 'train'):,} {kind} "
         f"of about {tokens:.0f} tokens; {config.steps:,} updates with {config.batch_size} of them, about "
-        f"{seconds_in_words(total)} without evaluation; times {alike} (systems and seeds)"
+        f"{time_told(total, Processes.of(run.settings.training.parallel))} without evaluation; times {alike} "
+        "(systems and seeds)"
     )

@@ -9,9 +9,10 @@ import numpy as np
 from cdlm_lab.examples.encode_candidates import EncodedClaims
 from cdlm_lab.experiments.claim_corpora import label_counts
 from cdlm_lab.experiments.fact_verification import VerificationRun
+from cdlm_lab.experiments.parallel import time_told
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.training.batch_time import seconds_of_batch
-from cdlm_lab.widgets.markup import seconds_in_words
+from cdlm_lab.training.processes import Processes
 
 LOOKED_AT = 500  # claims of a set that are put into pieces before the start
 
@@ -61,7 +62,7 @@ def _what_is_cut(encoded: EncodedClaims, length: int) -> str:
 def training_facts(run: VerificationRun) -> list[tuple[str, str]]:
     """What training each system takes, as (name, text); one batch of each is learned from to know that."""
     config, rows = run.config_of(0), []
-    seeds = run.settings.training.seeds
+    seeds, processes = run.settings.training.seeds, Processes.of(run.settings.training.parallel)
     for system in run.systems:
         verifier = run.verifier(system, 0, trained=False)
         examples = verifier.examples(run.claims["train"][: config.micro_batch_size])
@@ -74,7 +75,7 @@ def training_facts(run: VerificationRun) -> list[tuple[str, str]]:
             (
                 system.label,
                 f"{parameter_count(verifier.model) / 1e6:.1f} million parameters; {config.steps:,} updates "
-                f"with {config.batch_size} claims, about {seconds_in_words(total)}"
+                f"with {config.batch_size} claims, about {time_told(total, processes)}"
                 f"{f'; times {seeds} seeds' if seeds > 1 else ''}",
             )
         )

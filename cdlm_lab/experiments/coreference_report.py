@@ -23,10 +23,12 @@ from cdlm_lab.experiments.coreference_prediction import (
 )
 from cdlm_lab.experiments.coreference_scores import Clusters, baseline_responses, coreference_scores
 from cdlm_lab.experiments.pair_scoring import seconds_of_batch
+from cdlm_lab.experiments.parallel import time_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, Run
 from cdlm_lab.report.values import write_json
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.widgets.markup import seconds_in_words
 
 SYSTEM = "this run"
@@ -38,7 +40,9 @@ def pairs_of(groups: Sequence[MentionGroup]) -> int:
     return sum(len(group.mentions) * (len(group.mentions) - 1) // 2 for group in groups)
 
 
-def facts_of(prepared: Prepared, config: TrainingConfig) -> list[tuple[str, str]]:
+def facts_of(
+    prepared: Prepared, config: TrainingConfig, *, processes: Processes = ALONE
+) -> list[tuple[str, str]]:
     """What a person wants to know before a run starts, as (name, text) pairs; takes a few seconds, for a few
     pairs are scored to learn how long one takes."""
     settings, pairs = prepared.settings, prepared.pairs
@@ -55,7 +59,7 @@ def facts_of(prepared: Prepared, config: TrainingConfig) -> list[tuple[str, str]
         (
             "training",
             f"{config.steps:,} steps of {config.batch_size} pairs, {share:.0%} of which corefer; "
-            f"about {seconds_in_words(training)}",
+            f"about {time_told(training, processes)}",
         ),
         ("scoring", f"{to_score:,} pairs of dev and test; about {seconds_in_words(to_score * seconds)}"),
         ("text", f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"),

@@ -24,6 +24,8 @@ from cdlm_lab.examples.tokenised_corpus import (
 )
 from cdlm_lab.experiments.variants import Variant
 from cdlm_lab.parameters import ParameterError, check_choice, check_types
+from cdlm_lab.ranks import usable_cores
+from cdlm_lab.training.config import Workers
 
 Split = Literal["train", "validation", "test"]
 Masking = Literal["tokens", "whole_words"]
@@ -83,10 +85,13 @@ class TokenisedSplit:
 
 
 def tokenised_split(
-    settings: CorpusSettings, split: Split, *, tokenizer: PreTrainedTokenizerBase
+    settings: CorpusSettings, split: Split, *, tokenizer: PreTrainedTokenizerBase, workers: Workers = "auto"
 ) -> TokenisedSplit:
-    """Tokenise a split, or open it if that was done before. Raises what the readers raise for a bad
-    corpus."""
+    """Tokenise a split, or open it if that was done before. Raises what the readers raise for a bad corpus.
+
+    Args:
+        workers: processes that tokenise, as of `tokenising_processes`.
+    """
     source = {"split": split, "size": settings.size(split), "seed": 0}
     checksum = corpus_checksum(settings.corpus, **source)
     cache = Path(settings.cache_folder)
@@ -100,6 +105,7 @@ def tokenised_split(
         fingerprint=fingerprint,
         minimum_documents=settings.minimum_documents,
         expected=settings.size(split),
+        processes=tokenising_processes(workers),
     )
     counts = read_counts(cache, fingerprint=fingerprint)
     return TokenisedSplit(
@@ -116,6 +122,11 @@ def passed_over_aloud(corpus: str) -> list[str]:
     if found:
         print(f"{corpus}: files passed over: {named(found)}", flush=True)
     return found
+
+
+def tokenising_processes(workers: Workers) -> int:
+    """How many tokenise if so many are to make examples: `auto` = one for each core; 0 = this one."""
+    return usable_cores() if workers == "auto" else max(1, workers)
 
 
 def training_examples(

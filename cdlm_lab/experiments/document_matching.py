@@ -47,7 +47,8 @@ class MatchingTraining:
         warmup_share: of all updates of a system, during which its learning rate rises to the one given.
         parallel: processes that train each system whose encoder is trained, as of `Processes.of`; "" = one.
             The others are trained by one, and pairs are predicted by one.
-        workers: as of `TrainingConfig`.
+        workers: as of `TrainingConfig`, for these systems too: what the others read is made already, and
+            too large to be sent.
     """
 
     systems: str = "tf-idf bert-avg bert-han bert-han-shallow gru-han-shallow cdlm"
@@ -246,7 +247,7 @@ def training_of(settings: MatchingSettings, system: System, *, seed: int, pairs:
         micro_batch_size=at_once,
         learning_rate=rate,
         parallel=given.parallel if system.trains_encoder else "",
-        workers=given.workers,
+        workers=given.workers if system.trains_encoder else 0,
         seed=seed,
     )
     return replace(config, warmup_steps=int(given.warmup_share * config.steps))

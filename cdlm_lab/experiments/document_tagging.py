@@ -301,6 +301,7 @@ def training_config(settings: TaggingSettings, system: TagSystem, *, seed: int, 
         warmup_steps=None if falls else 0,
         patience=given.patience,
         precision=settings.models.precision,
+        workers=0,  # what taggers read is made already, and too large to be sent
         seed=seed,
     )
     return replace(

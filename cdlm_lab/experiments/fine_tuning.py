@@ -34,7 +34,7 @@ def config_of_passes(
 
     Args:
         warmup_steps: None = a tenth of all; at most half of them.
-        parallel: processes that share the batches, as of `Processes.of`; here it is only checked.
+        parallel: processes that share the batches, as of `Processes.of`; it is only checked that they can.
         others: as of `TrainingConfig`.
 
     Raises:
@@ -55,7 +55,7 @@ def config_of_passes(
         log_every=max(1, an_epoch // 10),
         **others,
     )
-    Processes.of(parallel, config=config)
+    config.accumulation(processes=Processes.of(parallel).total)
     return config
 
 

@@ -16,13 +16,14 @@ from cdlm_lab.experiments.document_matching import MatchingRun, training_of
 from cdlm_lab.experiments.match_predictions import MatchPredictions
 from cdlm_lab.experiments.matching_corpora import shared_documents
 from cdlm_lab.experiments.matching_systems import SYSTEMS, System
+from cdlm_lab.experiments.parallel import time_told
 from cdlm_lab.experiments.seed_scores import score_of_seeds
 from cdlm_lab.metrics.classification import binary_intervals, binary_scores, compare_binary
 from cdlm_lab.metrics.significance import holm
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.batch_time import seconds_of_batch
-from cdlm_lab.widgets.markup import seconds_in_words
+from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.widgets.matching_table import MatchingRow
 
 MEASURES = ("accuracy", "f1")
@@ -57,6 +58,7 @@ def cost_facts(run: MatchingRun) -> list[tuple[str, str]]:
             continue
         matcher = run.matcher(system, 0, trained=False)
         config = training_of(run.settings, system, seed=0, pairs=len(run.pairs["train"]))
+        processes = Processes.of(run.settings.training.parallel) if system.trains_encoder else ALONE
         examples = matcher.examples(run.pairs["train"][: config.micro_batch_size])
         seconds, _ = seconds_of_batch(
             matcher.model, partial(matcher.collate, examples), precision=config.precision
@@ -66,8 +68,8 @@ def cost_facts(run: MatchingRun) -> list[tuple[str, str]]:
             (
                 system.label,
                 f"{parameter_count(matcher.model) / 1e6:.2f} million parameters; updates with "
-                f"{config.batch_size} pairs: {config.steps:,}, about {seconds_in_words(total)}; times seeds: "
-                f"{run.settings.training.seeds}",
+                f"{config.batch_size} pairs: {config.steps:,}, about {time_told(total, processes)}; times "
+                f"seeds: {run.settings.training.seeds}",
             )
         )
     return rows

@@ -22,9 +22,10 @@ from cdlm_lab.examples.paragraph_corpus import (
 )
 from cdlm_lab.examples.paragraph_tasks import ParagraphTasks
 from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.experiments.corpora import SPLIT_SEEDS, passed_over_aloud
+from cdlm_lab.experiments.corpora import SPLIT_SEEDS, passed_over_aloud, tokenising_processes
 from cdlm_lab.models.joint_head import LAYERS, JointHead
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
+from cdlm_lab.training.config import Workers
 
 HEADS = ("ie_k", "ae_k")  # those of MSPP, which label each candidate
 
@@ -123,6 +124,7 @@ def read_split(
     cache: Path,
     seed: int,
     size: int | None = None,
+    workers: Workers = "auto",
 ) -> ParagraphSplit:
     """Tokenise a split, or open it if that was done before, and draw examples from it.
 
@@ -130,6 +132,7 @@ def read_split(
         cache: where tokenised corpora are kept.
         seed: of the examples; each split has chance of its own.
         size: how many examples; None = one of each paragraph that can be asked about.
+        workers: processes that tokenise, as of `tokenising_processes`.
 
     Raises:
         ValueError: the split has too little to ask about, or as the readers.
@@ -142,6 +145,7 @@ def read_split(
         tokenizer,
         cache_dir=cache,
         fingerprint=fingerprint,
+        processes=tokenising_processes(workers),
     )
     try:
         examples = ParagraphTasks(

@@ -40,7 +40,9 @@ class ParagraphTraining:
     Attributes:
         model: as of `load_language_model`.
         dropout: of everything; None = as the checkpoint says.
-        steps ... gradient_checkpointing, workers: as of `TrainingConfig`.
+        steps ... gradient_checkpointing: as of `TrainingConfig`.
+        workers: processes that tokenise (`auto` = one for each core) and then make examples, as of
+            `TrainingConfig`.
         evaluate_every: steps between looks at the validation examples, and between checkpoints.
         parallel: processes that train, as of `Processes.of`; "" = one.
         seed: of everything left to chance.
@@ -63,7 +65,7 @@ class ParagraphTraining:
 
     def __post_init__(self) -> None:
         check_types(self)
-        _ = self.processes  # which refuses what cannot be
+        self.config.accumulation(processes=Processes.of(self.parallel).total)  # refuses what cannot be
 
     @property
     def config(self) -> TrainingConfig:
@@ -87,11 +89,6 @@ class ParagraphTraining:
             workers=self.workers,
             seed=self.seed,
         )
-
-    @property
-    def processes(self) -> Processes:
-        """That train. Raises ParameterError for values that cannot be."""
-        return Processes.of(self.parallel, config=self.config)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +168,7 @@ def prepare_paragraphs(settings: ParagraphSettings, *, cache_folder: str | Path)
             cache=Path(cache_folder),
             seed=training.seed,
             size=training.steps * training.batch_size if split == "train" else None,
+            workers=training.workers,
         )
         for split in SPLITS
     }
@@ -216,11 +214,11 @@ def pretrain(
     Raises:
         KeyboardInterrupt: it was asked to stop; the same call goes on from there.
     """
-    arguments = {"settings": run.settings, "cache_folder": run.cache_folder}
+    arguments, job = {"settings": run.settings, "cache_folder": run.cache_folder}, run.job
     result = train_in_processes(
         Recipe(function=prepare_job, arguments=arguments),
-        job=run.job,
-        processes=run.settings.training.processes,
+        job=job,
+        processes=Processes.of(run.settings.training.parallel, config=job.config),
         folder=folder / TRAINING_FOLDER,
         on_log=on_log,
     )

@@ -17,6 +17,7 @@ from cdlm_lab.experiments.pretraining import measured_matmul_rate
 from cdlm_lab.experiments.preview import EFFICIENCY
 from cdlm_lab.models.estimate import estimate, parameter_count
 from cdlm_lab.report import Report, Run
+from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.joint_figures import pretraining_losses_figure, task_losses
 from cdlm_lab.widgets.markup import bytes_in_words, seconds_in_words
@@ -84,7 +85,7 @@ def cost_of_training(run: ParagraphRun) -> TaskCost:
     rate = EFFICIENCY * measured_matmul_rate()
     looks = -(-settings.steps // settings.evaluate_every)  # the last step is always looked at
     held_out = looks * len(run.splits["validation"].examples) + len(run.splits["test"].examples)
-    step = cost.training_flops * settings.batch_size / rate
+    step = cost.training_flops * settings.batch_size / rate / Processes.of(settings.parallel).total
     return TaskCost(
         tokens=length,
         memory_bytes=cost.peak_bytes,

@@ -39,6 +39,7 @@ from cdlm_lab.training.processes import (
 from cdlm_lab.training.resume import check_loaded, checkpoint_step, last_good_checkpoint
 from cdlm_lab.training.selection import Judge
 from cdlm_lab.training.trainer import TrainingResult, train
+from cdlm_lab.widgets.markup import seconds_in_words
 
 SETTINGS_FILE, RESULT_FILE = "settings.json", "result.json"
 
@@ -106,6 +107,12 @@ def _restored(kind: Any, value: Any) -> Any:
         inner = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
         return tuple(_restored(one, item) for one, item in zip(inner, value, strict=True))
     return value
+
+
+def time_told(seconds: float, processes: Processes) -> str:
+    """How long they train, in words, where one alone takes so many seconds."""
+    by = f" with {processes.total} processes" if processes.total > 1 else ""
+    return f"{seconds_in_words(seconds / processes.total)}{by}"
 
 
 def train_in_processes(

@@ -130,8 +130,8 @@ def prepare(
     )
     if model.model == "tiny":
         copy_local_to_global(language_model)
-    train_split = tokenised_split(corpus, "train", tokenizer=tokenizer)
-    validation_split = tokenised_split(corpus, "validation", tokenizer=tokenizer)
+    train_split = tokenised_split(corpus, "train", tokenizer=tokenizer, workers=training.workers)
+    validation_split = tokenised_split(corpus, "validation", tokenizer=tokenizer, workers=training.workers)
     parts = {"variant": chosen, "tokenizer": tokenizer}
     return Prepared(
         settings=model,

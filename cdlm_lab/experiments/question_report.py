@@ -14,6 +14,7 @@ from cdlm_lab.data.hotpotqa import hotpot_record, write_predictions
 from cdlm_lab.data.multihop_questions import MultihopQuestion
 from cdlm_lab.examples.question_examples import FitFacts
 from cdlm_lab.experiments.multihop_qa import SPLITS, MultihopRun
+from cdlm_lab.experiments.parallel import time_told
 from cdlm_lab.experiments.question_corpora import cluster_of
 from cdlm_lab.experiments.question_predictions import QuestionPredictions
 from cdlm_lab.experiments.seed_scores import compare_means, mean_score
@@ -22,7 +23,8 @@ from cdlm_lab.metrics.significance import holm
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.batch_time import seconds_of_batch
-from cdlm_lab.widgets.markup import escaped, seconds_in_words
+from cdlm_lab.training.processes import Processes
+from cdlm_lab.widgets.markup import escaped
 from cdlm_lab.widgets.question_table import MEASURES, QuestionRow
 from cdlm_lab.widgets.theme import variant_name
 
@@ -79,6 +81,7 @@ def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
     seconds, batch = seconds_of_batch(model, partial(answerer.collate, chosen), precision=config.precision)
     model.to("cpu")  # it stays; nothing of it on the accelerator
     total = seconds * config.steps * config.batch_size / len(examples)
+    processes = Processes.of(run.settings.answerer.parallel)
     tokens, globals_ = (
         float(batch[mask].sum(1).float().mean()) for mask in ("attention_mask", "global_attention_mask")
     )
@@ -90,7 +93,7 @@ def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
         (
             "training",
             f"{parameter_count(model) / 1e6:.1f} million parameters; {config.steps:,} updates with "
-            f"{config.batch_size} questions, about {seconds_in_words(total)}; times "
+            f"{config.batch_size} questions, about {time_told(total, processes)}; times "
             f"{len(run.trainings)} (encoders and seeds)",
         ),
     ]

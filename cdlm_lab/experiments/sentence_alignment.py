@@ -128,7 +128,8 @@ def matched_run(folder: Path, *, matching_run: str, systems: str) -> MatchingRun
         )
     report = read_report(where)
     try:
-        settings = MatchingSettings.of(report.parameters)
+        # By however many it was made: it is read by one.
+        settings = MatchingSettings.of(report.parameters | {"parallel": "", "workers": "auto"})
     except KeyError as error:
         raise ParameterError(
             f"matching_run is {matching_run!r}, a run of {report.name!r} without {error}; name one of "

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 import cdlm_lab
+from cdlm_lab.ranks import usable_cores
 
 PACKAGES = ("torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy", "scipy")
 
@@ -33,11 +34,10 @@ def versions() -> dict[str, str]:
 def hardware() -> dict[str, Any]:
     """Processor, cores (of the machine, and those that the process may use), bytes of memory, CUDA
     devices."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "cores_available": available,
+        "cores_available": usable_cores(),
         "memory": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.machine()}",
         "cuda": [_cuda().get_device_name(n) for n in range(_cuda().device_count())] if _cuda() else [],

@@ -10,13 +10,13 @@ table also says gradient clipping 0.0; the CDLM paper itself is silent. We clip 
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 
 from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.ranks import usable_cores
 
 FREE_TO_CHANGE = ("sharded", "workers")  # when a run goes on
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
@@ -140,8 +140,7 @@ def resolve_workers(workers: Workers, *, device: str, processes: int = 1) -> int
     """
     if workers != "auto":
         return workers
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 0 if device == "cpu" else max(1, min(MOST_WORKERS, cores // processes - 1))
+    return 0 if device == "cpu" else max(1, min(MOST_WORKERS, usable_cores() // processes - 1))
 
 
 def resolve_precision(precision: Precision, *, device: str) -> Precision:

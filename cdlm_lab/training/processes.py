@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,7 +29,7 @@ import torch
 import torch.distributed as dist
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.ranks import rank
+from cdlm_lab.ranks import PAUSE, end_with_parent, rank
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.progress import STOP_FILE_VARIABLE, stop_on_signals
 
@@ -39,7 +37,6 @@ LOG_FILE, STOP_FILE = "processes.log", "stop"
 MEETING_VARIABLE = "CDLM_LAB_MEETING_FILE"
 _FAULT_FILE = "fault-{}.txt"  # of a process, by its number
 _WRITTEN = re.compile(r"(ddp|fsdp) (\d+)(?: on (\d+) machines at (\S+:\d+))?")
-_PAUSE = 0.5  # seconds between two looks at a process
 _PATIENCE = 20  # seconds that the rest of a group has to end by itself
 
 
@@ -75,9 +72,12 @@ class Processes:
     def of(cls, parallel: str, *, config: TrainingConfig | None = None) -> Processes:
         """From `ddp 4`, `fsdp 4`, `fsdp 8 on 2 machines at host:29500`, or "" for this process alone.
 
+        Args:
+            config: of the training that they are to start with here; None = that is not yet known, or done.
+
         Raises:
-            ParameterError: something else; more processes than GPUs, where there is a GPU; a batch size of
-                `config` that they cannot share.
+            ParameterError: something else; with a config also more processes than GPUs, where there is a GPU,
+                and a batch size that they cannot share.
         """
         if not parallel.strip():
             return cls()
@@ -93,10 +93,10 @@ class Processes:
             machines=int(match[3] or 1),
             meeting=match[4] or "",
         )
-        gpus = torch.cuda.device_count()
-        if gpus and found.here > gpus:
-            raise ParameterError(f"parallel is {parallel!r}, but this machine has {gpus} GPUs")
         if config is not None:
+            gpus = torch.cuda.device_count()
+            if gpus and found.here > gpus:
+                raise ParameterError(f"parallel is {parallel!r}, but this machine has {gpus} GPUs")
             config.accumulation(processes=found.total)
         return found
 
@@ -153,7 +153,7 @@ def run_processes(
         )
         try:
             while started.poll() is None:
-                time.sleep(_PAUSE)
+                time.sleep(PAUSE)
                 look()
                 if stop.asked:
                     stop_file.touch()
@@ -224,18 +224,6 @@ def _first_fault(folder: Path) -> str:
     """What the process said that failed before the others; "" if none did."""
     files = sorted(folder.glob(_FAULT_FILE.format("*")), key=lambda file: file.stat().st_mtime_ns)
     return files[0].read_text(encoding="utf-8").strip() if files else ""
-
-
-def end_with_parent() -> None:
-    """Kill this process as soon as its parent is gone, from a thread that looks twice a second."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_PAUSE)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=watch, name="end with parent", daemon=True).start()
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME, TRAINER_STATE_N
 from transformers.trainer_callback import PrinterCallback
 
 from cdlm_lab.models.checkpoint import without_bars
+from cdlm_lab.ranks import forking
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.history import Record, RunHistory
 from cdlm_lab.training.loss_parts import LossParts, parts_of
@@ -118,7 +120,8 @@ class ResumableTrainer(Trainer):
             if checkpoint is not None and self.selection.is_over(self.history.records):
                 self._read_ended(checkpoint)
             else:
-                self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+                with forking() if self.args.dataloader_num_workers else nullcontext():
+                    self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
             self.accelerator.wait_for_everyone()  # rank 0 may still be writing what the others read next
             if self.state.best_global_step and not self.interrupted:
                 self._load_best_model()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_grid import jobs_of, plan_of, write_grid, write_notebook
+from tiny_grid import PARAMETERS, jobs_of, plan_of, write_grid, write_notebook
 
 from cdlm_lab.batch.marked_yaml import GridError
 
@@ -156,3 +156,14 @@ def test_effective_parameters_are_the_notebook_s_with_the_grid_s_over_them(tmp_p
     (job,) = jobs_of(write_grid(tmp_path, {"a": {"parameters": {"rate": 2}}})).values()
     assert (job.effective["rate"], job.effective["steps"]) == (2, 3)
     assert "run_folder" not in job.effective
+
+
+@pytest.mark.parametrize(
+    ("parallel", "asked", "gpus"),
+    [("", 1, 1), ("ddp 8", 1, 8), ("fsdp 2", 4, 4), ("fsdp 8 on 2 machines at a:1", 1, 8), ("ddp 8", 0, 0)],
+)
+def test_a_run_asks_for_a_gpu_for_each_of_its_processes(parallel: str, asked: int, gpus: int, tmp_path: Path):
+    write_notebook(tmp_path / "tiny.ipynb", parameters=f'{PARAMETERS}\nparallel = ""')
+    task = {"parameters": {"parallel": parallel}, "resources": {"gpus": asked, "cores": 3}}
+    (job,) = jobs_of(write_grid(tmp_path, {"train": task}, seeds=[0])).values()
+    assert (job.resources.gpus, job.resources.cores) == (gpus, 3)

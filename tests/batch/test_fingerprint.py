@@ -55,6 +55,8 @@ def test_differences_in_words():
         "parameter rate 1 -> 1.0",
         "parameter steps 60 -> 80",
     ]
+    by_others = OLD["parameters"] | {"parallel": "ddp 8", "workers": 2}
+    assert difference(parameters=by_others) == [], "by how many it is made is not what is made"
     assert difference(code={"a.py": "2", "c.py": "1"}) == ["code: a.py, b.py, c.py changed"]
     assert difference(code={}) == ["code: a.py, b.py changed"]
     many = {f"{n}.py": "1" for n in range(5)} | OLD["code"]

@@ -65,7 +65,7 @@ def test_the_four_papers_have_grids():
 @pytest.mark.parametrize("name", GRIDS)
 def test_all_that_is_not_here_is_told_in_one_line_each(name: str):
     for step in plan_of(path_of(name), gpus=0).values():
-        asked = step.job.task.resources.gpus
+        asked = step.job.resources.gpus
         expected = [f"{need}: " for need, what in step.job.needs.items() if not Path(what).exists()]
         expected += [f"{asked} GPU"] if asked else []
         assert len(step.missing) == len(expected), step.missing

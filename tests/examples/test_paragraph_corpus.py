@@ -32,8 +32,26 @@ DOCUMENTS = [
 ]
 
 
-def build(tokenizer, cache: Path, documents=DOCUMENTS):
-    return tokenise_paragraphs(lambda: iter(documents), tokenizer, cache_dir=cache, fingerprint="fp")
+def build(tokenizer, cache: Path, documents=DOCUMENTS, **arguments):
+    return tokenise_paragraphs(
+        lambda: iter(documents), tokenizer, cache_dir=cache, fingerprint="fp", **arguments
+    )
+
+
+def test_any_number_of_processes_makes_the_same_corpus(tokenizer, tmp_path):
+    many = [
+        Paragraphed(id=f"d{n}", paragraphs=tuple((f"w{n} w{p}", " ", "w3") for p in range(n % 4)))
+        for n in range(400)
+    ]
+    files, counts = [], []
+    for processes in (1, 3):
+        cache = tmp_path / str(processes)
+        build(tokenizer, cache, many, processes=processes)
+        files.append((cache / "fp" / "paragraphs.arrow").read_bytes())
+        counts.append(read_paragraph_counts(cache, fingerprint="fp"))
+    assert files[0] == files[1]
+    assert counts[0] == counts[1]
+    assert (counts[0].documents_read, counts[0].documents_kept) == (400, 300)
 
 
 def test_rows_and_counts(tokenizer, tmp_path):

@@ -72,3 +72,9 @@ def test_inconsistent_ids_are_refused(change, message):
     values = {name: getattr(SCATTERED, name) for name in SpecialTokens.__dataclass_fields__}
     with pytest.raises(ValueError, match=message):
         SpecialTokens(**{**values, **change})
+
+
+def test_special_ids_are_told_from_all_others():
+    ids = np.array([[9, 2, 0], [7, 40, -1]])
+    assert SCATTERED.is_special(ids).tolist() == [[True, False, True], [False, False, False]]
+    assert SCATTERED.is_special(np.zeros(0, np.int32)).tolist() == []

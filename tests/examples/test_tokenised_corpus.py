@@ -48,6 +48,22 @@ def leftovers(cache: Path) -> list[str]:
     return sorted(path.name for path in cache.iterdir() if path.name != ".fp.lock")
 
 
+def test_any_number_of_processes_makes_the_same_corpus(tokenizer, tmp_path):
+    many = [
+        a_cluster(f"c{n}", *(f"w{n} w{n + d} {'w7 ' * (n % 3)}" if n % (d + 5) else " " for d in range(4)))
+        for n in range(400)
+    ]
+    files, counts = [], []
+    for processes in (1, 3):
+        cache = tmp_path / str(processes)
+        build(tokenizer, cache, many, processes=processes)
+        files.append((cache / "fp" / "clusters.arrow").read_bytes())
+        counts.append(read_counts(cache, fingerprint="fp"))
+    assert files[0] == files[1]
+    assert counts[0] == counts[1]
+    assert 0 < counts[0].clusters_dropped < 400 < counts[0].documents
+
+
 def test_rows_and_counts(tokenizer, tmp_path):
     corpus = build(tokenizer, tmp_path)
     assert corpus.column_names == ["cluster_id", "document_ids", "input_ids", "fact_ids"]

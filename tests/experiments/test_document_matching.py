@@ -1,5 +1,6 @@
 """A run of document matching from end to end: trained once, taken up again, reported, and then aligned."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +139,15 @@ def test_values_that_cannot_be() -> None:
 
 
 # ---- notebook 05 on the same run
+
+
+def test_by_how_many_a_run_was_made_does_not_matter_where_it_is_read(finished, tmp_path: Path) -> None:
+    run, _ = finished
+    report = json.loads((run.folder / "report.json").read_text())
+    del report["parameters"]["workers"]  # as of a run of before
+    report["parameters"]["parallel"] = "ddp 3"  # which the batches cannot be shared by
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    assert matched_run(tmp_path, matching_run=str(tmp_path), systems="").settings == SMALL
 
 
 @pytest.fixture(scope="module")

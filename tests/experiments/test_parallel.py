@@ -151,6 +151,13 @@ def assert_same(found: Path, expected: Path) -> None:
         torch.testing.assert_close(ours[name], value, rtol=1e-3, atol=1e-4, msg=name)
 
 
+def test_several_processes_take_a_share_of_the_time() -> None:
+    assert parallel.time_told(7260, Processes()) == "2 h 1 min"
+    assert parallel.time_told(7260, Processes(here=2, machines=2, meeting="a:1")) == (
+        "30 min 15 s with 4 processes"
+    )
+
+
 @pytest.fixture(scope="module")
 def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one, `cdlm`, without dropout."""

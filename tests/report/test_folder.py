@@ -78,6 +78,15 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path):
     assert run.write_report(scores={}).parameters["steps"] == 3
 
 
+def test_a_run_goes_on_by_other_processes(tmp_path: Path):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PARAMETERS, "parallel", "ddp 8")
+        interrupted(tmp_path)
+    run = open_run(tmp_path, name="x", parameters=PARAMETERS | {"parallel": "ddp 2", "workers": 4})
+    assert run.resumed
+    assert run.write_report(scores={}).parameters["parallel"] == "ddp 2"
+
+
 def test_other_parameters_are_listed(tmp_path: Path):
     interrupted(tmp_path)
     changed = PARAMETERS | {"steps": 4, "extra": None}

@@ -5,7 +5,8 @@ import torch
 from tiny_run import tiny_config
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.training.config import TrainingConfig, resolve_precision
+from cdlm_lab.training import config
+from cdlm_lab.training.config import TrainingConfig, resolve_precision, resolve_workers
 
 
 def test_defaults_are_those_of_the_paper():
@@ -43,6 +44,8 @@ def test_defaults_are_those_of_the_paper():
         ),
         ({"learning_rate_factors": (("a", -2.0),)}, "learning-rate factor of 'a' is -2.0"),
         ({"seed": -1}, "seed is -1"),
+        ({"workers": -1}, "workers is -1; write how many processes make examples, 0 for none, or 'auto'"),
+        ({"workers": "some"}, "workers is 'some'"),
         ({"gradient_checkpointing": 1}, "gradient_checkpointing is 1"),
     ],
 )
@@ -71,3 +74,13 @@ def test_precision(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, chosen: 
     if not has_bfloat16:
         with pytest.raises(ParameterError, match="does not have"):
             resolve_precision("bfloat16", device="cuda")
+
+
+def test_makers_of_examples(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(config, "usable_cores", lambda: 16)
+    assert resolve_workers("auto", device="cpu") == 0
+    assert resolve_workers("auto", device="cuda") == 8
+    assert resolve_workers("auto", device="cuda", processes=4) == 3
+    assert resolve_workers("auto", device="cuda", processes=16) == 1
+    assert resolve_workers(5, device="cpu", processes=2) == 5
+    assert resolve_workers(0, device="cuda") == 0

@@ -79,6 +79,7 @@ def test_what_parallel_may_say(monkeypatch: pytest.MonkeyPatch) -> None:
         Processes.of("ddp 3", config=config)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert Processes.of("ddp 2", config=config).here == 2
+    assert Processes.of("ddp 4").here == 4, "as of a run of another machine"
     with pytest.raises(ParameterError, match="parallel is 'ddp 4', but this machine has 2 GPUs"):
         Processes.of("ddp 4", config=config)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import tiny_run
 import torch
@@ -89,6 +90,44 @@ def test_a_stopped_run(tmp_path: Path, uninterrupted, capsys: pytest.CaptureFixt
     assert "Stopped after step 5; the same command goes on from there." in capsys.readouterr().out
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert_equal(outcome(tmp_path), uninterrupted)
+
+
+def makers_of_examples(before: list[psutil.Process]) -> list[psutil.Process]:
+    return [one for one in psutil.Process().children() if one not in before]
+
+
+def test_who_makes_the_examples_changes_nothing(tmp_path: Path, uninterrupted):
+    before = psutil.Process().children()
+    seen: list[int] = []
+    record = at_step(8, lambda: seen.append(len(makers_of_examples(before))))
+    run(tmp_path / "seen", on_log=record, **SETTINGS, workers=2)
+    assert seen[0] >= 2
+    assert not makers_of_examples(before)
+    assert_equal(outcome(tmp_path / "seen", workers=2), uninterrupted)
+
+
+def test_a_killed_run_goes_on_with_other_makers_of_examples(tmp_path: Path, uninterrupted):
+    assert start(tmp_path, kill_at=8, workers=2).returncode == -signal.SIGKILL
+    assert not (tmp_path / "checkpoint-10").exists()
+    assert_equal(outcome(tmp_path, workers=1), uninterrupted)
+
+
+def test_an_interrupt_that_reaches_the_makers_of_examples_too(
+    tmp_path: Path, uninterrupted, capfd: pytest.CaptureFixture[str]
+):
+    """As one from a terminal or of JupyterLab does."""
+    before = psutil.Process().children()
+
+    def interrupt_all() -> None:
+        for maker in makers_of_examples(before):
+            maker.send_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    result = run(tmp_path, on_log=at_step(4, interrupt_all), **SETTINGS, workers=2)
+    assert (result.steps, result.interrupted) == (5, True)
+    assert capfd.readouterr().err.count("Stopping after this step") == 1
+    assert not makers_of_examples(before)
+    assert_equal(outcome(tmp_path, workers=2), uninterrupted)
 
 
 def test_a_terminated_run_saves_and_then_ends(tmp_path: Path, uninterrupted):
