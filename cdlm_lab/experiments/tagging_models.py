@@ -20,6 +20,7 @@ from cdlm_lab.experiments.tagging_systems import TagSystem
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.document_tagger import (
     CONTEXT_ENCODERS,
+    CONTEXT_ORDERS,
     StaticTaggerConfig,
     equal_hidden_size,
     load_static_tagger,
@@ -49,8 +50,9 @@ class TaggingModels:
         most_tokens: of a sentence, [CLS] and [SEP] included; longer ones are cut in two or more, no word is
             lost [512, context 256].
         occurrences: K, of the same word, itself among them, that a word attends to [2 to 50].
-        context_encoder: f_c of the static tagger: `bilstm` over a word's occurrences in the order of the
-            sentence [bilstm], or `linear`, which costs next to nothing.
+        context_encoder: f_c of the static tagger: `bilstm` [bilstm], or `linear`, which costs much less.
+        context_order: what a biLSTM f_c reads of the context: `target` = the occurrences of the words of the
+            sentence to be tagged, in their order there [target]; `sentence` = each sentence that has one.
         hidden_size: of the biLSTMs of the static systems with context, in one direction [256]; that of those
             without is chosen so that they have as many parameters. Dynamic ones have half of it [128].
         precision: of the forward passes of the frozen encoder and of all training, as of `TrainingConfig`;
@@ -63,6 +65,7 @@ class TaggingModels:
     most_tokens: int = 128
     occurrences: int = 10
     context_encoder: str = "bilstm"
+    context_order: str = "target"
     hidden_size: int = 64
     precision: Precision = "auto"
 
@@ -71,6 +74,7 @@ class TaggingModels:
         check_least(self, 1, "layers", "occurrences", "hidden_size")
         check_least(self, ENDS + 1, "most_tokens")
         check_choice(self, CONTEXT_ENCODERS, "context_encoder")
+        check_choice(self, CONTEXT_ORDERS, "context_order")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +173,12 @@ def _static(system: TagSystem, parts: TaggerParts, *, most: int, seed: int, trai
     config = static_config(system, parts)
 
     def collate_of(examples: TagExamples) -> StaticCollate:
-        return StaticCollate(parts.encodings, examples.documents, context=system.context)
+        return StaticCollate(
+            parts.encodings,
+            examples.documents,
+            context=system.context,
+            whole_sentences=config.whole_sentences,
+        )
 
     return Tagger(
         system=system,
@@ -188,6 +197,7 @@ def static_config(system: TagSystem, parts: TaggerParts) -> StaticTaggerConfig:
         **form,
         hidden_size=parts.settings.hidden_size,
         context_encoder=parts.settings.context_encoder,
+        context_order=parts.settings.context_order,
     )
     if system.context:
         return config

@@ -34,12 +34,14 @@ class StaticCollate:
         encodings: of all sequences; what is missing is computed, so `ensure` them beforehand.
         documents: those of the `TagExamples`.
         context: False = for a tagger without context.
+        whole_sentences: True = for one whose `context_order` is `sentence`.
     """
 
     encodings: WordEncodings
     documents: Sequence[SplitDocument]
     _: KW_ONLY
     context: bool = True
+    whole_sentences: bool = False
 
     def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
         """Look up encodings and pad.
@@ -50,8 +52,8 @@ class StaticCollate:
         Returns:
             `targets` (batch, words, size), `attention_mask` (batch, words) bool and `labels` (batch, words);
             with context also `context` (occurrences, size), `places` (batch, words, K) and `buckets` (batch,
-            words, K); all as `StaticTagger.forward` takes them, encodings in float32. Words of the mask count
-            as tokens in a training.
+            words, K), and of whole sentences `context_lengths`; all as `StaticTagger.forward` takes them,
+            encodings in float32. Words of the mask count as tokens in a training.
 
         Raises:
             ValueError: no examples; errors as of `WordEncodings.ensure`.
@@ -66,18 +68,26 @@ class StaticCollate:
         return batch | (self._occurrences(examples) if self.context else {})
 
     def _occurrences(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
-        """`context`, `places` and `buckets`: the words attended to, each once, and which each word's are."""
+        """`context`, `places` and `buckets`: the words attended to, each once, and which each word's are; or
+        all words of the sentences that these are in, with `context_lengths`."""
         sequences = context_of(examples)
-        context = [self.encodings.rows(_words(self.documents, sequence)) for sequence in sequences]
+        sentences = [self.encodings.rows(_words(self.documents, sequence)) for sequence in sequences]
+        lengths = torch.tensor([len(rows) for rows in sentences], dtype=torch.int64)
+        starts = lengths.cumsum(0) - lengths
         found = _places(examples, sequences)
         there = found["places"][..., 0] >= 0
-        longest = max(map(len, context), default=1)
-        used, inverse = torch.unique(found["places"][there] @ torch.tensor([longest, 1]), return_inverse=True)
-        vectors = [context[number // longest][number % longest] for number in used.tolist()]
-        return {
-            "context": torch.from_numpy(np.array(vectors, np.float32).reshape(-1, self.encodings.size)),
-            "places": torch.full(there.shape, NOWHERE).masked_scatter(there, inverse),
-            "buckets": found["buckets"],
+        row, word = found["places"][there].T
+        numbers = starts[row] + word  # among all words of the sentences
+        if self.whole_sentences:
+            used, found["context_lengths"] = torch.arange(lengths.sum()), lengths
+        else:
+            used, numbers = torch.unique(numbers, return_inverse=True)
+        row = torch.searchsorted(starts, used, right=True) - 1
+        chosen = zip(row.tolist(), (used - starts[row]).tolist(), strict=True)
+        vectors = np.array([sentences[row][word] for row, word in chosen], dtype=np.float32)
+        return found | {
+            "context": torch.from_numpy(vectors.reshape(-1, self.encodings.size)),
+            "places": torch.full(there.shape, NOWHERE).masked_scatter(there, numbers),
         }
 
     def _vectors(self, sentences: Sequence[np.ndarray]) -> Tensor:

@@ -27,9 +27,13 @@ NONE = (2, 0)  # row and number of a word without occurrences
 FORM = {"size": SIZE, "tags": TAGS, "hidden_size": 4, "distance_size": 3}
 KINDS = {
     "bilstm": FORM,
+    "sentence": FORM | {"context_order": "sentence"},
     "linear": FORM | {"context_encoder": "linear"},
     "baseline": FORM | {"context": False},
 }
+SENTENCES = (4, 6, 2)  # words of the sentences that the context is of
+KEPT = ("size", "tags", "hidden_size", "dropout", "distance_size")
+KEPT += ("context", "context_encoder", "context_order")
 CONTEXT_KEYS = ("context", "places", "buckets")
 BY_ROW = ("targets", "attention_mask", "places", "buckets", "labels")
 Batch = dict[str, torch.Tensor]
@@ -68,6 +72,8 @@ def batch_of(kind: str) -> Batch:
             "buckets": torch.randint(9, places.shape).masked_fill(~there, 0),
             "labels": labels,
         }
+    if kind == "sentence":
+        batch["context_lengths"] = torch.tensor(SENTENCES)
     return {name: values for name, values in batch.items() if kind != "baseline" or name not in CONTEXT_KEYS}
 
 
@@ -101,7 +107,12 @@ def slow_occurrences(tagger: StaticTagger, batch: Batch, row: int) -> dict[tuple
 
     Equation 5: e_c(x)^(k) = f_c(e_c(x_1)^(k), ..., e_c(x_n)^(k)), for each k one reading of the sentence
     itself, in which the k-th occurrence of each word stands for the word; 0 stands for one that is not there.
+    With the context order "sentence" each sentence of the context is read instead.
     """
+    if tagger.config.context_order == "sentence":
+        every = torch.cat([encoded(tagger, words) for words in batch["context"].split(SENTENCES)])
+        places = batch["places"][row, : LENGTHS[row]]
+        return {(i, k): every[places[i, k]] for i, k in (places >= 0).nonzero().tolist()}
     found = {}
     for k in range(K):
         places = batch["places"][row, : LENGTHS[row], k].tolist()
@@ -185,8 +196,10 @@ def test_filling_is_inert(tagger: StaticTagger, batch: Batch):
     }
     if "context" in batch:
         there = batch["places"] >= 0
+        if "context_lengths" in batch:
+            wider["context_lengths"] = torch.tensor([*SENTENCES, 3])
         wider |= {
-            "context": pad(batch["context"], (0, 0, 0, 3), value=math.nan),
+            "context": pad(batch["context"], (0, 0, 0, 3), value=8.0),
             "places": pad(batch["places"], (0, 1, 0, 2), value=-1),  # one occurrence more for each
             "buckets": pad(batch["buckets"].masked_fill(~there, 5), (0, 1, 0, 2), value=6),
         }
@@ -224,11 +237,12 @@ def test_words_that_are_nobodys_occurrence_change_nothing():
     assert others
     changed = batch | {"context": batch["context"].clone()}
     changed["context"][others] += 3
-    for kind in ("bilstm", "linear"):
+    for kind, same in (("bilstm", True), ("linear", True), ("sentence", False)):
         tagger = tagger_of(kind)
-        expected, found = tagger(**batch), tagger(**changed)
-        assert torch.equal(found.logits, expected.logits), kind
-        assert torch.equal(found.weights, expected.weights), kind
+        lengths = {} if same else {"context_lengths": torch.tensor(SENTENCES)}
+        expected, found = tagger(**batch, **lengths), tagger(**changed, **lengths)
+        assert torch.equal(found.logits, expected.logits) is same, kind
+        assert torch.equal(found.weights, expected.weights) is same, kind
 
 
 @torch.no_grad()
@@ -278,7 +292,7 @@ def test_a_word_of_the_context_is_as_if_there_were_one_for_each_occurrence(kind:
         torch.testing.assert_close(weight.grad, other.grad, rtol=1e-3, atol=1e-6, msg=name)
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "linear"])
+@pytest.mark.parametrize("kind", ["bilstm", "sentence", "linear"])
 @pytest.mark.parametrize("empty", ["no context", "no places", "no K"])
 def test_words_without_any_occurrence(kind: str, empty: str):
     tagger, batch = tagger_of(kind), batch_of(kind)
@@ -286,6 +300,7 @@ def test_words_without_any_occurrence(kind: str, empty: str):
     expected = tagger(**batch)
     if empty == "no context":
         batch["context"] = torch.zeros(0, SIZE)
+        batch |= {"context_lengths": torch.zeros(0).long()} if kind == "sentence" else {}
     elif empty == "no K":
         batch |= {"places": batch["places"][:, :, :0], "buckets": batch["buckets"][:, :, :0]}
     out = tagger(**batch)
@@ -348,6 +363,9 @@ def test_context_must_be_given_to_who_takes_it():
     del batch["buckets"]
     with pytest.raises(ValueError, match="takes context, places and buckets"):
         tagger_of("linear")(**batch)
+    for kind, given in (("bilstm", "sentence"), ("sentence", "bilstm"), ("linear", "sentence")):
+        with pytest.raises(ValueError, match="context_lengths are for the context order 'sentence'"):
+            tagger_of(kind)(**batch_of(given))
 
 
 def test_save_and_load_agree(tagger: StaticTagger, batch: Batch, tmp_path: Path):
@@ -357,7 +375,7 @@ def test_save_and_load_agree(tagger: StaticTagger, batch: Batch, tmp_path: Path)
     again = load_static_tagger(tmp_path)
     assert not again.training
     assert torch.equal(again(**batch).logits, tagger(**batch).logits)
-    for name in ("size", "tags", "hidden_size", "context", "context_encoder", "distance_size", "dropout"):
+    for name in KEPT:
         assert getattr(again.config, name) == getattr(tagger.config, name)
     assert again.config.tags == list(TAGS)
 
@@ -373,20 +391,14 @@ def test_what_cannot_be_loaded(tmp_path: Path):
         load_static_tagger(tmp_path)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_tagger_that_learned_to_read_sentences_of_the_context_is_refused(kind: str, tmp_path: Path):
-    """As they were saved before equation 5 was followed; the others have not changed."""
-    tagger_of(kind).save_pretrained(tmp_path)
+def test_a_tagger_of_before_the_order_was_written_down_reads_sentences(tmp_path: Path):
+    """As those in older run folders, which learned to."""
+    tagger, batch = tagger_of("sentence"), batch_of("sentence")
+    tagger.save_pretrained(tmp_path)
     told = json.loads((tmp_path / "config.json").read_text())
-    assert told.pop("context_order") == "target"
+    assert told.pop("context_order") == "sentence"
     (tmp_path / "config.json").write_text(json.dumps(told))
-    if kind == "bilstm":
-        with pytest.raises(CheckpointError, match="learned to read sentences of the context; train it again"):
-            load_static_tagger(tmp_path)
-    else:
-        assert load_static_tagger(tmp_path).config.context_encoder == KINDS[kind].get(
-            "context_encoder", "bilstm"
-        )
+    assert torch.equal(load_static_tagger(tmp_path)(**batch).logits, tagger(**batch).logits)
 
 
 def test_weights_are_drawn_from_the_seed_as_pytorch_does():
@@ -454,6 +466,7 @@ def test_states_by_their_rows():
         ({"tags": ("O", "O")}, "give each tag once"),
         ({"tags": "O"}, "give each tag once"),
         ({"context_encoder": "gru"}, "context_encoder is 'gru'; choose one of bilstm, linear"),
+        ({"context_order": "sentences"}, "context_order is 'sentences'; choose one of target, sentence"),
         ({"context_encoder": "linear", "context": False}, "'linear' needs context"),
     ],
 )

@@ -113,14 +113,29 @@ def test_a_static_batch(encodings: WordEncodings, examples: TagExamples):
     assert np.array_equal(batch["targets"][2, :1].numpy(), encodings.rows(("w1",)).astype(np.float32))
 
 
+def test_whole_sentences_have_the_same_words_at_the_places(encodings: WordEncodings, examples: TagExamples):
+    single = StaticCollate(encodings, DOCUMENTS)(all_of(examples))
+    whole = StaticCollate(encodings, DOCUMENTS, whole_sentences=True)(all_of(examples))
+    assert whole["context_lengths"].tolist() == [4, 3, 5, 2]  # nobody attends to "w1" itself
+    assert whole["context"].shape == (14, 64)
+    there = single["places"] >= 0
+    assert torch.equal(whole["places"] >= 0, there)
+    found, expected = (batch["context"][batch["places"][there]] for batch in (whole, single))
+    assert torch.equal(found, expected)
+    assert np.array_equal(whole["context"][:4].numpy(), encodings.rows(("w1", "w2", "w3", "w4")))
+    assert torch.equal(whole["buckets"], single["buckets"])
+
+
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("most", [0, 2])
-def test_a_batch_that_attends_to_nothing(encodings: WordEncodings, most: int):
+def test_a_batch_that_attends_to_nothing(encodings: WordEncodings, most: int, whole: bool):
     alone = (split("a", sentence("w1 w2", "O O")),)
     examples = TagExamples(alone, TAGS, most=most, target=False)
-    batch = StaticCollate(encodings, alone)([examples[0]])
+    batch = StaticCollate(encodings, alone, whole_sentences=whole)([examples[0]])
     assert batch["context"].shape == (0, 64)
     assert batch["places"].shape == (1, 2, most)
-    tagger = new_static_tagger(StaticTaggerConfig(size=64, tags=TAGS, hidden_size=4))
+    order = "sentence" if whole else "target"
+    tagger = new_static_tagger(StaticTaggerConfig(size=64, tags=TAGS, hidden_size=4, context_order=order))
     assert tagger(**batch).loss.isfinite()
 
 
@@ -184,7 +199,7 @@ def test_no_examples_are_refused(encodings: WordEncodings, tokenizer: PreTrained
             collate([])
 
 
-@pytest.mark.parametrize("kind", ["bilstm", "linear", "baseline", "dynamic"])
+@pytest.mark.parametrize("kind", ["bilstm", "sentence", "linear", "baseline", "dynamic"])
 def test_an_example_alone_is_the_example_in_its_batch(
     bert: Path, encodings: WordEncodings, examples: TagExamples, kind: str
 ):
@@ -195,9 +210,11 @@ def test_an_example_alone_is_the_example_in_its_batch(
         collate = DynamicCollate(tokenizer, DOCUMENTS)
     else:
         context = kind != "baseline"
-        sort = {"context": context, "context_encoder": kind if context else "bilstm"}
-        tagger = new_static_tagger(StaticTaggerConfig(size=64, tags=TAGS, hidden_size=4, **sort))
-        collate = StaticCollate(encodings, DOCUMENTS, context=context)
+        sort = {"context": context, "context_encoder": "linear" if kind == "linear" else "bilstm"}
+        sort["context_order"] = "sentence" if kind == "sentence" else "target"
+        config = StaticTaggerConfig(size=64, tags=TAGS, hidden_size=4, **sort)
+        tagger = new_static_tagger(config)
+        collate = StaticCollate(encodings, DOCUMENTS, context=context, whole_sentences=config.whole_sentences)
     together = tagger(**collate(all_of(examples)))
     for number, example in enumerate(all_of(examples)):
         alone = tagger(**collate([example]))
