@@ -19,8 +19,8 @@ from cdlm_lab.data.coreference_records import (
 from cdlm_lab.data.files import DataError
 
 _HEADER = re.compile(r"\(?(.*?)\)?; part (\d{1,9})")
-# The name of a chain holds neither brackets, bars nor white space: 7, PRK-Misc_ACTOR. There is one way to read
-# each piece, lest a cell takes hours.
+# The name of a chain holds neither brackets, bars nor white space: 7, PRK-Misc_ACTOR. There is one way to
+# read each piece, lest a cell takes hours.
 _PIECE = re.compile(r"\(([^()|\s]++)\)|\(([^()|\s]++)(?!\))|([^()|\s]++)\)")
 _COLUMN = re.compile(rf"-|_|\*|({_PIECE.pattern})(\s*+(?:\|\s*+)?({_PIECE.pattern}))*+")
 _WORD, _FIVE = 3, 5  # CoNLL-2012 has the word in the fourth column, if there are five or more
