@@ -5,17 +5,21 @@ A folder with, for a split:
 `{split}_events.json`     [{"doc_id", "m_id", "tokens_ids": [token id, ...], "cluster_id", "topic", ...}, ...]
 `{split}_entities.json`   the same for entities
 
-Fields that are not named here (lemmas, tags, singleton, ...) are not looked at. Ids lose their ".xml". The
-topic of a document is that of its mentions or, if they do not say, its id up to the first "_"; the sub-topic
-is named as `ecb_plus.read_ecb_plus` does if the id is of ECB+ (36_1ecbplus), else as the topic. A mention of
-separate tokens becomes the span from the first to the last.
+Fields that are not named here (lemmas, tags, singleton, ...) are not looked at. Ids lose their ".xml"; a
+mention without `m_id`, or with one that was there before, is numbered. The topic of a document is that of its
+mentions. If they do not say, it is its id up to the first "_", where that is the topic of another document or
+the id one of ECB+ (36_1ecb); else they are of one topic, named as the split. (Where no mention says its
+topic: `coreference_records.topics_by_name`.) The sub-topic is named as `ecb_plus.read_ecb_plus` does if the
+id is of ECB+, else as the topic. A mention of separate tokens becomes the span from the first to the last;
+two sentences with a mention across them are one.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,8 +28,11 @@ from cdlm_lab.data.coreference_records import (
     CoreferenceDocument,
     CoreferenceMention,
     Kind,
+    PassedOver,
     TokenSpan,
     Topic,
+    joined_sentences,
+    topics_by_name,
 )
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.json_file import read_json, read_json_list
@@ -46,8 +53,23 @@ class _Text:
     places: dict[int, tuple[int, int] | None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A mention as its record says, its sentence not known yet."""
+
+    name: str
+    document: str
+    tokens: TokenSpan
+    kind: Kind
+    cluster: str
+
+
 def read_coreference_json(
-    folder: str | Path, split: str, *, kinds: Sequence[Kind] = KINDS
+    folder: str | Path,
+    split: str,
+    *,
+    kinds: Sequence[Kind] = KINDS,
+    passed_over: PassedOver | None = None,
 ) -> Iterator[Topic]:
     """The topics of a split, in order of their first document.
 
@@ -55,40 +77,59 @@ def read_coreference_json(
         folder: where the files are.
         split: first part of their names, as a rule train, dev or test.
         kinds: which mentions to read; the files of the others may be missing.
+        passed_over: counts the mentions that cannot be used: without a cluster, of tokens or documents that
+            are not there, across three sentences. None = they are refused.
 
     Raises:
         ValueError: an unknown kind, or none.
-        DataError: (at the first topic) a missing file, broken JSON, a missing or wrong field, a mention of
-            tokens or documents that are not there, a document without text, a document in two topics, a
-            cluster of both kinds, no mentions. `line` is that at which the mention or document starts.
+        DataError: (at the first topic) a missing file, broken JSON, a missing or wrong field, a document
+            without text, a document in two topics, a cluster of both kinds, no mentions. `line` is that at
+            which the mention or document starts.
     """
     if not kinds or not set(kinds) <= set(KINDS):
         raise ValueError(f"kinds is {tuple(kinds)}; choose from {', '.join(KINDS)}")
-    return _read_topics(Path(folder), split, tuple(dict.fromkeys(kinds)))
+    return _read_topics(Path(folder), split, tuple(dict.fromkeys(kinds)), passed_over)
 
 
-def _read_topics(folder: Path, split: str, kinds: tuple[Kind, ...]) -> Iterator[Topic]:
+def has_mentions(folder: str | Path, split: str, kind: Kind) -> bool:
+    """Whether the file with the mentions of a kind is there."""
+    return (Path(folder) / f"{split}_{_FILES[kind]}.json").is_file()
+
+
+def _read_topics(
+    folder: Path, split: str, kinds: tuple[Kind, ...], passed_over: PassedOver | None
+) -> Iterator[Topic]:
     path = folder / f"{split}.json"
     texts = _read_texts(path)
     topics: dict[str, str] = {}
-    mentions: dict[str, list[CoreferenceMention]] = {name: [] for name in texts}
+    mentions: dict[str, dict[str, _Found]] = {name: {} for name in texts}
     for kind in kinds:
         for record in _read_objects(folder / f"{split}_{_FILES[kind]}.json", kinds):
-            mention = _mention(record, texts, kind)
-            topic = record.optional_text("topic")
+            try:
+                mention = _mention(record, texts, kind)
+            except DataError as error:
+                if passed_over is None:
+                    raise
+                field = error.field.rpartition("].")[2].partition("[")[0]
+                passed_over.add(f"{kind} mention whose {field} means nothing", f"{error.path}:{error.line}")
+                continue
+            topic = _name(record, "topic") if record.fields.get("topic") is not None else None
             if topic and topics.setdefault(mention.document, topic) != topic:
                 what = f"{topic}, but {topics[mention.document]} in another mention of {mention.document}"
                 raise record.error("topic", what, "give all mentions of a document one topic")
-            mentions[mention.document].append(mention)
+            if passed_over is not None and _goes_across(mention, texts):
+                place = f"{record.path}:{record.line}"
+                passed_over.add("mention across two sentences, which were joined", place)
+            others = mentions[mention.document]
+            name = mention.name if mention.name and mention.name not in others else f"number {len(others)}"
+            others[name] = mention
     if not any(mentions.values()):
         remedy = "annotate some, or take the split out"
         raise DataError(path, f"no mention of kind {' or '.join(kinds)}", remedy, field="mentions")
     documents: dict[str, list[CoreferenceDocument]] = {}
     try:
-        for name, text in texts.items():
-            topic = topics.get(name, name.partition("_")[0])
-            members = tuple(sorted(mentions[name], key=lambda mention: mention.tokens))
-            documents.setdefault(topic, []).append(_document(name, topic, text, members))
+        for name, topic in _topic_of_each(texts, topics, split).items():
+            documents.setdefault(topic, []).append(_document(name, topic, texts[name], mentions[name]))
         read = [Topic(id=topic, documents=tuple(members)) for topic, members in documents.items()]
     except ValueError as error:
         remedy = (
@@ -98,18 +139,45 @@ def _read_topics(folder: Path, split: str, kinds: tuple[Kind, ...]) -> Iterator[
     yield from read
 
 
-def _document(
-    name: str, topic: str, text: _Text, mentions: tuple[CoreferenceMention, ...]
-) -> CoreferenceDocument:
+def _goes_across(mention: _Found, texts: Mapping[str, _Text]) -> bool:
+    start, end = mention.tokens
+    return any(start < border < end for _, border in texts[mention.document].sentences)
+
+
+def _topic_of_each(names: Collection[str], said: Mapping[str, str], split: str) -> dict[str, str]:
+    """Document -> topic, for those too whose mentions do not say."""
+    if not said:
+        return topics_by_name(names, otherwise=split)
+    known, starts = set(said.values()), {name: name.partition("_")[0] for name in names}
+    return {
+        name: said.get(name) or (start if start in known or _ECB_NAME.fullmatch(name) else split)
+        for name, start in starts.items()
+    }
+
+
+def _document(name: str, topic: str, text: _Text, mentions: Mapping[str, _Found]) -> CoreferenceDocument:
     match = _ECB_NAME.fullmatch(name)
+    sentences = joined_sentences(text.sentences, [mention.tokens for mention in mentions.values()])
+    starts = [start for start, _ in sentences]
+    validated = {bisect_right(starts, text.sentences[number][0]) - 1 for number in text.validated}
     return CoreferenceDocument(
         id=name,
         topic=topic,
         subtopic=f"{topic}_{match[1]}" if match else topic,
         tokens=text.tokens,
-        sentences=text.sentences,
-        validated=text.validated,
-        mentions=mentions,
+        sentences=sentences,
+        validated=tuple(sorted(validated)),
+        mentions=tuple(
+            CoreferenceMention(
+                id=f"{name}:{identifier}",
+                document=name,
+                tokens=mention.tokens,
+                sentence=bisect_right(starts, mention.tokens[0]) - 1,
+                kind=mention.kind,
+                cluster=mention.cluster,
+            )
+            for identifier, mention in sorted(mentions.items(), key=lambda item: item[1].tokens)
+        ),
     )
 
 
@@ -189,7 +257,7 @@ def _whole(record: JsonRecord, where: str, value: object) -> int:
     raise record.error(where, f"{value!r} is not a whole number from 0", "write it as 3")
 
 
-def _mention(record: JsonRecord, texts: dict[str, _Text], kind: Kind) -> CoreferenceMention:
+def _mention(record: JsonRecord, texts: dict[str, _Text], kind: Kind) -> _Found:
     name = record.text("doc_id").removesuffix(".xml")
     if name not in texts:
         raise record.error("doc_id", f"there is no document {name}", "name one of the documents of the split")
@@ -202,15 +270,15 @@ def _mention(record: JsonRecord, texts: dict[str, _Text], kind: Kind) -> Corefer
             what = f"the document {name} has no token {identifier} with text"
             raise record.error(where, what, "name tokens of the document by their id")
         places.append(place)
-    if len({sentence for sentence, _ in places}) != 1:
-        what = "tokens of several sentences" if places else "no tokens"
+    sentences = {sentence for sentence, _ in places}
+    if not places or max(sentences) - min(sentences) > 1:
+        what = "tokens of three sentences or more" if places else "no tokens"
         raise record.error("tokens_ids", what, "name tokens of one sentence")
     positions = [position for _, position in places]
-    return CoreferenceMention(
-        id=f"{name}:{_name(record, 'm_id')}",
+    return _Found(
+        name=_name(record, "m_id") if record.fields.get("m_id") is not None else "",
         document=name,
         tokens=(min(positions), max(positions) + 1),
-        sentence=places[0][0],
         kind=kind,
         cluster=_name(record, "cluster_id"),
     )

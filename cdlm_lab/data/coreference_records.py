@@ -6,8 +6,9 @@ check themselves: whatever they hold fits together, or they are not made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 Kind = Literal["event", "entity"]
@@ -146,6 +147,69 @@ class Topic:
                     raise ValueError(f"{mention.name}: document {other.document} has one of this id too")
                 mentions[mention.id] = mention
         gold_clusters([self])
+
+
+@dataclass(slots=True)
+class PassedOver:
+    """What a reader of foreign data could not use, or had to change, counted by reason.
+
+    `found`: reason -> (how often, where first).
+    """
+
+    found: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def add(self, reason: str, place: str) -> None:
+        """Count one more; `place`: where it is, as "file:line"."""
+        count, first = self.found.get(reason, (0, place))
+        self.found[reason] = (count + 1, first)
+
+    def lines(self) -> list[str]:
+        """A line for each reason."""
+        return [f"{reason}: {count:,} (first: {first})" for reason, (count, first) in self.found.items()]
+
+
+def joined_sentences(sentences: Sequence[TokenSpan], mentions: Iterable[TokenSpan]) -> tuple[TokenSpan, ...]:
+    """The sentences of a document, those joined that one of the mentions goes across.
+
+    Example:
+        >>> joined_sentences([(0, 3), (3, 5), (5, 9)], [(0, 2), (4, 6)])
+        ((0, 3), (3, 9))
+    """
+    starts = [start for start, _ in sentences]
+    inside: set[int] = set()
+    for start, end in mentions:
+        inside.update(starts[bisect_right(starts, start) : bisect_left(starts, end)])
+    kept = [start for start in starts if start not in inside]
+    ends = [*kept[1:], *(end for _, end in sentences[-1:])]
+    return tuple(zip(kept, ends, strict=True))
+
+
+def topics_by_name(documents: Collection[str], *, otherwise: str) -> dict[str, str]:
+    """A topic for documents of which nothing says it: the name up to the first "_" (36_1ecb), if that puts
+    any two of them together, else one for all, `otherwise`."""
+    starts = {name: name.partition("_")[0] for name in documents}
+    return starts if len(set(starts.values())) < len(starts) else dict.fromkeys(starts, otherwise)
+
+
+def without_repeats(topics: Iterable[Topic], passed_over: PassedOver) -> list[Topic]:
+    """Topics in which each place has one mention of a kind, the first, as scorers take no other; the rest are
+    counted."""
+    return [
+        Topic(
+            id=topic.id,
+            documents=tuple(_without_repeats(document, passed_over) for document in topic.documents),
+        )
+        for topic in topics
+    ]
+
+
+def _without_repeats(document: CoreferenceDocument, passed_over: PassedOver) -> CoreferenceDocument:
+    kept: dict[tuple[Kind, TokenSpan], CoreferenceMention] = {}
+    for mention in document.mentions:
+        if kept.setdefault((mention.kind, mention.tokens), mention) is not mention:
+            place = f"token {mention.tokens[0]} of {document.id}"
+            passed_over.add("mention in the place of another one, which counts", place)
+    return replace(document, mentions=tuple(kept.values()))
 
 
 def check_mention(mention: CoreferenceMention, document: CoreferenceDocument) -> None:

@@ -14,6 +14,7 @@ SPLIT_NAMES: dict[str, Split] = {
     "valid": "validation",
     "val": "validation",
     "dev": "validation",
+    "development": "validation",
     "test": "test",
 }
 _TRAIN, _VALIDATION = 0.90, 0.95  # cumulative shares: 90% train, 5% validation, 5% test

@@ -4,23 +4,26 @@ A pair scorer is trained on the train topics; pairs of the dev and test mentions
 clustered by average linkage, and the threshold is the one with the best CoNLL F1 on dev. Test topics are
 looked at once, with that threshold.
 
-Choices where the paper is silent: training pairs are made within gold topics; the checkpoint kept is that of
-the lowest loss on a sample of dev pairs; test scores are those of the whole corpus, singletons kept.
+Choices where the paper is silent, all but the last as in the released code: AdamW without weight decay
+(beta_2 0.999, epsilon 1e-8), a rate that falls linearly without warm-up; a look at dev after each epoch,
+where the checkpoint with the best CoNLL F1 is kept, each at its own best threshold (`checkpoint="loss"`: that
+of the lowest loss on a sample of dev pairs, which is cheaper); training pairs are made within gold topics, as
+those of dev; test is searched within predicted topics where they are known (`topic_level`); scores are those
+of the whole corpus, singletons kept. Negatives are drawn at random, as the paper says; the released code
+takes all.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.collate import Collate, like_lengths_together
-from cdlm_lab.data.coreference_records import Topic
+from cdlm_lab.data.coreference_records import PassedOver, Topic
 from cdlm_lab.examples.encode_document import EncodedDocuments
 from cdlm_lab.examples.mention_context import marks_from_tokenizer
 from cdlm_lab.examples.mention_pairs import (
@@ -31,14 +34,16 @@ from cdlm_lab.examples.mention_pairs import (
     sampled_pairs,
 )
 from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings, mention_groups, read_topics
-from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
+from cdlm_lab.experiments.coreference_corpora import (
+    SPLITS,
+    CoreferenceSettings,
+    TopicLevel,
+    mention_groups,
+    read_topics,
+    topic_level_of,
+)
 from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer
-from cdlm_lab.parameters import ParameterError, check_least, check_types
-from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.processes import ALONE, Processes
-from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
-from cdlm_lab.training.trainer import TrainingResult
+from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
 
 # The parameters of notebook 03.
 PARAMETERS = (
@@ -62,6 +67,8 @@ PARAMETERS = (
     "batch_size",
     "micro_batch_size",
     "learning_rate",
+    "warmup_steps",
+    "checkpoint",
     "parallel",
     "workers",
     "both_orders",
@@ -70,26 +77,30 @@ PARAMETERS = (
     "own_documents",
     "seed",
 )
-# Of so many dev pairs the loss is watched while training; at most a quarter of the training pairs, so that
-# watching, which is done four times, takes a third of the time at most.
+CHECKPOINTS = ("conll", "loss")
+# Of so many dev pairs the loss is watched after each epoch; at most a quarter of the training pairs.
 DEV_PAIRS, LEAST_DEV_PAIRS = 2_000, 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairSettings:
-    """How pairs are drawn and read. `epochs`: passes over the positive pairs, negatives drawn anew in each.
-    `train_pairs`: at most so many a pass, 0 = all. `max_length`: of a sequence in tokens. `both_orders`:
-    score (i, j) and (j, i), take the mean. `batch_size`: pairs scored at once."""
+    """How pairs are drawn and read, and which checkpoint is kept. `epochs`: passes over the positive pairs,
+    negatives drawn anew in each. `train_pairs`: at most so many a pass, 0 = all. `max_length`: of a sequence
+    in tokens. `checkpoint`: after each epoch, the best is kept by CoNLL F1 of the clusters of all of dev,
+    "conll", or by the loss of some dev pairs, "loss". `both_orders`: score (i, j) and (j, i), take the mean.
+    `batch_size`: pairs scored at once."""
 
     epochs: int
     negatives_per_positive: float
     train_pairs: int
     max_length: int
+    checkpoint: str
     both_orders: bool
     batch_size: int
 
     def __post_init__(self) -> None:
         check_types(self)
+        check_choice(self, CHECKPOINTS, "checkpoint")
         check_least(self, 1, "epochs", "batch_size")
         if self.train_pairs < 0:
             raise ParameterError(f"train_pairs is {self.train_pairs}; write 0 for all, or how many at most")
@@ -101,6 +112,8 @@ class Prepared:
 
     Attributes:
         encoder: what was given to `prepare` as `model`, `window` and `attention`.
+        levels: of each split, which documents are searched together.
+        passed_over: of each split, what of the corpus could not be used.
     """
 
     model: PairScorer
@@ -109,6 +122,8 @@ class Prepared:
     settings: CoreferenceSettings
     pairs: PairSettings
     topics: Mapping[str, list[Topic]]
+    levels: Mapping[str, TopicLevel]
+    passed_over: Mapping[str, PassedOver]
     groups: Mapping[str, list[MentionGroup]]
     train_examples: MentionPairExamples
     dev_examples: MentionPairExamples
@@ -122,18 +137,21 @@ def prepare(
     window: int,
     attention: str,
 ) -> Prepared:
-    """Read the corpus, load the encoder, draw the pairs; nothing is trained.
+    """Read the corpus, load the encoder, draw the pairs; nothing is trained. What of the corpus could not be
+    used is printed.
 
     Raises ValueError with one clear line for whatever does not fit.
     """
     scorer, tokenizer = load_pair_scorer(
         model, max_length=pairs.max_length, window=window, attention=attention, seed=settings.seed
     )
-    topics = {split: read_topics(settings, split) for split in ("train", "dev", "test")}
-    groups = {
-        split: mention_groups(settings, found, level="topic" if split == "train" else settings.topic_level)
-        for split, found in topics.items()
-    }
+    passed_over = {split: PassedOver() for split in SPLITS}
+    topics = {split: read_topics(settings, split, passed_over[split]) for split in SPLITS}
+    for split, counted in passed_over.items():
+        for line in counted.lines():
+            print(f"{split}: {line}")
+    levels = {split: topic_level_of(settings, found, split) for split, found in topics.items()}
+    groups = {split: mention_groups(settings, found, levels[split]) for split, found in topics.items()}
     drawn = _training_pairs(groups["train"], pairs, seed=settings.seed)
     watched = _first(
         sampled_pairs(
@@ -146,6 +164,8 @@ def prepare(
         pair_examples(topics[split], groups[split], found.pairs, labels=found.labels, **form)
         for split, found in (("train", drawn), ("dev", watched))
     )
+    for split in ("dev", "test"):
+        _check_room(topics[split], groups[split], **form)
     return Prepared(
         model=scorer,
         encoder={"model": model, "window": window, "attention": attention},
@@ -153,61 +173,24 @@ def prepare(
         settings=settings,
         pairs=pairs,
         topics=topics,
+        levels=levels,
+        passed_over=passed_over,
         groups=groups,
         train_examples=train_examples,
         dev_examples=_longest_first(dev_examples),
     )
 
 
-def train_scorer(
-    prepared: Prepared,
-    folder: Path,
-    config: TrainingConfig,
-    *,
-    processes: Processes = ALONE,
-    on_log: Callable[[Mapping[str, Any]], None] | None = None,
-) -> TrainingResult:
-    """Train the scorer and write it into `folder/model`, as it was at the lowest loss on the dev sample;
-    checkpoints and history go to `folder/training`. An interrupted run writes no model. Errors as of
-    `train_in_processes`."""
-    settings = {"settings": prepared.settings, "pairs": prepared.pairs, "config": config}
-    result = train_in_processes(
-        Recipe(function=prepare_job, arguments=settings | prepared.encoder),
-        job=_job(prepared, config),
-        processes=processes,
-        folder=folder / TRAINING_FOLDER,
-        on_log=on_log,
-    )
-    if not result.interrupted:
-        save_model(prepared.model, prepared.tokenizer, folder / MODEL_FOLDER)
-    return result
-
-
-def prepare_job(
-    *,
-    settings: CoreferenceSettings,
-    pairs: PairSettings,
-    model: str,
-    window: int,
-    attention: str,
-    config: TrainingConfig,
-) -> TrainingJob:
-    """That of `prepare`, for each of several processes."""
-    prepared = prepare(settings=settings, pairs=pairs, model=model, window=window, attention=attention)
-    return _job(prepared, config)
-
-
-def _job(prepared: Prepared, config: TrainingConfig) -> TrainingJob:
-    """The pairs of an update are sorted by length, so that its micro-batches hold little padding."""
-    examples = prepared.train_examples
-    return TrainingJob(
-        model=prepared.model,
-        tokenizer=prepared.tokenizer,
-        train_examples=examples.in_order(like_lengths_together(_lengths(examples), config.batch_size)),
-        validation_examples=prepared.dev_examples,
-        collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id),
-        config=config,
-    )
+def _check_room(topics: Sequence[Topic], groups: Sequence[MentionGroup], **form: Any) -> None:
+    """Raise ValueError, before hours of training, if the two longest mentions of a group do not fit."""
+    examples = pair_examples(topics, groups, np.empty((0, 2), dtype=int), **form)
+    lengths = [np.ptp(examples.documents[one.document].subwords(one.tokens)) for one in examples.mentions]
+    ends = np.cumsum([len(group.mentions) for group in groups])
+    numbers = [range(end - len(group.mentions), end) for group, end in zip(groups, ends, strict=True)]
+    longest = [sorted(own, key=lengths.__getitem__)[-2:] for own in numbers if len(own) > 1]
+    pairs = replace(examples, pairs=np.array(longest, dtype=int).reshape(-1, 2))
+    for number in range(len(longest)):
+        pairs.size_of(number)
 
 
 def pair_examples(
@@ -233,11 +216,6 @@ def pair_examples(
     )
 
 
-def steps_of(prepared: Prepared, batch_size: int) -> int:
-    """Updates that read all drawn pairs once."""
-    return max(1, len(prepared.train_examples) // batch_size)
-
-
 def _training_pairs(groups: Sequence[MentionGroup], pairs: PairSettings, *, seed: int) -> LabelledPairs:
     """The pairs of all epochs, one after the other."""
     drawn = [
@@ -257,10 +235,11 @@ def _training_pairs(groups: Sequence[MentionGroup], pairs: PairSettings, *, seed
 
 def _longest_first(examples: MentionPairExamples) -> MentionPairExamples:
     """For evaluation, where the order does not matter: batches with little padding."""
-    return examples.in_order(np.argsort(_lengths(examples), kind="stable")[::-1])
+    return examples.in_order(np.argsort(lengths_of(examples), kind="stable")[::-1])
 
 
-def _lengths(examples: MentionPairExamples) -> list[int]:
+def lengths_of(examples: MentionPairExamples) -> list[int]:
+    """Tokens of each sequence."""
     return [examples.length_of(number) for number in range(len(examples))]
 
 

@@ -1,11 +1,12 @@
-"""From a trained pair scorer to clusters: probabilities of all pairs, merge trees, and the threshold that is
-best on dev (CDLM sections 3.2 and C.1)."""
+"""Training of the pair scorer, and from the trained one to clusters: probabilities of all pairs, merge trees,
+and the threshold that is best on dev (CDLM sections 3.2 and C.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,22 @@ from cdlm_lab.clustering import (
     merge_tree,
     square_scores,
 )
+from cdlm_lab.collate import Collate, like_lengths_together
 from cdlm_lab.data.coreference_records import CoreferenceMention, Topic, gold_clusters
 from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, all_pairs, pairs_within
-from cdlm_lab.experiments.coreference import Prepared, pair_examples
+from cdlm_lab.experiments.coreference import PairSettings, Prepared, lengths_of, pair_examples, prepare
+from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings
+from cdlm_lab.experiments.fine_tuning import config_of_passes
 from cdlm_lab.experiments.pair_scoring import score_pairs
+from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.metrics.coreference import score
+from cdlm_lab.models.cross_encoder import PairScorer
 from cdlm_lab.models.device import default_device
+from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.processes import ALONE, Processes
+from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
+from cdlm_lab.training.selection import Judge
+from cdlm_lab.training.trainer import TrainingResult
 
 THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
 
@@ -38,6 +49,84 @@ class GroupPrediction:
     def clusters(self, threshold: float) -> list[tuple[CoreferenceMention, ...]]:
         """The mentions, put together while the mean probability between two clusters is above a threshold."""
         return clusters_of(self.group.mentions, labels_at(self.tree, threshold))
+
+
+def training_config(
+    prepared: Prepared,
+    *,
+    batch_size: int,
+    micro_batch_size: int,
+    learning_rate: float,
+    warmup_steps: int,
+    workers: Workers = "auto",
+) -> TrainingConfig:
+    """So many epochs over the drawn pairs, with a look at dev after each.
+
+    Raises ParameterError for values that cannot be.
+    """
+    epochs = prepared.pairs.epochs
+    return config_of_passes(
+        items=len(prepared.train_examples) // epochs,
+        epochs=epochs,
+        batch_size=batch_size,
+        micro_batch_size=micro_batch_size,
+        learning_rate=learning_rate,
+        warmup_steps=warmup_steps,
+        workers=workers,
+        seed=prepared.settings.seed,
+    )
+
+
+def train_scorer(
+    prepared: Prepared,
+    folder: Path,
+    config: TrainingConfig,
+    *,
+    processes: Processes = ALONE,
+    on_log: Callable[[Mapping[str, Any]], None] | None = None,
+) -> TrainingResult:
+    """Train the scorer and write it into `folder/model`, as it was after the epoch that `dev_judge` finds
+    best or, without it, that of the lowest loss on the dev sample; checkpoints and history go to
+    `folder/training`. An interrupted run writes no model. Errors as of `train_in_processes`."""
+    settings = {"settings": prepared.settings, "pairs": prepared.pairs, "config": config}
+    result = train_in_processes(
+        Recipe(function=prepare_job, arguments=settings | prepared.encoder),
+        job=_job(prepared, config),
+        processes=processes,
+        folder=folder / TRAINING_FOLDER,
+        on_log=on_log,
+    )
+    if not result.interrupted:
+        save_model(prepared.model, prepared.tokenizer, folder / MODEL_FOLDER)
+    return result
+
+
+def prepare_job(
+    *,
+    settings: CoreferenceSettings,
+    pairs: PairSettings,
+    model: str,
+    window: int,
+    attention: str,
+    config: TrainingConfig,
+) -> TrainingJob:
+    """That of `prepare`, for each of several processes."""
+    prepared = prepare(settings=settings, pairs=pairs, model=model, window=window, attention=attention)
+    return _job(prepared, config)
+
+
+def _job(prepared: Prepared, config: TrainingConfig) -> TrainingJob:
+    """The pairs of an update are sorted by length, so that its micro-batches hold little padding."""
+    examples = prepared.train_examples
+    return TrainingJob(
+        model=prepared.model,
+        tokenizer=prepared.tokenizer,
+        train_examples=examples.in_order(like_lengths_together(lengths_of(examples), config.batch_size)),
+        validation_examples=prepared.dev_examples,
+        collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id),
+        config=config,
+        judge=dev_judge(prepared),
+    )
 
 
 def predict(prepared: Prepared, split: str, folder: Path) -> list[GroupPrediction]:
@@ -112,8 +201,25 @@ def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
 
 
 def choose_threshold(prepared: Prepared, predictions: Sequence[GroupPrediction]) -> ThresholdChoice:
-    """The threshold with the best CoNLL F1 on dev."""
-    key = key_of(prepared.topics["dev"], prepared.settings.kind)
+    """The threshold with the best CoNLL F1 on dev, without clusters of one mention if the settings leave them
+    out of all scores."""
+    key, singletons = key_of(prepared.topics["dev"], prepared.settings.kind), prepared.settings.singletons
     return best_threshold(
-        THRESHOLDS.tolist(), lambda threshold: score(key, response_at(predictions, threshold))["conll"].f1
+        THRESHOLDS.tolist(),
+        lambda threshold: score(key, response_at(predictions, threshold), singletons=singletons)["conll"].f1,
     )
+
+
+def dev_judge(prepared: Prepared) -> Judge | None:
+    """CoNLL F1 of a scorer on all of dev, at its best threshold; None where nothing is to be judged: a single
+    epoch, or a choice by loss."""
+    if prepared.pairs.checkpoint != "conll" or prepared.pairs.epochs == 1:
+        return None
+    topics, groups = prepared.topics["dev"], prepared.groups["dev"]
+
+    def conll_f1(model: PairScorer) -> float:
+        judged = replace(prepared, model=model)
+        predictions = predict_groups(judged, topics, groups, file=None, name="dev after this epoch")
+        return choose_threshold(prepared, predictions).score
+
+    return conll_f1

@@ -17,6 +17,7 @@ from cdlm_lab.examples.mention_pairs import MentionGroup
 from cdlm_lab.experiments.coreference import Prepared
 from cdlm_lab.experiments.coreference_prediction import (
     GroupPrediction,
+    dev_judge,
     key_of,
     prediction_examples,
     response_at,
@@ -51,7 +52,9 @@ def facts_of(
         for split, topics in prepared.topics.items()
     }
     seconds, length, lost = _sample(prepared)
-    to_score = sum(pairs_of(prepared.groups[split]) for split in ("dev", "test")) * (1 + pairs.both_orders)
+    looks = 1 + (pairs.epochs if dev_judge(prepared) else 0)
+    to_score = pairs_of(prepared.groups["dev"]) * looks + pairs_of(prepared.groups["test"])
+    to_score *= 1 + pairs.both_orders
     training = config.steps * config.batch_size * seconds * TRAINING_FACTOR
     share = prepared.train_examples.labels.mean()
     return [
@@ -61,9 +64,30 @@ def facts_of(
             f"{config.steps:,} steps of {config.batch_size} pairs, {share:.0%} of which corefer; "
             f"about {time_told(training, processes)}",
         ),
-        ("scoring", f"{to_score:,} pairs of dev and test; about {seconds_in_words(to_score * seconds)}"),
+        (
+            "scoring",
+            f"{to_score:,} pairs of dev{f' ({looks} times)' if looks > 1 else ''} and test; "
+            f"about {seconds_in_words(to_score * seconds)}",
+        ),
+        *_corpus_facts(prepared),
         ("text", f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"),
     ]
+
+
+def _corpus_facts(prepared: Prepared) -> list[tuple[str, str]]:
+    """How documents are put together, how many clusters go through several of them, what was passed over."""
+    facts = [
+        (f"searched together in {split}", f"{prepared.levels[split].described}; {len(groups):,} groups")
+        for split, groups in prepared.groups.items()
+    ]
+    for split, topics in prepared.topics.items():
+        clusters = gold_clusters(topics, kind=prepared.settings.kind).values()
+        across = sum(len({mention.document for mention in cluster}) > 1 for cluster in clusters)
+        text = f"{len(clusters):,}, of which {across:,} go through several documents"
+        facts.append((f"gold clusters of {split}", text))
+    for split, counted in prepared.passed_over.items():
+        facts += [(f"passed over in {split}", line) for line in counted.lines()]
+    return facts
 
 
 def write_coreference_report(
@@ -73,7 +97,6 @@ def write_coreference_report(
     test: Sequence[GroupPrediction],
     choice: ThresholdChoice,
     *,
-    singletons: bool,
     compare_with: Sequence[str] = (),
 ) -> Report:
     """Score test and dev at the chosen threshold, beside the baselines; write the clusters and the report.
@@ -91,7 +114,7 @@ def write_coreference_report(
         responses = {SYSTEM: clusters}
         for folder in compare_with:
             responses[plain_name(folder)] = read_clusters(Path(folder), split, among=clusters)
-        measured[split] = _measured(prepared, split, responses, singletons=singletons)
+        measured[split] = _measured(prepared, split, responses)
         _write_conll(run.folder, split, prepared.topics[split], predictions, choice.threshold, settings.kind)
     return run.write_report(
         scores={
@@ -104,7 +127,9 @@ def write_coreference_report(
         },
         data={
             "corpus": settings.corpus,
-            "singletons": singletons,
+            "singletons": settings.singletons,
+            "topic_level": {split: level.described for split, level in prepared.levels.items()},
+            "passed_over": {split: counted.lines() for split, counted in prepared.passed_over.items()},
             "pairs_scored": {split: pairs_of(prepared.groups[split]) for split in ("dev", "test")},
             "topics": {split: [topic.id for topic in topics] for split, topics in prepared.topics.items()},
         },
@@ -127,15 +152,13 @@ def _measured(
     prepared: Prepared,
     split: str,
     responses: Mapping[str, Clusters],
-    *,
-    singletons: bool,
 ) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
     topics = prepared.topics[split]
     return coreference_scores(
         key_of(topics, prepared.settings.kind),
         {**responses, **baseline_responses(topics, prepared.groups[split])},
         topic_of={document.id: document.topic for topic in topics for document in topic.documents},
-        singletons=singletons,
+        singletons=prepared.settings.singletons,
         seed=prepared.settings.seed,
     )
 

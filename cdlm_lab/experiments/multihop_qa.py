@@ -8,7 +8,7 @@ stopped run goes on where it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -188,9 +188,10 @@ class MultihopRun:
         return self.config_of(0)
 
     def config_of(self, seed: int) -> TrainingConfig:
-        """How each encoder is trained."""
+        """How each encoder is trained; weight decay and epsilon as in the released code, where the paper is
+        silent."""
         settings = self.settings.answerer
-        return config_of_passes(
+        config = config_of_passes(
             items=len(self.questions["train"]),
             epochs=settings.epochs,
             batch_size=settings.batch_size,
@@ -201,6 +202,7 @@ class MultihopRun:
             workers=settings.workers,
             seed=seed,
         )
+        return replace(config, weight_decay=0.01, adam_epsilon=1e-6)
 
 
 def prepare_multihop(settings: MultihopSettings, folder: Path) -> MultihopRun:

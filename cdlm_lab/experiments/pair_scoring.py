@@ -88,7 +88,7 @@ def _batches(examples: MentionPairExamples, numbers: np.ndarray, batch_size: int
     return [numbers[batch] for batch in batches]
 
 
-@torch.inference_mode()
+@torch.no_grad()  # not inference_mode: the judge of a training asks between updates
 def _probabilities(model: PairScorer, batch: dict[str, torch.Tensor]) -> np.ndarray:
     device = model.device
     on_device = {key: tensor.to(device) for key, tensor in batch.items()}

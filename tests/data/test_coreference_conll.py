@@ -3,13 +3,21 @@
 import os
 import re
 import tarfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.coreference_conll import read_conll, write_conll
-from cdlm_lab.data.coreference_records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters
+from cdlm_lab.data.coreference_conll import find_conll, read_conll, read_conll_corpus, write_conll
+from cdlm_lab.data.coreference_records import (
+    CoreferenceDocument,
+    CoreferenceMention,
+    PassedOver,
+    Topic,
+    gold_clusters,
+)
+from cdlm_lab.data.files import DataError
 
 WORDS = ("Police", "made", "two", "arrests", ".", "They", "left")
 
@@ -320,6 +328,179 @@ def test_eight_columns_of_another_sort(tmp_path):
     text = "#begin document x\nd 0 0 Fire NN - A (1)\nd 0 1 rages VB - B -\n#end document"
     (topic,) = read_conll(_file(tmp_path, text))
     assert [(found.id, found.tokens) for found in topic.documents] == [("d", ("Fire", "rages"))]
+
+
+def places(topics: list[Topic]) -> dict[str, set[tuple[str, int, int]]]:
+    """Name of a cluster -> where its mentions are."""
+    return {name: {mention.place for mention in members} for name, members in gold_clusters(topics).items()}
+
+
+def of_corpus(*files: Path, kind: str = "entity") -> tuple[list[Topic], dict[str, int]]:
+    """Topics, and how often what was passed over."""
+    passed_over = PassedOver()
+    found = read_conll_corpus(files, kind=kind, name="train", passed_over=passed_over)
+    return found, {reason: count for reason, (count, _) in passed_over.found.items()}
+
+
+def rows(name: str, *sentences: str, form: str = "{name}\t{sentence}\t{token}\t{word}\t{mentions}\n") -> str:
+    """Rows of a document: words with their mentions after a slash, an empty line after each sentence."""
+    text = ""
+    for sentence, words in enumerate(sentences):
+        for token, word in enumerate(words.split()):
+            word, _, mentions = word.partition("/")
+            text += form.format(
+                name=name, sentence=sentence, token=token, word=word, mentions=mentions or "-"
+            )
+        text += "\n"
+    return text
+
+
+def test_a_corpus_in_one_section_with_eight_columns(tmp_path):
+    """As CD2CR: topics in the first column, no empty lines, and a splitter of sentences that broke a
+    mention."""
+    form = "{topic}\t{topic}_0\t{name}\t{sentence}\t{token}\t{word}\tTrue\t{mentions}\n"
+    text = "#begin document test_entities\n"
+    for topic, name, sentences in (
+        (0, "0_news_1", ["A virus/(7) (/(8", "a/8) flu/(7)"]),
+        (0, "0_science_2", ["It/(7) spread"]),
+        (1, "1_news_3", ["Rain/(7)"]),
+    ):
+        text += rows(name, *sentences, form=form.replace("{topic}", str(topic))).replace("\n\n", "\n")
+    found, passed_over = of_corpus(_file(tmp_path, text + "#end document"))
+    assert [(t.id, [d.id for d in t.documents]) for t in found] == [
+        ("0", ["0_news_1", "0_science_2"]),
+        ("1", ["1_news_3"]),
+    ]
+    assert found[0].documents[0].subtopic == "0_0"
+    assert found[0].documents[0].sentences == ((0, 5),), "the sentences with a mention across them are one"
+    assert passed_over == {"mention across two sentences, which were joined": 1}
+    assert places(found) == {
+        "test_entities:7": {
+            ("0_news_1", 1, 2), ("0_news_1", 4, 5), ("0_science_2", 0, 1), ("1_news_3", 0, 1)
+        },
+        "test_entities:8": {("0_news_1", 2, 4)},
+    }  # fmt: skip
+
+
+def test_a_corpus_with_a_section_for_each_document(tmp_path):
+    """As NewsWCL50 and MEANTIME: the topic in the name, chains with dashes that go through its documents, a
+    blank behind the bar, a tab at the end of the line, a header without brackets."""
+    text = ""
+    for name, words in (
+        ("0/-/0_L", "Mr./(0_PRK-Misc_ACTOR-I|_(0_Trip_ACTION Kim/0_PRK-Misc_ACTOR-I) left/0_Trip_ACTION)"),
+        ("0/-/0_R", "He/(0_PRK-Misc_ACTOR-I)"),
+        ("1/-/1_L", "She/(0_PRK-Misc_ACTOR-I)"),
+    ):
+        lines = rows(name, words).replace("|_", "| ").replace("\n", "\t\n")
+        text += f"#begin document {name}; part 000\n{lines}#end document\n"
+    found, passed_over = of_corpus(_file(tmp_path, text))
+    assert [(t.id, [(d.id, d.subtopic) for d in t.documents]) for t in found] == [
+        ("0", [("0/-/0_L", "0/-"), ("0/-/0_R", "0/-")]),
+        ("1", [("1/-/1_L", "1/-")]),
+    ]
+    assert places(found) == {
+        "0:0_PRK-Misc_ACTOR-I": {("0/-/0_L", 0, 2), ("0/-/0_R", 0, 1)},
+        "0:0_Trip_ACTION": {("0/-/0_L", 0, 3)},
+        "1:0_PRK-Misc_ACTOR-I": {("1/-/1_L", 0, 1)},
+    }
+    assert passed_over == {}
+
+
+def test_what_cannot_be_used_is_counted(tmp_path):
+    text = "# a comment\n#begin document (air/1); part 000\n" + rows(
+        "air/1",
+        "Airbus/(1|(1 parent EADS/1)|1)|(2)",  # the same mention twice
+        "It/(3 rose/4) fell/(5)|7 and/(1)",  # 3 does not end, 4 does not start, no mentions in the fifth
+        "so",
+        "far/3)",
+    )
+    text += "air/1\n" + "\n#end document\n#begin document (air/2); part 000\n\n#end document\n"
+    found, passed_over = of_corpus(_file(tmp_path, text + "#begin document (air/3); part 000\nair/3\t(1)\n"))
+    assert places(found) == {
+        "air:1": {("air/1", 0, 3), ("air/1", 6, 7), ("air/3", 0, 1)},
+        "air:2": {("air/1", 2, 3)},
+    }
+    assert passed_over == {
+        "mention that is there already, in the same chain": 1,
+        "end of a mention that does not start": 1,
+        "last column that holds no mentions": 1,
+        "mention across three sentences or more": 1,
+        "row of one column": 1,
+        "section without tokens": 1,
+        "section without #end document": 1,
+    }
+
+
+def test_chains_of_the_shared_task_end_with_the_document(tmp_path):
+    row = "{name}\t0\t{token}\t{word}\tNN\t*\t-\t-\t-\t*\t*\t{mentions}\n"
+    text = "".join(
+        f"#begin document ({name}); part 000\n{rows(name, 'It/(0)', form=row)}#end document\n"
+        for name in ("bc/x/1", "bc/x/2")
+    )
+    found, _ = of_corpus(_file(tmp_path, text))
+    assert places(found) == {"bc/x/1:0": {("bc/x/1", 0, 1)}, "bc/x/2:0": {("bc/x/2", 0, 1)}}
+    assert len(found) == 2
+
+
+def test_topics_by_name_and_documents_of_several_files(tmp_path):
+    """Names up to the first "_" are topics if they put documents together; else all are one."""
+    text = {}
+    for names in (("36_a", "36_b", "37_c"), ("one", "two_x")):
+        text[names] = "".join(
+            f"#begin document {name}\n{rows(name, 'It/(1)')}#end document\n" for name in names
+        )
+        found, _ = of_corpus(_file(tmp_path, text[names]))
+        expected = {"36": 2, "37": 1} if "36_a" in names else {"train": 2}
+        assert {topic.id: len(topic.documents) for topic in found} == expected
+        assert {name: len(members) for name, members in places(found).items()} == {
+            f"{topic}:1": size for topic, size in expected.items()
+        }
+    # and the files that write_conll makes of topics, each with numbers of its own
+    files = []
+    for topic in topics(document((0, 1, "x")), document((0, 1, "y"), (5, 6, "y"), name="b", topic="37")):
+        files.append(tmp_path / f"{topic.id}.conll")
+        write_conll(files[-1], [topic], gold_clusters([topic]))
+    found, passed_over = of_corpus(*files, files[0])
+    assert {name: len(members) for name, members in places(found).items()} == {"36:1": 1, "37:1": 2}
+    assert passed_over == {"document that was read already": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("John B-PER\nsmiled O\n\n", r"no mention in 2 documents \(rows without #begin document"),
+        ("#begin document x\nx\t-\n#end document", r"no mention in 1 documents; write them in the last"),
+    ],
+)
+def test_files_without_mentions_are_refused(tmp_path, text, what):
+    with pytest.raises(DataError, match=rf"given\.conll:1: field file: {what}"):
+        of_corpus(_file(tmp_path, text))
+
+
+def test_rows_without_sections_are_one_document(tmp_path):
+    found, passed_over = of_corpus(_file(tmp_path, rows("d1", "It/(1)", "She/(1)")))
+    assert places(found) == {"given:1": {("d1", 0, 1), ("d1", 1, 2)}}
+    assert passed_over == {"rows without #begin document, which are one document": 1}
+
+
+def test_files_of_a_corpus(tmp_path):
+    for name in (
+        "train.conll", "dev_events_topic_level.conll", "dev_entities_topic_level.conll",
+        "test/a/1.v4_gold_conll", "test/b/2_conll", "notes.conll.txt", "other.conll", "test/conll.csv",
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    files = find_conll(tmp_path, "event")
+    found = {split: [file.name for file in of_split] for split, of_split in files.items()}
+    assert found == {
+        "train": ["train.conll"],
+        "dev": ["dev_events_topic_level.conll"],
+        "test": ["1.v4_gold_conll", "2_conll"],
+        "": ["other.conll"],
+    }
+    assert find_conll(tmp_path, "entity")["dev"][0].name == "dev_entities_topic_level.conll"
+    assert find_conll(tmp_path / "other.conll", "event") == {"": [tmp_path / "other.conll"]}
+    assert find_conll(tmp_path / "no", "event") == {}
 
 
 # Gold of Barhom et al. (2019), one token a mention: clusters and mentions of the test split.

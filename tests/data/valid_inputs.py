@@ -12,8 +12,9 @@ from typing import Any
 from cdlm_lab.data.candidate_files import read_candidate_sets
 from cdlm_lab.data.cards import read_cards
 from cdlm_lab.data.claim_files import claim_sets, read_claims
-from cdlm_lab.data.coreference_conll import read_conll
+from cdlm_lab.data.coreference_conll import read_conll, read_conll_corpus
 from cdlm_lab.data.coreference_json import read_coreference_json
+from cdlm_lab.data.coreference_records import PassedOver
 from cdlm_lab.data.corpus import open_corpus, passed_over
 from cdlm_lab.data.ecb_plus import read_ecb_plus
 from cdlm_lab.data.ecb_plus_topics import read_ecb_plus_topics
@@ -218,6 +219,13 @@ def conll(rng: Chance) -> Files:
     topic = ("#begin document (36); part 000", *rows, "", *rows, "", "#end document")
     other = [row.replace("36", "37") for row in topic]
     return {"key.conll": lines(*topic, *other)}
+
+
+def _conll_corpus(folder: Path) -> tuple[object, int]:
+    counted = PassedOver()
+    files = [folder / "key.conll"]
+    found = read_conll_corpus(files, kind="event", name="all", passed_over=counted)
+    return found, sum(count for count, _ in counted.found.values())
 
 
 def marked(rng: Chance) -> Files:
@@ -451,6 +459,7 @@ READERS: Mapping[str, Reader] = {
         files=coreference_json, read=plain(lambda path: read_coreference_json(path, "dev"))
     ),
     "conll": Reader(files=conll, read=plain(read_conll, "key.conll")),
+    "conll_corpus": Reader(files=conll, read=_conll_corpus),
     "marked_documents": Reader(
         files=marked, read=plain(lambda p: read_marked_documents(p, kind="event")), gold=False
     ),

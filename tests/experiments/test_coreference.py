@@ -7,11 +7,27 @@ import numpy as np
 import pytest
 import torch
 
+from cdlm_lab.clustering import merge_tree
 from cdlm_lab.data.coreference_conll import read_conll
-from cdlm_lab.data.coreference_records import gold_clusters
-from cdlm_lab.experiments.coreference import PairSettings, Prepared, prepare, steps_of, train_scorer
+from cdlm_lab.data.coreference_records import (
+    CoreferenceDocument,
+    CoreferenceMention,
+    Topic,
+    gold_clusters,
+)
+from cdlm_lab.examples.mention_pairs import MentionGroup
+from cdlm_lab.experiments.coreference import PairSettings, Prepared, prepare
 from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings, read_topics
-from cdlm_lab.experiments.coreference_prediction import choose_threshold, key_of, predict, response_at
+from cdlm_lab.experiments.coreference_prediction import (
+    GroupPrediction,
+    choose_threshold,
+    dev_judge,
+    key_of,
+    predict,
+    response_at,
+    train_scorer,
+    training_config,
+)
 from cdlm_lab.experiments.coreference_report import (
     SYSTEM,
     facts_of,
@@ -27,7 +43,7 @@ from cdlm_lab.models.cross_encoder import load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
-from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.selection import JUDGED
 
 SETTINGS = CoreferenceSettings(
     corpus="storyworld",
@@ -39,10 +55,17 @@ SETTINGS = CoreferenceSettings(
     held_out_stories=2,
     dev_topics="",
     test_topics="",
+    singletons=True,
     seed=0,
 )
 PAIRS = PairSettings(
-    epochs=2, negatives_per_positive=1.0, train_pairs=16, max_length=128, both_orders=False, batch_size=8
+    epochs=2,
+    negatives_per_positive=1.0,
+    train_pairs=16,
+    max_length=128,
+    checkpoint="conll",
+    both_orders=False,
+    batch_size=8,
 )
 
 
@@ -64,27 +87,30 @@ def prepared(encoder: str) -> Prepared:
 
 def test_from_topics_to_a_report(prepared: Prepared, tmp_path: Path):
     assert len(prepared.train_examples) == 2 * 16, "two passes of at most 16 pairs"
-    steps = steps_of(prepared, 8)
-    assert steps == 4
-    training = TrainingConfig(
-        steps=steps, batch_size=8, micro_batch_size=4, evaluate_every=2, save_every=2, log_every=1, seed=0,
-        learning_rate=1e-3, warmup_steps=1, decay_power=1.0,
-    )  # fmt: skip
+    training = training_config(prepared, batch_size=8, micro_batch_size=4, learning_rate=1e-3, warmup_steps=0)
+    assert (training.steps, training.evaluate_every, training.warmup_steps) == (4, 2, 0)
     facts = dict(facts_of(prepared, training))
-    assert facts.keys() == {"mentions", "training", "scoring", "text"}
-    assert (
-        f"{pairs_of(prepared.groups['dev']) + pairs_of(prepared.groups['test']):,} pairs" in facts["scoring"]
-    )
+    assert facts.keys() >= {"mentions", "training", "scoring", "text", "gold clusters of test"}
+    assert facts["searched together in test"] == "subtopic; 2 groups"
+    looks = 3 * pairs_of(prepared.groups["dev"])  # after each of two epochs, and for the threshold
+    assert f"{looks + pairs_of(prepared.groups['test']):,} pairs of dev (3 times)" in facts["scoring"]
 
     run = open_run(tmp_path / "run", name="coreference", parameters={"seed": 0})
     result = train_scorer(prepared, run.folder, training)
     assert result.steps == 4
+    judged = {record["step"]: record[JUDGED] for record in result.history if JUDGED in record}
+    assert judged.keys() == {2, 4}, "a look after each epoch"
+    assert result.best_step == max(judged, key=judged.__getitem__)
     written, _ = load_pair_scorer(run.folder / "model", max_length=128, window=8)
     for weight, other in zip(written.parameters(), prepared.model.parameters(), strict=True):
         torch.testing.assert_close(weight, other, rtol=0, atol=0)
     dev, test = (predict(prepared, split, run.folder / "scores") for split in ("dev", "test"))
     choice = choose_threshold(prepared, dev)
-    report = write_coreference_report(prepared, run, dev, test, choice, singletons=True)
+    assert choice.score == pytest.approx(max(judged.values())), (
+        "the model that was kept is the one judged best"
+    )
+    report = write_coreference_report(prepared, run, dev, test, choice)
+    assert report.data["topic_level"] == {"train": "topic", "dev": "subtopic", "test": "subtopic"}
 
     # the report's numbers are those of the metric on the clusters that were written
     key, response = (
@@ -101,9 +127,7 @@ def test_from_topics_to_a_report(prepared: Prepared, tmp_path: Path):
 
     # another run on the same mentions is scored and tested beside this one
     other = open_run(tmp_path / "other", name="coreference", parameters={"seed": 1})
-    compared = write_coreference_report(
-        prepared, other, dev, test, choice, singletons=True, compare_with=[str(run.folder)]
-    )
+    compared = write_coreference_report(prepared, other, dev, test, choice, compare_with=[str(run.folder)])
     assert compared.scores["test/run/conll/f1"]["value"] == scores[f"{SYSTEM}/conll/f1"]["value"]
     assert compared.tables["comparisons"][0]["b"] == "run"
     assert compared.tables["comparisons"][0]["difference"] == 0
@@ -166,6 +190,30 @@ def test_scores_on_disk_are_used_again(prepared: Prepared, tmp_path: Path):
     np.testing.assert_array_equal(again[1].scores, first[1].scores)
 
 
+def test_mentions_too_long_for_a_sequence_are_refused_before_training(encoder: str, monkeypatch):
+    """Of test, which is read last: a mention that fills the sequence."""
+
+    def read(settings, split, passed_over):
+        topics = read_topics(settings, split, passed_over)
+        if split != "test":
+            return topics
+        mentions = [
+            CoreferenceMention(
+                id=f"long:{n}", document="long", tokens=(n, 90 + n), sentence=0, kind="event", cluster=str(n)
+            )
+            for n in range(2)
+        ]
+        long = CoreferenceDocument(
+            id="long", topic="t", subtopic="t", tokens=("word",) * 100, sentences=((0, 100),), validated=(0,),
+            mentions=tuple(mentions),
+        )  # fmt: skip
+        return [*topics, Topic(id="t", documents=(long,))]
+
+    monkeypatch.setattr("cdlm_lab.experiments.coreference.read_topics", read)
+    with pytest.raises(ValueError, match=r"mention long:1 .* need .* max_length 128 leaves"):
+        prepare(settings=SETTINGS, pairs=PAIRS, model=encoder, window=8, attention="auto")
+
+
 def test_no_pair_of_two_groups_is_made(encoder: str):
     by_topic = prepare(
         settings=replace(SETTINGS, topic_level="topic"),
@@ -180,24 +228,70 @@ def test_no_pair_of_two_groups_is_made(encoder: str):
     assert pairs_of(by_topic.groups["dev"]) > pairs_of(by_story.groups["dev"])
 
 
-def test_documents_may_be_grouped_by_their_words():
-    from cdlm_lab.experiments.coreference_corpora import mention_groups
+def toy_prediction(clusters: list[str], scores: dict[tuple[int, int], float]) -> GroupPrediction:
+    """Mentions of these clusters, one a document; pairs without a score have 0.01."""
+    mentions = tuple(
+        CoreferenceMention(
+            id=f"d{number}:0", document=f"d{number}", tokens=(0, 1), sentence=0, kind="event", cluster=cluster
+        )
+        for number, cluster in enumerate(clusters)
+    )
+    square = np.full((len(clusters), len(clusters)), 0.01)
+    for (first, second), score_of_pair in scores.items():
+        square[first, second] = square[second, first] = score_of_pair
+    np.fill_diagonal(square, 1.0)
+    group = MentionGroup(id="toy", mentions=mentions)
+    return GroupPrediction(group=group, scores=square, tree=merge_tree(square))
 
-    settings = replace(SETTINGS, topic_level="predicted", held_out_stories=4)
-    topics = read_topics(settings, "dev")
-    groups = mention_groups(settings, topics, level="predicted")
-    assert len(groups) > 1
-    total = sum(len(group.mentions) for group in mention_groups(settings, topics, level="topic"))
-    assert sum(len(group.mentions) for group in groups) == total
+
+def test_the_threshold_is_chosen_with_the_clusters_that_are_scored(prepared: Prepared):
+    """Gold: a pair and six alone. Joining the pair below .5 joins three wrong pairs too, above it nothing is
+    joined: with singletons that is better, without them it leaves nothing to score."""
+    prediction = toy_prediction(
+        ["x", "x", "a", "b", "c", "d", "e", "f"], {(0, 1): 0.5, (2, 3): 0.8, (4, 5): 0.8, (6, 7): 0.8}
+    )
+    documents = tuple(
+        CoreferenceDocument(
+            id=mention.document, topic="t", subtopic="t", tokens=("x",), sentences=((0, 1),), validated=(0,),
+            mentions=(mention,),
+        )
+        for mention in prediction.group.mentions
+    )  # fmt: skip
+    topics = {"dev": [Topic(id="t", documents=documents)]}
+    chosen = {}
+    for singletons in (True, False):
+        settings = replace(SETTINGS, singletons=singletons)
+        choice = choose_threshold(replace(prepared, settings=settings, topics=topics), [prediction])
+        key, response = key_of(topics["dev"], "event"), response_at([prediction], choice.threshold)
+        assert choice.score == score(key, response, singletons=singletons)["conll"].f1
+        chosen[singletons] = choice.threshold
+    assert chosen[True] > 0.8
+    assert chosen[False] < 0.5
+    wrong = score(key, response_at([prediction], chosen[True]), singletons=False)["conll"].f1
+    assert wrong == 0 < choice.score
+
+
+def test_a_single_epoch_or_a_choice_by_loss_needs_no_judge(prepared: Prepared):
+    assert dev_judge(replace(prepared, pairs=replace(PAIRS, epochs=1))) is None
+    assert dev_judge(replace(prepared, pairs=replace(PAIRS, checkpoint="loss"))) is None
+
+
+def test_the_optimiser_is_that_of_the_released_code(prepared: Prepared):
+    config = training_config(prepared, batch_size=8, micro_batch_size=8, learning_rate=1e-5, warmup_steps=0)
+    assert (config.weight_decay, config.adam_beta2, config.adam_epsilon) == (0, 0.999, 1e-8)
+    assert (config.learning_rate_at(0), config.decay_power) == (1e-5, 1)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"kind": "person"}, "kind is 'person'; choose one of event, entity"),
-        ({"topic_level": "corpus"}, "topic_level is 'corpus'; choose one of topic, subtopic, predicted"),
+        (
+            {"topic_level": "corpus"},
+            "topic_level is 'corpus'; choose one of auto, topic, subtopic, predicted",
+        ),
         ({"context": "paragraphs"}, "paragraphs"),
-        ({"predicted_topics": "x.json"}, "set it to 'predicted'"),
+        ({"predicted_topics": "x.json", "topic_level": "topic"}, "set it to 'predicted'"),
         ({"train_stories": "3"}, "train_stories"),
     ],
 )
@@ -227,6 +321,7 @@ def test_a_topic_that_is_not_there(split: str):
         ({"epochs": 0}, "epochs is 0"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"train_pairs": -1}, "0 for all"),
+        ({"checkpoint": "f1"}, "checkpoint is 'f1'; choose one of conll, loss"),
     ],
 )
 def test_pair_settings_that_cannot_be(change: dict, message: str):

@@ -25,11 +25,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     torch.set_num_threads(1)
     settings = CoreferenceSettings(
         corpus="storyworld", kind="event", context="documents", topic_level="subtopic", predicted_topics="",
-        train_stories=2, held_out_stories=1, dev_topics="", test_topics="", seed=0,
+        train_stories=2, held_out_stories=1, dev_topics="", test_topics="", singletons=True, seed=0,
     )  # fmt: skip
     pairs = PairSettings(
-        epochs=1, negatives_per_positive=1.0, train_pairs=8, max_length=128, both_orders=True, batch_size=8
-    )
+        epochs=1, negatives_per_positive=1.0, train_pairs=8, max_length=128, checkpoint="conll",
+        both_orders=True, batch_size=8,
+    )  # fmt: skip
     return prepare(settings=settings, pairs=pairs, model=str(folder), window=8, attention="auto")
 
 

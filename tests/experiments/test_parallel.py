@@ -23,6 +23,7 @@ from safetensors.torch import load_file
 from cdlm_lab.experiments import (
     answer_selection,
     coreference,
+    coreference_prediction,
     document_matching,
     fact_verification,
     fine_tuning,
@@ -173,18 +174,19 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train_coreference(encoders: Path, folder: Path, by: str) -> Path:
     settings = CoreferenceSettings(
         corpus="storyworld", kind="event", context="sentences", topic_level="topic", predicted_topics="",
-        train_stories=3, held_out_stories=2, dev_topics="", test_topics="", seed=0,
+        train_stories=3, held_out_stories=2, dev_topics="", test_topics="", singletons=True, seed=0,
     )  # fmt: skip
     pairs = coreference.PairSettings(
-        epochs=2, negatives_per_positive=1.0, train_pairs=16, max_length=128, both_orders=False, batch_size=8
-    )
+        epochs=2, negatives_per_positive=1.0, train_pairs=16, max_length=128, checkpoint="conll",
+        both_orders=False, batch_size=8,
+    )  # fmt: skip
     encoder = {"model": str(encoders / "cdlm"), "window": 8, "attention": "auto"}
     prepared = coreference.prepare(settings=settings, pairs=pairs, **encoder)
     config = TrainingConfig(
         steps=4, batch_size=8, micro_batch_size=4, evaluate_every=2, save_every=2, log_every=1, seed=0,
         learning_rate=1e-3, warmup_steps=1, decay_power=1.0, workers=WORKERS,
     )  # fmt: skip
-    coreference.train_scorer(prepared, folder, config, processes=Processes.of(by, config=config))
+    coreference_prediction.train_scorer(prepared, folder, config, processes=Processes.of(by, config=config))
     return folder
 
 
@@ -269,7 +271,7 @@ def started(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> tup
     def keep(recipe: Recipe, *, job: TrainingJob, **others: Any) -> None:
         raise Started(recipe, job)
 
-    for module in (fine_tuning, coreference, paragraph_pretraining, pretraining):
+    for module in (fine_tuning, coreference_prediction, paragraph_pretraining, pretraining):
         monkeypatch.setattr(module, "train_in_processes", keep)
     with pytest.raises(Started) as told:
         train()
