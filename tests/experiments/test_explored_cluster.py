@@ -84,10 +84,10 @@ def test_text_of_ones_own(analysis: Analysis, tmp_path: Path):
         explored.in_bertviz("CDLM", "head", "from")
     explored.view.choose(Selection(source=(0, 2, 3), layer=1))
     assert "<iframe sandbox" in explored.in_bertviz("CDLM", "head", "from")
-    assert explored.told == "2 documents, 13 words, 1 mentions underlined"
+    assert explored.told == "2 documents, 12 words, 1 mentions underlined"
 
 
-@pytest.mark.parametrize(("mark", "told"), [("", "marked, so"), ("<M>", "marked (<M> is not a mark; write ")])
+@pytest.mark.parametrize(("mark", "told"), [("", "marked, so"), ("[m]", "marked ([m] is not a mark; write ")])
 def test_text_of_ones_own_needs_no_marks(analysis: Analysis, tmp_path: Path, mark: str, told: str):
     (tmp_path / "a.txt").write_text("The mill burned.\n")
     (tmp_path / "b.txt").write_text(f"A {mark}fire was seen at the mill.\n")
