@@ -79,9 +79,10 @@ class Processes:
             ParameterError: something else; with a config also more processes than GPUs, where there is a GPU,
                 and a batch size that they cannot share.
         """
-        if not parallel.strip():
+        written = parallel.strip() if isinstance(parallel, str) else "a number"
+        if not written:
             return cls()
-        match = _WRITTEN.fullmatch(parallel.strip())
+        match = _WRITTEN.fullmatch(written)
         if not match or not int(match[2]) or (match[3] and int(match[3]) < 2):
             raise ParameterError(
                 f'parallel is {parallel!r}; write "ddp 4" or "fsdp 4" (processes, one for each GPU), '

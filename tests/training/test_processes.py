@@ -71,7 +71,8 @@ def test_what_parallel_may_say(monkeypatch: pytest.MonkeyPatch) -> None:
     assert several == Processes(sharded=True, here=8, machines=2, meeting="node-0.local:29500")
     assert several.total == 16
     assert several.told == "16 processes on 2 machines, which share out the weights (FSDP)"
-    for wrong in ("4", "ddp", "ddp 0", "ddp x", "dp 2", "ddp 2 on 1 machines at a:1", "ddp 2 on 2 machines"):
+    machines = ("ddp 2 on 1 machines at a:1", "ddp 2 on 2 machines")
+    for wrong in (4, None, "4", "ddp", "ddp 0", "ddp x", "dp 2", *machines):
         with pytest.raises(ParameterError, match=r"parallel is .*; write") as raised:
             Processes.of(wrong, config=config)
         assert "\n" not in str(raised.value)
