@@ -11,9 +11,9 @@ way of the frozen encoder alone. If a word has fewer than k occurrences nothing 
 only attend over these K' relevant instances"). What f_c reads in its place the paper does not say: here it is
 a vector of zeros, in the released code the encoding of the [CLS] of whichever sentence comes first.
 
-With `context_order` "sentence" (ours, no equation of the paper's) f_c reads instead every sentence that has an
-occurrence, whole and in its own order. It has as many parameters and was a little better in the recorded runs
-on storyworld (data/results/).
+With `context_order` "sentence" (ours, no equation of the paper's) f_c reads instead every sentence that has
+an occurrence, whole and in its own order. It has as many parameters and was a little better in the recorded
+runs on storyworld (data/results/).
 
 Without context it is the paper's baseline, two biLSTMs one on the other: the same without c.
 
