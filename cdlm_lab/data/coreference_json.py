@@ -290,7 +290,7 @@ def _name(record: JsonRecord, field: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         what = f"{kind_of(value)} where a number or a text belongs" if field in record.fields else "missing"
         raise record.error(field, what, f'write it as "{field}": 7')
-    return str(value)
+    return record.checked_text(field, str(value))
 
 
 def _read_objects(path: Path, kinds: tuple[Kind, ...]) -> Iterator[JsonRecord]:

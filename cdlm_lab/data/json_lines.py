@@ -22,7 +22,7 @@ _KINDS = {
 }
 
 
-_WHOLE = "remove the lone \\ud... escape"
+_LONE_REMEDY = "remove the lone \\ud... escape"
 # A text, with what makes it a key, or the border of an object; what is matched is never given up again.
 _KEY_OR_BORDER = re.compile(r'(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")(?P<colon>\s*+:)?|[{}]', re.DOTALL)
 
@@ -84,7 +84,7 @@ class JsonRecord:
             raise self.error(field, f"{kind_of(value)} where a text belongs", "put it in quotes")
         if not _is_whole(value):
             place = next(place for place, one in enumerate(value) if "\ud800" <= one <= "\udfff")
-            raise self.error(field, f"half a surrogate pair at character {place}", _WHOLE)
+            raise self.error(field, f"half a surrogate pair at character {place}", _LONE_REMEDY)
         return value
 
 
@@ -159,7 +159,7 @@ def _faulty_key(source: str) -> tuple[str, int, str, str]:
             if key in objects[-1]:
                 return key, found.start(), "the key is given twice", "keep one of the two"
             if not _is_whole(key):
-                return key, found.start(), "half a surrogate pair in the key", _WHOLE
+                return key, found.start(), "half a surrogate pair in the key", _LONE_REMEDY
             objects[-1].add(key)
     raise AssertionError("all keys are as they should be")
 

@@ -368,3 +368,12 @@ def test_topics_that_nothing_says(split):
         events = [{"doc_id": name, "tokens_ids": [0], "cluster_id": 7} for name in names]
         folder = split(documents, events, [])
         assert [topic.id for topic in read_coreference_json(folder, "dev")] == expected
+
+
+@pytest.mark.parametrize("field", ["m_id", "cluster_id"])
+def test_names_that_are_not_utf_8(split, complains, field):
+    """A name with half a surrogate pair could not be written into any file of results."""
+    folder = split(events=changed(1, **{field: "x\ud83d"}))
+    what, remedy = "half a surrogate pair at character 1", "remove the lone \\ud... escape"
+    with complains(folder / "dev_events.json", 19, f"[1].{field}", what, remedy):
+        list(read_coreference_json(folder, "dev"))
