@@ -7,6 +7,7 @@ calls `refuse_unknown` in the cell after its parameters.
 """
 
 import ast
+import contextlib
 import dataclasses
 import difflib
 import types
@@ -17,6 +18,7 @@ from typing import Any, Literal
 
 # Of notebooks: by how many processes a run is made, not what it makes; a run may go on with other values.
 BY_HOW_MANY = ("parallel", "workers")
+_ADDED = "# Parameters"  # so the cell of papermill begins
 IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
 
 
@@ -41,6 +43,17 @@ def check_types(instance: object) -> None:
     for name, annotation in typing.get_type_hints(type(instance)).items():
         if hasattr(instance, name) and typing.get_origin(annotation) is not typing.ClassVar:
             _check(name, getattr(instance, name), annotation)
+
+
+def check_like(name: str, value: object, default: object) -> None:
+    """Hold a value against the type of a parameter's default. A default None takes anything, "auto" a number
+    too, a float a whole number, and a tuple a list.
+
+    Raises:
+        ParameterError: as of `check_types`.
+    """
+    if default is not None and not (default == "auto" and isinstance(value, int | float)):
+        _check(name, value, list if isinstance(default, tuple) else type(default))
 
 
 def check_least(instance: object, least: int, *names: str) -> None:
@@ -72,20 +85,23 @@ def parameters_of(settings: Any) -> dict[str, Any]:
 
 
 def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) -> None:
-    """Find misspelt notebook parameters from inside the notebook: call it as `refuse_unknown(globals(),
-    allowed)`.
+    """Find misspelt notebook parameters, and those of the wrong type, from inside the notebook: call it as
+    `refuse_unknown(globals(), allowed)`.
 
     Papermill injects parameters as plain globals, so any global that holds a simple literal and is not
     allowed is an unknown parameter. Where IPython's record of the executed cells (`In`) is at hand, only
     names count that a cell of nothing but literal assignments set, as a parameters cell is; so the loop
     variables of later cells do no harm when a person runs the notebook a second time in the same kernel.
+    Papermill adds a cell of its own after the parameters cell; its values are held against the types of the
+    defaults above it, so that no cell computes with a value that cannot be.
 
     Args:
         namespace: the user's globals.
         allowed: the names of the notebook's parameters.
 
     Raises:
-        ParameterError: one line for each unknown name, with the closest allowed one.
+        ParameterError: one line for each unknown name, with the closest allowed one, or for the first value
+            of another type than its default.
     """
     known = set(allowed) | IPYTHON_NAMES
     names = [name for name, value in namespace.items() if _is_simple(value)]
@@ -96,6 +112,23 @@ def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) ->
         unknown = [name for name in unknown if name in assigned]
     if unknown:
         raise ParameterError("\n".join(_unknown_line(name, namespace[name], allowed) for name in unknown))
+    for name, default in _defaults(cells if isinstance(cells, list) else []).items():
+        if name in namespace:
+            check_like(name, namespace[name], default)
+
+
+def _defaults(cells: Sequence[object]) -> dict[str, object]:
+    """The values of the last cell of literals before a cell that papermill added; {} if it added none."""
+    literal = [cell for cell in cells if isinstance(cell, str) and _literal_assignments(cell)]
+    added = [number for number, cell in enumerate(literal) if cell.startswith(_ADDED)]
+    if not added or not added[-1]:
+        return {}
+    defaults = {}
+    for statement in ast.parse(literal[added[-1] - 1]).body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            with contextlib.suppress(ValueError):  # arithmetic
+                defaults[statement.targets[0].id] = ast.literal_eval(statement.value)
+    return defaults
 
 
 def closest_name(name: str, allowed: Collection[str]) -> str:

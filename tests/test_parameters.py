@@ -148,6 +148,42 @@ def test_with_a_record_of_cells_only_parameter_cells_count():
         refuse_unknown(namespace, ["steps"])
 
 
+DEFAULTS = "steps = 3  # updates\nrate = 0.1\nfast = False\nname = 'a'\nlimit = None\nlength = 2 * 8\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("steps = 'many'", "steps is the text 'many'; it must be a whole number"),
+        ("steps = None", "steps is None (NoneType); it must be a whole number"),
+        ("steps = 2.5", "steps is 2.5 (float); it must be a whole number"),
+        ("steps = [1]", "steps is [1] (list); it must be a whole number"),
+        ("rate = float('nan')", "rate is nan, which is not a number"),
+        ("rate = '1e-4'", "rate is the text '1e-4', not a number: papermill -y reads 1e-4 as text, write"),
+        ("fast = 'yes'", "fast is 'yes' (str); it must be True or False"),
+        ("name = 7", "name is 7 (int); it must be text: write 7 in quotes"),
+    ],
+)
+def test_what_papermill_gives_is_of_the_type_of_the_default(line: str, message: str):
+    values: dict[str, Any] = {}
+    for cell in (DEFAULTS, line):
+        exec(cell, values)
+    del values["__builtins__"]
+    names = ["steps", "rate", "fast", "name", "limit", "length"]
+    with pytest.raises(ParameterError) as error:
+        refuse_unknown(values | {"In": ["", DEFAULTS, f"# Parameters\n{line}\n"]}, names)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+    refuse_unknown(values | {"In": ["", f"{DEFAULTS}{line}\n"]}, names)  # who edits the cell sets the default
+
+
+def test_what_papermill_may_give():
+    given = "# Parameters\nrate = 1\nlimit = 'x'\nlength = 'y'\nsteps = 4\nworkers = 2\n"
+    values = {"rate": 1, "limit": "x", "length": "y", "steps": 4, "fast": True, "name": "b", "workers": 2}
+    refuse_unknown(values | {"In": ["", DEFAULTS + "workers = 'auto'", given]}, list(values))
+    refuse_unknown(values | {"In": ["", given]}, list(values))
+
+
 @pytest.mark.parametrize("value", ["-1", "[1, 'a']", "{'a': (1, None)}", "2 * 8", "float('nan')", "None"])
 def test_what_counts_as_a_literal_cell(value: str):
     with pytest.raises(ParameterError, match="unknown parameter rat "):

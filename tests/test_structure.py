@@ -42,6 +42,10 @@ BROKEN = [
     (rules.unsafe_code, "data.x", "import pickle", "pickle"),
     (rules.unsafe_code, "data.x", "from torch import load", "torch.load"),
     (rules.unsafe_code, "data.x", "x = torch.load(p)", "torch.load()"),
+    (rules.unsafe_code, "models.x", "torch.load(p, weights_only=True)", "torch.load()"),
+    (rules.unsafe_code, "models.to_safetensors", "torch.load(p)", "torch.load()"),
+    (rules.unsafe_code, "models.to_safetensors", "torch.load(p, weights_only=safe)", "torch.load()"),
+    (rules.unsafe_code, "models.to_safetensors", "torch.load(p, weights_only=True)\n" * 2, "2: torch.load()"),
     (rules.unsafe_code, "data.x", "eval('1')", "eval()"),
     (rules.unsafe_code, "data.x", "f(trust_remote_code=True)", "trust_remote_code=True"),
     (rules.unsafe_code, "data.x", "f(allow_pickle=flag)", "allow_pickle=flag"),
@@ -86,6 +90,7 @@ SOUND = [
     (rules.upward_imports, "benchmarks.x", "import cdlm_lab.widgets, cdlm_lab.models"),
     (rules.foreign_imports, "data.x", "import torchless"),
     (rules.unsafe_code, "models.x", "model.eval()\nf(trust_remote_code=False)\nload(x)"),
+    (rules.unsafe_code, "models.to_safetensors", "torch.load(p, weights_only=True)"),
     (rules.too_large, "data.x", "\n" * 700),
     (rules.vague_names, "data.x", "def rebase(): ...\ndef memory_of_process(handle): ..."),
     (

@@ -1,4 +1,7 @@
-"""What a run needs on the machine before it starts: files, folders, checkpoints of the hub, GPUs."""
+"""What a run needs on the machine before it starts: files, folders, models, GPUs.
+
+A path to a `config.json` means a model: weights and tokenizer must lie beside it, in files that can be read.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cdlm_lab.data.files import sha256_of_file
+from cdlm_lab.models.model_folder import CONFIG_FILE, fault_of_folder
 from cdlm_lab.report.values import write_json
 
 HUB = "hub:"
@@ -64,12 +68,14 @@ def missing_need(need: str) -> str | None:
     """Why something is not there, and what to do; None if it is."""
     if need.startswith(HUB):
         name = need.removeprefix(HUB)
-        if _revision(need) is not None:
-            return None
-        return f"{name} is not among the models in {_hub_folder()}: hf download {name}"
+        if (revision := _revision(need)) is None:
+            return f"{name} is not among the models in {_hub_folder()}: hf download {name}"
+        return fault_of_folder(_snapshot(need, revision))
     path = Path(need)
     if not path.exists():
         return f"there is no {need}"
+    if path.name == CONFIG_FILE:
+        return fault_of_folder(path.parent)
     if path.is_dir() and not any(path.iterdir()):
         return f"{need} is empty"
     return None
@@ -95,9 +101,16 @@ def _hub_folder() -> Path:
 
 def _revision(need: str) -> str | None:
     """The commit of a checkpoint in the hub's cache; None if it is not there."""
-    folder = _hub_folder() / f"models--{need.removeprefix(HUB).replace('/', '--')}"
     try:
-        revision = (folder / "refs" / "main").read_text(encoding="utf-8").strip()
+        revision = (_cached(need) / "refs" / "main").read_text(encoding="utf-8").strip()
     except OSError:
         return None
-    return revision if (folder / "snapshots" / revision / "config.json").exists() else None
+    return revision if (_snapshot(need, revision) / CONFIG_FILE).exists() else None
+
+
+def _cached(need: str) -> Path:
+    return _hub_folder() / f"models--{need.removeprefix(HUB).replace('/', '--')}"
+
+
+def _snapshot(need: str, revision: str) -> Path:
+    return _cached(need) / "snapshots" / revision

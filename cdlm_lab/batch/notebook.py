@@ -8,7 +8,6 @@ its defaults and exit code 0.
 from __future__ import annotations
 
 import ast
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.batch.marked_yaml import Given, GridError
-from cdlm_lab.parameters import ParameterError, check_types, closest_name
+from cdlm_lab.parameters import ParameterError, check_like, closest_name
 
 RUN_FOLDER = "run_folder"  # the parameter, of every notebook, that says where results go
 
@@ -89,9 +88,7 @@ def read_notebook(path: Path) -> Notebook:
 
 
 def check_given(notebook: Notebook, given: Mapping[str, Given]) -> None:
-    """Hold names and types of given parameters against the notebook's defaults.
-
-    A default None takes anything, a float a whole number too.
+    """Hold names and types of given parameters against the notebook's defaults, as `check_like` does.
 
     Raises:
         GridError: an unknown name, a value of another type than the default, or `run_folder`, which is the
@@ -103,11 +100,8 @@ def check_given(notebook: Notebook, given: Mapping[str, Given]) -> None:
         if name not in notebook.defaults:
             hint = closest_name(name, [known for known in notebook.defaults if known != RUN_FOLDER])
             raise GridError(f"{item.where}: {notebook.path.name} has no parameter {name!r}: {hint}")
-        default = notebook.defaults[name]
-        kind = Any if default is None else list if isinstance(default, tuple) else type(default)
-        holder = dataclasses.make_dataclass("Holder", [(name, kind)])
         try:
-            check_types(holder(item.value))
+            check_like(name, item.value, notebook.defaults[name])
         except ParameterError as error:
             what = str(error).replace("papermill -y reads", "YAML reads")
             raise GridError(f"{item.where}: {notebook.path.name}: {what}") from None

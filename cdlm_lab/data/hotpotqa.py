@@ -10,6 +10,10 @@ and those of blanks alone, which the data have, keep their numbers. A prediction
 some:
 
     {"answer": {"q1": "Ann Lee"}, "sp": {"q1": [["Blue Mill", 0]]}}
+
+The hub's form is read too: `id` for `_id`, and columns for pairs, `"supporting_facts": {"title": [...],
+"sent_id": [...]}` and `"context": {"title": [...], "sentences": [[...], ...]}`; and files `.jsonl`, with a
+record on each line.
 """
 
 from __future__ import annotations
@@ -20,9 +24,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
-from cdlm_lab.data.files import COMPRESSED, DataError, replaced_file
+from cdlm_lab.data.files import COMPRESSED, DataError, plain_name, replaced_file
 from cdlm_lab.data.json_file import read_json, read_json_list
-from cdlm_lab.data.json_lines import JsonRecord, kind_of
+from cdlm_lab.data.json_lines import JsonRecord, kind_of, read_json_lines
 from cdlm_lab.data.multihop_questions import (
     QUESTION_KINDS,
     MultihopQuestion,
@@ -31,7 +35,7 @@ from cdlm_lab.data.multihop_questions import (
     check_question,
 )
 
-UnknownFacts = Literal["refuse", "drop"]
+UnknownFacts = Literal["refuse", "keep"]
 Facts = tuple[SupportingFact, ...]
 
 _FACT_REMEDY = 'write it as ["title", 0]'
@@ -55,8 +59,8 @@ def read_hotpotqa(path: str | Path, *, unknown_facts: UnknownFacts = "refuse") -
 
     Args:
         unknown_facts: what to do with supporting facts that name no sentence of the context, of which the
-            published training data are said to have a few: refuse the file, or drop them, which may leave a
-            question with none. `find_unknown_facts` lists them.
+            published data are said to have a few: refuse the file, or keep them apart, in
+            `unknown_supporting`.
 
     Raises:
         ValueError: an unknown value of `unknown_facts`.
@@ -65,26 +69,21 @@ def read_hotpotqa(path: str | Path, *, unknown_facts: UnknownFacts = "refuse") -
             at which the question starts; its number and id are in the message.
     """
     if unknown_facts not in get_args(UnknownFacts):
-        raise ValueError(f"unknown_facts is {unknown_facts!r}; choose refuse or drop")
+        raise ValueError(f"unknown_facts is {unknown_facts!r}; choose refuse or keep")
     questions = []
-    for record, question, unknown in _read_questions(Path(path)):
-        if unknown and unknown_facts == "refuse":
-            title, sentence = unknown[0]
+    for record, question in _read_questions(Path(path)):
+        if question.unknown_supporting and unknown_facts == "refuse":
+            title, sentence = question.unknown_supporting[0]
             what = f"the context has no sentence {sentence} of {title!r}, counted from 0"
-            raise record.error("supporting_facts", what, 'correct it, or read with unknown_facts="drop"')
+            raise record.error("supporting_facts", what, 'correct it, or read with unknown_facts="keep"')
         questions.append(question)
     return questions
 
 
-def find_unknown_facts(path: str | Path) -> list[tuple[str, SupportingFact]]:
-    """(id of the question, fact) of every supporting fact that names no sentence: what "drop" leaves out.
-    Raises as `read_hotpotqa`, but for these."""
-    return [(question.id, fact) for _, question, unknown in _read_questions(Path(path)) for fact in unknown]
-
-
 def hotpot_record(question: MultihopQuestion) -> dict[str, Any]:
-    """A question as the official files and scorer have it. What is not known is left out."""
-    facts = [[title, sentence] for title, sentence in question.supporting]
+    """A question as the official files and scorer have it. What is not known is left out; facts that name no
+    sentence are not."""
+    facts = [[title, sentence] for title, sentence in question.supporting + question.unknown_supporting]
     record = {
         "_id": question.id,
         "question": question.text,
@@ -152,27 +151,30 @@ def _part(whole: JsonRecord, name: str) -> JsonRecord:
     return whole.record(name, whole.fields[name])
 
 
-def _read_questions(path: Path) -> Iterator[tuple[JsonRecord, MultihopQuestion, Facts]]:
-    """Every question with its known facts, and its unknown ones."""
+def _read_questions(path: Path) -> Iterator[tuple[JsonRecord, MultihopQuestion]]:
+    """Every question with the record it is of."""
     numbers: dict[str, int] = {}
-    for number, (whole, item) in enumerate(read_json_list(path)):
+    by_line = plain_name(path).endswith(".jsonl")
+    records = ((one, one.fields) for one in read_json_lines(path)) if by_line else read_json_list(path)
+    for number, (whole, item) in enumerate(records):
         record = whole.record(f"[{number}]", item)
-        name = record.text("_id")
+        id_field = "id" if "id" in record.fields and "_id" not in record.fields else "_id"
+        name = record.text(id_field)
         record = replace(record, within=f"[{number}] {name!r}.")
         if (first := numbers.setdefault(name, number)) != number:
-            raise record.error("_id", f"[{first}] has this id too", "give each question its own")
-        question, unknown = _question(record, name)
+            raise record.error(id_field, f"[{first}] has this id too", "give each question its own")
+        question = _question(record, name)
         try:
             check_question(question, where=f"[{number}]")
         except ValueError as error:
             remedy = "correct the question, or leave it out"
             raise DataError(path, str(error), remedy, line=whole.line, field="question") from None
-        yield record, question, unknown
+        yield record, question
     if not numbers:
         raise DataError(path, "no questions", "add some, or leave the file out")
 
 
-def _question(record: JsonRecord, name: str) -> tuple[MultihopQuestion, Facts]:
+def _question(record: JsonRecord, name: str) -> MultihopQuestion:
     kind = record.optional_text("type") or ""
     if kind and kind not in QUESTION_KINDS:
         remedy = f"write {' or '.join(QUESTION_KINDS)}, or leave it out"
@@ -183,24 +185,22 @@ def _question(record: JsonRecord, name: str) -> tuple[MultihopQuestion, Facts]:
     given = record.fields.get("supporting_facts")
     facts = dict.fromkeys(() if given is None else _facts(record, "supporting_facts"))
     known = tuple(fact for fact in facts if 0 <= fact[1] < sizes.get(fact[0], 0))
-    question = MultihopQuestion(
+    return MultihopQuestion(
         id=name,
         text=record.text("question"),
         paragraphs=paragraphs,
         answer=record.optional_text("answer"),
         supporting=known,
+        unknown_supporting=tuple(fact for fact in facts if fact not in known),
         kind=kind,
         level=record.optional_text("level") or "",
     )
-    return question, tuple(fact for fact in facts if fact not in known)
 
 
 def _paragraphs(record: JsonRecord) -> Iterator[Paragraph]:
     if "context" not in record.fields:
         raise record.error("context", "missing", 'add "context": [...] to the record')
-    for number, item in enumerate(_list(record, "context", record.fields["context"])):
-        where = f"context[{number}]"
-        title, sentences = _pair(record, where, item, remedy=_PARAGRAPH_REMEDY)
+    for where, title, sentences in _pairs(record, "context", "sentences", remedy=_PARAGRAPH_REMEDY):
         yield Paragraph(
             title=record.checked_text(f"{where}[0]", title),
             sentences=tuple(
@@ -211,20 +211,37 @@ def _paragraphs(record: JsonRecord) -> Iterator[Paragraph]:
 
 
 def _facts(record: JsonRecord, field: str) -> Iterator[SupportingFact]:
-    for number, item in enumerate(_list(record, field, record.fields[field])):
-        where = f"{field}[{number}]"
-        title, sentence = _pair(record, where, item, remedy=_FACT_REMEDY)
+    for where, title, sentence in _pairs(record, field, "sent_id", remedy=_FACT_REMEDY):
         if not isinstance(sentence, int) or isinstance(sentence, bool):
             what = f"{kind_of(sentence)} where a whole number belongs"
             raise record.error(f"{where}[1]", what, _FACT_REMEDY)
         yield record.checked_text(f"{where}[0]", title), sentence
 
 
-def _pair(record: JsonRecord, where: str, value: object, *, remedy: str) -> list[object]:
-    if not isinstance(value, list) or len(value) != 2:
-        found = f"a list of {len(value)}" if isinstance(value, list) else kind_of(value)
-        raise record.error(where, f"{found} where two values belong", remedy)
-    return value
+def _pairs(
+    record: JsonRecord, field: str, second: str, *, remedy: str
+) -> Iterator[tuple[str, object, object]]:
+    """(where it stands, title, the other value) of each pair in a list of pairs, or in two columns."""
+    value = record.fields[field]
+    if isinstance(value, dict):
+        columns = record.record(field, value)
+        titles, others = (_column(columns, name) for name in ("title", second))
+        if len(titles) != len(others):
+            what = f"{len(titles)} titles, but {len(others)} {second}"
+            raise record.error(field, what, "give one for each title")
+        value = [[title, other] for title, other in zip(titles, others, strict=True)]
+    for number, item in enumerate(_list(record, field, value)):
+        where = f"{field}[{number}]"
+        if not isinstance(item, list) or len(item) != 2:
+            found = f"a list of {len(item)}" if isinstance(item, list) else kind_of(item)
+            raise record.error(where, f"{found} where two values belong", remedy)
+        yield where, *item
+
+
+def _column(columns: JsonRecord, name: str) -> list[object]:
+    if name not in columns.fields:
+        raise columns.error(name, "missing", f'add "{name}": [...] to the columns')
+    return _list(columns, name, columns.fields[name])
 
 
 def _list(record: JsonRecord, where: str, value: object) -> list[object]:

@@ -37,6 +37,8 @@ class MultihopQuestion:
         paragraphs: in the order in which a model reads them; at least one.
         answer: "yes", "no", or words of the paragraphs; None = not known.
         supporting: the sentences that are needed for the answer, in the source's order.
+        unknown_supporting: facts of the source that name no sentence of the paragraphs, as a few of HotpotQA
+            do; nobody can find them, and the official scores count them as missed.
         kind: one of QUESTION_KINDS, or "" = not known.
         level: as the source says, as "hard"; or "".
     """
@@ -46,6 +48,7 @@ class MultihopQuestion:
     paragraphs: tuple[Paragraph, ...]
     answer: str | None = None
     supporting: tuple[SupportingFact, ...] = ()
+    unknown_supporting: tuple[SupportingFact, ...] = ()
     kind: str = ""
     level: str = ""
 
@@ -58,8 +61,8 @@ class MultihopQuestion:
 
     @property
     def gold_paragraphs(self) -> tuple[int, ...]:
-        """Numbers of the paragraphs with supporting sentences, ascending."""
-        named = {title for title, _ in self.supporting}
+        """Numbers of the paragraphs that supporting facts name, ascending."""
+        named = {title for title, _ in self.supporting + self.unknown_supporting}
         return tuple(number for number, one in enumerate(self.paragraphs) if one.title in named)
 
 

@@ -81,7 +81,7 @@ class QuestionExamples:
 
     def __post_init__(self) -> None:
         for question in self.questions if self.labelled else ():
-            if question.answer is None or not question.supporting:
+            if question.answer is None or not (question.supporting or question.unknown_supporting):
                 lacking = "answer" if question.answer is None else "supporting facts"
                 raise ValueError(
                     f"question {question.id} has no {lacking}; leave it out, or set labelled to False"

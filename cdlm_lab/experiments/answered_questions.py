@@ -127,7 +127,7 @@ def _own(text: str, documents: Sequence[tuple[str, str]]) -> MultihopQuestion:
 
 
 def _read(question: MultihopQuestion, answer: DecodedAnswer) -> ReadQuestion:
-    known = question.answer is not None and bool(question.supporting)
+    known = question.answer is not None and bool(question.supporting or question.unknown_supporting)
     numbers = {paragraph.title: number for number, paragraph in enumerate(question.paragraphs)}
     gold = frozenset((numbers[title], sentence) for title, sentence in question.supporting)
     facts = [(question.paragraphs[paragraph].title, sentence) for paragraph, sentence in answer.supporting]

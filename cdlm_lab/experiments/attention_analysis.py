@@ -8,12 +8,12 @@ kept for each pair, so that a stopped run goes on and two models are compared pa
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.analysis.percentile_rank import CANDIDATES
 from cdlm_lab.data.coreference_records import KINDS, Topic
@@ -22,7 +22,7 @@ from cdlm_lab.examples.encode_document import EncodedDocuments
 from cdlm_lab.examples.special_tokens import SpecialTokens, from_tokenizer
 from cdlm_lab.experiments.coreference_corpora import Split, read_corpus
 from cdlm_lab.experiments.rank_scoring import target_ranks
-from cdlm_lab.experiments.variants import VARIANTS, variant_of
+from cdlm_lab.experiments.variants import VARIANTS, reset_globals, variant_of
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
@@ -48,6 +48,7 @@ PARAMETERS = (
     "max_length",
     "window",
     "attention",
+    "reset_globals",
     "seed",
 )
 
@@ -56,7 +57,9 @@ PARAMETERS = (
 class AnalysisSettings:
     """What is analysed. `corpus`, `split`: as of `read_corpus`. `stories`: of storyworld. `pairs`: that
     corefer, of each kind of mention, and as many that do not. `candidates`: as of `candidate_mask`.
-    `max_length`: of both documents in tokens. `window`: of local attention. `attention`: a backend."""
+    `max_length`: of both documents in tokens. `window`: of local attention. `attention`: a backend.
+    `reset_globals`: Longformer and Local CDLM are read with their local projections as the global ones, as in
+    the paper; False = with those of the checkpoint."""
 
     corpus: str
     split: Split
@@ -67,6 +70,7 @@ class AnalysisSettings:
     window: int
     attention: str
     seed: int
+    reset_globals: bool = True
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -82,6 +86,23 @@ class Analysis:
     topics: list[Topic]
     pairs: Mapping[str, list[AlignedPair]]
     checkpoints: Mapping[str, str]
+
+    def load(
+        self, variant: str, load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]]
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """A model as it is analysed, with its tokenizer. `load`: `load_encoder` or `load_language_model`,
+        whose errors are raised."""
+        settings = self.settings
+        model, tokenizer = load(
+            self.checkpoints[variant],
+            max_length=settings.max_length,
+            window=settings.window,
+            attention=settings.attention,
+            seed=settings.seed,
+        )
+        if settings.reset_globals:
+            reset_globals(model, variant)
+        return model, tokenizer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,13 +207,7 @@ class _Reader:
     @classmethod
     def of(cls, analysis: Analysis, variant: str) -> _Reader:
         settings = analysis.settings
-        model, tokenizer = load_encoder(
-            analysis.checkpoints[variant],
-            max_length=settings.max_length,
-            window=settings.window,
-            attention=settings.attention,
-            seed=settings.seed,
-        )
+        model, tokenizer = analysis.load(variant, load_encoder)
         documents = (document for topic in analysis.topics for document in topic.documents)
         return cls(
             model=model.to(default_device()),

@@ -60,6 +60,7 @@ PARAMETERS = (
     "held_out_stories",
     "max_length",
     "window",
+    "reset_globals",
     "attention",
     "epochs",
     "negatives_per_positive",
@@ -97,6 +98,7 @@ class PairSettings:
     checkpoint: str
     both_orders: bool
     batch_size: int
+    reset_globals: bool = False  # as of `load_pair_scorer`
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -143,7 +145,12 @@ def prepare(
     Raises ValueError with one clear line for whatever does not fit.
     """
     scorer, tokenizer = load_pair_scorer(
-        model, max_length=pairs.max_length, window=window, attention=attention, seed=settings.seed
+        model,
+        max_length=pairs.max_length,
+        window=window,
+        attention=attention,
+        seed=settings.seed,
+        reset_globals=pairs.reset_globals,
     )
     passed_over = {split: PassedOver() for split in SPLITS}
     topics = {split: read_topics(settings, split, passed_over[split]) for split in SPLITS}

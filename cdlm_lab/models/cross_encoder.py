@@ -22,6 +22,8 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.last_layer import read_only_globals
 from cdlm_lab.examples.mention_context import MENTION_END, MENTION_START
+from cdlm_lab.models.checkpoint import is_trained
+from cdlm_lab.models.conversion import copy_local_to_global
 from cdlm_lab.models.encoder_with_head import load_encoder_with_head
 from cdlm_lab.models.loss import over_items
 
@@ -128,11 +130,16 @@ def load_pair_scorer(
     attention: str = "auto",
     dropout: float | None = None,
     seed: int = 0,
+    reset_globals: bool = False,
 ) -> tuple[PairScorer, PreTrainedTokenizerFast]:
     """A pair scorer on top of any encoder, or a trained one from its folder, and its tokenizer.
 
     The marks `<m>` and `</m>` are added to the tokenizer; their embeddings and the MLP are drawn from `seed`.
     Arguments and errors otherwise as of `load_encoder`.
+
+    Args:
+        reset_globals: True = the global projections of an encoder start as its local ones, as the paper has
+            it for Longformer and Local CDLM (section 3, "Baseline LMs").
     """
     model, tokenizer = load_encoder_with_head(
         PairScorer,
@@ -144,5 +151,7 @@ def load_pair_scorer(
         seed=seed,
         marks=(MENTION_START, MENTION_END),
     )
+    if reset_globals and not is_trained(os.fspath(name_or_path), PairScorer):
+        copy_local_to_global(model)
     read_only_globals(model.longformer)
     return model, tokenizer

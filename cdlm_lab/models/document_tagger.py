@@ -43,7 +43,7 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.occurrences import OccurrenceAttention
 from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.models.checkpoint import CheckpointError, first_line, own_randomness, read_model
+from cdlm_lab.models.checkpoint import own_randomness, read_own_model
 from cdlm_lab.models.hierarchical import contextualised
 from cdlm_lab.models.loss import over_items
 
@@ -270,14 +270,8 @@ def load_static_tagger(folder: str | os.PathLike[str]) -> StaticTagger:
     Raises:
         CheckpointError: there is none; weights are missing, left over or of another shape.
     """
-    name = os.fspath(folder)
-    try:
-        told, _ = StaticTaggerConfig.get_config_dict(name)
-        # before this was written down there was no other
-        config = StaticTaggerConfig.from_dict({"context_order": "sentence"} | told)
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{name}: no static tagger ({first_line(error)})") from error
-    return read_model(StaticTagger, name, config, seed=0)[0].eval()
+    # before the order was written down there was no other
+    return read_own_model(StaticTagger, os.fspath(folder), before={"context_order": "sentence"})
 
 
 def equal_hidden_size(config: StaticTaggerConfig) -> int:

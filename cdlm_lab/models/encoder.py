@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -179,7 +180,9 @@ def load_trained(
     )
     config = _with_dropout(_with_window(read_config(plan.name), plan), plan.dropout)
     model, _ = read_model(model_class, plan.name, config, seed=plan.seed)
-    return _ready(model, plan), load_tokenizer(plan.name)
+    tokenizer = load_tokenizer(plan.name)
+    _check_of_one_model(tokenizer, model, plan)
+    return _ready(model, plan), tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,22 +294,35 @@ def _with_dropout(config: LongformerConfig, dropout: float | None) -> Longformer
     return config
 
 
+def _check_of_one_model(
+    tokenizer: PreTrainedTokenizerFast, model: PreTrainedModel, plan: _Plan, *, new: Collection[int] = ()
+) -> None:
+    """Raise CheckpointError for a tokenizer with words, but for `new` ones, that the model has no rows for,
+    or with another padding than the model's."""
+    rows, last = model.get_input_embeddings().num_embeddings, max({*tokenizer.get_vocab().values()} - {*new})
+    if last >= rows:
+        raise CheckpointError(
+            f"{plan.name}: its tokenizer has words up to the id {last}, its embeddings {rows} rows; they are "
+            "not of one model"
+        )
+    if tokenizer.pad_token_id != model.config.pad_token_id:
+        raise CheckpointError(
+            f"{plan.name}: its tokenizer pads with {tokenizer.pad_token_id}, config.json says pad_token_id "
+            f"{model.config.pad_token_id}; they are not of one model"
+        )
+
+
 def _make_room_for_separators(loaded: _Loaded, plan: _Plan, *, new_words: list[int]) -> None:
     """Give the embeddings a row for each word of the tokenizer; rows of new separators are drawn from the
     seed. `new_words`: separators that the tokenizer did not have.
 
-    Raises CheckpointError when the tokenizer has other words that the model has no rows for.
+    Raises CheckpointError when the tokenizer is not of this model.
     """
     model, tokenizer = loaded.model, loaded.tokenizer
     rows = model.get_input_embeddings().num_embeddings
     separators = tokenizer.convert_tokens_to_ids(list(DOCUMENT_SEPARATORS))
     without_row = [row for row in separators if row >= rows]
-    if len(tokenizer) - len(without_row) > rows:
-        raise CheckpointError(
-            f"{plan.name}: its tokenizer has {len(tokenizer)} words, its embeddings {rows} "
-            "rows; they are not "
-            "of one model"
-        )
+    _check_of_one_model(tokenizer, model, plan, new=without_row)
     if without_row:
         with own_randomness(plan.seed):  # the resizing draws rows of its own, which are replaced below
             model.resize_token_embeddings(len(tokenizer), mean_resizing=False)

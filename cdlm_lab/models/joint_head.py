@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 from transformers import LongformerConfig, LongformerModel
@@ -26,7 +26,7 @@ from transformers import LongformerConfig, LongformerModel
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.joint_sequence import JointLayout
 from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.models.checkpoint import CheckpointError, first_line
+from cdlm_lab.models.checkpoint import CheckpointError, first_line, refuse_not_finite
 
 KINDS = ("ie_1", "ae_1", "ie_k", "ae_k")
 LAYERS = ("linear", "tanh")
@@ -174,11 +174,13 @@ def paragraph_head(folder: str) -> tuple[JointHead, dict[str, Tensor]] | None:
     try:
         with safe_open(file, framework="pt") as opened:
             form = JointHead(**json.loads(opened.metadata()["head"]))
-            return form, {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    except Exception as error:
         raise CheckpointError(
             f"{file}: no head of paragraph pre-training ({first_line(error)}); save the model again"
         ) from error
+    refuse_not_finite(weights, str(file))
+    return form, weights
 
 
 def start_from_paragraph_head(layers: JointHeadLayers, folder: str) -> bool:

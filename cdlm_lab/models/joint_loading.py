@@ -12,8 +12,9 @@ from torch import nn
 from transformers import LongformerModel, PreTrainedModel, PreTrainedTokenizerFast
 
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
-from cdlm_lab.models.checkpoint import CheckpointError, is_trained, own_randomness, read_config
+from cdlm_lab.models.checkpoint import CheckpointError, is_trained, named_faults, own_randomness, read_config
 from cdlm_lab.models.encoder import load_encoder, load_trained
+from cdlm_lab.models.model_folder import CONFIG_FILE
 from cdlm_lab.models.sentence_encoder import lengths_of
 from cdlm_lab.models.shipped import shipped_folder
 
@@ -51,7 +52,9 @@ def load_on_sentences(
     """
     trained = is_trained(name, model_class)
     if trained:
-        found = model_class.head_class(**read_config(name).joint)
+        config = read_config(name)
+        with named_faults(name, CONFIG_FILE):
+            found = model_class.head_class(**config.joint)
         if head is not None and head != found:
             raise ValueError(f"{name}: trained with {found}, not {head}; ask for that, or give no head")
         head = found

@@ -4,7 +4,9 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from cdlm_lab.batch.needs import Checksums, local_gpus, missing_need
 
@@ -27,8 +29,17 @@ def test_checkpoints_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (folder / "refs").mkdir(parents=True)
     (folder / "refs" / "main").write_text("abc")
     assert missing_need(need) is not None, "known by name only"
-    (folder / "snapshots" / "abc").mkdir(parents=True)
-    (folder / "snapshots" / "abc" / "config.json").touch()
+    snapshot = folder / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text("{}")
+    (snapshot / "pytorch_model.bin").touch()
+    told = missing_need(need)
+    assert told is not None
+    assert "its weights are a pickle" in told
+    assert told.endswith(f"python -m cdlm_lab.models.to_safetensors {snapshot} NEW_FOLDER")
+    save_file({"a": np.ones(2)}, snapshot / "model.safetensors")
+    assert missing_need(need) is not None, "no tokenizer"
+    (snapshot / "vocab.txt").touch()
     assert missing_need(need) is None
     assert Checksums(tmp_path / "none").of(need) == "revision abc"
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.hotpotqa import (
-    find_unknown_facts,
     hotpot_record,
     read_hotpotqa,
     read_predictions,
@@ -20,7 +19,7 @@ from cdlm_lab.data.hotpotqa import (
     write_predictions,
 )
 from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.metrics.question_answering import hotpotqa
+from cdlm_lab.metrics.question_answering import hotpotqa, scores_by_question
 
 BRIDGE: dict[str, Any] = {
     "_id": "q1",
@@ -103,27 +102,58 @@ def test_a_repeated_fact_is_kept_once_at_its_first_place(questions):
 FACTS = [["Blue Mill", 3], ["Ann Lee", 0], ["Blue Mill", -1], ["blue mill", 0], ["Ann Lee", 2], ["Rain", 0]]
 
 
-def test_facts_that_name_no_sentence_are_dropped_and_listed_if_asked(questions):
-    path = questions([BRIDGE, {**COMPARISON, "supporting_facts": FACTS}])
-    first, second = read_hotpotqa(path, unknown_facts="drop")
-    assert first.supporting == (("Blue Mill", 2), ("Ann Lee", 0))
+def test_facts_that_name_no_sentence_are_kept_apart_and_scored(questions):
+    """The official script looks at titles and numbers alone: such a fact is one that nobody predicts."""
+    records = [BRIDGE, {**COMPARISON, "supporting_facts": FACTS}]
+    first, second = read_hotpotqa(questions(records), unknown_facts="keep")
+    assert (first.supporting, first.unknown_supporting) == ((("Blue Mill", 2), ("Ann Lee", 0)), ())
     assert second.supporting == (("Ann Lee", 0), ("Rain", 0))
-    assert find_unknown_facts(path) == [
-        ("q2", ("Blue Mill", 3)),
-        ("q2", ("Blue Mill", -1)),
-        ("q2", ("blue mill", 0)),
-        ("q2", ("Ann Lee", 2)),
-    ]
-    assert find_unknown_facts(questions(RECORDS)) == []
+    assert second.unknown_supporting == (
+        ("Blue Mill", 3),
+        ("Blue Mill", -1),
+        ("blue mill", 0),
+        ("Ann Lee", 2),
+    )
+    assert second.gold_paragraphs == (0, 1, 2), "the paragraph of a fact is needed, whatever its sentence"
+    found = {"answer": {"q1": "Ghent", "q2": "yes"}, "sp": {"q1": BRIDGE["supporting_facts"]}}
+    found["sp"]["q2"] = [list(fact) for fact in second.supporting]
+    scores = scores_by_question([hotpot_record(one) for one in (first, second)], found)
+    assert scores["sp_recall"].tolist() == [1, 2 / 6]
+    assert scores["sp_em"].tolist() == [1, 0]
+    assert scores["sp_prec"].tolist() == [1, 1]
 
 
 def test_an_unknown_way_with_unknown_facts(questions):
-    with pytest.raises(ValueError, match=r"^unknown_facts is 'keep'; choose refuse or drop$"):
-        read_hotpotqa(questions(RECORDS), unknown_facts="keep")
+    with pytest.raises(ValueError, match=r"^unknown_facts is 'drop'; choose refuse or keep$"):
+        read_hotpotqa(questions(RECORDS), unknown_facts="drop")
+
+
+def in_columns(record: dict[str, Any]) -> dict[str, Any]:
+    """A record as the hub has it."""
+    found = {**record, "id": record["_id"]}
+    del found["_id"]
+    for field, names in (("context", ("title", "sentences")), ("supporting_facts", ("title", "sent_id"))):
+        if field in record:
+            columns = zip(*record[field], strict=True)
+            found[field] = dict(zip(names, map(list, columns), strict=True))
+    return found
+
+
+def test_the_columns_of_the_hub(questions, write):
+    expected = read_hotpotqa(questions(RECORDS))
+    columns = [in_columns(record) for record in RECORDS]
+    assert columns[0]["supporting_facts"] == {"title": ["Blue Mill", "Ann Lee"], "sent_id": [2, 0]}
+    assert columns[2]["context"] == {"title": ["É"], "sentences": [["Non.", " Yes."]]}
+    assert read_hotpotqa(questions(columns)) == expected
+    lines = "".join(f"{json.dumps(one)}\n" for one in columns)
+    assert read_hotpotqa(write("dev.jsonl", lines)) == expected
+    with_a_fault = write("dev.jsonl", lines + json.dumps({**columns[0], "id": 7}))
+    with pytest.raises(DataError, match=r"dev\.jsonl:4: field \[3\]\.id: a number where a text belongs"):
+        read_hotpotqa(with_a_fault)
 
 
 LIST, TEXT = "a list where a text belongs", "put it in quotes"
-UNKNOWN = 'correct it, or read with unknown_facts="drop"'
+UNKNOWN = 'correct it, or read with unknown_facts="keep"'
 FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence", ...]]'
 
 
@@ -154,7 +184,24 @@ FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence"
         ),
         ({"context": ...}, "[1] 'q2'.context", "missing", 'add "context": [...] to the record'),
         ({"context": None}, "[1] 'q2'.context", "null where a list belongs", "write it as [...]"),
-        ({"context": {}}, "[1] 'q2'.context", "an object where a list belongs", "write it as [...]"),
+        (
+            {"context": {"sentences": []}},
+            "[1] 'q2'.context.title",
+            "missing",
+            'add "title": [...] to the columns',
+        ),
+        (
+            {"context": {"title": ["Rain", "Sun"], "sentences": [["Wet."]]}},
+            "[1] 'q2'.context",
+            "2 titles, but 1 sentences",
+            "give one for each title",
+        ),
+        (
+            {"context": {"title": ["Rain"], "sentences": ["Wet."]}},
+            "[1] 'q2'.context[0][1]",
+            "a text where a list belongs",
+            "write it as [...]",
+        ),
         ({"context": ["Rain"]}, "[1] 'q2'.context[0]", "a text where two values belong", PARAGRAPH),
         ({"context": [["Rain"]]}, "[1] 'q2'.context[0]", "a list of 1 where two values belong", PARAGRAPH),
         ({"context": [[["Rain"], []]]}, "[1] 'q2'.context[0][0]", LIST, TEXT),
@@ -171,9 +218,9 @@ FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence"
             TEXT,
         ),
         (
-            {"supporting_facts": {"title": ["Rain"], "sent_id": [0]}},
-            "[1] 'q2'.supporting_facts",
-            "an object where a list belongs",
+            {"supporting_facts": {"title": ["Rain"], "sent_id": 0}},
+            "[1] 'q2'.supporting_facts.sent_id",
+            "a number where a list belongs",
             "write it as [...]",
         ),
         (
@@ -249,7 +296,7 @@ def test_malformed_fields(questions, complains, changes, field, what, remedy):
 def test_questions_that_no_system_could_be_scored_on(questions, complains, changes, problem):
     path = questions(json.dumps([BRIDGE, {**WITHOUT_GOLD, **changes}], ensure_ascii=False))
     with complains(path, 1, "question", f"[1]: {problem}", "correct the question, or leave it out"):
-        read_hotpotqa(path, unknown_facts="drop")
+        read_hotpotqa(path, unknown_facts="keep")
 
 
 @pytest.mark.parametrize(

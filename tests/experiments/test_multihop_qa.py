@@ -163,6 +163,15 @@ def test_questions_of_files_in_the_official_format(finished, tmp_path: Path) -> 
     drawn = read_questions(QuestionCorpus(corpus=str(tmp_path), train_questions=3, held_out_questions=1))
     assert {split: len(questions) for split, questions in drawn.items()} == {"train": 3, "dev": 1, "test": 1}
     assert set(drawn["train"]) < set(run.questions["train"])
+    unknown = {question.id for question in run.questions["train"][:1]}
+    records = [hotpot_record(one) for one in run.questions["train"]]
+    records[0]["supporting_facts"] = [["Nowhere", 0]]
+    (tmp_path / "train.json").write_text(json.dumps(records))
+    known = read_questions(QuestionCorpus(corpus=str(tmp_path)))
+    assert {one.id for one in known["train"] if one.unknown_supporting} == unknown
+    told = dict(facts(replace(run, questions=known)))
+    assert told["train: supporting facts"].startswith("1 in 1 questions name no sentence")
+    assert "dev: supporting facts" not in told
     records = json.loads((tmp_path / "dev.json").read_text())
     del records[0]["answer"]
     (tmp_path / "dev.json").write_text(json.dumps(records))
@@ -171,6 +180,50 @@ def test_questions_of_files_in_the_official_format(finished, tmp_path: Path) -> 
     (tmp_path / "test.json").unlink()
     with pytest.raises(ParameterError, match=r"there is no test\.json; write storyworld, or a folder"):
         read_questions(QuestionCorpus(corpus=str(tmp_path)))
+
+
+@pytest.fixture
+def folder(finished, tmp_path: Path) -> Path:
+    """Questions in the official format, without dev.json; those of test are nowhere else."""
+    run, _ = finished
+    write_hotpot_questions(tmp_path / "train.json", run.questions["train"])
+    write_hotpot_questions(tmp_path / "test.json", run.questions["test"])
+    return tmp_path
+
+
+def test_dev_is_drawn_from_train_by_question_and_seed(finished, folder: Path) -> None:
+    run, _ = finished
+    settings = QuestionCorpus(corpus=str(folder), dev_from_train=3)
+    found = read_questions(settings)
+    assert [len(found[split]) for split in ("train", "dev", "test")] == [5, 3, len(run.questions["test"])]
+    assert list(found) == ["train", "dev", "test"]
+    assert set(found["train"]) | set(found["dev"]) == set(run.questions["train"])
+    assert found == read_questions(settings)
+    seeds = [{*read_questions(replace(settings, data_seed=seed))["dev"]} for seed in range(4)]
+    assert any(one != seeds[0] for one in seeds[1:])
+    fewer = read_questions(replace(settings, train_questions=2))
+    assert fewer["dev"] == found["dev"]
+    assert set(fewer["train"]) < set(found["train"]), "what is drawn of train is none of dev"
+
+
+def test_a_pass_is_never_chosen_on_what_is_reported(finished, folder: Path) -> None:
+    run, _ = finished
+    settings = QuestionCorpus(corpus=str(folder))
+    with pytest.raises(ParameterError, match=r"no dev\.json.*; or take dev from train with dev_from_train$"):
+        read_questions(settings)
+    write_hotpot_questions(folder / "dev.json", run.questions["test"])
+    count, first = len(run.questions["test"]), min(one.id for one in run.questions["test"])
+    with pytest.raises(
+        ParameterError, match=rf"dev and test share {count} questions, as {first}: .* dev_from_train"
+    ):
+        read_questions(settings)
+    assert read_questions(replace(settings, dev_from_train=2))["test"] == run.questions["test"]
+    write_hotpot_questions(folder / "dev.json", run.questions["dev"])
+    write_hotpot_questions(folder / "test.json", (*run.questions["test"], run.questions["train"][0]))
+    with pytest.raises(ParameterError, match="train and test share 1 questions"):
+        read_questions(settings)
+    with pytest.raises(ParameterError, match="dev_from_train is 8; train has 8 questions in all"):
+        read_questions(replace(settings, dev_from_train=8))
 
 
 def test_questions_of_one_story_are_one_cluster(finished) -> None:
@@ -192,6 +245,8 @@ def test_values_that_cannot_be() -> None:
         ({"seen": "one"}, "seen is 'one'; choose one of both documents, one document"),
         ({"paragraphs": 1}, "paragraphs is 1"),
         ({"train_questions": -1}, "train_questions is -1; write 0 for all"),
+        ({"dev_from_train": -1}, r"dev_from_train is -1; write 0 for dev\.json"),
+        ({"dev_from_train": 2}, "dev_from_train is of a folder"),
     ):
         with pytest.raises(ParameterError, match=message):
             QuestionCorpus(**given)

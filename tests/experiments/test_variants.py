@@ -1,10 +1,19 @@
 """The five variants are those of the paper's section 3."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
+from cdlm_lab.experiments.attention_analysis import Analysis, AnalysisSettings
+from cdlm_lab.experiments.matching_models import MatcherParts, MatchingModels, new_matcher
+from cdlm_lab.experiments.matching_systems import systems_named
+from cdlm_lab.experiments.multihop_qa import AnswererSettings, MultihopRun, MultihopSettings
 from cdlm_lab.experiments.variants import VARIANTS, checkpoint_of, variant_of
+from cdlm_lab.models.cross_encoder import load_pair_scorer
+from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.parameters import ParameterError
 
 
@@ -38,3 +47,69 @@ def test_where_the_encoder_of_a_variant_is(tmp_path: Path) -> None:
     (tmp_path / "cdlm" / "model").mkdir()
     (tmp_path / "cdlm" / "model" / "config.json").write_text("{}")
     assert checkpoint_of(str(tmp_path), "cdlm") == str(tmp_path / "cdlm" / "model")
+
+
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder of encoders whose global projections differ from the local ones, as those of others may."""
+    folder = tmp_path_factory.mktemp("encoders")
+    model, tokenizer = load_encoder("storyworld/cdlm", max_length=64, window=8)
+    for name in ("longformer", "cdlm"):
+        model.save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+    return str(folder)
+
+
+def scoring(encoders: str, name: str, reset: bool) -> nn.Module:
+    """Notebook 03 is told of a single model, whatever its name: it resets what it is asked to."""
+    asked = reset and name == "longformer"
+    form = {"max_length": 64, "window": 8, "reset_globals": asked}
+    return load_pair_scorer(checkpoint_of(encoders, name), **form)[0]
+
+
+def matched(encoders: str, name: str, reset: bool) -> nn.Module:
+    settings = MatchingModels(encoders=encoders, max_length=64, window=8, reset_globals=reset)
+    parts = MatcherParts(settings=settings, training=[], cache=Path("not-needed"))
+    return new_matcher(*systems_named(name), parts, seed=0).model
+
+
+def answering(encoders: str, name: str, reset: bool) -> nn.Module:
+    settings = AnswererSettings(encoders=encoders, max_length=64, window=8, reset_globals=reset)
+    run = MultihopRun(settings=MultihopSettings(answerer=settings), questions={}, folder=Path("not-needed"))
+    return run.answerer(name, 0, trained=False).model
+
+
+def analysed(encoders: str, name: str, reset: bool) -> nn.Module:
+    settings = AnalysisSettings(
+        corpus="storyworld",
+        split="test",
+        stories=6,
+        pairs=8,
+        candidates="document",
+        max_length=64,
+        window=8,
+        attention="auto",
+        seed=0,
+        reset_globals=reset,
+    )
+    checkpoints = {name: checkpoint_of(encoders, name)}
+    return Analysis(settings=settings, topics=[], pairs={}, checkpoints=checkpoints).load(name, load_encoder)[
+        0
+    ]
+
+
+@pytest.mark.parametrize("load", [scoring, matched, answering, analysed])
+def test_globals_of_baselines_start_as_the_local_projections(
+    load: Callable[[str, str, bool], nn.Module], encoders: str
+) -> None:
+    """CDLM section 3, "Baseline LMs", for all of Tables 3 to 6."""
+
+    def are_local(name: str, reset: bool) -> bool:
+        layers = [one for one in load(encoders, name, reset).modules() if hasattr(one, "query_global")]
+        assert layers
+        pairs = [(layer.query_global.weight, layer.query.weight) for layer in layers]
+        return all(torch.equal(*pair) for pair in pairs)
+
+    assert are_local("longformer", True)
+    assert not are_local("longformer", False), "an option: what the checkpoint has"
+    assert not are_local("cdlm", True), "pretrained with global tokens"

@@ -1,0 +1,79 @@
+"""What a folder must hold for a model to be loaded from it: seen without torch, so that a dry run can ask.
+
+That is `config.json`, weights as safetensors and a tokenizer. Weights that are a pickle (`pytorch_model.bin`)
+are never read; `python -m cdlm_lab.models.to_safetensors FOLDER NEW_FOLDER` makes a folder that is.
+"""
+
+from __future__ import annotations
+
+import json
+from math import prod
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+CONFIG_FILE = "config.json"
+TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
+PICKLES = "pytorch_model*.bin"
+CONVERT = "python -m cdlm_lab.models.to_safetensors"
+
+
+def fault_of_weights(folder: Path, *, name: str = "") -> str | None:
+    """Why the weights in a folder cannot be read, and what to do; None if they can.
+
+    Args:
+        name: what the folder is called in the text; "" = by its path.
+    """
+    name = name or str(folder)
+    if any(folder.glob("*.safetensors")):
+        return _damage(folder, name)
+    if any(folder.glob("*.bin")):
+        return (
+            f"{name}: its weights are a pickle (*.bin), and only safetensors are read; convert it once: "
+            f"{CONVERT} {folder} NEW_FOLDER"
+        )
+    return f"{name}: no model.safetensors; name the folder that `save_pretrained` wrote"
+
+
+def fault_of_folder(folder: Path, *, name: str = "") -> str | None:
+    """Why no model with its tokenizer can be loaded from a folder, as far as that is seen without loading it,
+    and what to do; None if nothing is wrong. Arguments as of `fault_of_weights`."""
+    name = name or str(folder)
+    config = folder / CONFIG_FILE
+    if not config.is_file():
+        return f"{name}: no {CONFIG_FILE}; name the folder that `save_pretrained` wrote"
+    try:
+        known = isinstance(json.loads(config.read_text(encoding="utf-8")), dict)
+    except (OSError, ValueError, RecursionError):
+        known = False
+    if not known:
+        return f"{name}: {CONFIG_FILE} is no JSON object; take it from the original again"
+    if (fault := fault_of_weights(folder, name=name)) is not None:
+        return fault
+    if not any((folder / file).is_file() for file in TOKENIZER_FILES):
+        return f"{name}: no tokenizer.json; save the tokenizer there with its save_pretrained"
+    return None
+
+
+def shapes_of_weights(folder: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each weight of all safetensors files in a folder, by its name; only their heads are read.
+
+    Raises:
+        SafetensorError, OSError: a file is damaged, or may not be read.
+    """
+    shapes = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, framework="np") as opened:
+            for name in opened.keys():  # noqa: SIM118
+                shapes[name] = tuple(opened.get_slice(name).get_shape())
+    return shapes
+
+
+def _damage(folder: Path, name: str) -> str | None:
+    try:
+        shapes = shapes_of_weights(folder)
+    except (SafetensorError, OSError) as error:
+        return f"{name}: its safetensors cannot be read ({error}); copy or download them again"
+    if not sum(map(prod, shapes.values())):
+        return f"{name}: its safetensors hold no weights; copy or download them again"
+    return None

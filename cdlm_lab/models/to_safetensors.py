@@ -1,0 +1,123 @@
+"""A model folder whose weights are a pickle, made into one that can be read: once, by hand.
+
+    python -m cdlm_lab.models.to_safetensors FOLDER NEW_FOLDER
+
+Many models of the hub have no other weights than `pytorch_model.bin`; everything else here reads safetensors
+only. This is the one place of the library where a pickle is opened, by `torch.load` with `weights_only=True`,
+which makes nothing but tensors and plain containers of it. The new folder has the weights, the config and the
+tokenizer; it is there only once all of these were read back from it: every weight equal, finite, and with the
+name and shape that the config wants. A folder that has safetensors already is checked and copied alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from cdlm_lab.models.checkpoint import CheckpointError, named_faults, read_config, refuse_not_finite
+from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, PICKLES, fault_of_folder
+
+WEIGHTS = "model.safetensors"
+SHORT = 64  # tokens, for which a model is loaded to see that it can be
+COPIED = (
+    CONFIG_FILE,
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+)
+
+
+def convert(source: Path, target: Path) -> int:
+    """Make the folder `target` of the folder `source`; returns how many weights it has.
+
+    Raises:
+        CheckpointError: `target` is there already; `source` has no weights, no config or no tokenizer, some
+            that cannot be read, weights that do not fit the config, or that are not finite.
+    """
+    if target.exists() or target.is_symlink():
+        raise CheckpointError(f"{target}: is there already; name a new folder, or remove it")
+    weights = _weights(source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        save_file(weights, unfinished / WEIGHTS, metadata={"format": "pt"})
+        for name in COPIED:
+            if (source / name).is_file():
+                shutil.copyfile(source / name, unfinished / name)
+        _check(unfinished, weights, source)
+        unfinished.chmod(0o755)
+        (unfinished / WEIGHTS).chmod(0o644)  # safetensors makes files that only their owner may read
+        unfinished.rename(target)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return len(weights)
+
+
+def _weights(source: Path) -> dict[str, Tensor]:
+    """The weights of all files in a folder by name, none sharing its memory with another: a tied one is
+    written twice, and tied again when it is loaded."""
+    files = sorted(source.glob("model*.safetensors")) or sorted(source.glob(PICKLES))
+    if not files:
+        raise CheckpointError(
+            f"{source}: neither model.safetensors nor pytorch_model.bin; name the folder of a model"
+        )
+    weights: dict[str, Tensor] = {}
+    for file in files:
+        with named_faults(str(source), file.name):
+            pickled = file.suffix == ".bin"
+            found = torch.load(file, map_location="cpu", weights_only=True) if pickled else load_file(file)
+            weights |= {name: weight.clone().contiguous() for name, weight in found.items()}
+    refuse_not_finite({name: one for name, one in weights.items() if one.is_floating_point()}, str(source))
+    return weights
+
+
+def _check(folder: Path, weights: dict[str, Tensor], source: Path) -> None:
+    """Raise CheckpointError, about `source`, unless `folder` holds these weights and can be loaded."""
+    if fault := fault_of_folder(folder, name=str(source)):
+        raise CheckpointError(fault)
+    back = load_file(folder / WEIGHTS)
+    same = back.keys() == weights.keys() and all(
+        back[name].dtype == weight.dtype and back[name].equal(weight) for name, weight in weights.items()
+    )
+    if not same:
+        raise CheckpointError(f"{folder / WEIGHTS}: reads back as something else; is the disk whole?")
+    try:
+        config = read_config(str(folder))
+        most = config.max_position_embeddings - config.pad_token_id - 1
+        load_encoder(folder, max_length=min(most, SHORT), window=2)
+    except CheckpointError as error:
+        raise CheckpointError(str(error).replace(str(folder), str(source))) from error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Convert; 0 if the new folder is there, else 2."""
+    parser = argparse.ArgumentParser(
+        prog=CONVERT, description="A model folder with pytorch_model.bin as one with model.safetensors."
+    )
+    parser.add_argument("folder", type=Path, help="with config.json, pytorch_model.bin and the tokenizer")
+    parser.add_argument("new_folder", type=Path, help="to make")
+    chosen = parser.parse_args(arguments)
+    try:
+        count = convert(chosen.folder, chosen.new_folder)
+    except (CheckpointError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{chosen.new_folder}: {count} weights, config and tokenizer, checked")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
