@@ -68,7 +68,7 @@ def test_allsides_records(write):
             '{"cluster_id": "b", "split": "train2", "docs": [{"id": "1", "text": ""}]}',
             "split",
             "'train2' is not a split",
-            "write one of train, validation, valid, val, dev, test, or leave it out",
+            "write one of train, validation, valid, val, dev, development, test, or leave it out",
         ),
         (
             allsides("b", ("1", "", ""), ("2", "", " ")),
