@@ -48,7 +48,7 @@ class TaggingModels:
         small_encoder: of the dynamic systems [BERT tiny].
         layers: of the frozen encoder, the last ones, whose states make up a word [4].
         most_tokens: of a sentence, [CLS] and [SEP] included; longer ones are cut in two or more, no word is
-            lost [512, context 256].
+            lost, but of a word that is longer by itself only the first pieces are read [512, context 256].
         occurrences: K, of the same word, itself among them, that a word attends to [2 to 50].
         context_encoder: f_c of the static tagger: `bilstm` [bilstm], or `linear`, which costs much less.
         context_order: what a biLSTM f_c reads of the context: `target` = the occurrences of the words of the
