@@ -105,7 +105,7 @@ def read_stamp(folder: Path) -> dict[str, Any] | None:
         stamp = json.loads((folder / STAMP_FILE).read_text(encoding="utf-8"))
         fingerprint = stamp["fingerprint"]
         complete = all(part in fingerprint for part in ("notebook", "parameters", "code", "data", "runs"))
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return stamp if complete else None
 

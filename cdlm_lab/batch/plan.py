@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from cdlm_lab.batch.needs import Checksums, missing_need
 from cdlm_lab.parameters import closest_name
 from cdlm_lab.report import RunError, read_report
 from cdlm_lab.report.document import REPORT_FILE
-from cdlm_lab.report.folder import ASIDE, RUN_FILE, is_held, refuse_foreign
+from cdlm_lab.report.folder import ASIDE, RUN_FILE, is_held, read_run_file, refuse_foreign
 
 DONE, NEW, RESUMED, AGAIN = "done", "new", "goes on", "again"
 
@@ -124,7 +123,7 @@ def _step(job: Job, steps: Mapping[str, Step], choice: Choice, checksums: Checks
     if not (job.folder / RUN_FILE).exists():
         return make(state=NEW, reasons=())
     stamp = read_stamp(job.folder)
-    old = stamp["fingerprint"] if stamp else _by_hand(*_interrupted(job))
+    old = stamp["fingerprint"] if stamp else _by_hand(job, _parameters(job))
     reasons = asked + changes(old, now, ignore_code=True) + waits
     if reasons:
         return make(state=AGAIN, reasons=tuple(reasons))
@@ -170,11 +169,12 @@ def _finished_stamp(job: Job) -> dict[str, Any]:
     return {**stamp, "seconds": report.seconds}
 
 
-def _interrupted(job: Job) -> tuple[Job, Mapping[str, Any]]:
+def _parameters(job: Job) -> Mapping[str, Any]:
+    """Those of an interrupted run."""
     try:
-        return job, json.loads((job.folder / RUN_FILE).read_text(encoding="utf-8"))["parameters"]
-    except (OSError, ValueError, LookupError, TypeError):
-        raise GridError(f"{job.folder / RUN_FILE} cannot be read: move the folder away") from None
+        return read_run_file(job.folder)[1]
+    except RunError as error:
+        raise GridError(str(error)) from None
 
 
 def _by_hand(job: Job, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from cdlm_lab.batch.fingerprint import changes, read_stamp
 from cdlm_lab.batch.watch import shown_time
 from cdlm_lab.report import RunError, read_report
 from cdlm_lab.report.document import REPORT_FILE, Report
-from cdlm_lab.report.folder import RUN_FILE, is_held
+from cdlm_lab.report.folder import RUN_FILE, is_held, read_run_file
 
 _GB = 10**9
 
@@ -33,7 +33,7 @@ def run_card(folder: str | os.PathLike[str]) -> str:
         parts = [_head(path, report.name, f"finished {report.finished[:19]} UTC"), *_finished(path, report)]
         parameters = report.parameters
     elif (path / RUN_FILE).exists():
-        name, parameters, sessions = _run_file(path)
+        name, parameters, sessions = read_run_file(path)
         state = "still running" if is_held(path) else "NOT FINISHED: the same command takes it up again"
         parts = [_head(path, name, state), _part("parameters", _values(parameters))]
         parts.append(
@@ -64,14 +64,6 @@ def _finished(folder: Path, report: Report) -> list[str]:
         _part("machine", machine),
         _part("figures", (str(folder / file) for file in report.figures.values())),
     ]
-
-
-def _run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
-    try:
-        values = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-        return str(values["name"]), dict(values["parameters"]), list(values["sessions"])
-    except (OSError, ValueError, LookupError, TypeError):
-        raise RunError(f"{folder / RUN_FILE} cannot be read: the run was cut off while it began") from None
 
 
 def _commands(folder: Path, parameters: Mapping[str, Any]) -> list[str]:

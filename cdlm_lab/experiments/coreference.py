@@ -152,11 +152,7 @@ def prepare(
         seed=settings.seed,
         reset_globals=pairs.reset_globals,
     )
-    passed_over = {split: PassedOver() for split in SPLITS}
-    topics = {split: read_topics(settings, split, passed_over[split]) for split in SPLITS}
-    for split, counted in passed_over.items():
-        for line in counted.lines():
-            print(f"{split}: {line}")
+    topics, passed_over = _read_splits(settings)
     levels = {split: topic_level_of(settings, found, split) for split, found in topics.items()}
     groups = {split: mention_groups(settings, found, levels[split]) for split, found in topics.items()}
     drawn = _training_pairs(groups["train"], pairs, seed=settings.seed)
@@ -186,6 +182,18 @@ def prepare(
         train_examples=train_examples,
         dev_examples=_longest_first(dev_examples),
     )
+
+
+def _read_splits(
+    settings: CoreferenceSettings,
+) -> tuple[dict[str, list[Topic]], dict[str, PassedOver]]:
+    """The topics of each split, and what could not be used, which is printed too."""
+    passed_over = {split: PassedOver() for split in SPLITS}
+    topics = {split: read_topics(settings, split, passed_over[split]) for split in SPLITS}
+    for split, counted in passed_over.items():
+        for line in counted.lines():
+            print(f"{split}: {line}")
+    return topics, passed_over
 
 
 def _check_room(topics: Sequence[Topic], groups: Sequence[MentionGroup], **form: Any) -> None:

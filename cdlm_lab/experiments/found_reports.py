@@ -50,10 +50,11 @@ class FoundReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftAside:
-    """Something in the folder that fills no table, and why."""
+    """Something in the folder that fills no table, and why; `damaged` if it is a report that should."""
 
     name: str
     why: str
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ def find_reports(
     no_reports = 0
     for file in _files(top, own):
         name = _name(file, top)
-        if file.is_dir():
+        if ASIDE in file.name and file.is_dir():
             aside.append(LeftAside(name=name, why="was put aside; another run has its place"))
         elif file.name == RUN_FILE:
             if not (file.parent / REPORT_FILE).exists():
@@ -124,29 +125,32 @@ def find_reports(
 
 
 def _files(top: Path, own: str | Path | None) -> list[Path]:
-    """JSON files in order, and folders that were put aside; these, those that begin with a dot, and `own` are
-    not entered."""
+    """JSON files in order, folders that were put aside, and those that are called as a report is. None of
+    these is entered, nor are `own` and those that begin with a dot."""
     left = None if own is None else Path(own).resolve()
     found: list[Path] = []
     for where, folders, names in os.walk(top):
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and (Path(where) / name).resolve() != left
         )
-        found += [Path(where) / name for name in folders if ASIDE in name]
-        folders[:] = [name for name in folders if ASIDE not in name]
+        found += [Path(where) / name for name in folders if ASIDE in name or name == REPORT_FILE]
+        folders[:] = [name for name in folders if ASIDE not in name and name != REPORT_FILE]
         found += [Path(where) / name for name in sorted(names) if name.endswith(".json")]
     return found
 
 
 def _name(file: Path, top: Path) -> str:
     place = file.parent if file.name == REPORT_FILE else file
-    return place.relative_to(top).as_posix() if place != top else REPORT_FILE
+    name = place.relative_to(top).as_posix() if place != top else REPORT_FILE
+    return name.encode("utf-8", errors="backslashreplace").decode("utf-8")  # a name may be of any bytes
 
 
 def _is_report(file: Path) -> bool:
     """By its name, or by its first field: other JSON files of runs can be large."""
     if file.name == REPORT_FILE:
         return True
+    if not file.is_file():
+        return False
     try:
         with file.open("rb") as stream:
             return bool(_REPORT_START.match(stream.read(64)))
@@ -166,9 +170,12 @@ def _read(file: Path, name: str) -> FoundReport | LeftAside:
             size_of(found.report, row.group)
     except RunError as error:
         told = str(error).removeprefix(str(file)).lstrip(": ")
-        return LeftAside(name=name, why=f"cannot be read: {told}")
-    except OSError as error:
-        return LeftAside(name=name, why=f"cannot be read: {error.strerror or error}")
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        return LeftAside(name=name, why=f"is not as its notebook writes it ({error!r})")
+        return LeftAside(name=name, why=f"cannot be read: {told}", damaged=True)
+    except Exception as error:
+        return malformed(name, error)
     return found
+
+
+def malformed(name: str, error: Exception) -> LeftAside:
+    """A report that has all fields, but in them something else than its notebook writes."""
+    return LeftAside(name=name, why=f"is not as its notebook writes it ({repr(error)[:200]})", damaged=True)

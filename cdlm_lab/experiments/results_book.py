@@ -9,13 +9,14 @@ from pathlib import Path
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.experiments.encoder_table import TaskColumn, encoder_table, task_columns
-from cdlm_lab.experiments.found_reports import FoundReports, LeftAside, find_reports
+from cdlm_lab.experiments.found_reports import FoundReports, LeftAside, find_reports, malformed
 from cdlm_lab.experiments.paper_tables import PAPER_TABLES
 from cdlm_lab.experiments.readme_tables import write_readme
 from cdlm_lab.experiments.report_settings import KnownRuns
 from cdlm_lab.experiments.result_series import check_chosen
 from cdlm_lab.experiments.result_tables import FilledTable, fill_table, top_words
 from cdlm_lab.report import Report, Run
+from cdlm_lab.report.values import kept, plain
 from cdlm_lab.widgets.markup import escaped
 from cdlm_lab.widgets.result_table import ResultTable, markdown_text, result_table_html, result_table_markdown
 
@@ -56,8 +57,12 @@ def open_book(
     Raises:
         ParameterError: there is no such folder, or no report of such a name.
     """
-    found = _without_misnamed(find_reports(results, leave_out=leave_out, own=own))
+    found = _without_misnamed(_without_damaged(find_reports(results, leave_out=leave_out, own=own)))
     check_chosen(found, choose)
+    return _filled(found, choose=choose)
+
+
+def _filled(found: FoundReports, *, choose: str = "") -> Book:
     runs = KnownRuns(found)
     return Book(
         found=found,
@@ -85,6 +90,14 @@ def aside_rows(book: Book) -> list[list[str]]:
     return [[escaped(one.name), escaped(one.why)] for one in book.found.aside]
 
 
+def damage_told(book: Book) -> str:
+    """How many reports are damaged, and which."""
+    names = [one.name for one in book.found.aside if one.damaged]
+    if not names:
+        return "no report is damaged"
+    return f"{len(names)} damaged report{'s' * (len(names) > 1)} left out: {', '.join(names)}"
+
+
 def paper_html(book: Book, paper: str) -> str:
     """The tables of a paper, `cdlm`, `cda`, `doc-arc` or `mspp`, as HTML."""
     return "".join(map(result_table_html, _tables_of(book, paper)))
@@ -99,11 +112,15 @@ def encoders_html(book: Book) -> str:
 def write_book(run: Run, book: Book) -> Report:
     """`tables.md` with all tables, and the report: every number with the reports that it is from, and what
     is missing."""
-    with replaced_file(run.folder / TABLES_FILE) as file:
+    with kept(run.folder / TABLES_FILE), replaced_file(run.folder / TABLES_FILE) as file:
         file.write(book_markdown(book))
     return run.write_report(
         scores=_scores(book),
-        data={"results": book.found.folder.as_posix(), "reports": len(book.found.reports)},
+        data={
+            "results": book.found.folder.as_posix(),
+            "reports": len(book.found.reports),
+            "damaged": sum(one.damaged for one in book.found.aside),
+        },
         tables={
             "found": [
                 {"report": one.name, "experiment": one.report.name, "finished": one.report.finished}
@@ -167,6 +184,33 @@ def _without_misnamed(found: FoundReports) -> FoundReports:
         found,
         reports=[one for one in found.reports if one.name not in misnamed],
         aside=[*found.aside, *(LeftAside(name=name, why=why) for name, why in misnamed.items())],
+    )
+
+
+def _without_damaged(found: FoundReports) -> FoundReports:
+    """Without reports of which alone no book can be made: one of them would end the book of all."""
+    damaged: dict[str, LeftAside] = {}
+    for one in (*found.reports, *found.others):
+        fills = bool(one.rows)
+        alone = replace(found, reports=[one] * fills, others=[one] * (not fills), aside=[])
+        try:
+            runs = KnownRuns(alone)
+            runs.misnamed(one)
+            runs.told(one.name)
+            runs.encoder_of(one.name)
+            runs.by_head  # noqa: B018
+            if fills:
+                book = _filled(alone)
+                plain(
+                    {"rows": found_rows(book), "text": book_markdown(book), "scores": _scores(book)}, one.name
+                )
+        except Exception as error:
+            damaged[one.name] = malformed(one.name, error)
+    return replace(
+        found,
+        reports=[one for one in found.reports if one.name not in damaged],
+        others=[one for one in found.others if one.name not in damaged],
+        aside=[*(one for one in found.aside if one.name not in damaged), *damaged.values()],
     )
 
 

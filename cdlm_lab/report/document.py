@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.report.values import RunError, write_json
+from cdlm_lab.parameters import ParameterError, check_types
+from cdlm_lab.report.values import RunError, kept, plain, write_json
 
 REPORT_FILE = "report.json"
+_DEEPEST, _LONGEST = 50, 200  # levels of values; characters of what is said of them
 FORMAT = 1  # raised when a field changes its meaning
 
 
@@ -52,29 +54,59 @@ class Report:
 
 
 def save_report(report: Report, folder: Path) -> None:
-    """Write `report.json` into a folder, in one go."""
-    write_json(folder / REPORT_FILE, {"format": FORMAT, **asdict(report)})
+    """Write `report.json` into a folder, in one go; raises RunError if the disk is full."""
+    with kept(folder / REPORT_FILE):
+        write_json(folder / REPORT_FILE, {"format": FORMAT, **asdict(report)})
 
 
 def read_report(path: str | os.PathLike[str]) -> Report:
     """Read a `report.json`, or the one in a folder.
 
     Raises:
-        RunError: there is none, it is not JSON, or it lacks a field.
+        RunError: there is none, it is not JSON, it lacks a field, or one holds what no report has.
     """
-    file = Path(path) / REPORT_FILE if Path(path).is_dir() else Path(path)
+    file = Path(path)
+    file = file / REPORT_FILE if file.is_dir() and file.name != REPORT_FILE else file
     try:
+        if not file.exists():
+            raise RunError(f"there is no {file}: the run has not finished, or the path is wrong")
+        if not file.is_file():
+            raise RunError(f"{file}: is no file")
         values = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RunError(f"there is no {file}: the run has not finished, or the path is wrong") from None
+    except OSError as error:
+        raise RunError(f"{file}: cannot be read ({error.strerror or error})") from None
     except json.JSONDecodeError as error:
         raise RunError(f"{file}:{error.lineno}: not JSON ({error.msg})") from None
     except UnicodeDecodeError:
         raise RunError(f"{file}: not text in UTF-8") from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
+        raise RunError(f"{file}: not JSON ({error})") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
-        found = values.get("format") if isinstance(values, dict) else None
-        raise RunError(f"{file}: format is {found!r}, this version of cdlm_lab reads {FORMAT}")
+        found = repr(values.get("format"))[:_LONGEST] if isinstance(values, dict) else None
+        raise RunError(f"{file}: format is {found}, this version of cdlm_lab reads {FORMAT}")
     names = [known.name for known in fields(Report)]
     if missing := [name for name in names if name not in values]:
         raise RunError(f"{file}: the field {missing[0]!r} is missing")
-    return Report(**{name: values[name] for name in names})
+    if _levels(values) > _DEEPEST:
+        raise RunError(f"{file}: has more than {_DEEPEST} levels of lists and mappings")
+    try:
+        report = Report(**{name: plain(values[name], name) for name in names})
+        check_types(report)
+    except (RunError, ParameterError) as error:
+        told = str(error).partition(": write")[0].partition(": find out")[0]
+        raise RunError(f"{file}: {told[:_LONGEST]}") from None
+    return report
+
+
+def _levels(values: Any) -> int:
+    """How deep lists and mappings lie in each other."""
+    level, count = [values], 0
+    while level:
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        count += 1
+    return count

@@ -12,16 +12,19 @@ import os
 import socket
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from cdlm_lab.parameters import BY_HOW_MANY
 from cdlm_lab.ranks import is_first
 from cdlm_lab.report.document import REPORT_FILE, Report, save_report
 from cdlm_lab.report.surroundings import git_commit, hardware, peak_memory, versions
-from cdlm_lab.report.values import RunError, plain, plain_score, write_json
+from cdlm_lab.report.values import RunError, kept, plain, plain_score, write_json
 
 RUN_FILE, LOCK_FILE = "run.json", ".lock"
 ASIDE = ".old-"  # in the name of a folder that another run has taken the place of, as grids put them aside
@@ -131,7 +134,7 @@ def open_run(
 
     Raises:
         RunError: the folder holds a finished run, other files, a run with another name or parameters, or a
-            live one.
+            live one; the disk is full.
     """
     path, values = Path(folder), plain(parameters, "parameters")
     if not is_first():
@@ -139,14 +142,14 @@ def open_run(
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file; a run needs a folder")
     refuse_foreign(path)
-    path.mkdir(parents=True, exist_ok=True)
-    lock = _take_lock(path)
+    with kept(path):
+        path.mkdir(parents=True, exist_ok=True)
+    session = {"started": _now(), "pid": os.getpid(), "host": socket.gethostname(), "seconds": None}
+    lock = _take_lock(path, session)
     try:
-        sessions = _earlier_sessions(path, name=name, parameters=values, resume=resume)
-        sessions.append(
-            {"started": _now(), "pid": os.getpid(), "host": socket.gethostname(), "seconds": None}
-        )
-        write_json(path / RUN_FILE, {"name": name, "parameters": values, "sessions": sessions})
+        sessions = [*_earlier_sessions(path, name=name, parameters=values, resume=resume), session]
+        with kept(path / RUN_FILE):
+            write_json(path / RUN_FILE, {"name": name, "parameters": values, "sessions": sessions})
     except BaseException:
         if lock is not None:
             os.close(lock)
@@ -179,21 +182,22 @@ def is_held(folder: Path) -> bool:
     return False
 
 
-def _take_lock(folder: Path) -> int | None:
-    """Hold the folder until the process ends; None if this process holds it already, or locks do not work
-    here."""
-    number = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
+    """Hold the folder until the process ends, and say in the lock file who does; None if this process holds
+    it already, or locks do not work here."""
+    with kept(folder / LOCK_FILE):
+        number = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(number)
-        holder = _last_session(folder)
+        holder = _holder(folder)
         # A cell that is run a second time in the same kernel goes on with what the kernel holds.
-        if holder.get("pid") == os.getpid() and holder.get("host") == socket.gethostname():
+        if (holder.get("pid"), holder.get("host")) == (os.getpid(), socket.gethostname()):
             return None
-        who = f"process {holder.get('pid')} on {holder.get('host')}, started {holder.get('started')}"
+        who = "process {pid} on {host}, started {started}" if holder else "another process, just started"
         raise RunError(
-            f"{folder} is in use by {who}: wait for it, end it, or choose another folder"
+            f"{folder} is in use by {who.format(**holder)}: wait for it, end it, or choose another folder"
         ) from None
     except OSError as error:
         os.close(number)
@@ -201,12 +205,19 @@ def _take_lock(folder: Path) -> int | None:
             f"{folder}: cannot be locked ({error}); see to it that no other run uses it", stacklevel=3
         )
         return None
+    with suppress(OSError):  # on a full disk it holds all the same
+        os.ftruncate(number, 0)
+        os.write(number, json.dumps(session).encode())
     return number
 
 
-def _last_session(folder: Path) -> dict[str, Any]:
+def _holder(folder: Path) -> dict[str, Any]:
+    """Who holds the lock: `pid`, `host`, `started`; {} if that is not known, as in the moment between taking
+    it and writing that down, when the file may still name the one before."""
     try:
-        return json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))["sessions"][-1]
+        holder = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8"))
+        here = holder["host"] == socket.gethostname()
+        return holder if holder["started"] and (not here or psutil.pid_exists(holder["pid"])) else {}
     except (OSError, ValueError, LookupError, TypeError):
         return {}
 
@@ -218,13 +229,7 @@ def _earlier_sessions(
     refused."""
     if not (folder / RUN_FILE).exists():
         return []
-    try:
-        before = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-        sessions, old_name, old = before["sessions"], before["name"], before["parameters"]
-    except (ValueError, LookupError, TypeError):
-        raise RunError(
-            f"{folder / RUN_FILE} cannot be read: choose another folder, or delete this one"
-        ) from None
+    old_name, old, sessions = read_run_file(folder)
     if not resume:
         raise RunError(f"{folder} holds an interrupted run: resume it, delete it, or choose another folder")
     if old_name != name:
@@ -237,6 +242,26 @@ def _earlier_sessions(
     if sessions[-1]["seconds"] is None:
         sessions[-1]["seconds"] = _since(sessions[-1]["started"], _last_sign_of_life(folder))
     return sessions
+
+
+def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+    """Name, parameters and sessions of a run that has begun.
+
+    Raises:
+        RunError: its `run.json` is damaged.
+    """
+    try:
+        values = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+        name, parameters, sessions = str(values["name"]), dict(values["parameters"]), list(values["sessions"])
+        for session in sessions:
+            _since(session["started"], _now())
+            session["seconds"] = None if session["seconds"] is None else float(session["seconds"])
+        if not sessions:
+            raise ValueError("no session")
+        return name, parameters, sessions
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError):
+        told = f"{folder / RUN_FILE} cannot be read: choose another folder, or move this one away"
+        raise RunError(told) from None
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -267,7 +292,7 @@ def _last_sign_of_life(folder: Path) -> str:
     """When a file of the run was last written: about when a killed process died."""
     times = []
     for path in folder.rglob("*"):
-        if path.suffix not in _NOT_OURS and path.is_file():
+        if path.suffix not in _NOT_OURS and path.name != LOCK_FILE and path.is_file():
             times.append(path.stat().st_mtime)
     return datetime.fromtimestamp(max(times), UTC).isoformat()
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from cdlm_lab.data.files import replaced_file
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 class RunError(RuntimeError):
@@ -34,11 +39,12 @@ def plain(value: Any, where: str) -> Any:
     """The value as JSON has it: tuples become lists, paths text, scalars and arrays of NumPy plain numbers.
 
     Raises:
-        RunError: nan, infinity, a key that is not text, or something that JSON has not; it names the place.
+        RunError: nan, infinity, a number of more than 64 bits, text that UTF-8 cannot hold, a key that is not
+            text, or something that JSON has not; it names the place.
     """
     if isinstance(value, Mapping):
         for key in value:
-            if not isinstance(key, str):
+            if not isinstance(key, str) or _HALF_PAIR.search(key):
                 raise RunError(f"{where} has the key {key!r}; keys must be text")
         return {key: plain(item, f"{where}[{key!r}]") for key, item in value.items()}
     if hasattr(value, "tolist"):
@@ -49,6 +55,12 @@ def plain(value: Any, where: str) -> Any:
         return os.fspath(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise RunError(f"{where} is {value}, which is no score and not in JSON: find out where it comes from")
+    if isinstance(value, int) and abs(value) >= 2**64:
+        raise RunError(f"{where} has more than 64 bits: find out where it comes from")
+    if isinstance(value, str) and _HALF_PAIR.search(value):
+        raise RunError(
+            f"{where} has half a surrogate pair, which is no character: find out where it comes from"
+        )
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise RunError(f"{where} is {value!r} ({type(value).__name__}), which JSON has not")
@@ -59,3 +71,20 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
     with replaced_file(path) as file:
         json.dump(values, file, indent=2, ensure_ascii=False, allow_nan=False)
         file.write("\n")
+
+
+@contextmanager
+def kept(path: Path) -> Iterator[None]:
+    """Says what to do if a file of a run cannot be written within.
+
+    Raises:
+        RunError: the disk is full, or the file may not be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        what = "the disk is full" if full else f"{error.strerror or error}"
+        remedy = "free some space" if full else "see to it that it may be written, or choose another folder"
+        told = f"{path} was not written: {what}; {remedy}, and give the same command again to go on"
+        raise RunError(told) from error

@@ -1,7 +1,12 @@
 """The book as notebook 12 makes it, of small reports and of the recorded ones."""
 
 import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_reports import matching_report, perplexity_report
@@ -12,6 +17,7 @@ from cdlm_lab.experiments.results_book import (
     Book,
     aside_rows,
     book_markdown,
+    damage_told,
     encoders_html,
     found_rows,
     missing_rows,
@@ -22,6 +28,7 @@ from cdlm_lab.experiments.results_book import (
 )
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
+from cdlm_lab.report.folder import Run
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 
@@ -113,3 +120,149 @@ def test_the_readme_is_written_from_the_recorded_runs_beside_it(tmp_path: Path):
     readme.write_text(f"{marks.format('begin')}\n{marks.format('end')}\n")
     assert tables_into(str(readme)) == f"{readme}: storyworld-perplexity written anew"
     assert tables_into(str(readme)) == f"{readme}: all tables are as they were"
+
+
+def changed(**fields: Any) -> Callable[[Path], object]:
+    def write(file: Path) -> None:
+        file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+
+    return write
+
+
+def swap_for_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+DAMAGE: list[tuple[Callable[[Path], object], str]] = [
+    (lambda file: file.write_text("[" * 100_000), "cannot be read: not JSON (maximum recursion depth"),
+    (lambda file: file.write_text('{"format": ' + "9" * 5000), "cannot be read: not JSON (Exceeds the limit"),
+    (lambda file: file.write_text(""), "cannot be read: 1: not JSON (Expecting value)"),
+    (lambda file: file.write_bytes(file.read_bytes()[:900]), "cannot be read: "),
+    (lambda file: file.write_bytes(b"\xff" + file.read_bytes()), "cannot be read: not text in UTF-8"),
+    (lambda file: file.write_bytes(bytes(500)), "cannot be read: 1: not JSON"),
+    (swap_for_folder, "cannot be read: is no file"),
+    (changed(name=["perplexity"]), "cannot be read: name is ['perplexity'] (list); it must be text"),
+    (changed(scores=3), "cannot be read: scores is 3 (int); it must be a mapping"),
+    (changed(scores={"cdlm/perplexity": 1}), "cannot be read: scores['cdlm/perplexity'] is 1 (int)"),
+    (changed(parameters=[]), "cannot be read: parameters is [] (list); it must be a mapping"),
+    (changed(finished=5), "cannot be read: finished is 5 (int); it must be text"),
+    (changed(finished="\ud800"), "cannot be read: finished has half a surrogate pair"),
+    (changed(seconds=float("nan")), "cannot be read: seconds is nan"),
+    (changed(seed=10**40), "cannot be read: seed has more than 64 bits"),
+    (changed(data={"a": json.loads("[" * 60 + "]" * 60)}), "cannot be read: has more than 50 levels"),
+    (changed(tables={"comparisons": [{}]}), "is not as its notebook writes it (KeyError"),
+    (changed(tables={"comparisons": 5}), "cannot be read: tables['comparisons'] is 5 (int)"),
+    (changed(parameters={"corpus": {}, "cdlm": []}), "is not as its notebook writes it (KeyError"),
+]
+
+
+@pytest.mark.parametrize(("damage", "told"), DAMAGE, ids=range(len(DAMAGE)))
+def test_a_damaged_report_is_named_and_left_out(damage: Callable[[Path], object], told: str, tmp_path: Path):
+    for name in ("bad", "good"):
+        perplexity_report(tmp_path / name, {"longformer": 1.5, "cdlm": 1.0})
+    damage(tmp_path / "bad" / "report.json")
+    book = open_book(tmp_path)
+    assert [one.name for one in book.found.reports] == ["good"]
+    (left,) = book.found.aside
+    assert (left.name, left.why[: len(told)]) == ("bad", told)
+    assert len(left.why) < 300
+    assert damage_told(book) == "1 damaged report left out: bad"
+    assert "\n" not in left.why
+
+
+def test_a_damaged_report_of_a_pretraining(tmp_path: Path):
+    """It fills no table, and all tables ask it what a model was made of."""
+    perplexity_report(tmp_path / "good", {"longformer": 1.5, "cdlm": 1.0})
+    perplexity_report(tmp_path / "bad", {"cdlm": 1.0})
+    changed(name="paragraph pretraining", parameters={})(tmp_path / "bad" / "report.json")
+    book = open_book(tmp_path)
+    assert [one.name for one in book.found.reports] == ["good"]
+    assert damage_told(book) == "1 damaged report left out: bad"
+    (tmp_path / "bad" / "report.json").unlink()
+    assert damage_told(open_book(tmp_path)) == "no report is damaged"
+
+
+# ---- damaged at random, but the same each time; FUZZ=5000 in the environment tries so many ----
+
+TRIALS = int(os.environ.get("FUZZ", "60"))
+VALUES = [None, True, 0, -1, 3.5, 1e308, 10**19, 10**400, float("nan"), float("inf"), "", "x", "\ud800", "\0"]
+VALUES += [
+    "../..",
+    "a/b/c",
+    "storyworld",
+    [],
+    {},
+    [[]],
+    [1, 2],
+    {"value": 1},
+    {"": ""},
+    [{"a": None}],
+    "{" * 99,
+]
+
+
+def places(value: Any, at: tuple = ()) -> list[tuple]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at] * bool(at) + [place for key, item in inner for place in places(item, (*at, key))]
+
+
+def damaged(text: str, chance: random.Random) -> bytes:
+    """A report with a few values of it changed, or its text cut, mixed up or written in other letters."""
+    if chance.random() < 0.15:
+        raw = bytearray(text.encode())
+        for _ in range(chance.choice([1, 3, 50])):
+            raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
+        return bytes(raw[: chance.randrange(len(raw))]) if chance.random() < 0.3 else bytes(raw)
+    report = json.loads(text)
+    for _ in range(chance.choice([1, 1, 2, 4])):
+        if not (found := places(report)):
+            break
+        # Those near the top first: most of a report is scores.
+        *way, last = chance.choice(sorted(found, key=len)[: chance.choice([12, 60, len(found)])])
+        holder = report
+        for key in way:
+            holder = holder[key]
+        if chance.random() < 0.3:
+            del holder[last]
+        else:
+            holder[last] = chance.choice(VALUES)
+    return json.dumps(report).encode("utf-16" if chance.random() < 0.02 else "utf-8")
+
+
+def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
+    perplexity_report(tmp_path / "good", {"longformer": 1.5, "cdlm": 1.0})
+    whole = [
+        path
+        for path in sorted(RESULTS.rglob("*.json"))
+        if path.read_text()[:12].startswith('{\n  "format"'[:12])
+    ]
+    (tmp_path / "bad").mkdir()
+    counts: Counter[str] = Counter()
+    for seed in range(TRIALS):
+        chance = random.Random(seed)
+        content = damaged(chance.choice(whole).read_text(encoding="utf-8"), chance)
+        (tmp_path / "bad" / "report.json").write_bytes(content)
+        try:
+            book = open_book(tmp_path)
+            run = Run(
+                folder=tmp_path / "book", name="results book", parameters={}, resumed=False, writer=False
+            )
+            run.folder.mkdir(exist_ok=True)
+            write_book(run, book)
+            _ = [
+                found_rows(book),
+                aside_rows(book),
+                encoders_html(book),
+                *(paper_html(book, p) for p in PAPERS),
+            ]
+            assert "good" in [one.name for one in book.found.reports]
+            used = "bad" in [one.name for one in (*book.found.reports, *book.found.others)]
+            aside = [one for one in book.found.aside if one.name == "bad"]
+            assert used or aside
+            counts["damaged" if any(one.damaged for one in aside) else "used" if used else "of no table"] += 1
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+    print(dict(counts))
+    assert min(counts["used"], counts["damaged"]) > TRIALS / 10, counts

@@ -49,6 +49,8 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path):
         ({"f1": True}, "must be a number"),
         ({"f1": {"value": {1, 2}}}, r"\(set\), which JSON has not"),
         ({"f1": {"value": 1, 2: 3}}, "has the key 2; keys must be text"),
+        ({"f1": {"value": 2**64}}, "has more than 64 bits"),
+        ({"f1": {"value": 1, "label": "\udc80"}}, "has half a surrogate pair"),
     ],
 )
 def test_what_no_score_can_be(tmp_path: Path, scores: dict[str, object], message: str):
@@ -66,7 +68,9 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(values.os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(
+        RunError, match=r"report\.json was not written: the disk is full; free some space, and give the same"
+    ):
         run.write_report(scores={})
     monkeypatch.undo()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "run.json"]
@@ -89,3 +93,44 @@ def test_reports_that_cannot_be_read(tmp_path: Path):
     path.write_text(json.dumps({"format": document.FORMAT, "name": "x"}))
     with pytest.raises(RunError, match="the field 'parameters' is missing"):
         read_report(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("name", 3, r"name is 3 \(int\); it must be text$"),
+        ("scores", [], r"scores is \[\] \(list\); it must be a mapping$"),
+        ("scores", {"f1": 0.5}, r"scores\['f1'\] is 0\.5 \(float\); it must be a mapping$"),
+        ("tables", {"a": [3]}, r"tables\['a'\]\[0\] is 3 \(int\); it must be a mapping$"),
+        ("seed", "7", r"seed is the text '7'; it must be a whole number$"),
+        ("seconds", float("inf"), r"seconds is inf"),
+        ("finished", None, r"finished is None \(NoneType\); it must be text$"),
+        ("parameters", {"x": 10**30}, r"parameters\['x'\] has more than 64 bits$"),
+        ("data", {"x": "\ud800"}, r"data\['x'\] has half a surrogate pair"),
+        ("data", {"x": json.loads("[" * 90 + "]" * 90)}, "has more than 50 levels of lists and mappings$"),
+    ],
+)
+def test_a_report_of_something_else(tmp_path: Path, field: str, value: object, told: str):
+    open_run(tmp_path, name="x", parameters={}).write_report(scores={})
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    with pytest.raises(RunError, match=rf"report\.json: {told}") as raised:
+        read_report(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_no_file_is_no_report(tmp_path: Path):
+    (tmp_path / "report.json").mkdir()
+    with pytest.raises(RunError, match=r"report\.json: is no file"):
+        read_report(tmp_path)
+    (tmp_path / "report.json").rmdir()
+    os.mkfifo(tmp_path / "report.json")  # to open one would wait for ever
+    with pytest.raises(RunError, match=r"report\.json: is no file"):
+        read_report(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": ' + "9" * 5000 + "}", "", "\0" * 9])
+def test_text_that_is_no_json(tmp_path: Path, text: str):
+    (tmp_path / "report.json").write_text(text)
+    with pytest.raises(RunError, match=r"report\.json:.* not JSON \("):
+        read_report(tmp_path)

@@ -1,7 +1,10 @@
 """A used folder is refused before any work; an interrupted run is taken up; one process at a time."""
 
+import errno
+import fcntl
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -102,10 +105,79 @@ def test_other_parameters_are_listed(tmp_path: Path):
     assert open_run(tmp_path, name="x", parameters=PARAMETERS).resumed  # nothing was spoilt
 
 
-def test_a_damaged_run_file(tmp_path: Path):
-    (tmp_path / "run.json").write_text('{"name": ')
-    with pytest.raises(RunError, match=r"run\.json cannot be read"):
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": ',
+        "[" * 100_000,
+        "[]",
+        '{"name": "x", "parameters": {}, "sessions": []}',
+        '{"name": "x", "parameters": {}, "sessions": [{"started": 5, "seconds": null}]}',
+        '{"name": "x", "parameters": {}, "sessions": [{"started": "soon", "seconds": null}]}',
+        '{"name": "x", "parameters": 5, "sessions": 5}',
+    ],
+)
+def test_a_damaged_run_file(tmp_path: Path, text: str):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(RunError, match=r"run\.json cannot be read: choose another folder, or move"):
         open_run(tmp_path, name="x", parameters={})
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.ENOSPC, r"run\.json was not written: the disk is full; free some space, and give the same"),
+        (errno.EDQUOT, r"run\.json was not written: the disk is full; free some space, and give the same"),
+        (errno.EROFS, r"run\.json was not written: Read-only file system; see to it that it may be written"),
+    ],
+)
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: str):
+    def full(file: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match=told):
+        open_run(tmp_path / "a", name="x", parameters=PARAMETERS)
+    assert [path.name for path in (tmp_path / "a").iterdir()] == [".lock"]
+    monkeypatch.undo()
+    assert not open_run(tmp_path / "a", name="x", parameters=PARAMETERS).resumed
+
+
+def test_a_disk_that_takes_no_more_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*arguments: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(RunError, match=r"\.lock was not written: the disk is full"):
+        open_run(tmp_path / "a", name="x", parameters=PARAMETERS)
+    monkeypatch.setattr(os, "mkdir", full)
+    with pytest.raises(RunError, match=r"b was not written: the disk is full"):
+        open_run(tmp_path / "b", name="x", parameters=PARAMETERS)
+
+
+GONE = {"pid": 2**22 + 1, "host": socket.gethostname(), "started": "2026-01-01T00:00:00+00:00"}
+
+
+@pytest.mark.parametrize(
+    ("noted", "who"),
+    [
+        ("", "another process, just started"),
+        ('{"pid": 5', "another process, just started"),
+        ("[]", "another process, just started"),
+        (json.dumps(GONE), "another process, just started"),  # of a run before this one
+        (json.dumps(GONE | {"host": "elsewhere"}), "process 4194305 on elsewhere, started 2026-01-01T"),
+    ],
+)
+def test_who_loses_a_race_is_told_by_whom(tmp_path: Path, noted: str, who: str):
+    """Also before the winner has noted anything, and where an earlier run has left its session."""
+    interrupted(tmp_path)
+    with (tmp_path / ".lock").open("w") as held:
+        held.write(noted)
+        held.flush()
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(RunError, match=f"is in use by {who}.*: wait for it, end it, or choose") as raised:
+            open_run(tmp_path, name="x", parameters=PARAMETERS)
+    assert "None" not in str(raised.value)
 
 
 def test_a_live_process_holds_the_folder(tmp_path: Path):
