@@ -231,5 +231,6 @@ def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
         print(f"Snakemake ended with exit code {code}; the end of {log}:")
         print("\n".join(f"    | {line}" for line in one_run.last_lines(log, _LOG_LINES).splitlines()))
     done = len(progress.named(one_run.DONE))
-    print(f"\n{len(began)} failed, {done} done, {len(unfinished) - len(began)} not started")
+    failed = f"{len(began)} failed" if began else "Snakemake itself failed (see above)"
+    print(f"\n{failed}, {done} done, {len(unfinished) - len(began)} not started")
     return FAILED

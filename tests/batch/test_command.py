@@ -18,11 +18,14 @@ def finished(folder: Path, *names: str) -> list[float]:
 
 
 def test_a_grid_runs_in_order_once_and_a_failure_harms_nothing_else(tmp_path: Path):
-    """The core: dependencies, a failure, what is said of it, the second call, and the repair."""
+    """The core: dependencies, a failure, what is said of it, the second call, and the repair;
+    in a folder whose name Snakemake and shells could misread."""
     broken = tmp_path / "broken"
     broken.touch()
+    folder = tmp_path / "it's {b} $c"
+    folder.mkdir()
     write_grid(
-        tmp_path,
+        folder,
         {
             "last": {"seeds": False, "parameters": {"reads": "{first:seed=0}", "trouble": f"raise {broken}"}},
             "first": {"parameters": {"rate": 0.25}},
@@ -30,39 +33,45 @@ def test_a_grid_runs_in_order_once_and_a_failure_harms_nothing_else(tmp_path: Pa
         },
         seeds=[0],
     )
-    code, said = run_grid(tmp_path)
+    code, said = run_grid(folder)
     assert code == 1, said
-    assert report(tmp_path, "first-s0")["scores"]["value"]["value"] == 0.5
+    assert report(folder, "first-s0")["scores"]["value"]["value"] == 0.5
     assert "last failed: the notebook ended with exit code 1" in said
     assert "ValueError: this cell is broken" in said
     assert "the notebook as far as it came: runs/last/executed.ipynb" in said
     assert "never did not start: it waits for last" in said
     assert "1 failed, 1 done, 1 not started" in said
-    executed = (tmp_path / "runs" / "last" / "executed.ipynb").read_text()
+    executed = (folder / "runs" / "last" / "executed.ipynb").read_text()
     assert "this cell is broken" in executed
-    assert not (tmp_path / "runs" / "never" / "run.json").exists()
+    assert not (folder / "runs" / "never" / "run.json").exists()
 
-    before = finished(tmp_path, "first-s0")
+    before = finished(folder, "first-s0")
     broken.unlink()
-    code, said = run_grid(tmp_path)
+    code, said = run_grid(folder)
     assert code == 0, said
     assert "last: will go on" in said
     assert "first-s0" not in said
-    assert report(tmp_path, "last")["scores"]["value"]["value"] == 1.5
-    assert finished(tmp_path, "first-s0") == before, "what was finished is not made again"
-    assert "resumed" in (tmp_path / "runs" / "last" / "run.log").read_text()
-    assert (tmp_path / "runs" / "last" / "executed.1.ipynb").read_text() == executed, (
-        "the partial one is kept"
-    )
+    assert report(folder, "last")["scores"]["value"]["value"] == 1.5
+    assert finished(folder, "first-s0") == before, "what was finished is not made again"
+    assert "resumed" in (folder / "runs" / "last" / "run.log").read_text()
+    assert (folder / "runs" / "last" / "executed.1.ipynb").read_text() == executed, "the partial one is kept"
 
-    logs = tmp_path / "runs" / ".snakemake" / "log"
+    logs = folder / "runs" / ".snakemake" / "log"
     assert len(list(logs.iterdir())) == 2
-    code, said = run_grid(tmp_path)
+    code, said = run_grid(folder)
     assert (code, said) == (
         0,
         "3 of 3 runs are finished and stay as they are\nnothing to do: 3 runs are finished in runs\n",
     )
     assert len(list(logs.iterdir())) == 2, "Snakemake is not started for it"
+
+
+def test_that_snakemake_fails_is_no_run_s_fault(tmp_path: Path):
+    write_grid(tmp_path, {"a": {}})
+    code, said = run_grid(tmp_path, "--", "--no-such-option")
+    assert code == 1, said
+    assert "Snakemake ended with exit code 2; the end of runs/.grid/snakemake.log:" in said
+    assert said.endswith("\nSnakemake itself failed (see above), 0 done, 1 not started\n")
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
 """Grids and files of parameters that are damaged, at random but the same each time: they are read, or refused
-in one line that begins with file and line. FUZZ=20000 in the environment tries so many."""
+in one line that begins with file and line. CDLM_LAB_FUZZ_ROUNDS=20000 in the environment tries so many."""
 
 import os
 import random
@@ -14,7 +14,7 @@ from cdlm_lab.batch.engine import Place, write_jobs
 from cdlm_lab.batch.grid_file import read_grid
 from cdlm_lab.batch.marked_yaml import GridError
 
-TRIALS = int(os.environ.get("FUZZ", "100"))
+TRIALS = int(os.environ.get("CDLM_LAB_FUZZ_ROUNDS", "100"))
 GRID = """\
 runs: runs/x
 seeds: [0, 1]
