@@ -156,10 +156,9 @@ def prepare(
     levels = {split: topic_level_of(settings, found, split) for split, found in topics.items()}
     groups = {split: mention_groups(settings, found, levels[split]) for split, found in topics.items()}
     drawn = _training_pairs(groups["train"], pairs, seed=settings.seed)
+    negatives = pairs.negatives_per_positive
     watched = _first(
-        sampled_pairs(
-            groups["dev"], negatives_per_positive=pairs.negatives_per_positive, seed=settings.seed, epoch=0
-        ),
+        sampled_pairs(groups["dev"], negatives_per_positive=negatives, seed=settings.seed, epoch=0),
         min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn.pairs) // 4)),
     )
     form = {"context": settings.context, "max_length": pairs.max_length, "tokenizer": tokenizer}

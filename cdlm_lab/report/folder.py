@@ -254,7 +254,7 @@ def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any
         values = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
         name, parameters, sessions = str(values["name"]), dict(values["parameters"]), list(values["sessions"])
         for session in sessions:
-            _since(session["started"], _now())
+            _since(session["started"], session["started"])
             session["seconds"] = None if session["seconds"] is None else float(session["seconds"])
         if not sessions:
             raise ValueError("no session")
