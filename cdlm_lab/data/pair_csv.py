@@ -137,9 +137,7 @@ def _punkt() -> Any:
 
 def _check_nltk(path: str | Path) -> None:
     if missing := [name for name in ("nltk", "punkt") if find_spec(name) is None]:
-        what = (
-            f"sentences are counted as by NLTK, and the package {_PACKAGES[missing[0]]} is not installed"
-        )
+        what = f"sentences are counted as by NLTK, and the package {_PACKAGES[missing[0]]} is not installed"
         raise DataError(path, what, 'install it: pip install "cdlm_lab[pan]"', line=1, field="positions")
 
 
