@@ -228,6 +228,12 @@ def _conll_corpus(folder: Path) -> tuple[object, int]:
     return found, sum(count for count, _ in counted.found.values())
 
 
+def _json_of_others(folder: Path) -> tuple[object, int]:
+    counted = PassedOver()
+    found = list(read_coreference_json(folder, "dev", passed_over=counted))
+    return found, sum(count for count, _ in counted.found.values())
+
+
 def marked(rng: Chance) -> Files:
     return {
         f"{name}.txt": lines(f"A <m>fire</m> {words(rng)}.", "", "The <m>blaze at the <m>mill</m></m>.")
@@ -458,6 +464,7 @@ READERS: Mapping[str, Reader] = {
     "coreference_json": Reader(
         files=coreference_json, read=plain(lambda path: read_coreference_json(path, "dev"))
     ),
+    "coreference_json_of_others": Reader(files=coreference_json, read=_json_of_others),
     "conll": Reader(files=conll, read=plain(read_conll, "key.conll")),
     "conll_corpus": Reader(files=conll, read=_conll_corpus),
     "marked_documents": Reader(
