@@ -183,7 +183,7 @@ def test_a_damaged_report_of_a_pretraining(tmp_path: Path):
     assert damage_told(open_book(tmp_path)) == "no report is damaged"
 
 
-# ---- damaged at random, but the same each time; CDLM_LAB_FUZZ_ROUNDS=5000 in the environment tries so many ----
+# ---- damaged at random, the same each time; CDLM_LAB_FUZZ_ROUNDS=5000 in the environment tries so many ----
 
 TRIALS = int(os.environ.get("CDLM_LAB_FUZZ_ROUNDS", "60"))
 VALUES = [None, True, 0, -1, 3.5, 1e308, 10**19, 10**400, float("nan"), float("inf"), "", "x", "\ud800", "\0"]
