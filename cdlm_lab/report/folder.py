@@ -216,8 +216,9 @@ def _holder(folder: Path) -> dict[str, Any]:
     it and writing that down, when the file may still name the one before."""
     try:
         holder = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8"))
-        here = holder["host"] == socket.gethostname()
-        return holder if holder["started"] and (not here or psutil.pid_exists(holder["pid"])) else {}
+        process, host, started = holder["pid"], holder["host"], holder["started"]
+        gone = host == socket.gethostname() and not psutil.pid_exists(process)
+        return {} if gone else {"pid": process, "host": host, "started": started}
     except (OSError, ValueError, LookupError, TypeError):
         return {}
 
