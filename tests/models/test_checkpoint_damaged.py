@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import math
 import random
 import shutil
@@ -29,6 +30,15 @@ TEXT = "w3 w7 w1 <doc-s> w40 w22 zebra </doc-s>"
 DAMAGES = 100  # of each file; a longer hunt takes some 20 ms for each
 WRONG = (True, -1, 0, 10**12, math.nan, math.inf, "", "\ud800", [], {}, [None], {"w3": 1})
 FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors")
+
+
+@pytest.fixture(autouse=True)
+def _without_warnings() -> Iterator[None]:
+    """Warnings of libraries quote what was damaged, also what is no UTF-8, which a test process in the
+    background cannot send."""
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(scope="module")
