@@ -137,11 +137,11 @@ def linked_pairs(
     lost: dict[str, list[str]] | None = None,
 ) -> dict[str, tuple[DocumentPair, ...]]:
     """Links are split first, and unrelated pairs drawn within each split thereafter, so that no document is
-    in two of them. Documents of one text, as far as it is read from its start, are in the same split and
+    in two of them. Documents of one text, or of one opening where that is read, are in the same split and
     never taken for unrelated to what one of them is linked with. A pair is of the cluster of its first
     document, the whole of it."""
     kept = [link for link in links if link.in_first or not settings.passage_sentences]
-    twin_of = twins(documents.values(), sentences=settings.passage_sentences)
+    twin_of = _read_alike(documents, kept, opening=settings.passage_sentences)
     if twin_of and lost is not None:
         lost[SAME_TEXT] = [f"{twin} = {first}" for twin, first in twin_of.items()]
     split = split_without_leaks(
@@ -152,6 +152,18 @@ def linked_pairs(
         name: tuple(_pairs_of(documents, split["validation" if name == "dev" else name], known, settings))
         for name in SPLITS
     }
+
+
+def _read_alike(
+    documents: Mapping[str, PairDocument], links: Sequence[DocumentLink], *, opening: int
+) -> dict[str, str]:
+    """Twins by their texts; and of the documents that links point to, which are read from their start, by so
+    many sentences."""
+    whole = twins(documents.values())
+    cited = dict.fromkeys(whole.get(link.second, link.second) for link in links)
+    starts = twins((documents[name] for name in cited), sentences=opening)
+    owner = {name: starts.get(of, of) for name in documents for of in (whole.get(name, name),)}
+    return {name: of for name, of in owner.items() if name != of}
 
 
 def _links_of_twins(links: Sequence[DocumentLink], twin_of: Mapping[str, str]) -> Iterator[DocumentLink]:

@@ -107,6 +107,18 @@ def test_one_text_under_two_ids_is_in_one_split_and_not_unrelated_to_itself(pass
         assert (second, first) not in linked
 
 
+def test_one_opening_is_one_text_only_where_documents_are_read_from_their_start() -> None:
+    documents, links = collection()
+    first = documents["P00-0001"].sentences[:3]
+    for name in ("P06-0001", "P59-0001"):  # the one is cited, as P00 is, and the other only cites
+        changed = (*first, *documents[name].sentences[3:])
+        documents[name] = PairDocument(id=name, sentences=changed)
+    for passage_sentences, told in ((3, ["P06-0001 = P00-0001"]), (4, []), (0, [])):
+        lost: dict[str, list[str]] = {}
+        linked_pairs(documents, links, MatchingCorpus(passage_sentences=passage_sentences), lost)
+        assert lost.get(SAME_TEXT, []) == told
+
+
 def test_a_collection_of_ones_own_is_read_from_its_files(tmp_path: Path) -> None:
     documents, links = collection()
     records = [{"id": name, "sentences": one.sentences} for name, one in documents.items()]
