@@ -156,11 +156,7 @@ def prepare(
     levels = {split: topic_level_of(settings, found, split) for split, found in topics.items()}
     groups = {split: mention_groups(settings, found, levels[split]) for split, found in topics.items()}
     drawn = _training_pairs(groups["train"], pairs, seed=settings.seed)
-    negatives = pairs.negatives_per_positive
-    watched = _first(
-        sampled_pairs(groups["dev"], negatives_per_positive=negatives, seed=settings.seed, epoch=0),
-        min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn.pairs) // 4)),
-    )
+    watched = _watched_pairs(groups["dev"], pairs, seed=settings.seed, training=len(drawn.pairs))
     form = {"context": settings.context, "max_length": pairs.max_length, "tokenizer": tokenizer}
     train_examples, dev_examples = (
         pair_examples(topics[split], groups[split], found.pairs, labels=found.labels, **form)
@@ -245,6 +241,14 @@ def _training_pairs(groups: Sequence[MentionGroup], pairs: PairSettings, *, seed
         pairs=np.concatenate([one.pairs for one in drawn]),
         labels=np.concatenate([one.labels for one in drawn]),
     )
+
+
+def _watched_pairs(
+    groups: Sequence[MentionGroup], pairs: PairSettings, *, seed: int, training: int
+) -> LabelledPairs:
+    """Of dev, while so many pairs are trained on."""
+    drawn = sampled_pairs(groups, negatives_per_positive=pairs.negatives_per_positive, seed=seed, epoch=0)
+    return _first(drawn, min(DEV_PAIRS, max(LEAST_DEV_PAIRS, training // 4)))
 
 
 def _longest_first(examples: MentionPairExamples) -> MentionPairExamples:
