@@ -30,7 +30,7 @@ from valid_inputs import READERS, Chance, Files, Reader
 
 from cdlm_lab.data.files import DataError
 
-ROUNDS = int(os.environ.get("CDLM_LAB_FUZZ_ROUNDS", "20"))  # of each reader
+ROUNDS = int(os.environ.get("CDLM_LAB_FUZZ_ROUNDS", "40"))  # of each reader
 REPEATED = os.environ.get("CDLM_LAB_FUZZ_SEED", "")
 HANGING = 300  # seconds after which a round counts as hanging; it takes a few milliseconds
 OUTCOMES = ("equal", "counted", "other", "refused")

@@ -19,7 +19,7 @@ from cdlm_lab.data.corpus import open_corpus, passed_over
 from cdlm_lab.data.ecb_plus import read_ecb_plus
 from cdlm_lab.data.ecb_plus_topics import read_ecb_plus_topics
 from cdlm_lab.data.files import DataError, open_bytes
-from cdlm_lab.data.hotpotqa import find_unknown_facts, read_hotpotqa, read_predictions
+from cdlm_lab.data.hotpotqa import read_hotpotqa, read_predictions
 from cdlm_lab.data.linked_collection import read_linked_collection
 from cdlm_lab.data.marked_documents import read_marked_documents
 from cdlm_lab.data.pair_csv import read_pair_csv
@@ -250,9 +250,9 @@ def _pasted(path: Path) -> object:
         return pasted_documents(stream.read().decode("utf-8", "surrogateescape"), source=str(path))
 
 
-def hotpotqa(rng: Chance) -> Files:
+def _questions(rng: Chance) -> list[dict[str, Any]]:
     context = [["Mill", [f"{words(rng)}.", f" {words(rng)}."]], ["Rain", [words(rng)]]]
-    questions = [
+    return [
         {
             "_id": f"q{number}",
             "question": "Who?",
@@ -264,12 +264,24 @@ def hotpotqa(rng: Chance) -> Files:
         }
         for number in range(2)
     ]
-    return {"dev.json": json.dumps(questions, indent=rng.choice([None, 1])).encode()}
 
 
-def _hotpotqa(folder: Path) -> tuple[object, int]:
-    path = folder / "dev.json"
-    return read_hotpotqa(path, unknown_facts="drop"), len(find_unknown_facts(path))
+def hotpotqa(rng: Chance) -> Files:
+    return {"dev.json": json.dumps(_questions(rng), indent=rng.choice([None, 1])).encode()}
+
+
+def hotpotqa_of_the_hub(rng: Chance) -> Files:
+    questions = _questions(rng)
+    for one in questions:
+        one["id"] = one.pop("_id")
+        for field, second in (("supporting_facts", "sent_id"), ("context", "sentences")):
+            one[field] = dict(zip(("title", second), map(list, zip(*one[field], strict=True)), strict=True))
+    return {"dev.jsonl": json_lines(*questions)}
+
+
+def _hotpotqa(path: Path) -> tuple[object, int]:
+    found = read_hotpotqa(path, unknown_facts="keep")
+    return found, sum(len(question.unknown_supporting) for question in found)
 
 
 def predictions(rng: Chance) -> Files:
@@ -471,7 +483,10 @@ READERS: Mapping[str, Reader] = {
         files=marked, read=plain(lambda p: read_marked_documents(p, kind="event")), gold=False
     ),
     "pasted_documents": Reader(files=pasted, read=plain(_pasted, "box.txt"), gold=False),
-    "hotpotqa": Reader(files=hotpotqa, read=_hotpotqa),
+    "hotpotqa": Reader(files=hotpotqa, read=lambda folder: _hotpotqa(folder / "dev.json")),
+    "hotpotqa_of_the_hub": Reader(
+        files=hotpotqa_of_the_hub, read=lambda folder: _hotpotqa(folder / "dev.jsonl")
+    ),
     "hotpotqa_predictions": Reader(files=predictions, read=plain(read_predictions, "said.json")),
     "wikiqa": Reader(files=wikiqa, read=plain(answers)),
     "trecqa_tokens": Reader(files=trec_tokens, read=plain(answers)),
