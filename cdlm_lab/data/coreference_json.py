@@ -189,10 +189,11 @@ def _read_texts(path: Path) -> dict[str, _Text]:
     if not value:
         raise DataError(path, "no documents", "add some, or take the split out", field="file")
     texts: dict[str, _Text] = {}
-    line, place = 1, 0
+    line, place, found = 1, 0, 0
     for name, tokens in value.items():
-        found = max(place, source.find(json.dumps(name), place))
-        line, place = line + source.count("\n", place, found), found
+        if found >= 0:  # one that is written in another way is looked for to the end, but no second one
+            found = source.find(json.dumps(name, ensure_ascii=source.isascii()), place)
+            line, place = line + source.count("\n", place, max(place, found)), max(place, found)
         record = JsonRecord(path=path, line=line, fields={name: tokens})
         if name.removesuffix(".xml") in texts:
             raise record.error(name, "two documents of this name", "name them apart, without .xml")

@@ -377,3 +377,10 @@ def test_names_that_are_not_utf_8(split, complains, field):
     what, remedy = "half a surrogate pair at character 1", "remove the lone \\ud... escape"
     with complains(folder / "dev_events.json", 19, f"[1].{field}", what, remedy):
         list(read_coreference_json(folder, "dev"))
+
+
+def test_the_line_of_a_document_whose_name_is_not_ascii(split, complains):
+    folder = split('{\n"a": [[0, 0, "Fire", true]],\n"Müller": [[0, 0, 1, true]]}')
+    what = "a number where a text belongs"
+    with complains(folder / "dev.json", 3, "Müller[0][2]", what, "put it in quotes"):
+        list(read_coreference_json(folder, "dev"))
