@@ -1,7 +1,7 @@
 """Checkpoints of others: what they may lack or bring along, what is refused, and that nothing is moved."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -125,6 +125,24 @@ def test_a_new_head_comes_from_the_seed_and_is_tied(bert, tmp_path) -> None:
     assert not first.lm_head.bias.any()
     assert first.lm_head.decoder.weight is first.get_input_embeddings().weight
     assert torch.equal(first.get_input_embeddings().weight[:55], other.get_input_embeddings().weight[:55])
+
+
+@pytest.fixture
+def _new_memory_is_nan() -> Iterator[None]:
+    """Tensors that nothing was written into hold nan, where they would hold what the memory held."""
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.usefixtures("_new_memory_is_nan")
+def test_a_checkpoint_without_a_head_is_not_taken_for_a_damaged_one(longformer: Path, tmp_path: Path) -> None:
+    encoder, tokenizer = load_encoder(longformer, max_length=32, window=8)
+    encoder.save_pretrained(tmp_path / "encoder")
+    tokenizer.save_pretrained(tmp_path / "encoder")
+    again, _ = load_encoder(tmp_path / "encoder", max_length=32, window=8)
+    assert torch.equal(again.get_input_embeddings().weight, encoder.get_input_embeddings().weight)
 
 
 def test_separators_in_rows_that_the_checkpoint_never_used(bert, tmp_path) -> None:
