@@ -127,6 +127,23 @@ def test_a_new_head_comes_from_the_seed_and_is_tied(bert, tmp_path) -> None:
     assert torch.equal(first.get_input_embeddings().weight[:55], other.get_input_embeddings().weight[:55])
 
 
+def test_a_new_head_is_drawn_whole(longformer, tmp_path, monkeypatch) -> None:
+    """Of Longformer's head too, the bias of which is no layer's: here what nobody filled is nan."""
+    folder = changed(longformer, tmp_path, lambda all_: {n: t for n, t in all_.items() if "lm_head" not in n})
+    monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        assert torch.empty(3).isnan().all()
+        with pytest.warns(UserWarning, match="no language-model head"):
+            model, _ = load_language_model(folder, max_length=32, window=8, new_head=True)
+        load_encoder(folder, max_length=32, window=8)
+    finally:
+        torch.use_deterministic_algorithms(before)
+    assert not model.lm_head.bias.any()
+    assert model.lm_head.dense.weight.isfinite().all()
+
+
 def test_separators_in_rows_that_the_checkpoint_never_used(bert, tmp_path) -> None:
     """Vocabularies are often rounded up to a multiple of 64: new words then fall on rows that exist."""
 
