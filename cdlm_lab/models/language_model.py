@@ -18,8 +18,8 @@ from os import PathLike
 from typing import Any
 
 import torch
-from torch import Tensor
-from transformers import LongformerForMaskedLM
+from torch import Tensor, nn
+from transformers import LongformerForMaskedLM, initialization
 from transformers.utils import ModelOutput
 
 from cdlm_lab.models.loss import over_items
@@ -57,6 +57,12 @@ class CrossDocumentLM(LongformerForMaskedLM):
 
     # transformers.Trainer then counts the masked tokens of the whole effective batch
     accepts_loss_kwargs = True
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """The bias of a head that a checkpoint lacks is zero; Hugging Face leaves it as the memory was."""
+        super()._init_weights(module)
+        if module is self.lm_head:
+            initialization.zeros_(module.bias)
 
     def forward(
         self,

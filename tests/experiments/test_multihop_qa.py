@@ -170,7 +170,7 @@ def test_questions_of_files_in_the_official_format(finished, tmp_path: Path) -> 
     known = read_questions(QuestionCorpus(corpus=str(tmp_path)))
     assert {one.id for one in known["train"] if one.unknown_supporting} == unknown
     told = dict(facts(replace(run, questions=known)))
-    assert told["train: supporting facts"].startswith("1 of 1 questions name no sentence")
+    assert told["train: supporting facts"].startswith("1 in 1 questions name no sentence")
     assert "dev: supporting facts" not in told
     records = json.loads((tmp_path / "dev.json").read_text())
     del records[0]["answer"]
