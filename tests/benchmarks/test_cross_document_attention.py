@@ -1,9 +1,10 @@
 """The benchmark of cross-document attention: what is counted, and the command from end to end."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from cdlm_lab.benchmarks import cross_document_attention as benchmark
 
@@ -24,10 +25,13 @@ def test_multiply_adds_by_hand():
     assert benchmark.multiply_adds("deep", sentences=1, words=1) == shallow + 2 * (200 * 2 + 20_000)
 
 
-def test_the_command_prints_a_table_and_writes_the_rows(tmp_path: Path):
-    command = [sys.executable, "-m", "cdlm_lab.benchmarks.cross_document_attention", "--texts", "S2ORC"]
-    command += ["--pairs", "2", "--repeats", "2", "--json", str(tmp_path / "o.json")]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def test_the_command_prints_a_table_and_writes_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    asked = ["--texts", "S2ORC", "--pairs", "2", "--repeats", "2", "--json", str(tmp_path / "o.json")]
+    monkeypatch.setattr(sys, "argv", ["cross_document_attention", *asked])
+    benchmark.main()
+    output = capsys.readouterr().out
     rows = json.loads((tmp_path / "o.json").read_text())["rows"]
     assert [row["cda"] for row in rows] == ["none", "shallow", "deep"]
     assert rows[0]["ratio"] == rows[0]["predicted"] == 1

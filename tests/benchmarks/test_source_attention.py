@@ -1,7 +1,6 @@
 """The benchmark of chosen tokens' attention: both ways give the same numbers, the command from end to end."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -35,20 +34,16 @@ def test_both_ways_give_the_rows_and_columns_of_the_source():
 
 
 @on_linux
-def test_the_command_prints_a_table_and_writes_the_rows(tmp_path: Path):
-    command = [sys.executable, "-m", "cdlm_lab.benchmarks.source_attention", "--model", "tiny"]
-    command += [
-        "--lengths",
-        "128",
-        "256",
-        "--window",
-        "32",
-        "--repeats",
-        "2",
-        "--json",
-        str(tmp_path / "o.json"),
-    ]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def test_the_command_prints_a_table_and_writes_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    measured = {128: benchmark._memory_of, 256: lambda *_: dict.fromkeys(benchmark.WAYS, 7.0)}
+    # Memory takes a process for each way: of the first length only.
+    monkeypatch.setattr(benchmark, "_memory_of", lambda asked, length: measured[length](asked, length))
+    asked = ["--model", "tiny", "--lengths", "128", "256", "--window", "32", "--repeats", "2"]
+    monkeypatch.setattr(sys, "argv", ["source_attention", *asked, "--json", str(tmp_path / "o.json")])
+    benchmark.main()
+    printed = capsys.readouterr().out
     report = json.loads((tmp_path / "o.json").read_text())
     assert [row["length"] for row in report["rows"]] == [128, 256]
     for row in report["rows"]:
