@@ -261,7 +261,7 @@ def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any
             raise ValueError("no session")
         return name, parameters, sessions
     except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError):
-        told = f"{folder / RUN_FILE} cannot be read: choose another folder, or move this one away"
+        told = f"{folder / RUN_FILE} cannot be read: move the folder away, or choose another"
         raise RunError(told) from None
 
 

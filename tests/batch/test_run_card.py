@@ -95,7 +95,7 @@ def test_text_from_anywhere_moves_no_cursor(tmp_path: Path):
 def test_a_run_cut_off_at_once(tmp_path: Path):
     Path("x").mkdir()
     Path("x/run.json").write_text(json.dumps({"name": "a"}))
-    with pytest.raises(RunError, match=r"x/run.json cannot be read"):
+    with pytest.raises(RunError, match=r"x/run\.json cannot be read: move the folder away"):
         run_card("x")
     with pytest.raises(RunError, match="y holds no run"):
         run_card("y")

@@ -119,7 +119,7 @@ def test_other_parameters_are_listed(tmp_path: Path):
 )
 def test_a_damaged_run_file(tmp_path: Path, text: str):
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(RunError, match=r"run\.json cannot be read: choose another folder, or move"):
+    with pytest.raises(RunError, match=r"run\.json cannot be read: move the folder away, or choose"):
         open_run(tmp_path, name="x", parameters={})
 
 
