@@ -281,7 +281,7 @@ def test_what_is_installed_is_compiled(tmp_path: Path):
 def test_python_keeps_what_it_compiled():
     """Also where it is told not to: else each kernel of a test would compile PyTorch."""
     shown = subprocess.run(
-        ["make", "--eval", 'shown:\n\t@echo "[$$PYTHONDONTWRITEBYTECODE]"', "shown"],
+        ["make", "--no-print-directory", "--eval", 'shown:\n\t@echo "[$$PYTHONDONTWRITEBYTECODE]"', "shown"],
         cwd=ROOT,
         env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
