@@ -1,6 +1,7 @@
 """What all tests share: no network, a reason for every test that cannot run, and the real data where somebody
 has them."""
 
+import gc
 import os
 import shutil
 import signal
@@ -37,6 +38,11 @@ def _has_cuda() -> bool:
 
 def _has_browser() -> bool:
     return any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+
+
+def pytest_collection_finish() -> None:
+    """What the imports made stays: collections of garbage, of which each training does one, pass it over."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
