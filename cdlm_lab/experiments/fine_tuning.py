@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
+from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import check_least, check_types
 from cdlm_lab.progress import Progress
-from cdlm_lab.training.config import Precision, TrainingConfig, Workers
+from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
 

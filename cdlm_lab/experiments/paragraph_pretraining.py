@@ -24,9 +24,10 @@ from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphSpl
 from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.models.conversion import copy_local_to_global
 from cdlm_lab.models.paragraph_model import ParagraphModel, load_paragraph_model, save_paragraph_model
+from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import check_types, parameters_of
 from cdlm_lab.ranks import is_first
-from cdlm_lab.training.config import Precision, TrainingConfig, Workers
+from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.trainer import TrainingResult

@@ -28,12 +28,12 @@ from cdlm_lab.models.document_tagger import (
 )
 from cdlm_lab.models.dynamic_tagger import TaggerHead, equal_head, load_dynamic_tagger
 from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.precision import Precision, resolve_precision
 from cdlm_lab.models.sentence_encoder import ENDS, lengths_of
 from cdlm_lab.models.tag_collate import DynamicCollate, StaticCollate
 from cdlm_lab.models.word_encoder import WordEncoder, load_word_encoder, word_pieces
 from cdlm_lab.models.word_encodings import WordEncodings
 from cdlm_lab.parameters import check_choice, check_least, check_types
-from cdlm_lab.training.config import Precision, resolve_precision
 
 ENCODINGS_FOLDER = "encodings"
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from cdlm_lab.models.device import default_device
-from cdlm_lab.training.config import Precision, resolve_precision
+from cdlm_lab.models.precision import Precision, computing_in
 
 
 def seconds_of_batch(
@@ -31,12 +31,11 @@ def seconds_of_batch(
         ParameterError: a precision that is not to be had.
     """
     device = torch.device(default_device())
-    dtype = getattr(torch, resolve_precision(precision, device=device.type))
     model.to(device).train()
     for _ in range(2):
         start = time.perf_counter()
         batch = {name: tensor.to(device) for name, tensor in make().items()}
-        with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
+        with computing_in(precision, device):
             loss = model(**batch)["loss"]
         loss.backward()
         if device.type == "cuda":

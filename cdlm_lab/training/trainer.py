@@ -29,8 +29,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainingArguments
 
+from cdlm_lab.models.precision import resolve_precision
 from cdlm_lab.ranks import processes_here
-from cdlm_lab.training.config import TrainingConfig, resolve_precision, resolve_workers
+from cdlm_lab.training.config import TrainingConfig, resolve_workers
 from cdlm_lab.training.history import HISTORY_FILE, Record
 from cdlm_lab.training.progress import stop_on_signals
 from cdlm_lab.training.resumable import ResumableTrainer

@@ -1,0 +1,58 @@
+"""In which precision a forward pass computes: matrix products in the one asked for, weights stay float32."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from cdlm_lab.parameters import ParameterError
+
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
+# Names, and the questions of torch.cpu; they are private, and another version of torch may lack one.
+_BFLOAT16_UNITS = (("AMX", "_is_amx_tile_supported"), ("AVX512-BF16", "_is_avx512_bf16_supported"))
+
+
+def computing_in(precision: Precision, device: torch.device | str) -> torch.autocast:
+    """A context in which models on a device compute in a precision, as in training.
+
+    Stay in it from the first batch to the last: the rounded weights are kept until it is left. Errors as of
+    `resolve_precision`.
+    """
+    kind = torch.device(device).type
+    resolved = resolve_precision(precision, device=kind)
+    return torch.autocast(kind, dtype=getattr(torch, resolved), enabled=resolved != "float32")
+
+
+def in_full(device: torch.device | str) -> torch.autocast:
+    """A context in which what stands on an encoder computes in float32, whatever that does: a head costs next
+    to nothing, and rounded to 8 binary digits many scores would be equal."""
+    return torch.autocast(torch.device(device).type, enabled=False)
+
+
+def resolve_precision(precision: Precision, *, device: str) -> Precision:
+    """What `auto` means on a kind of device ("cuda", "cpu", ...), and whether the device can do what was
+    asked. `auto`: on CUDA bfloat16 where the device has it, else float16; on a CPU bfloat16 where it has AMX
+    or AVX512-BF16, else float32; elsewhere float32.
+
+    Raises:
+        ParameterError: float16 asked for without CUDA, bfloat16 for a CUDA device that has none.
+    """
+    if precision == "auto":
+        if device == "cuda":
+            return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+        return "bfloat16" if device == "cpu" and bfloat16_units() else "float32"
+    if precision == "float16" and device != "cuda":
+        raise ParameterError(f"precision is 'float16', which needs CUDA, but the device is {device!r}")
+    native = device != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
+    if precision == "bfloat16" and not native:
+        raise ParameterError(
+            "precision is 'bfloat16', which this CUDA device does not have: use 'float16' or 'auto'"
+        )
+    return precision
+
+
+def bfloat16_units() -> tuple[str, ...]:
+    """What this CPU has that multiplies in bfloat16, as far as torch tells; without, bfloat16 is the slower
+    one."""
+    return tuple(name for name, question in _BFLOAT16_UNITS if getattr(torch.cpu, question, bool)())
