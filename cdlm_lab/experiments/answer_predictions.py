@@ -20,6 +20,7 @@ from cdlm_lab.examples.candidate_groups import cascade_scores, chunks, fixed_ord
 from cdlm_lab.experiments.answer_models import Ranker
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.joint_model import JointModel, scores_of
+from cdlm_lab.models.precision import Precision, computing_in
 from cdlm_lab.progress import Progress
 
 
@@ -81,23 +82,30 @@ class AnswerPredictions:
 
 
 def score_answers(
-    ranker: Ranker, sets: Sequence[CandidateSet], *, batch_size: int, name: str | None = None
+    ranker: Ranker,
+    sets: Sequence[CandidateSet],
+    *,
+    batch_size: int,
+    precision: Precision = "float32",
+    name: str | None = None,
 ) -> AnswerPredictions:
     """Score every candidate of every question, in groups of as many as the model reads at once.
 
     Args:
         batch_size: groups read at once; changes nothing but speed and memory.
+        precision: of the forward pass, as of `resolve_precision`; scores are float32 in each.
         name: beside the progress bar; None = no bar.
     """
-    return score_examples(
-        ranker.model, ranker.examples(sets), ranker.collate, batch_size=batch_size, name=name
-    )
+    form = {"batch_size": batch_size, "precision": precision, "name": name}
+    return score_examples(ranker.model, ranker.examples(sets), ranker.collate, **form)
 
 
-def rerank_answers(ranker: Ranker, pairwise: AnswerPredictions, *, batch_size: int) -> AnswerPredictions:
+def rerank_answers(
+    ranker: Ranker, pairwise: AnswerPredictions, *, batch_size: int, precision: Precision = "float32"
+) -> AnswerPredictions:
     """Score the candidates that a pairwise model ranks highest, as many as the model reads at once; of equal
     ones what comes first in `fixed_order`. They stand in the sequence in that order too, so that their places
-    do not say how the pairwise model ranks them. `batch_size`: as of `score_answers`."""
+    do not say how the pairwise model ranks them. `batch_size`, `precision`: as of `score_answers`."""
     k = ranker.model.head.form.layout.candidates
     best = [
         np.sort(top_k(scores, fixed_order(one.candidates, key=one.id), k=k))
@@ -105,7 +113,7 @@ def rerank_answers(ranker: Ranker, pairwise: AnswerPredictions, *, batch_size: i
     ]
     sets = [_only(one, numbers) for one, numbers in zip(pairwise.sets, best, strict=True)]
     found = []
-    scored = score_answers(ranker, sets, batch_size=batch_size).scores
+    scored = score_answers(ranker, sets, batch_size=batch_size, precision=precision).scores
     for one, numbers, scores in zip(pairwise.sets, best, scored, strict=True):
         every = np.full(len(one.candidates), np.nan)
         every[numbers] = scores
@@ -119,6 +127,7 @@ def score_examples(
     collate: JointCollate,
     *,
     batch_size: int,
+    precision: Precision = "float32",
     name: str | None = None,
 ) -> AnswerPredictions:
     """Score the candidates of examples that are not shuffled, longest first, so that batches hold little
@@ -126,7 +135,10 @@ def score_examples(
     model = model.to(default_device()).eval()
     found = [np.full(len(one.candidates), np.nan) for one in examples.sets]
     lengths = [examples.length_of(number) for number in range(len(examples))]
-    with Progress(total=len(examples), desc=name, unit="group", disable=name is None) as bar:
+    with (
+        Progress(total=len(examples), desc=name, unit="group", disable=name is None) as bar,
+        computing_in(precision, model.device),
+    ):
         for numbers in batches_by_length(lengths, [0] * len(lengths), batch_size):
             scores = _scores(model, collate, [examples[number] for number in numbers])
             for row, number in zip(scores, numbers, strict=True):
@@ -140,7 +152,6 @@ def score_examples(
 def _scores(model: JointModel, collate: JointCollate, examples: Sequence[dict]) -> np.ndarray:
     """(examples, k), the pairwise model's k being 1."""
     batch = {name: values.to(model.device) for name, values in collate(examples).items() if name != "labels"}
-    # in float32 on every device: in half of it many scores would be equal
     return scores_of(model(**batch).logits).reshape(len(examples), -1)
 
 

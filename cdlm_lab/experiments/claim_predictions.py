@@ -18,6 +18,7 @@ from cdlm_lab.examples.candidate_examples import ClaimExamples
 from cdlm_lab.examples.joint_sequence import joint_sequence
 from cdlm_lab.experiments.claim_verifiers import Verifier
 from cdlm_lab.experiments.kept_numbers import KeptNumbers
+from cdlm_lab.models.precision import Precision, computing_in
 from cdlm_lab.progress import Progress
 
 _INPUTS = ("input_ids", "token_type_ids", "position_ids", "starts")
@@ -77,7 +78,12 @@ class ClaimPredictions:
 
 
 def predict_verdicts(
-    verifier: Verifier, claims: Sequence[EvidencedClaim], *, batch_size: int, name: str | None = None
+    verifier: Verifier,
+    claims: Sequence[EvidencedClaim],
+    *,
+    batch_size: int,
+    precision: Precision = "float32",
+    name: str | None = None,
 ) -> ClaimPredictions:
     """Label every claim, the longest first, so that batches hold little padding.
 
@@ -85,13 +91,17 @@ def predict_verdicts(
         verifier: its model is put into evaluation mode and stays on its device.
         claims: their labels, if they have any, are not read.
         batch_size: claims read at once; changes nothing but speed and memory.
+        precision: of the forward pass, as of `resolve_precision`.
         name: beside the progress bar; None = no bar.
     """
     verifier.model.eval()
     examples = verifier.examples(claims)
     lengths = [examples.length_of(number) for number in range(len(claims))]
     probabilities = np.zeros((len(claims), len(verifier.labels)))
-    with Progress(total=len(claims), desc=name, unit="claim", disable=name is None) as bar:
+    with (
+        Progress(total=len(claims), desc=name, unit="claim", disable=name is None) as bar,
+        computing_in(precision, verifier.device),
+    ):
         for numbers in batches_by_length(lengths, [0] * len(lengths), batch_size):
             read = _read(verifier, [examples[number] for number in numbers])
             probabilities[numbers] = np.exp(read["log_probabilities"])
@@ -104,6 +114,7 @@ def evidence_shares(
     claims: Sequence[EvidencedClaim],
     *,
     file: Path | None = None,
+    precision: Precision = "float32",
     name: str | None = None,
 ) -> list[tuple[float, ...]]:
     """The share that each sentence of evidence has in the verdict on its claim, each in [0, 1].
@@ -118,6 +129,7 @@ def evidence_shares(
     Args:
         verifier: of a system that reads evidence; its model is put into evaluation mode.
         file: where the shares are kept as they come; None = nowhere.
+        precision: of the forward pass, as of `resolve_precision`.
         name: beside the progress bar; None = no bar.
 
     Raises:
@@ -130,6 +142,7 @@ def evidence_shares(
     with (
         KeptNumbers(file, (len(claims), k)) as kept,
         Progress(total=len(claims), desc=name, unit="claim", disable=name is None) as bar,
+        computing_in(precision, verifier.device),
     ):
         bar.update(len(claims) - len(kept.missing))
         for number in kept.missing:
@@ -163,9 +176,7 @@ def _read(verifier: Verifier, examples: Sequence[Mapping[str, np.ndarray]]) -> d
     """`log_probabilities`, float64 (examples, labels), and of pairwise systems `shares` (pairs,)."""
     batch = verifier.collate([{key: one[key] for key in _INPUTS} for one in examples])
     batch = {key: tensor.to(verifier.device) for key, tensor in batch.items()}
-    kind = verifier.device.type
-    with torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda"):
-        output = verifier.model(**batch)
+    output = verifier.model(**batch)
     found = {"log_probabilities": output.logits.double().log_softmax(-1)}
     if verifier.system.pairwise:
         found["shares"] = output.shares

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from cdlm_lab.collate import batches_by_length
 from cdlm_lab.data.document_pairs import DocumentPair
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.experiments.matching_models import Matcher
 from cdlm_lab.models.device import default_device
+from cdlm_lab.models.precision import Precision, computing_in
 from cdlm_lab.progress import Progress
 
 DECISION = 0.5  # of two classes the more probable one
@@ -73,7 +75,12 @@ class MatchPredictions:
 
 
 def predict(
-    matcher: Matcher, pairs: Sequence[DocumentPair], *, batch_size: int, name: str | None = None
+    matcher: Matcher,
+    pairs: Sequence[DocumentPair],
+    *,
+    batch_size: int,
+    precision: Precision = "float32",
+    name: str | None = None,
 ) -> MatchPredictions:
     """Read every pair.
 
@@ -81,17 +88,20 @@ def predict(
 
     Args:
         batch_size: pairs read at once; changes nothing but speed and memory.
+        precision: of the forward pass, as of `resolve_precision`.
         name: beside the progress bar; None = no bar.
     """
     model = matcher.model.to(default_device()).eval()
     examples = matcher.examples(pairs)
-    order = np.argsort([-_length(pair) for pair in pairs], kind="stable")
+    lengths = [_length(pair) for pair in pairs]
     probabilities = np.empty(len(pairs))
     alignments: dict[str, list[np.ndarray]] = {}
-    with Progress(total=len(pairs), desc=name, unit="pair", disable=name is None) as bar:
-        for start in range(0, len(order), batch_size):
-            numbers = order[start : start + batch_size]
-            output, sentences = _read(matcher, model, [examples[int(number)] for number in numbers])
+    with (
+        Progress(total=len(pairs), desc=name, unit="pair", disable=name is None) as bar,
+        computing_in(precision, model.device),
+    ):
+        for numbers in batches_by_length(lengths, [0] * len(lengths), batch_size):
+            output, sentences = _read(matcher, model, [examples[number] for number in numbers])
             probabilities[numbers] = _probabilities(output["logits"])
             for score in ("attention", "cosine"):
                 if score in output:
@@ -112,8 +122,7 @@ def _read(matcher: Matcher, model: torch.nn.Module, examples: list) -> tuple[dic
     """The model's output, and how many sentences of each first document it read."""
     batch = {name: tensor.to(model.device) for name, tensor in matcher.collate(examples).items()}
     batch.pop("labels", None)
-    with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=model.device.type == "cuda"):
-        output = model(**batch)
+    output = model(**batch)
     mask = batch.get("sentence_mask")
     return output, [0] * len(examples) if mask is None else mask[:, 0].sum(1).tolist()
 

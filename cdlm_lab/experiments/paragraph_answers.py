@@ -29,6 +29,7 @@ from cdlm_lab.metrics.resampling import sums_by_cluster
 from cdlm_lab.models.joint_head import front_states, sentence_states
 from cdlm_lab.models.joint_model import scores_of
 from cdlm_lab.models.paragraph_model import ParagraphModel
+from cdlm_lab.models.precision import Precision, computing_in
 from cdlm_lab.progress import Progress
 
 
@@ -58,15 +59,26 @@ class ParagraphAnswers:
 
 
 def answer_tasks(
-    model: ParagraphModel, examples: ParagraphTasks, collate: JointCollate, *, batch_size: int, name: str
+    model: ParagraphModel,
+    examples: ParagraphTasks,
+    collate: JointCollate,
+    *,
+    batch_size: int,
+    precision: Precision = "float32",
+    name: str,
 ) -> ParagraphAnswers:
-    """Put all examples to a model, on the device that it is on; a progress bar called `name`."""
+    """Put all examples to a model, on the device that it is on; a progress bar called `name`. `precision`: of
+    the forward pass, as of `resolve_precision`; scores and losses are float32 in each."""
     described = [examples.describe(number) for number in range(len(examples))]
     scores = np.zeros((len(described), examples.layout.candidates))
     losses, masked = np.zeros(len(described)), np.zeros(len(described), dtype=np.int64)
     lengths = [len(one.input_ids) for one in described]
     model.eval()
-    with Progress(total=len(described), desc=name, unit="example") as bar, torch.no_grad():
+    with (
+        Progress(total=len(described), desc=name, unit="example") as bar,
+        torch.no_grad(),
+        computing_in(precision, model.device),
+    ):
         for rows in batches_by_length(lengths, [0] * len(lengths), batch_size):
             batch = collate([examples[row] for row in rows])
             logits, loss = _read(model, {key: value.to(model.device) for key, value in batch.items()})

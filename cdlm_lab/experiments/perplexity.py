@@ -33,6 +33,7 @@ from cdlm_lab.metrics.significance import Comparison, compare_perplexities, holm
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.models.precision import Precision, computing_in
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run
 from cdlm_lab.widgets.perplexity_table import Perplexity as ShownPerplexity
@@ -75,9 +76,15 @@ class ClusterLosses:
 
 
 def cluster_losses(
-    model: CrossDocumentLM, examples: CrossDocumentExamples, *, batch_size: int, name: str = ""
+    model: CrossDocumentLM,
+    examples: CrossDocumentExamples,
+    *,
+    batch_size: int,
+    precision: Precision = "float32",
+    name: str = "",
 ) -> ClusterLosses:
-    """Losses of every example under fixed masks; a progress bar with time left."""
+    """Losses of every example under fixed masks; a progress bar with time left. `precision`: of the forward
+    pass, as of `resolve_precision`; losses are float32 in each."""
     read = [examples[index] for index in range(len(examples))]
     batches = batches_by_length(
         [len(example["input_ids"]) for example in read],
@@ -90,6 +97,7 @@ def cluster_losses(
     with (
         Progress(total=len(read), desc=f"perplexity of {name}".removesuffix(" of "), unit="cluster") as bar,
         torch.no_grad(),
+        computing_in(precision, model.device),
     ):
         for batch_of in batches:
             batch = {
@@ -114,9 +122,11 @@ def measure_variants(
     window: int,
     batch_size: int,
     attention: str = "auto",
+    precision: Precision = "float32",
     device: str | None = None,
 ) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
     """Losses of each variant's checkpoint (variant name -> folder or hub name, "" = left out) on one split.
+    `precision`: as of `cluster_losses`.
 
     Raises ValueError for an unknown variant, when none is left, or when tokenizers differ (their perplexities
     could not be compared), and what loading raises.
@@ -148,7 +158,7 @@ def measure_variants(
         model.to(device or default_device())
         tokenised = tokenised or tokenised_split(settings, split, tokenizer=tokenizer)
         examples = held_out_examples(tokenised, settings, variant=variant, tokenizer=tokenizer, name=split)
-        losses[name] = cluster_losses(model, examples, batch_size=batch_size, name=name)
+        losses[name] = cluster_losses(model, examples, batch_size=batch_size, precision=precision, name=name)
     return losses, tokenised
 
 

@@ -16,6 +16,7 @@ from cdlm_lab.data.multihop_questions import MultihopQuestion, SupportingFact
 from cdlm_lab.examples.question_examples import QuestionExamples
 from cdlm_lab.models.answer_decoding import AnswerSpan, DecodedAnswer, Place, decode
 from cdlm_lab.models.device import default_device
+from cdlm_lab.models.precision import Precision, computing_in
 from cdlm_lab.models.question_answering import QuestionAnswerer, QuestionOutput
 from cdlm_lab.progress import Progress
 
@@ -94,6 +95,7 @@ def predict_answers(
     support: str,
     most_tokens: int,
     batch_size: int,
+    precision: Precision = "float32",
     name: str | None = None,
 ) -> QuestionPredictions:
     """Answer every question.
@@ -104,12 +106,16 @@ def predict_answers(
         examples: their labels, if they have any, are not read.
         support, most_tokens: as of `decode`.
         batch_size: questions read at once; changes nothing but speed and memory.
+        precision: of the forward pass, as of `resolve_precision`.
         name: beside the progress bar; None = no bar.
     """
     model = model.to(default_device()).eval()
     lengths = [_length(question) for question in examples.questions]
     answers: dict[int, DecodedAnswer] = {}
-    with Progress(total=len(examples), desc=name, unit="question", disable=name is None) as bar:
+    with (
+        Progress(total=len(examples), desc=name, unit="question", disable=name is None) as bar,
+        computing_in(precision, model.device),
+    ):
         for numbers in batches_by_length(lengths, [0] * len(lengths), batch_size):
             sequences = [examples.describe(number) for number in numbers]
             output = _read(model, collate([sequence.inputs for sequence in sequences]))
@@ -135,5 +141,4 @@ def _length(question: MultihopQuestion) -> int:
 @torch.inference_mode()
 def _read(model: QuestionAnswerer, batch: Mapping[str, torch.Tensor]) -> QuestionOutput:
     batch = {name: tensor.to(model.device) for name, tensor in batch.items()}
-    with torch.autocast(model.device.type, dtype=torch.bfloat16, enabled=model.device.type == "cuda"):
-        return model(**batch)
+    return model(**batch)

@@ -9,7 +9,6 @@ from pathlib import Path
 from weakref import WeakSet
 
 import numpy as np
-import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -17,7 +16,6 @@ from cdlm_lab.data.tagged_documents import TaggedDocument, tag_set
 from cdlm_lab.examples.tag_examples import TagExample, TagExamples, words_read
 from cdlm_lab.examples.tag_sequences import SplitDocument, split_long
 from cdlm_lab.experiments.tagging_systems import TagSystem
-from cdlm_lab.models.device import default_device
 from cdlm_lab.models.document_tagger import (
     CONTEXT_ENCODERS,
     CONTEXT_ORDERS,
@@ -28,7 +26,7 @@ from cdlm_lab.models.document_tagger import (
 )
 from cdlm_lab.models.dynamic_tagger import TaggerHead, equal_head, load_dynamic_tagger
 from cdlm_lab.models.encoder import load_encoder
-from cdlm_lab.models.precision import Precision, resolve_precision
+from cdlm_lab.models.precision import Precision
 from cdlm_lab.models.sentence_encoder import ENDS, lengths_of
 from cdlm_lab.models.tag_collate import DynamicCollate, StaticCollate
 from cdlm_lab.models.word_encoder import WordEncoder, load_word_encoder, word_pieces
@@ -125,12 +123,11 @@ class TaggerParts:
     def encoder(self) -> WordEncoder:
         """The frozen one."""
         settings = self.settings
-        precision = resolve_precision(settings.precision, device=default_device())
         return load_word_encoder(
             settings.encoder,
             layers=settings.layers,
             max_tokens=settings.most_tokens,
-            dtype=getattr(torch, precision),
+            precision=settings.precision,
         )
 
     @cached_property

@@ -6,7 +6,7 @@ mention's tokens, and the product of the two sums. An MLP with one hidden layer 
 into one logit. (The released code has two hidden layers with ReLU instead; the paper's is built here.)
 
 Choices where the paper is silent: the loss is binary cross entropy; nothing is dropped out in the MLP, whose
-weights are drawn as the encoder's config says; the states are summed in float32.
+weights are drawn as the encoder's config says; what stands on the encoder computes in float32.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from cdlm_lab.models.checkpoint import is_trained
 from cdlm_lab.models.conversion import copy_local_to_global
 from cdlm_lab.models.encoder_with_head import load_encoder_with_head
 from cdlm_lab.models.loss import over_items
+from cdlm_lab.models.precision import as_weights, in_full
 
 HIDDEN = 1024  # of the MLP, C.1
 
@@ -89,7 +90,9 @@ class PairScorer(LongformerPreTrainedModel):
         states = self.longformer(
             input_ids, attention_mask, global_attention_mask=global_attention_mask, return_dict=True
         ).last_hidden_state  # (batch, seq, dim)
-        logits = self.scorer(pair_vectors(states, mention_mask)).squeeze(-1).float()  # (batch,)
+        with in_full(states.device):
+            vectors = pair_vectors(as_weights(states, self.scorer), mention_mask)
+            logits = self.scorer(vectors).squeeze(-1).float()  # (batch,)
         if labels is None:
             return PairOutput(logits=logits)
         total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")

@@ -27,6 +27,7 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.joint_sequence import JointLayout
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.models.checkpoint import CheckpointError, first_line, refuse_not_finite
+from cdlm_lab.models.precision import as_weights, in_full
 
 KINDS = ("ie_1", "ae_1", "ie_k", "ae_k")
 LAYERS = ("linear", "tanh")
@@ -96,15 +97,19 @@ class JointHeadLayers(nn.Module):
             embeddings: (batch, k + 1, dim), 0 of absent sentences.
             starts: (batch, k + 1) long, -1 = absent.
         """
+        with in_full(embeddings.device):
+            return self._logits(as_weights(embeddings, self.layers), starts).float()
+
+    def _logits(self, embeddings: Tensor, starts: Tensor) -> Tensor:
         question, candidates = embeddings[:, 0], embeddings[:, 1:]
         if self.form.kind == "ie_1":
-            return self.layers(question).float()
+            return self.layers(question)
         if self.form.kind == "ae_1":
             there = (starts >= 0).sum(1, keepdim=True)
-            return self.layers(embeddings.sum(1) / there).float()
+            return self.layers(embeddings.sum(1) / there)
         if self.form.kind == "ae_k":
             candidates = torch.cat([question[:, None].expand_as(candidates), candidates], dim=-1)
-        return self.layers(candidates).float().masked_fill(starts[:, 1:, None] < 0, 0.0)
+        return self.layers(candidates).masked_fill(starts[:, 1:, None] < 0, 0.0)
 
 
 def sentence_states(

@@ -23,6 +23,7 @@ from transformers.models.longformer.modeling_longformer import (
 from cdlm_lab.attention.last_layer import read_only_globals
 from cdlm_lab.models.encoder_with_head import load_encoder_with_head
 from cdlm_lab.models.loss import over_items
+from cdlm_lab.models.precision import as_weights, in_full
 
 
 class PairClassifier(LongformerPreTrainedModel):
@@ -71,7 +72,8 @@ class PairClassifier(LongformerPreTrainedModel):
         states = self.longformer(
             input_ids, attention_mask, global_attention_mask=global_attention_mask, return_dict=True
         ).last_hidden_state  # (batch, seq, dim)
-        logits = self.classifier(states).float()  # (batch, 2)
+        with in_full(states.device):
+            logits = self.classifier(as_weights(states[:, :1], self.classifier)).float()  # (batch, 2)
         if labels is None:
             return SequenceClassifierOutput(logits=logits)
         total = nn.functional.cross_entropy(logits, labels.long(), reduction="sum")

@@ -22,6 +22,7 @@ from cdlm_lab.examples.joint_sequence import JointLayout
 from cdlm_lab.models.joint_head import front_states, sentence_states, summed_loss
 from cdlm_lab.models.joint_loading import load_on_sentences
 from cdlm_lab.models.loss import over_items
+from cdlm_lab.models.precision import as_weights, in_full
 
 POOLINGS = ("max", "weighted_sum")
 PAIR = 2  # sentences: claim and evidence
@@ -128,12 +129,13 @@ class PooledPairs(LongformerPreTrainedModel):
                 f"of {claims} claims {int((pairs > 0).sum())} have pairs, numbered up to "
                 f"{len(pairs) - 1}; number them from 0, and give one without evidence a pair without it"
             )
-        if self.score is None:
-            pooled, shares = largest(read.float(), claim, claims=claims)
-        else:
-            scores = self.score(read)[:, 0].float()
-            pooled, shares = weighted_sum(read.float(), scores, claim, claims=claims)
-        logits = self.classifier(pooled.to(read.dtype)).float()
+        with in_full(read.device):
+            if self.score is None:
+                pooled, shares = largest(read.float(), claim, claims=claims)
+            else:
+                scores = self.score(as_weights(read, self.score))[:, 0].float()
+                pooled, shares = weighted_sum(read.float(), scores, claim, claims=claims)
+            logits = self.classifier(as_weights(pooled, self.classifier)).float()
         loss = None
         if labels is not None:
             total, items = summed_loss(logits, labels)

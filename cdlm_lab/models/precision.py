@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
+from torch import Tensor, nn
 
 from cdlm_lab.parameters import ParameterError
 
@@ -25,9 +26,15 @@ def computing_in(precision: Precision, device: torch.device | str) -> torch.auto
 
 
 def in_full(device: torch.device | str) -> torch.autocast:
-    """A context in which what stands on an encoder computes in float32, whatever that does: a head costs next
-    to nothing, and rounded to 8 binary digits many scores would be equal."""
+    """A context in which what stands on an encoder computes in the precision of its weights, whatever the
+    encoder does: a head costs next to nothing, and rounded to 8 binary digits many scores would be equal.
+    Give it states `as_weights`."""
     return torch.autocast(torch.device(device).type, enabled=False)
+
+
+def as_weights(states: Tensor, head: nn.Module) -> Tensor:
+    """States in the dtype of the weights of the head that is to read them."""
+    return states.to(next(head.parameters()).dtype)
 
 
 def resolve_precision(precision: Precision, *, device: str) -> Precision:

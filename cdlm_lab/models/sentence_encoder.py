@@ -21,6 +21,7 @@ from transformers import LongformerModel, PreTrainedTokenizerFast
 from cdlm_lab.collate import batches_by_length
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.precision import Precision, computing_in, resolve_precision
 
 BATCH_SIZE = 64  # sentences at once; more are no faster
 ENDS = 2  # [CLS] and [SEP]
@@ -33,12 +34,19 @@ class SentenceEncoder:
         model: in eval mode, on the device that it is to run on; its weights must not change any more.
         tokenizer: of that model.
         max_tokens: what a sentence is cut to, `[CLS]` and `[SEP]` included.
+        precision: of the forward pass, as of `resolve_precision`; the vectors are float32 in each.
     """
 
     def __init__(
-        self, model: LongformerModel, tokenizer: PreTrainedTokenizerFast, *, max_tokens: int
+        self,
+        model: LongformerModel,
+        tokenizer: PreTrainedTokenizerFast,
+        *,
+        max_tokens: int,
+        precision: Precision = "float32",
     ) -> None:
         self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
+        self.precision = resolve_precision(precision, device=model.device.type)
 
     @property
     def size(self) -> int:
@@ -48,8 +56,10 @@ class SentenceEncoder:
     @cached_property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change with whatever changes the vectors: weights, tokenizer,
-        `max_tokens`, window."""
+        `max_tokens`, window, precision."""
         digest = hashlib.sha256(self.tokenizer.backend_tokenizer.to_str().encode())
+        if self.precision != "float32":
+            digest.update(self.precision.encode())
         digest.update(f"{self.max_tokens} {self.model.config.attention_window}".encode())
         for name, weight in sorted(self.model.state_dict().items()):
             digest.update(name.encode())
@@ -71,7 +81,7 @@ class SentenceEncoder:
         ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
         mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         device = self.model.device
-        with torch.inference_mode():
+        with torch.inference_mode(), computing_in(self.precision, device):
             vectors = sentence_vectors(self.model, ids.to(device), mask.to(device), batch_size=batch_size)
         return vectors.float().cpu().numpy()
 
@@ -110,15 +120,16 @@ def load_sentence_encoder(
     max_tokens: int,
     window: int | None = None,
     attention: str = "auto",
+    precision: Precision = "float32",
     seed: int = 0,
 ) -> SentenceEncoder:
     """Any encoder that `load_encoder` knows as a sentence encoder, on the default device.
 
-    Arguments and errors as of `load_encoder`, and of `lengths_of`.
+    Arguments and errors as of `SentenceEncoder`, of `load_encoder`, and of `lengths_of`.
     """
     lengths = lengths_of(max_tokens=max_tokens, window=window)
     model, tokenizer = load_encoder(name_or_path, **lengths, attention=attention, seed=seed)
-    return SentenceEncoder(model.to(default_device()), tokenizer, max_tokens=max_tokens)
+    return SentenceEncoder(model.to(default_device()), tokenizer, max_tokens=max_tokens, precision=precision)
 
 
 def lengths_of(*, max_tokens: int, window: int | None) -> dict[str, int]:

@@ -24,6 +24,7 @@ from cdlm_lab.collate import batches_by_length
 from cdlm_lab.examples.tokenise_words import tokenise_words
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.precision import Precision, computing_in, resolve_precision
 from cdlm_lab.models.sentence_encoder import BATCH_SIZE, ENDS, SentenceEncoder, lengths_of
 
 LAYERS = 4
@@ -38,7 +39,7 @@ class WordEncoder:
         tokenizer: of that model.
         layers: hidden layers whose states are concatenated, from the last one back.
         max_tokens: the most that a sentence may have, `[CLS]` and `[SEP]` included.
-        dtype: that the forward pass is computed in (autocast; weights stay as they are).
+        precision: of the forward pass, as of `resolve_precision`; the vectors are float32 in each.
 
     Raises:
         ValueError: the model has fewer layers.
@@ -51,13 +52,14 @@ class WordEncoder:
         *,
         layers: int = LAYERS,
         max_tokens: int,
-        dtype: torch.dtype = torch.float32,
+        precision: Precision = "float32",
     ) -> None:
         if not 1 <= layers <= model.config.num_hidden_layers:
             there = model.config.num_hidden_layers
             raise ValueError(f"layers is {layers}; the encoder has {there}, so take 1 to {there}")
         self.model, self.tokenizer = model, tokenizer
-        self.layers, self.max_tokens, self.dtype = layers, max_tokens, dtype
+        self.layers, self.max_tokens = layers, max_tokens
+        self.precision = resolve_precision(precision, device=model.device.type)
 
     @property
     def size(self) -> int:
@@ -67,9 +69,9 @@ class WordEncoder:
     @cached_property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change with whatever changes the vectors: weights, tokenizer, layers,
-        `max_tokens`, window, `dtype`."""
+        `max_tokens`, window, precision."""
         sentences = SentenceEncoder(self.model, self.tokenizer, max_tokens=self.max_tokens).fingerprint
-        computed = "" if self.dtype == torch.float32 else f" {self.dtype}"
+        computed = "" if self.precision == "float32" else f" torch.{self.precision}"
         return hashlib.sha256(f"words {self.layers} {sentences}{computed}".encode()).hexdigest()[:16]
 
     def pieces(self, words: Sequence[str]) -> list[int]:
@@ -91,19 +93,18 @@ class WordEncoder:
                 what = f"the sentence {' '.join(words)[:SHOWN]!r} has {length} pieces"
                 raise ValueError(f"{what}, but there is room for {room}; split it, or raise max_tokens")
         batches = batches_by_length(lengths, [0] * len(lengths), batch_size)
-        vectors = [rows for batch in batches for rows in self._encode([split[number] for number in batch])]
+        with torch.inference_mode(), computing_in(self.precision, self.model.device):
+            vectors = [rows for batch in batches for rows in self._encode([split[n] for n in batch])]
         order = np.concatenate([*batches, []]).argsort()
         return [vectors[place] for place in order]
 
-    @torch.inference_mode()
     def _encode(self, batch: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
         begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         rows = [torch.tensor([begin, *ids.tolist(), end]) for ids, _ in batch]
         ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
         mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         device = self.model.device
-        with torch.autocast(device.type, dtype=self.dtype, enabled=self.dtype != torch.float32):
-            output = self.model(ids.to(device), mask.to(device), output_hidden_states=True)
+        output = self.model(ids.to(device), mask.to(device), output_hidden_states=True)
         counts = [np.bincount(numbers) for _, numbers in batch]
         places = np.concatenate(
             [1 + row * ids.shape[1] + np.arange(len(numbers)) for row, (_, numbers) in enumerate(batch)]
@@ -156,7 +157,7 @@ def load_word_encoder(
     layers: int = LAYERS,
     max_tokens: int,
     window: int | None = None,
-    dtype: torch.dtype = torch.float32,
+    precision: Precision = "float32",
     seed: int = 0,
 ) -> WordEncoder:
     """Any encoder that `load_encoder` knows as an encoder of words, on the default device.
@@ -166,7 +167,7 @@ def load_word_encoder(
     lengths = lengths_of(max_tokens=max_tokens, window=window)
     model, tokenizer = load_encoder(name_or_path, **lengths, seed=seed)
     return WordEncoder(
-        model.to(default_device()), tokenizer, layers=layers, max_tokens=max_tokens, dtype=dtype
+        model.to(default_device()), tokenizer, layers=layers, max_tokens=max_tokens, precision=precision
     )
 
 

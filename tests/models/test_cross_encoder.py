@@ -91,6 +91,16 @@ def test_a_row_alone_is_the_row_in_its_batch_and_padding_is_inert(scorer: PairSc
     torch.testing.assert_close(scorer(**other).logits, together, rtol=1e-4, atol=1e-5)
 
 
+@torch.no_grad()
+def test_in_half_precision_logits_and_loss_are_float32(scorer: PairScorer, batch: Batch):
+    exact = scorer(**batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = scorer(**batch)
+    assert (rounded.logits != rounded.logits.bfloat16()).any()  # the head computes in float32
+    assert rounded.loss.dtype == rounded.logits.dtype == torch.float32
+    assert rounded.loss.item() == pytest.approx(exact.loss.item(), rel=0.1)
+
+
 def test_every_weight_that_is_read_gets_a_gradient(scorer: PairScorer, batch: Batch):
     scorer(**batch).loss.backward()
     without = {

@@ -251,6 +251,7 @@ def test_in_half_precision_logits_and_loss_are_float32(model: JointModel, batch:
     exact = model(**batch)
     with torch.autocast("cpu", torch.bfloat16):
         rounded = model(**batch)
+    assert (rounded.logits != rounded.logits.bfloat16()).any()  # the head computes in float32
     whole = copy.deepcopy(model).bfloat16()(**batch)
     for out in (rounded, whole):
         assert out.loss.dtype == out.logits.dtype == torch.float32

@@ -164,6 +164,7 @@ def test_in_half_precision_all_is_float32(model: PooledPairs, batch: Batch):
     exact = model(**batch)
     with torch.autocast("cpu", torch.bfloat16):
         rounded = model(**batch)
+    assert (rounded.logits != rounded.logits.bfloat16()).any()  # the head computes in float32
     for out in (rounded, copy.deepcopy(model).bfloat16()(**batch)):
         assert {values.dtype for values in out.values()} == {torch.float32}
         assert out.loss.item() == pytest.approx(exact.loss.item(), rel=0.1)

@@ -189,7 +189,7 @@ def test_layers_that_are_not_there_are_refused(bert, layers: int):
 
 
 def test_in_bfloat16_the_vectors_are_those_of_float32_within_its_rounding(bert, encoder: WordEncoder):
-    rounded = load_word_encoder(bert, layers=2, max_tokens=9, dtype=torch.bfloat16)
+    rounded = load_word_encoder(bert, layers=2, max_tokens=9, precision="bfloat16")
     assert rounded.fingerprint != encoder.fingerprint
     ours, exact = (np.concatenate(one.encode(SENTENCES)) for one in (rounded, encoder))
     assert ours.dtype == np.float32
