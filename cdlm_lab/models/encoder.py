@@ -94,10 +94,9 @@ def load_language_model(
     `name_or_path`: `tiny`, `minilm`, `storyworld/<variant>`, a folder that `save_pretrained` wrote, or a
     hub name. `max_length`: longest sequence in tokens, special ones included. `window`: total width of
     local attention (512 = 256 on each side). `attention`: a backend of `replace_self_attention`, or
-    `huggingface` for its own layer. `dropout`: of hidden states; None = as the checkpoint says.
-    `attention_dropout`: of attention weights; `checkpoint` = as the checkpoint says. `seed`: of all weights
-    that the checkpoint does not bring. `new_head`: True = a checkpoint without a language-model head gets a
-    new one, with a warning, as `minilm` always does. `sizes`: of `tiny`, else unused.
+    `huggingface` for its own layer. `dropout`: of hidden states, `attention_dropout`: of attention weights;
+    None and `checkpoint` = the checkpoint's. `seed`: of all weights that the checkpoint lacks. `new_head`:
+    True = a checkpoint without head gets one, with a warning, as `minilm` always does. `sizes`: of `tiny`.
 
     Raises ValueError for a window that is odd, below 2 or wider than `max_length`, dropout outside [0,
     1) or an unknown backend; CheckpointError (a ValueError) for a checkpoint that is not there, not

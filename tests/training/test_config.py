@@ -6,7 +6,7 @@ from tiny_run import tiny_config
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import config
-from cdlm_lab.training.config import TrainingConfig, resolve_precision, resolve_workers
+from cdlm_lab.training.config import TrainingConfig, precision_told, resolve_precision, resolve_workers
 
 
 def test_defaults_are_those_of_the_paper():
@@ -98,6 +98,26 @@ def test_precision_of_a_cpu(
     assert resolve_precision("auto", device="cpu") == ("bfloat16" if units else "float32")
     assert resolve_precision("float32", device="cpu") == "float32"
     assert resolve_precision("auto", device="mps") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("device", "units", "told"),
+    [
+        ("cpu", ("AVX512-BF16",), "bfloat16: this CPU has AVX512-BF16"),
+        ("cpu", ("AMX", "AVX512-BF16"), "bfloat16: this CPU has AMX and AVX512-BF16"),
+        ("cpu", (), "float32: this CPU has neither AMX nor AVX512-BF16"),
+        ("cuda", ("it",), "bfloat16: this GPU has it"),
+        ("cuda", (), "float16: this GPU has no bfloat16"),
+    ],
+)
+def test_why_a_precision_was_chosen(
+    monkeypatch: pytest.MonkeyPatch, device: str, units: tuple[str, ...], told: str
+):
+    monkeypatch.setattr(config, "default_device", lambda: device)
+    monkeypatch.setattr(config, "bfloat16_units", lambda: units)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bool(units))
+    assert precision_told("auto") == told
+    assert precision_told("float32") == "float32"
 
 
 def test_makers_of_examples(monkeypatch: pytest.MonkeyPatch):
