@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from cdlm_lab.models.device import default_device
 from cdlm_lab.parameters import ParameterError
 
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
@@ -63,3 +64,15 @@ def bfloat16_units() -> tuple[str, ...]:
     """What this CPU has that multiplies in bfloat16, as far as torch tells; without, bfloat16 is the slower
     one."""
     return tuple(name for name, question in _BFLOAT16_UNITS if getattr(torch.cpu, question, bool)())
+
+
+def precision_told(precision: Precision) -> str:
+    """The precision of a training on the device at hand and, where `auto` chose it, why: for what is told
+    before it starts, and for its report. Errors as of `resolve_precision`."""
+    device = default_device()
+    chosen = resolve_precision(precision, device=device)
+    if precision != "auto":
+        return chosen
+    if device == "cuda":
+        return f"{chosen}: this GPU has {'it' if chosen == 'bfloat16' else 'no bfloat16'}"
+    return f"{chosen}: this CPU has {' and '.join(bfloat16_units()) or 'neither AMX nor AVX512-BF16'}"

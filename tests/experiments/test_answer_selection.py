@@ -74,12 +74,14 @@ def judged(run, name: str, seed: int) -> list[dict]:
 
 
 def test_dropout_is_that_of_the_encoder_or_as_given(settings: AnswerSettings, tmp_path: Path) -> None:
-    for dropout, expected in ((None, 0.0), (0.25, 0.25)):  # the encoder that comes with the project has 0
-        given = replace(settings, training=replace(settings.training, dropout=dropout))
+    # The encoder that comes with the project has 0 of both.
+    for dropout, attention, expected in ((None, "checkpoint", (0.0, 0.0)), (0.25, 0.1, (0.25, 0.1))):
+        training = replace(settings.training, dropout=dropout, attention_dropout=attention)
+        given = replace(settings, training=training)
         run = AnswerRun(settings=given, splits={}, folder=tmp_path)
         for system in run.systems:
             config = run.ranker(system, 0, trained=False).model.config
-            assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (expected, expected)
+            assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == expected
 
 
 def test_each_system_ranks_every_candidate_with_each_seed(finished) -> None:

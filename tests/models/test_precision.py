@@ -4,7 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from cdlm_lab.models.precision import bfloat16_units, computing_in, in_full, resolve_precision
+from cdlm_lab.models import precision
+from cdlm_lab.models.precision import (
+    bfloat16_units,
+    computing_in,
+    in_full,
+    precision_told,
+    resolve_precision,
+)
 from cdlm_lab.parameters import ParameterError
 
 
@@ -60,3 +67,23 @@ def test_precision_of_a_cpu(
     assert resolve_precision("auto", device="cpu") == ("bfloat16" if units else "float32")
     assert resolve_precision("float32", device="cpu") == "float32"
     assert resolve_precision("auto", device="mps") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("device", "units", "told"),
+    [
+        ("cpu", ("AVX512-BF16",), "bfloat16: this CPU has AVX512-BF16"),
+        ("cpu", ("AMX", "AVX512-BF16"), "bfloat16: this CPU has AMX and AVX512-BF16"),
+        ("cpu", (), "float32: this CPU has neither AMX nor AVX512-BF16"),
+        ("cuda", ("it",), "bfloat16: this GPU has it"),
+        ("cuda", (), "float16: this GPU has no bfloat16"),
+    ],
+)
+def test_why_a_precision_was_chosen(
+    monkeypatch: pytest.MonkeyPatch, device: str, units: tuple[str, ...], told: str
+):
+    monkeypatch.setattr(precision, "default_device", lambda: device)
+    monkeypatch.setattr(precision, "bfloat16_units", lambda: units)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bool(units))
+    assert precision_told("auto") == told
+    assert precision_told("float32") == "float32"
