@@ -113,8 +113,10 @@ def _layer_numbers(layers: Iterable[int] | None, *, count: int) -> list[int]:
 
 
 def _scores(query: Tensor, key: Tensor) -> Tensor:
-    """(query, head, dim) and (key, head, dim) to (head, query, key) in float32, scaled."""
-    return torch.einsum("qhd,khd->hqk", query.float() / math.sqrt(query.shape[-1]), key.float())
+    """(query, head, dim) and (key, head, dim) to (head, query, key) in float32, scaled, whatever the
+    model computes in: weights are looked at and ranked."""
+    with torch.autocast(query.device.type, enabled=False):
+        return torch.einsum("qhd,khd->hqk", query.float() / math.sqrt(query.shape[-1]), key.float())
 
 
 def _given_by(

@@ -139,7 +139,12 @@ def _reader(
     matcher = None if overlap else run.matcher(system, 0, trained=True)
 
     def read(pair: DocumentPair) -> tuple[float, dict[str, np.ndarray]]:
-        found = overlap.predict([pair]) if overlap else predict(matcher, [pair], batch_size=1)
+        precision = run.settings.training.precision
+        found = (
+            overlap.predict([pair])
+            if overlap
+            else predict(matcher, [pair], batch_size=1, precision=precision)
+        )
         alignments = {by: every[0] for by, every in found.alignments.items()}
         if system.encoder == "longformer":
             alignments = longformer_alignments(matcher, pair, source=settings.source)

@@ -13,6 +13,7 @@ from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.experiments.answer_models import Ranker
 from cdlm_lab.experiments.answer_predictions import score_examples
 from cdlm_lab.experiments.answer_selection import AnswerRun
+from cdlm_lab.models.precision import Precision
 from cdlm_lab.report.values import write_json
 from cdlm_lab.widgets.joint_numbers import Latency
 
@@ -36,7 +37,8 @@ def measured_latencies(run: AnswerRun) -> list[Latency]:
     if not file.is_file():
         sets = timed_sets(run.sets("test"))
         rankers = {system.label: run.ranker(system, 0, trained=True) for system in run.systems}
-        rows = {label: asdict(one) for label, one in _measured(rankers, sets).items()}
+        measured = _measured(rankers, sets, precision=run.settings.training.precision)
+        rows = {label: asdict(one) for label, one in measured.items()}
         write_json(file, {"questions": len(sets), "latencies": list(rows.values())})
     return [Latency(**row) for row in json.loads(file.read_text(encoding="utf-8"))["latencies"]]
 
@@ -47,14 +49,17 @@ def timed_sets(sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
     return sets[: max(1, sum(count <= MOST_CANDIDATES for count in counts))]
 
 
-def _measured(rankers: dict[str, Ranker], sets: Sequence[CandidateSet]) -> dict[str, Latency]:
+def _measured(
+    rankers: dict[str, Ranker], sets: Sequence[CandidateSet], *, precision: Precision
+) -> dict[str, Latency]:
     seconds: dict[str, list[float]] = {label: [] for label in rankers}
     examples = {label: [ranker.examples([one]) for one in sets] for label, ranker in rankers.items()}
     for number in range(1 + RUNS):  # the first one tokenises, and is not counted
         for label, ranker in rankers.items():
             start = time.perf_counter()
             for question in examples[label]:
-                score_examples(ranker.model, question, ranker.collate, batch_size=len(question))
+                form = {"batch_size": len(question), "precision": precision}
+                score_examples(ranker.model, question, ranker.collate, **form)
             if number:
                 seconds[label].append((time.perf_counter() - start) / len(sets))
     return {

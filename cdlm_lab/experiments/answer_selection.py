@@ -176,13 +176,14 @@ def _rank(run: AnswerRun, system: AnswerSystem, seed: int, *, pairwise: Mapping[
     """Write the scores of all splits; `pairwise`: what a joint system ranks anew."""
     if not (run.folder_of(system, seed) / MODEL_FOLDER).is_dir():
         _train(run, system, seed)
-    ranker, size = run.ranker(system, seed, trained=True), run.settings.training.micro_batch_size
+    ranker, training = run.ranker(system, seed, trained=True), run.settings.training
+    form = {"batch_size": training.micro_batch_size, "precision": training.precision}
     for split in HELD_OUT:
         name = f"{system.label}, seed {seed}: {split}"
         every, *best = _files(run, system, seed, split)
-        score_answers(ranker, run.sets(split), batch_size=size, name=name).save(every)
+        score_answers(ranker, run.sets(split), **form, name=name).save(every)
         if best and pairwise:
-            rerank_answers(ranker, pairwise[split].every, batch_size=size).save(best[0])
+            rerank_answers(ranker, pairwise[split].every, **form).save(best[0])
 
 
 def _train(run: AnswerRun, system: AnswerSystem, seed: int) -> None:
@@ -207,7 +208,8 @@ def _job(run: AnswerRun, system: AnswerSystem, seed: int) -> TrainingJob:
     dev, size = ranker.examples(run.sets("dev")), config.steps * config.batch_size
 
     def judge(model: Any) -> float:
-        scored = score_examples(model, dev, ranker.collate, batch_size=config.micro_batch_size)
+        form = {"batch_size": config.micro_batch_size, "precision": config.precision}
+        scored = score_examples(model, dev, ranker.collate, **form)
         return mean_average_precision(scored.groups())
 
     return TrainingJob(

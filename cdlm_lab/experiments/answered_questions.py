@@ -89,6 +89,7 @@ def own_answer(run: MultihopRun, name: str) -> Callable[[str, Sequence[tuple[str
             support=settings.support,
             most_tokens=settings.most_answer_tokens,
             batch_size=1,
+            precision=settings.precision,
         )
         (read,) = read_questions_of(found)
         _write_page([read], run.folder / "own_question.html", title=text)

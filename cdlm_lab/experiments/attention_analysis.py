@@ -25,6 +25,7 @@ from cdlm_lab.experiments.rank_scoring import target_ranks
 from cdlm_lab.experiments.variants import VARIANTS, reset_globals, variant_of
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
 from cdlm_lab.progress import Progress
 from cdlm_lab.widgets.markup import seconds_in_words
@@ -48,6 +49,7 @@ PARAMETERS = (
     "max_length",
     "window",
     "attention",
+    "precision",
     "reset_globals",
     "seed",
 )
@@ -57,8 +59,8 @@ PARAMETERS = (
 class AnalysisSettings:
     """What is analysed. `corpus`, `split`: as of `read_corpus`. `stories`: of storyworld. `pairs`: that
     corefer, of each kind of mention, and as many that do not. `candidates`: as of `candidate_mask`.
-    `max_length`: of both documents in tokens. `window`: of local attention. `attention`: a backend.
-    `reset_globals`: Longformer and Local CDLM are read with their local projections as the global ones, as in
+    `max_length`: of both documents in tokens. `window`: of local attention. `attention`: a backend. `precision`:
+    of the forward pass, as of `resolve_precision`; ranks are of float32 scores in each. `reset_globals`: Longformer and Local CDLM are read with their local projections as the global ones, as in
     the paper; False = with those of the checkpoint."""
 
     corpus: str
@@ -71,6 +73,7 @@ class AnalysisSettings:
     attention: str
     seed: int
     reset_globals: bool = True
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -227,6 +230,7 @@ class _Reader:
             special=self.special,
             max_length=self.settings.max_length,
             candidates=self.settings.candidates,
+            precision=self.settings.precision,
             file=file,
             bar=bar,
         )

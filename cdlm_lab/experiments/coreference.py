@@ -44,6 +44,7 @@ from cdlm_lab.experiments.coreference_corpora import (
 )
 from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer
 from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
 
 # The parameters of notebook 03.
@@ -93,7 +94,7 @@ class PairSettings:
     in tokens. `checkpoint`: after each epoch, the best is kept by CoNLL F1 of the clusters of all of dev,
     "conll", or by the loss of some dev pairs, "loss". `both_orders`: score (i, j) and (j, i), take the mean.
     `batch_size`: pairs scored at once. `attention_dropout`: of attention weights; that of hidden states is
-    the checkpoint's."""
+    the checkpoint's. `precision`: of the forward pass in training and scoring, as of `resolve_precision`."""
 
     epochs: int
     negatives_per_positive: float
@@ -104,6 +105,7 @@ class PairSettings:
     batch_size: int
     reset_globals: bool = False  # as of `load_pair_scorer`
     attention_dropout: AttentionDropout = 0.0  # likewise
+    precision: Precision = "auto"
 
     def __post_init__(self) -> None:
         check_types(self)

@@ -27,7 +27,7 @@ from cdlm_lab.experiments.coreference_prediction import (
 from cdlm_lab.experiments.coreference_scores import Clusters, baseline_responses, coreference_scores
 from cdlm_lab.experiments.pair_scoring import seconds_of_batch
 from cdlm_lab.experiments.parallel import time_told
-from cdlm_lab.models.precision import Precision, precision_told
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, Run
 from cdlm_lab.report.values import write_json
@@ -68,7 +68,7 @@ def facts_of(
             f"{config.steps:,} steps of {config.batch_size} pairs, {share:.0%} of which corefer; "
             f"about {time_told(training, processes)}",
         ),
-        ("precision of training", precision_told(config.precision)),
+        ("precision", precision_told(config.precision)),
         (
             "scoring",
             f"{to_score:,} pairs of dev{f' ({looks} times)' if looks > 1 else ''} and test; "
@@ -103,12 +103,11 @@ def write_coreference_report(
     choice: ThresholdChoice,
     *,
     compare_with: Sequence[str] = (),
-    precision: Precision = "auto",
 ) -> Report:
     """Score test and dev at the chosen threshold, beside the baselines; write the clusters and the report.
 
     `compare_with`: folders of other runs on these mentions, or more, of which these are taken; they are
-    scored and tested too. `precision`: as it was given for the training.
+    scored and tested too.
 
     Raises ParameterError for a folder without clusters, or whose clusters lack some of the mentions.
     """
@@ -133,7 +132,7 @@ def write_coreference_report(
         },
         data={
             "corpus": settings.corpus,
-            "precision": precision_told(precision),
+            "precision": precision_told(prepared.pairs.precision),
             "singletons": settings.singletons,
             "topic_level": {split: level.described for split, level in prepared.levels.items()},
             "passed_over": {split: counted.lines() for split, counted in prepared.passed_over.items()},
@@ -243,5 +242,6 @@ def _sample(prepared: Prepared, size: int = 24) -> tuple[float, float, float]:
     sizes = [examples.size_of(number) for number in numbers]
     lost = sum(one.lost_tokens for one in sizes)
     length = float(np.mean([one.length for one in sizes]))
-    seconds = seconds_of_batch(prepared.model, examples, numbers[: prepared.pairs.batch_size])
+    chosen, precision = numbers[: prepared.pairs.batch_size], prepared.pairs.precision
+    seconds = seconds_of_batch(prepared.model, examples, chosen, precision=precision)
     return seconds, length, lost / max(1, lost + sum(one.length for one in sizes))

@@ -52,7 +52,8 @@ class MatchingTraining:
         systems: names, separated by spaces.
         seeds: how many times each is trained, with seeds from 0.
         warmup_share: of all updates of a system, during which its learning rate rises to the one given.
-        precision: of the forward pass in training, as of `TrainingConfig`.
+        precision: of the forward pass in training, of frozen encodings and of predictions, as of
+            `TrainingConfig`.
         parallel: processes that train each system whose encoder is trained, as of `Processes.of`; "" = one.
             The others are trained by one, and pairs are predicted by one.
         workers: as of `TrainingConfig`, for these systems too: what the others read is made already, and
@@ -154,7 +155,12 @@ class MatchingRun:
     @cached_property
     def parts(self) -> MatcherParts:
         """Of its matchers."""
-        return MatcherParts(settings=self.settings.models, training=self.pairs["train"], cache=self.folder)
+        return MatcherParts(
+            settings=self.settings.models,
+            training=self.pairs["train"],
+            cache=self.folder,
+            precision=self.settings.training.precision,
+        )
 
     def matcher(self, system: System, seed: int, *, trained: bool) -> Matcher:
         """A new matcher, or the one that was trained. Errors as of `new_matcher`."""
@@ -219,7 +225,11 @@ def _train_and_predict(run: MatchingRun, system: System, seed: int) -> None:
     slow = name if system.trains_encoder else None
     for split in SPLITS:
         predictions = predict(
-            matcher, run.pairs[split], batch_size=config.micro_batch_size, name=slow and f"{slow}: {split}"
+            matcher,
+            run.pairs[split],
+            batch_size=config.micro_batch_size,
+            precision=config.precision,
+            name=slow and f"{slow}: {split}",
         )
         predictions.save(folder / f"{split}.npz")
 

@@ -199,8 +199,13 @@ def _verified(run: VerificationRun, system: ClaimSystem, seed: int) -> dict[str,
             _train(run, system, seed)
         verifier = run.verifier(system, seed, trained=True).on_device()
         for name in missing:
-            label, size = f"{system.label}, seed {seed}: {name}", run.settings.training.micro_batch_size
-            predict_verdicts(verifier, run.claims[name], batch_size=size, name=label).save(files[name])
+            predict_verdicts(
+                verifier,
+                run.claims[name],
+                batch_size=run.settings.training.micro_batch_size,
+                precision=run.settings.training.precision,
+                name=f"{system.label}, seed {seed}: {name}",
+            ).save(files[name])
     return {
         name: ClaimPredictions.load(file, claims=run.claims[name], labels=run.labels)
         for name, file in files.items()
@@ -231,7 +236,8 @@ def _job(run: VerificationRun, system: ClaimSystem, seed: int) -> TrainingJob:
     dev: Sequence[EvidencedClaim] = run.claims["dev"]
 
     def judge(model: nn.Module) -> float:
-        verdicts = predict_verdicts(replace(verifier, model=model), dev, batch_size=config.micro_batch_size)
+        form = {"batch_size": config.micro_batch_size, "precision": config.precision}
+        verdicts = predict_verdicts(replace(verifier, model=model), dev, **form)
         return float(verdicts.right.mean())
 
     return TrainingJob(

@@ -79,8 +79,7 @@ class FineTuning:
         warmup_steps: updates until it is reached [1000; 1000]; at most half of them.
         dropout: of hidden states and head; None = as the checkpoint says.
         attention_dropout: of attention weights; `checkpoint` = as the checkpoint says.
-        precision: of the forward pass in training, as of `TrainingConfig`; held-out data are always read in
-            float32.
+        precision: of the forward pass in training and on held-out data, as of `TrainingConfig`.
         parallel: processes that train, as of `Processes.of`; "" = one. Held-out data are read by one.
         workers: as of `TrainingConfig`.
     """

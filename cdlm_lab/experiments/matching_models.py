@@ -31,6 +31,7 @@ from cdlm_lab.models.finetuned_matcher import load_finetuned_matcher
 from cdlm_lab.models.hierarchical import HierarchicalConfig
 from cdlm_lab.models.matcher import DocumentMatcher
 from cdlm_lab.models.pair_classifier import load_pair_classifier
+from cdlm_lab.models.precision import Precision
 from cdlm_lab.models.sentence_encoder import load_sentence_encoder
 from cdlm_lab.models.sentence_encodings import SentenceEncodings
 from cdlm_lab.parameters import check_least, check_types
@@ -105,11 +106,13 @@ class MatcherParts:
     Attributes:
         training: pairs the documents of which give the words if there are no vectors.
         cache: folder of encodings of sentences.
+        precision: of the forward passes of the frozen encoder, as of `resolve_precision`.
     """
 
     settings: MatchingModels
     training: Sequence[DocumentPair]
     cache: Path
+    precision: Precision = "auto"
 
     @cached_property
     def word_table(self) -> tuple[Vocabulary, np.ndarray | None]:
@@ -138,7 +141,7 @@ class MatcherParts:
     def encodings(self) -> SentenceEncodings:
         """Of frozen BERT, kept in `cache`."""
         name, most = self.settings.sentence_encoder, self.settings.most_words
-        encoder = load_sentence_encoder(name, max_tokens=most, seed=0)
+        encoder = load_sentence_encoder(name, max_tokens=most, precision=self.precision, seed=0)
         return SentenceEncodings(encoder, self.cache / ENCODINGS_FOLDER)
 
 

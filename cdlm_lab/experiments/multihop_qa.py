@@ -54,7 +54,7 @@ class AnswererSettings:
         seeds: how many times each is trained, with seeds from 0.
         attention_dropout: of attention weights; `checkpoint` = as the checkpoint says. That of hidden states
             is the checkpoint's.
-        precision: of the forward pass in training, as of `TrainingConfig`.
+        precision: of the forward pass in training and in answering, as of `TrainingConfig`.
         support: which sentences are predicted as support: `threshold` or `two_paragraphs`.
         most_answer_tokens: of an answer.
         parallel: processes that train, as of `Processes.of`; "" = one. Questions are answered by one.
@@ -256,6 +256,7 @@ def _answers(run: MultihopRun, name: str, seed: int, split: str) -> QuestionPred
             support=run.settings.answerer.support,
             most_tokens=run.settings.answerer.most_answer_tokens,
             batch_size=run.settings.answerer.micro_batch_size,
+            precision=run.settings.answerer.precision,
             name=f"{name}, seed {seed}: {split}",
         )
         found.save(file)

@@ -104,6 +104,7 @@ def measure(run: ParagraphRun) -> ParagraphAnswers:
         run.splits["test"].examples,
         run.collate,
         batch_size=run.settings.training.micro_batch_size,
+        precision=run.settings.training.precision,
         name="test",
     )
 

@@ -56,6 +56,7 @@ PARAMETERS = (
     "window",
     "mask_probability",
     "batch_size",
+    "precision",
     "seed",
 )
 

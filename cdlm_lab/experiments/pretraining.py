@@ -226,6 +226,7 @@ def pretrain(
             prepared.model,
             prepared.validation_examples,
             batch_size=prepared.training.micro_batch_size,
+            precision=prepared.training.precision,
             name="validation",
         )
     }

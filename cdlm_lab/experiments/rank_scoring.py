@@ -16,6 +16,7 @@ from cdlm_lab.examples.document_sequence import DocumentSequence, document_seque
 from cdlm_lab.examples.encode_document import EncodedDocument
 from cdlm_lab.examples.special_tokens import SpecialTokens
 from cdlm_lab.experiments.kept_numbers import KeptNumbers
+from cdlm_lab.models.precision import Precision, computing_in
 from cdlm_lab.progress import Progress
 
 # What stands in a row of ranks.
@@ -30,6 +31,7 @@ def target_ranks(
     special: SpecialTokens,
     max_length: int,
     candidates: str,
+    precision: Precision = "float32",
     file: Path | None,
     bar: Progress | None = None,
 ) -> np.ndarray:
@@ -41,6 +43,7 @@ def target_ranks(
     Args:
         documents: by id.
         candidates: as of `candidate_mask`.
+        precision: of the forward pass, as of `resolve_precision`.
         file: `.npy`; pairs that it holds are not run again. It belongs to one
             model and one list of pairs. None = nothing is kept.
         bar: counts pairs, those that `file` holds too; None = no progress is shown.
@@ -54,7 +57,7 @@ def target_ranks(
     """
     width = FIRST_HEAD + model.config.num_hidden_layers * model.config.num_attention_heads
     bar = bar or Progress(disable=True)
-    with KeptNumbers(file, (len(pairs), width)) as ranks:
+    with KeptNumbers(file, (len(pairs), width)) as ranks, computing_in(precision, model.device):
         bar.update(len(pairs) - len(ranks.missing))
         for number in ranks.missing:
             read = _read(pairs[number], documents, special, max_length)

@@ -95,10 +95,9 @@ def own_ranking(run: AnswerRun) -> Callable[[str, Sequence[str]], str]:
         one = CandidateSet(
             id="own", question=question, candidates=tuple(candidates), correct=(False,) * len(candidates)
         )
-        scored = {
-            label: score_answers(ranker, [one], batch_size=run.settings.training.micro_batch_size)
-            for label, ranker in rankers.items()
-        }
+        training = run.settings.training
+        form = {"batch_size": training.micro_batch_size, "precision": training.precision}
+        scored = {label: score_answers(ranker, [one], **form) for label, ranker in rankers.items()}
         html = _table(_read(one, {label: found.scores[0] for label, found in scored.items()}, known=False))
         _write(run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates"))
         return html

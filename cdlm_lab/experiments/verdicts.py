@@ -15,6 +15,7 @@ from cdlm_lab.experiments.claim_predictions import ClaimPredictions, evidence_sh
 from cdlm_lab.experiments.claim_systems import ClaimSystem
 from cdlm_lab.experiments.claim_verifiers import Verifier
 from cdlm_lab.experiments.fact_verification import VerificationRun
+from cdlm_lab.models.precision import Precision
 from cdlm_lab.widgets.own_candidates import EVIDENCE, own_candidates_box
 from cdlm_lab.widgets.still_page import still_page
 from cdlm_lab.widgets.verdict import ReadClaim, verdict_html, verdicts_page
@@ -59,6 +60,7 @@ def read_verdicts(
             run.verifier(system, 0, trained=True).on_device(),
             claims,
             file=run.folder_of(system, 0) / "dev_shares.npy",
+            precision=run.settings.training.precision,
             name=f"{system.label}: shares of the evidence",
         )
     return [
@@ -98,8 +100,10 @@ def own_judge(run: VerificationRun) -> Callable[[str, Sequence[str]], str]:
         claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences), label=None, group="")
         if not verifiers:
             verifiers.extend(run.verifier(system, 0, trained=True).on_device() for system in run.systems)
+        precision = run.settings.training.precision
         html = "".join(
-            verdict_html(_judged(verifier, claim), shares=verifier.system.shares) for verifier in verifiers
+            verdict_html(_judged(verifier, claim, precision=precision), shares=verifier.system.shares)
+            for verifier in verifiers
         )
         with replaced_file(run.folder / "own_claim.html") as opened:
             note = f"as judged by {', '.join(verifier.system.label for verifier in verifiers)}"
@@ -135,11 +139,13 @@ def own_sentences(text: str) -> list[str]:
     return filled_lines(text, source="evidence", remedy="write one sentence on each line")
 
 
-def _judged(verifier: Verifier, claim: EvidencedClaim) -> ReadClaim:
+def _judged(verifier: Verifier, claim: EvidencedClaim, *, precision: Precision) -> ReadClaim:
     """By one system, whose label stands for an id."""
-    found = predict_verdicts(verifier, [claim], batch_size=1)
+    found = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
     probabilities = dict(zip(found.labels, found.probabilities[0].tolist(), strict=True))
-    shares = evidence_shares(verifier, [claim])[0] if verifier.system.reads_evidence else None
+    shares = None
+    if verifier.system.reads_evidence:
+        (shares,) = evidence_shares(verifier, [claim], precision=precision)
     return _read(claim, probabilities, shares, name=verifier.system.label)
 
 
