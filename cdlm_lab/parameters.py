@@ -56,8 +56,12 @@ def check_like(name: str, value: object, default: object) -> None:
     """
     if name in WORDS and value == WORDS[name]:
         return
-    if default is not None and not (default == "auto" and isinstance(value, int | float)):
+    if default is None or (default == "auto" and isinstance(value, int | float)):
+        return
+    try:
         _check(name, value, list if isinstance(default, tuple) else type(default))
+    except ParameterError as fault:
+        raise ParameterError(f"{fault}, or {WORDS[name]!r}") if name in WORDS else fault from None
 
 
 def check_least(instance: object, least: int, *names: str) -> None:

@@ -131,9 +131,10 @@ def test_older_runs_had_one_dropout_for_both(parameters: dict[str, Any], expecte
 def test_a_word_may_stand_for_a_number():
     check_like("attention_dropout", "checkpoint", 0.0)
     check_like("attention_dropout", 0.1, 0.0)
-    for name, value in (("attention_dropout", "model"), ("rate", "checkpoint")):
-        with pytest.raises(ParameterError, match=f"^{name} is the text '{value}'; it must be a number"):
-            check_like(name, value, 0.0)
+    with pytest.raises(ParameterError, match=r"is the text 'model'; it must be a number, or 'checkpoint'$"):
+        check_like("attention_dropout", "model", 0.0)
+    with pytest.raises(ParameterError, match=r"^rate is the text 'checkpoint'; it must be a number$"):
+        check_like("rate", "checkpoint", 0.0)
 
 
 def test_closest_name():

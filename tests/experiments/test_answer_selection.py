@@ -29,6 +29,7 @@ from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
+from cdlm_lab.training.config import precision_told
 
 K = 3
 NAMES = ("pairwise", "mspp-ie")
@@ -189,6 +190,7 @@ def test_latencies_are_measured_once(finished, monkeypatch: pytest.MonkeyPatch) 
 def test_what_a_person_reads_before_the_start(finished) -> None:
     run, _ = finished
     told = dict(facts(run))
+    assert told["precision of training"] == precision_told("auto")
     assert told["train"].startswith(f"{len(run.sets('train'))} questions with ")
     assert (
         told["training pairwise"]

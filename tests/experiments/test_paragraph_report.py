@@ -21,6 +21,7 @@ from cdlm_lab.experiments.paragraph_report import (
     write_paragraph_report,
 )
 from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.training.config import precision_told
 
 SETTINGS = ParagraphSettings(
     corpus=ParagraphCorpus(train_clusters=3, held_out_clusters=2),
@@ -39,6 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ParagraphRun:
 
 def test_facts_say_what_is_read_and_what_is_lost(run: ParagraphRun) -> None:
     told = dict(facts(run))
+    assert told["precision"] == precision_told("auto")
     train, test = run.splits["train"], run.splits["test"]
     assert told["for training"].startswith(f"{train.counts.documents_kept} documents with sentences: ")
     assert f"{train.examples.counts.sources} of them long enough" in told["for training"]
@@ -118,6 +120,7 @@ def test_the_report_has_scores_and_where_they_come_from(report: Report, run: Par
     assert report.data["checksums"]["test"] == test.checksum
     assert report.data["documents"]["train"] == run.splits["train"].counts.documents_kept
     assert report.data["right"] == 0.2
+    assert report.data["precision"] == precision_told("auto")
     assert 0 < report.data["share_of_text_cut"] < 1
     assert {record["step"] for record in report.tables["history"]} == {1, 2, 3}
 
