@@ -59,9 +59,10 @@ PARAMETERS = (
 class AnalysisSettings:
     """What is analysed. `corpus`, `split`: as of `read_corpus`. `stories`: of storyworld. `pairs`: that
     corefer, of each kind of mention, and as many that do not. `candidates`: as of `candidate_mask`.
-    `max_length`: of both documents in tokens. `window`: of local attention. `attention`: a backend. `precision`:
-    of the forward pass, as of `resolve_precision`; ranks are of float32 scores in each. `reset_globals`: Longformer and Local CDLM are read with their local projections as the global ones, as in
-    the paper; False = with those of the checkpoint."""
+    `max_length`: of both documents in tokens. `window`: of local attention. `attention`: a backend.
+    `precision`: of the forward pass, as of `resolve_precision`; ranks are of float32 scores in each.
+    `reset_globals`: Longformer and Local CDLM are read with their local projections as the global ones,
+    as in the paper; False = with those of the checkpoint."""
 
     corpus: str
     split: Split

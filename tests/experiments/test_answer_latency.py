@@ -54,6 +54,7 @@ def test_the_first_round_is_not_counted_and_systems_take_turns(monkeypatch: pyte
     monkeypatch.setattr(answer_latency.time, "perf_counter", lambda: clock.now)
     sets = [question(2), question(3)]
     slow = [90, 90, 1, 3, 2, 2, 5, 7]  # rounds of two questions
-    found = answer_latency._measured({"a": Ranker(slow), "b": Ranker(itertools.repeat(0.5))}, sets)
+    rankers = {"a": Ranker(slow), "b": Ranker(itertools.repeat(0.5))}
+    found = answer_latency._measured(rankers, sets, precision="float32")
     assert (found["a"].seconds, found["a"].fastest, found["a"].slowest) == (2, 2, 6)
     assert (found["b"].seconds, found["b"].runs) == (0.5, 3)

@@ -33,8 +33,8 @@ from cdlm_lab.experiments.answer_selection import (
 )
 from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.experiments.ranked_answers import rankings_in_place, read_rankings
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.report import Report, open_run, read_report
-from cdlm_lab.training.config import precision_told
 from cdlm_lab.widgets.joint_numbers import Latency
 
 NAN = float("nan")

@@ -27,9 +27,9 @@ from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.experiments.ranked_answers import own_ranking, rankings_in_place
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
-from cdlm_lab.training.config import precision_told
 
 K = 3
 NAMES = ("pairwise", "mspp-ie")

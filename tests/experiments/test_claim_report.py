@@ -25,8 +25,8 @@ from cdlm_lab.experiments.fact_verification import (
     VerifierSettings,
 )
 from cdlm_lab.experiments.fine_tuning import FineTuning
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.report import Report, open_run
-from cdlm_lab.training.config import precision_told
 
 LABELS = ("supported", "refuted")
 GOLD = ("supported", "supported", "refuted", "refuted")

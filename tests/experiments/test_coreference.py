@@ -41,9 +41,9 @@ from cdlm_lab.experiments.coreference_views import group_tree, pair_errors, scor
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.cross_encoder import load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes, load_language_model
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
-from cdlm_lab.training.config import precision_told
 from cdlm_lab.training.selection import JUDGED
 
 SETTINGS = CoreferenceSettings(
@@ -91,7 +91,7 @@ def test_from_topics_to_a_report(prepared: Prepared, tmp_path: Path):
     training = training_config(prepared, batch_size=8, micro_batch_size=4, learning_rate=1e-3, warmup_steps=0)
     assert (training.steps, training.evaluate_every, training.warmup_steps) == (4, 2, 0)
     facts = dict(facts_of(prepared, training))
-    assert facts["precision of training"] == precision_told("auto")
+    assert facts["precision"] == precision_told("auto")
     assert facts.keys() >= {"mentions", "training", "scoring", "text", "gold clusters of test"}
     assert facts["searched together in test"] == "subtopic; 2 groups"
     looks = 3 * pairs_of(prepared.groups["dev"])  # after each of two epochs, and for the threshold

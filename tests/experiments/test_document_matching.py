@@ -38,9 +38,9 @@ from cdlm_lab.experiments.sentence_alignment import (
     alignment_facts,
     matched_run,
 )
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, open_run, read_report
-from cdlm_lab.training.config import precision_told
 
 SMALL = MatchingSettings(
     corpus=MatchingCorpus(train_stories=6, held_out_stories=3),

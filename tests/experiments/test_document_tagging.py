@@ -33,9 +33,10 @@ from cdlm_lab.experiments.tagging_systems import TAG_SYSTEMS
 from cdlm_lab.experiments.tagging_views import EXAMPLE_TEXT, own_text_in_place, tags_in_place
 from cdlm_lab.metrics.span_f1 import f1_of, span_counts
 from cdlm_lab.models.document_tagger import new_static_tagger
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
-from cdlm_lab.training.config import TrainingConfig, precision_told
+from cdlm_lab.training.config import TrainingConfig
 
 SMALL = TaggingSettings(
     corpus=TagCorpus(train_documents=6, held_out_documents=3, most_context=6),

@@ -24,9 +24,9 @@ from cdlm_lab.experiments.fact_verification import (
 from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.models.joint_head import JointHead
 from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
-from cdlm_lab.training.config import precision_told
 
 Finished = tuple[VerificationRun, Found]
 

@@ -29,9 +29,9 @@ from cdlm_lab.experiments.question_predictions import QuestionPredictions
 from cdlm_lab.experiments.question_preview import question_preview
 from cdlm_lab.experiments.question_report import facts, kind_rows, question_rows, write_question_report
 from cdlm_lab.metrics.question_answering import hotpotqa
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
-from cdlm_lab.training.config import precision_told
 from cdlm_lab.widgets.packed_example import packed_example_html
 
 SMALL = MultihopSettings(

@@ -20,8 +20,8 @@ from cdlm_lab.experiments.paragraph_report import (
     score_rows,
     write_paragraph_report,
 )
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.report import Report, open_run, read_report
-from cdlm_lab.training.config import precision_told
 
 SETTINGS = ParagraphSettings(
     corpus=ParagraphCorpus(train_clusters=3, held_out_clusters=2),

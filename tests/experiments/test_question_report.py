@@ -20,8 +20,8 @@ from cdlm_lab.experiments.question_preview import question_preview
 from cdlm_lab.experiments.question_report import facts, question_facts, write_question_report
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES
 from cdlm_lab.models.answer_decoding import DecodedAnswer
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.report import Report, open_run
-from cdlm_lab.training.config import precision_told
 
 # Two stories: the first asks a bridge and a comparison question, the second a bridge question.
 KINDS = {"storyworld-x-1-q0": "bridge", "storyworld-x-1-q1": "comparison", "storyworld-x-2-q0": "bridge"}

@@ -24,8 +24,8 @@ from cdlm_lab.experiments.tagging_report import (
     write_tagging_report,
 )
 from cdlm_lab.metrics.span_f1 import span_counts
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.report import Report, open_run, read_report
-from cdlm_lab.training.config import precision_told
 
 
 def document(name: str, *sentences: tuple[str, str | None]) -> TaggedDocument:
