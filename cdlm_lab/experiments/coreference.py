@@ -77,6 +77,7 @@ PARAMETERS = (
     "parallel",
     "workers",
     "both_orders",
+    "first_by_sentences",
     "singletons",
     "compare_with",
     "own_documents",
@@ -94,7 +95,9 @@ class PairSettings:
     in tokens. `checkpoint`: after each epoch, the best is kept by CoNLL F1 of the clusters of all of dev,
     "conll", or by the loss of some dev pairs, "loss". `both_orders`: score (i, j) and (j, i), take the mean.
     `batch_size`: pairs scored at once. `attention_dropout`: of attention weights; that of hidden states is
-    the checkpoint's. `precision`: of the forward pass in training and scoring, as of `resolve_precision`."""
+    the checkpoint's. `precision`: of the forward pass in training and scoring, as of `resolve_precision`.
+    `first_by_sentences`: score all pairs by sentences first, and read whole documents only for those that
+    reach a threshold, which at most this share of the coreferring pairs of dev does not; 0 = read all."""
 
     epochs: int
     negatives_per_positive: float
@@ -106,6 +109,7 @@ class PairSettings:
     reset_globals: bool = False  # as of `load_pair_scorer`
     attention_dropout: AttentionDropout = 0.0  # likewise
     precision: Precision = "auto"
+    first_by_sentences: float = 0.0
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -113,6 +117,11 @@ class PairSettings:
         check_least(self, 1, "epochs", "batch_size")
         if self.train_pairs < 0:
             raise ParameterError(f"train_pairs is {self.train_pairs}; write 0 for all, or how many at most")
+        if not 0 <= self.first_by_sentences < 1:
+            raise ParameterError(
+                f"first_by_sentences is {self.first_by_sentences}; write the share of coreferring pairs that "
+                "may be passed over, as 0.01, or 0 to read all pairs in whole documents"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +132,7 @@ class Prepared:
         encoder: what was given to `prepare` as `model`, `window` and `attention`.
         levels: of each split, which documents are searched together.
         passed_over: of each split, what of the corpus could not be used.
+        documents: of each split, in subwords; each is tokenised once, whatever reads it.
     """
 
     model: PairScorer
@@ -134,6 +144,7 @@ class Prepared:
     levels: Mapping[str, TopicLevel]
     passed_over: Mapping[str, PassedOver]
     groups: Mapping[str, list[MentionGroup]]
+    documents: Mapping[str, EncodedDocuments]
     train_examples: MentionPairExamples
     dev_examples: MentionPairExamples
 
@@ -151,6 +162,7 @@ def prepare(
 
     Raises ValueError with one clear line for whatever does not fit.
     """
+    _check_goes(settings, pairs)
     scorer, tokenizer = load_pair_scorer(
         model,
         max_length=pairs.max_length,
@@ -165,13 +177,14 @@ def prepare(
     groups = {split: mention_groups(settings, found, levels[split]) for split, found in topics.items()}
     drawn = _training_pairs(groups["train"], pairs, seed=settings.seed)
     watched = _watched_pairs(groups["dev"], pairs, seed=settings.seed, training=len(drawn.pairs))
+    documents = {split: encoded_documents(found, tokenizer) for split, found in topics.items()}
     form = {"context": settings.context, "max_length": pairs.max_length, "tokenizer": tokenizer}
     train_examples, dev_examples = (
-        pair_examples(topics[split], groups[split], found.pairs, labels=found.labels, **form)
+        pair_examples(documents[split], groups[split], found.pairs, labels=found.labels, **form)
         for split, found in (("train", drawn), ("dev", watched))
     )
     for split in ("dev", "test"):
-        _check_room(topics[split], groups[split], **form)
+        _check_room(documents[split], groups[split], **form)
     return Prepared(
         model=scorer,
         encoder={"model": model, "window": window, "attention": attention},
@@ -182,9 +195,19 @@ def prepare(
         levels=levels,
         passed_over=passed_over,
         groups=groups,
+        documents=documents,
         train_examples=train_examples,
         dev_examples=_longest_first(dev_examples),
     )
+
+
+def _check_goes(settings: CoreferenceSettings, pairs: PairSettings) -> None:
+    """Raise ParameterError for a first go by sentences where there would be no second."""
+    if pairs.first_by_sentences and settings.context == "sentences":
+        raise ParameterError(
+            f"first_by_sentences is {pairs.first_by_sentences}, but context is 'sentences', which is read in "
+            "one go; write 0, or context 'documents'"
+        )
 
 
 def _read_splits(
@@ -199,9 +222,9 @@ def _read_splits(
     return topics, passed_over
 
 
-def _check_room(topics: Sequence[Topic], groups: Sequence[MentionGroup], **form: Any) -> None:
+def _check_room(documents: EncodedDocuments, groups: Sequence[MentionGroup], **form: Any) -> None:
     """Raise ValueError, before hours of training, if the two longest mentions of a group do not fit."""
-    examples = pair_examples(topics, groups, np.empty((0, 2), dtype=int), **form)
+    examples = pair_examples(documents, groups, np.empty((0, 2), dtype=int), **form)
     lengths = [np.ptp(examples.documents[one.document].subwords(one.tokens)) for one in examples.mentions]
     ends = np.cumsum([len(group.mentions) for group in groups])
     numbers = [range(end - len(group.mentions), end) for group, end in zip(groups, ends, strict=True)]
@@ -211,8 +234,13 @@ def _check_room(topics: Sequence[Topic], groups: Sequence[MentionGroup], **form:
         pairs.size_of(number)
 
 
+def encoded_documents(topics: Sequence[Topic], tokenizer: PreTrainedTokenizerBase) -> EncodedDocuments:
+    """The documents of topics in subwords."""
+    return EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer)
+
+
 def pair_examples(
-    topics: Sequence[Topic],
+    documents: EncodedDocuments,
     groups: Sequence[MentionGroup],
     pairs: np.ndarray,
     *,
@@ -226,7 +254,7 @@ def pair_examples(
         mentions=mentions_in(groups),
         pairs=pairs,
         labels=labels,
-        documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
+        documents=documents,
         special=from_tokenizer(tokenizer),
         marks=marks_from_tokenizer(tokenizer),
         context=context,

@@ -20,12 +20,25 @@ from cdlm_lab.clustering import (
 )
 from cdlm_lab.collate import Collate, like_lengths_together
 from cdlm_lab.data.coreference_records import CoreferenceMention, Topic, gold_clusters
-from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, all_pairs, pairs_within
+from cdlm_lab.examples.encode_document import EncodedDocuments
+from cdlm_lab.examples.mention_pairs import (
+    MentionGroup,
+    MentionPairExamples,
+    all_pairs,
+    corefer,
+    pairs_within,
+)
 from cdlm_lab.experiments.coreference import PairSettings, Prepared, lengths_of, pair_examples, prepare
 from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings
 from cdlm_lab.experiments.fine_tuning import config_of_passes
 from cdlm_lab.experiments.pair_scoring import score_pairs
 from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
+from cdlm_lab.experiments.sentences_first import (
+    FirstGo,
+    by_sentences,
+    in_two_goes,
+    passing_threshold,
+)
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.cross_encoder import PairScorer
 from cdlm_lab.models.device import default_device
@@ -131,55 +144,86 @@ def _job(prepared: Prepared, config: TrainingConfig) -> TrainingJob:
 
 
 def predict(prepared: Prepared, split: str, folder: Path) -> list[GroupPrediction]:
-    """Score every pair of every group of a split; the scores are kept in `folder`, in a file of the split."""
+    """Score every pair of every group of a split; the scores are kept in `folder`, in files of the split."""
     return predict_groups(
         prepared,
-        prepared.topics[split],
+        prepared.documents[split],
         prepared.groups[split],
         file=folder / f"{split}.npy",
         name=f"scoring {split}",
+        first=first_go(prepared, split, folder),
     )
+
+
+def first_go(prepared: Prepared, split: str, folder: Path | None) -> FirstGo | None:
+    """What sentences say of the pairs of a split, with the threshold of dev; None where whole documents are
+    read at once. `folder`: as of `predict`; None = nothing is kept."""
+    if not prepared.pairs.first_by_sentences:
+        return None
+    scores = {
+        one: by_sentences(
+            prepared.model.to(default_device()),
+            prediction_examples(prepared, prepared.documents[one], prepared.groups[one]),
+            file=folder and folder / f"{one}.npy",
+            name=f"sentences of {one}",
+            **scoring_form(prepared),
+        )
+        for one in dict.fromkeys(("dev", split))
+    }
+    dev = prepared.groups["dev"]
+    lost = prepared.pairs.first_by_sentences
+    threshold = passing_threshold(scores["dev"], corefer(dev, pairs_within(dev)), lost=lost)
+    return FirstGo(scores=scores[split], threshold=threshold)
+
+
+def scoring_form(prepared: Prepared) -> dict[str, Any]:
+    """How pairs are scored, as `score_pairs` takes it."""
+    pairs = prepared.pairs
+    return {name: getattr(pairs, name) for name in ("batch_size", "both_orders", "precision")}
 
 
 def predict_groups(
     prepared: Prepared,
-    topics: Sequence[Topic],
+    documents: EncodedDocuments,
     groups: Sequence[MentionGroup],
     *,
     file: Path | None,
     name: str,
+    first: FirstGo | None = None,
 ) -> list[GroupPrediction]:
     """Score every pair of every group, as of any documents.
 
     Args:
-        topics: hold the documents of the groups.
+        documents: of the groups.
         file: where scores are kept, so that a stopped run goes on; None = nowhere.
         name: beside the progress bar.
+        first: of these pairs, some of which are then not read; None = all are.
     """
-    scores = score_pairs(
-        prepared.model.to(default_device()),
-        prediction_examples(prepared, topics, groups),
-        file=file,
-        batch_size=prepared.pairs.batch_size,
-        both_orders=prepared.pairs.both_orders,
-        precision=prepared.pairs.precision,
-        name=name,
-    )
-    found, first = [], 0
+    model = prepared.model.to(default_device())
+    examples = prediction_examples(prepared, documents, groups)
+    form = {"file": file, "name": name, **scoring_form(prepared)}
+    if first is None:
+        return clustered(groups, score_pairs(model, examples, **form))
+    return clustered(groups, in_two_goes(model, examples, first, **form))
+
+
+def clustered(groups: Sequence[MentionGroup], scores: np.ndarray) -> list[GroupPrediction]:
+    """The groups with the scores of their pairs, which are as of `pairs_within`."""
+    found, start = [], 0
     for group in groups:
         pairs = all_pairs(len(group.mentions))
-        square = square_scores(pairs, scores[first : first + len(pairs)], mentions=len(group.mentions))
+        square = square_scores(pairs, scores[start : start + len(pairs)], mentions=len(group.mentions))
         found.append(GroupPrediction(group=group, scores=square, tree=merge_tree(square)))
-        first += len(pairs)
+        start += len(pairs)
     return found
 
 
 def prediction_examples(
-    prepared: Prepared, topics: Sequence[Topic], groups: Sequence[MentionGroup]
+    prepared: Prepared, documents: EncodedDocuments, groups: Sequence[MentionGroup]
 ) -> MentionPairExamples:
     """Every pair of each group, once, group after group."""
     return pair_examples(
-        topics,
+        documents,
         groups,
         pairs_within(groups),
         context=prepared.settings.context,
@@ -217,11 +261,12 @@ def dev_judge(prepared: Prepared) -> Judge | None:
     epoch, or a choice by loss."""
     if prepared.pairs.checkpoint != "conll" or prepared.pairs.epochs == 1:
         return None
-    topics, groups = prepared.topics["dev"], prepared.groups["dev"]
+    documents, groups = prepared.documents["dev"], prepared.groups["dev"]
 
     def conll_f1(model: PairScorer) -> float:
         judged = replace(prepared, model=model)
-        predictions = predict_groups(judged, topics, groups, file=None, name="dev after this epoch")
+        form = {"file": None, "name": "dev after this epoch", "first": first_go(judged, "dev", None)}
+        predictions = predict_groups(judged, documents, groups, **form)
         return choose_threshold(prepared, predictions).score
 
     return conll_f1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,23 @@ from cdlm_lab.collate import Collate
 from cdlm_lab.data.coreference_conll import write_conll
 from cdlm_lab.data.coreference_records import Topic, gold_clusters, mentions_of
 from cdlm_lab.data.files import plain_name, read_text
-from cdlm_lab.examples.mention_pairs import MentionGroup
+from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, pairs_within
 from cdlm_lab.experiments.coreference import Prepared
 from cdlm_lab.experiments.coreference_prediction import (
     GroupPrediction,
+    choose_threshold,
+    clustered,
     dev_judge,
+    first_go,
     key_of,
     prediction_examples,
     response_at,
+    scoring_form,
 )
 from cdlm_lab.experiments.coreference_scores import Clusters, baseline_responses, coreference_scores
 from cdlm_lab.experiments.pair_scoring import seconds_of_batch
 from cdlm_lab.experiments.parallel import time_told
+from cdlm_lab.experiments.sentences_first import in_full, in_two_goes
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, Run
@@ -37,6 +43,7 @@ from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.widgets.markup import seconds_in_words
 
 SYSTEM = "this run"
+MOST_IN_FULL = 5_000  # pairs of dev that are all read to see what passing over some costs
 LOOKED_AT = 200  # training pairs, for one of middling length
 
 
@@ -55,7 +62,7 @@ def facts_of(
         split: sum(1 for _ in mentions_of(topics, kind=settings.kind))
         for split, topics in prepared.topics.items()
     }
-    seconds, length, lost = _sample(prepared)
+    seconds, length, lost = _sample(prepared, settings.context)
     looks = 1 + (pairs.epochs if dev_judge(prepared) else 0)
     to_score = pairs_of(prepared.groups["dev"]) * looks + pairs_of(prepared.groups["test"])
     to_score *= 1 + pairs.both_orders
@@ -74,9 +81,19 @@ def facts_of(
             f"{to_score:,} pairs of dev{f' ({looks} times)' if looks > 1 else ''} and test; "
             f"about {seconds_in_words(to_score * seconds)}",
         ),
+        *_first_facts(prepared, to_score),
         *_corpus_facts(prepared),
         ("text", f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"),
     ]
+
+
+def _first_facts(prepared: Prepared, to_score: int) -> list[tuple[str, str]]:
+    """What the first go will take, where there is one."""
+    if not prepared.pairs.first_by_sentences:
+        return []
+    told = seconds_in_words(to_score * _sample(prepared, "sentences")[0])
+    text = f"all pairs by sentences; about {told}. Of the time above only what the pairs take that are read"
+    return [("first by sentences", text)]
 
 
 def _corpus_facts(prepared: Prepared) -> list[tuple[str, str]]:
@@ -141,9 +158,56 @@ def write_coreference_report(
         },
         tables={
             "comparisons": measured["test"][1],
+            "sentences_first": what_sentences_lose(prepared, run.folder / "scores"),
             "thresholds": [{"threshold": one, "dev_conll_f1": score} for one, score in choice.tried],
         },
     )
+
+
+def what_sentences_lose(prepared: Prepared, folder: Path) -> list[dict[str, Any]]:
+    """For each of dev and test, after `predict`: the threshold of the first go, the pairs, how many of them
+    are read in whole documents, the coreferring ones, and how many of these are passed over; of dev, where
+    it has at most MOST_IN_FULL pairs, also the best CoNLL F1 with the first go and with all pairs read.
+    Nothing where there is no first go."""
+    rows = []
+    for split in ("dev", "test") if prepared.pairs.first_by_sentences else ():
+        groups, first = prepared.groups[split], first_go(prepared, split, folder)
+        gold = corefer(groups, pairs_within(groups))
+        row = {
+            "split": split,
+            "threshold": first.threshold,
+            "pairs": len(gold),
+            "read": int(first.read.sum()),
+            "corefer": int(gold.sum()),
+            "corefer_passed_over": int((gold & ~first.read).sum()),
+        }
+        if split == "dev" and len(gold) <= MOST_IN_FULL:
+            examples = prediction_examples(prepared, prepared.documents[split], groups)
+            form = {"file": folder / f"{split}.npy", "name": "dev in full", **scoring_form(prepared)}
+            for name, scored in (("conll_f1", in_two_goes), ("conll_f1_in_full", in_full)):
+                scores = scored(prepared.model, examples, first, **form)
+                row[name] = choose_threshold(prepared, clustered(groups, scores)).score
+        rows.append(row)
+    return rows
+
+
+def losses_told(report: Report) -> list[str]:
+    """A line for each row that `what_sentences_lose` left in a report."""
+    lines = []
+    for row in report.tables.get("sentences_first", ()):
+        share = row["read"] / max(1, row["pairs"])
+        line = (
+            f"{row['split']}: whole documents read for {row['read']:,} of {row['pairs']:,} pairs "
+            f"({share:.1%}), of sentences that score {row['threshold']:.4f} or "
+            "more; "
+            f"passed over {row['corefer_passed_over']:,} of {row['corefer']:,} that corefer "
+            f"({row['corefer_passed_over'] / max(1, row['corefer']):.1%})"
+        )
+        if "conll_f1" in row:
+            both = [100 * row[name] for name in ("conll_f1", "conll_f1_in_full")]
+            line += "; CoNLL F1 {:.1f}, with all pairs read {:.1f}".format(*both)
+        lines.append(line)
+    return lines
 
 
 def scores_of_split(report: Report, split: str) -> dict[str, dict[str, Any]]:
@@ -233,10 +297,10 @@ def _training_seconds(prepared: Prepared, config: TrainingConfig) -> float:
     return seconds / size
 
 
-def _sample(prepared: Prepared, size: int = 24) -> tuple[float, float, float]:
+def _sample(prepared: Prepared, context: str, size: int = 24) -> tuple[float, float, float]:
     """Seconds a pair, tokens a pair, and the share of tokens that do not fit, over a few pairs of dev."""
     group = max(prepared.groups["dev"], key=lambda one: len(one.mentions))
-    examples = prediction_examples(prepared, prepared.topics["dev"], [group])
+    examples = replace(prediction_examples(prepared, prepared.documents["dev"], [group]), context=context)
     step = max(1, len(examples) // size)
     numbers = list(range(0, len(examples), step))[:size]
     sizes = [examples.size_of(number) for number in numbers]

@@ -9,7 +9,7 @@ from cdlm_lab.data.coreference_records import Topic
 from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.data.marked_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import group_mentions
-from cdlm_lab.experiments.coreference import Prepared
+from cdlm_lab.experiments.coreference import Prepared, encoded_documents
 from cdlm_lab.experiments.coreference_prediction import GroupPrediction, predict_groups
 from cdlm_lab.experiments.coreference_views import clusters_view
 from cdlm_lab.report.values import write_json
@@ -57,7 +57,8 @@ def cluster_own(prepared: Prepared, text: str, *, source: str = "text") -> tuple
     if len(groups[0].mentions) < 2:
         remedy = "mark at least two with <m> and </m>"
         raise DataError(source, "there is one mention only", remedy, field="marks")
-    (prediction,) = predict_groups(prepared, [topic], groups, file=None, name="scoring your documents")
+    documents = encoded_documents([topic], prepared.tokenizer)
+    (prediction,) = predict_groups(prepared, documents, groups, file=None, name="scoring your documents")
     return topic, prediction
 
 

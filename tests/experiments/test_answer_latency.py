@@ -35,8 +35,9 @@ class Clock:
 
     now = 0.0
 
-    def read(self, model, examples, collate, *, batch_size):
+    def read(self, model, examples, collate, *, batch_size, precision):
         assert batch_size == len(examples), "all groups of a question at once"
+        assert precision == "float32"
         self.now += next(model)
 
 
