@@ -93,7 +93,8 @@ def test_a_claim_of_ones_own_is_judged_by_every_system(run: VerificationRun):
 
 def test_shares_on_the_page_are_those_of_the_system(run: VerificationRun):
     claim = EvidencedClaim(id="", text="The ferry sank.", evidence=("It sank.",), label=None, group="")
-    read = verdicts._judged(run.verifier(CLAIM_SYSTEMS["pairwise-max"], 0, trained=True), claim)
+    verifier = run.verifier(CLAIM_SYSTEMS["pairwise-max"], 0, trained=True)
+    read = verdicts._judged(verifier, claim, precision="float32")
     assert (read.id, read.shares, read.gold) == ("pairwise, max", (1.0,), None)
 
 

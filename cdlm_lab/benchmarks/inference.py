@@ -1,0 +1,283 @@
+"""What is read without learning: tokens a second of pair scoring (notebook 03), frozen encodings of words
+(07), sentence encodings (04) and candidate groups (09), in float32 and bfloat16, with and without batches by
+length.
+
+    python -m cdlm_lab.benchmarks.inference                  # tiny, storyworld
+    python -m cdlm_lab.benchmarks.inference --encoder minilm --max-length 1024 --window 128 --json out.json
+
+All four ways read the same items in turn (A B C D A B C D ...), made into sequences, padded and read, so that
+a machine whose speed drifts drifts for all. Tokens are those of the texts, without padding. Heads are new.
+
+"of rate" = multiply-adds x 2 of the encoder's weights for these tokens, a second, over the rate of a large
+matrix product in the same precision, measured in the same run; attention itself is not counted, and what a
+last layer that reads global tokens only leaves out is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from cdlm_lab.benchmarks.attention import matmul_rate, peak_growth, seconds
+from cdlm_lab.benchmarks.coreference import surroundings
+from cdlm_lab.collate import Collate, batches_by_length
+from cdlm_lab.data.candidate_storyworld import read_storyworld_candidates
+from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
+from cdlm_lab.data.tag_storyworld import read_storyworld_tags
+from cdlm_lab.examples.candidate_examples import CandidateExamples, JointCollate
+from cdlm_lab.examples.encode_candidates import EncodedCandidates
+from cdlm_lab.examples.encode_document import EncodedDocuments
+from cdlm_lab.examples.mention_context import marks_from_tokenizer
+from cdlm_lab.examples.mention_pairs import MentionPairExamples, group_mentions, mentions_in, pairs_within
+from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.models.cross_encoder import load_pair_scorer
+from cdlm_lab.models.device import default_device
+from cdlm_lab.models.joint_model import JointHead, load_joint_model
+from cdlm_lab.models.precision import Precision, computing_in
+from cdlm_lab.models.sentence_encoder import ENDS, load_sentence_encoder
+from cdlm_lab.models.word_encoder import load_word_encoder
+from cdlm_lab.progress import Progress
+
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
+ORDERS = ("file", "length")
+SENTENCE_TOKENS = 128
+HEAD = JointHead(kind="ae_k", sentences=6, length=64)  # the paper's
+Read = Callable[[Sequence[int]], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Something that is read.
+
+    Attributes:
+        lengths, global_counts: tokens of each item, and how many of them are global.
+        batch_size: items read at once.
+        encoder: whose weights read them.
+        read: precision -> reads the items of these numbers as one batch.
+    """
+
+    name: str
+    lengths: Sequence[int]
+    global_counts: Sequence[int]
+    batch_size: int
+    encoder: nn.Module
+    read: dict[Precision, Read]
+
+    def batches(self, order: str) -> list[list[int]]:
+        """Of all items, in the order of the file or by length."""
+        if order == "length":
+            return batches_by_length(self.lengths, self.global_counts, self.batch_size)
+        count = len(self.lengths)
+        firsts = range(0, count, self.batch_size)
+        return [list(range(first, min(first + self.batch_size, count))) for first in firsts]
+
+    @torch.inference_mode()
+    def go(self, precision: Precision, order: str) -> None:
+        """Read everything once."""
+        device = next(self.encoder.parameters()).device
+        with computing_in(precision, device):
+            for numbers in self.batches(order):
+                self.read[precision](numbers)
+
+
+def pair_task(asked: argparse.Namespace) -> Task:
+    """Pairs of events of storyworld, by whole documents."""
+    model, tokenizer = load_pair_scorer(asked.encoder, max_length=asked.max_length, window=asked.window)
+    topics = list(read_storyworld_topics("test", asked.stories))
+    groups = group_mentions(topics, "event", "topic")
+    pairs = pairs_within(groups)
+    examples = MentionPairExamples(
+        mentions=mentions_in(groups),
+        pairs=pairs[:: max(1, len(pairs) // asked.items)][: asked.items],
+        documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=marks_from_tokenizer(tokenizer),
+        context="documents",
+        max_length=asked.max_length,
+    )
+    sizes = [examples.size_of(number) for number in range(len(examples))]
+    return Task(
+        name="pair scoring",
+        lengths=[size.length for size in sizes],
+        global_counts=[size.global_count for size in sizes],
+        batch_size=asked.batch_size,
+        encoder=model.longformer,
+        read=_of_model(model, examples, Collate(pad_token_id=tokenizer.pad_token_id), asked.device),
+    )
+
+
+def candidate_task(asked: argparse.Namespace) -> Task:
+    """Groups of candidates of storyworld's questions."""
+    model, tokenizer = load_joint_model(asked.encoder, head=HEAD)
+    sets = list(read_storyworld_candidates("test", asked.stories))
+    examples = CandidateExamples(
+        sets=sets,
+        encoded=EncodedCandidates(sets, tokenizer),
+        layout=HEAD.layout,
+        special=from_tokenizer(tokenizer),
+        shuffle=False,
+    )
+    lengths = [examples.length_of(number) for number in range(min(asked.items, len(examples)))]
+    return Task(
+        name="candidate groups",
+        lengths=lengths,
+        global_counts=[0] * len(lengths),
+        batch_size=asked.batch_size,
+        encoder=model.longformer,
+        read=_of_model(model, examples, JointCollate(pad_token_id=tokenizer.pad_token_id), asked.device),
+    )
+
+
+def _of_model(model: nn.Module, examples: Sequence, collate: Callable, device: str) -> dict[Precision, Read]:
+    """Sequences are built, padded and read; the precision is that of the context."""
+    model.to(device).eval()
+
+    def read(numbers: Sequence[int]) -> torch.Tensor:
+        batch = collate([examples[number] for number in numbers])
+        batch.pop("labels", None)
+        return model(**{key: tensor.to(device) for key, tensor in batch.items()}).logits.float().cpu()
+
+    return dict.fromkeys(PRECISIONS, read)
+
+
+def encoding_tasks(asked: argparse.Namespace) -> list[Task]:
+    """The sentences of storyworld's reports, as vectors of their words and as one vector each."""
+    documents = read_storyworld_tags("test", asked.stories)
+    words = [sentence.words for one in documents for sentence in one.sentences][: asked.items]
+    texts = [" ".join(sentence) for sentence in words]
+    tasks = []
+    for name, load, items in (
+        ("frozen encodings", partial(load_word_encoder, layers=1), words),
+        ("sentence encodings", load_sentence_encoder, texts),
+    ):
+        encoders = {one: load(asked.encoder, max_tokens=SENTENCE_TOKENS, precision=one) for one in PRECISIONS}
+        for encoder in encoders.values():
+            encoder.model.to(asked.device).eval()
+        tokenizer = encoders["float32"].tokenizer
+        split = tokenizer([list(one) for one in words], is_split_into_words=True, add_special_tokens=False)
+        lengths = [len(ids) + ENDS for ids in split["input_ids"]]
+        tasks.append(
+            Task(
+                name=name,
+                lengths=lengths,
+                global_counts=[0] * len(lengths),
+                batch_size=asked.sentence_batch_size,
+                encoder=encoders["float32"].model,
+                read={one: partial(_encode, encoder, items) for one, encoder in encoders.items()},
+            )
+        )
+    return tasks
+
+
+def _encode(encoder: object, items: Sequence, numbers: Sequence[int]) -> object:
+    return encoder.encode([items[number] for number in numbers], batch_size=len(numbers))
+
+
+def measure(task: Task, *, repeats: int, rates: dict[Precision, float]) -> list[dict[str, object]]:
+    """A row for each precision and order; see the head of this module."""
+    device = next(task.encoder.parameters()).device
+    ways = list(product(PRECISIONS, ORDERS))
+    times: dict[tuple[Precision, str], list[float]] = {way: [] for way in ways}
+    peaks: dict[tuple[Precision, str], float] = {}
+    with Progress(total=(repeats + 1) * len(ways), desc=task.name, unit="run") as bar:
+        for round_ in range(repeats + 1):  # the first one is not counted, but for memory
+            for way in ways:
+                if not round_:
+                    peaks[way] = peak_growth(partial(task.go, *way), device)
+                else:
+                    times[way].append(seconds(partial(task.go, *way), device))
+                bar.update(1)
+    weights = sum(weight.numel() for weight in task.encoder.encoder.parameters() if weight.dim() > 1)
+    tokens = sum(task.lengths)
+    slowest = times[PRECISIONS[0], ORDERS[0]]
+    return [
+        {
+            "task": task.name,
+            "precision": precision,
+            "batches": order,
+            "items": len(task.lengths),
+            "tokens": tokens,
+            "tokens_per_second": tokens / statistics.median(times[precision, order]),
+            "times_faster": statistics.median(
+                first / own for first, own in zip(slowest, times[precision, order], strict=True)
+            ),
+            "padding": _padding(task, order),
+            "peak_mib": peaks[precision, order],
+            "of_rate": 2 * weights * tokens / statistics.median(times[precision, order]) / rates[precision],
+        }
+        for precision, order in ways
+    ]
+
+
+def _padding(task: Task, order: str) -> float:
+    """Share of the places of all batches that hold no token."""
+    places = sum(
+        len(numbers) * max(task.lengths[number] for number in numbers) for numbers in task.batches(order)
+    )
+    return 1 - sum(task.lengths) / places
+
+
+def markdown(rows: Sequence[dict[str, object]]) -> str:
+    """The rows as a Markdown table."""
+    lines = [
+        "| | precision | batches by | tokens/s | times float32 by file | padding | MiB | of rate |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['task']} | {row['precision']} | {row['batches']} | {row['tokens_per_second']:,.0f} "
+        f"| {row['times_faster']:.2f} | {row['padding']:.0%} | {row['peak_mib']:.0f} | {row['of_rate']:.0%} |"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--encoder", default="storyworld/cdlm", help="as in every notebook: minilm, a folder")
+    parser.add_argument("--max-length", type=int, default=512, help="of a pair of documents")
+    parser.add_argument("--window", type=int, default=32, help="of pair scoring; the others see all")
+    parser.add_argument("--stories", type=int, default=30, help="of storyworld")
+    parser.add_argument("--items", type=int, default=96, help="at most so many of each kind")
+    parser.add_argument("--batch-size", type=int, default=8, help="pairs, or groups, read at once")
+    parser.add_argument("--sentence-batch-size", type=int, default=32, help="sentences read at once")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
+    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
+    parser.add_argument("--device", default=default_device())
+    parser.add_argument("--json", type=Path, help="also write the rows here")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Parse the command line, measure, print."""
+    asked = arguments()
+    if asked.threads:
+        torch.set_num_threads(asked.threads)
+    device = torch.device(asked.device)
+    rates = {name: matmul_rate(device=device, dtype=getattr(torch, name)) for name in PRECISIONS}
+    head = {
+        **surroundings(device),
+        **{name: getattr(asked, name) for name in ("encoder", "max_length", "window", "repeats")},
+        "matmul_gflops": {name: rate / 1e9 for name, rate in rates.items()},
+    }
+    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
+    tasks = [pair_task(asked), *encoding_tasks(asked), candidate_task(asked)]
+    rows = [row for task in tasks for row in measure(task, repeats=asked.repeats, rates=rates)]
+    print(markdown(rows))
+    if asked.json:
+        asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
