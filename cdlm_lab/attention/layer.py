@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cdlm_lab.attention.blockwise import blockwise_attention, blockwise_from_globals
 from cdlm_lab.attention.dense import dense_attention
 from cdlm_lab.attention.few_globals import attend_from_few_globals, globals_are_few
 from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask
@@ -24,6 +23,7 @@ from cdlm_lab.attention.plan import Plan, check_window, make_plan
 from cdlm_lab.attention.sparse import attend_from_globals, attend_from_locals, sparse_attention
 from cdlm_lab.attention.weights import AttentionRecorder, banded_weights
 
+# "blockwise" is an older name of "sparse".
 BACKENDS = ("auto", "sparse", "flex", "blockwise", "dense")
 LOCAL_PROJECTIONS = ("query", "key", "value")
 GLOBAL_PROJECTIONS = ("query_global", "key_global", "value_global")
@@ -113,7 +113,7 @@ class LocalGlobalSelfAttention(nn.Module):
         tokens = flat.index_select(0, plan.order)
         packed = self._local_projections(flat, tokens, plan)
         if self.recorder is None and not output_attentions and self._globals_are_few(tokens, plan):
-            local_output = attend_from_locals(*packed.values(), plan=plan)
+            local_output = attend_from_locals(*packed.values(), plan=plan, dropout=self._dropout_now)
             global_output = self._from_few_globals(flat, tokens, plan)
         else:
             packed |= self._global_projections(flat, tokens, plan)
@@ -141,10 +141,7 @@ class LocalGlobalSelfAttention(nn.Module):
             context = self._from_few_globals(flat, tokens, plan)
         else:
             arguments = self._global_projections(flat, tokens, plan).values()
-            if dropout := self._dropout_now:
-                context = blockwise_from_globals(*arguments, plan=plan, dropout=dropout)
-            else:
-                context = attend_from_globals(*arguments, plan=plan)
+            context = attend_from_globals(*arguments, plan=plan, dropout=self._dropout_now)
         return context.flatten(1), plan.global_order
 
     @property
@@ -172,7 +169,8 @@ class LocalGlobalSelfAttention(nn.Module):
     def _globals_are_few(self, tokens: Tensor, plan: Plan) -> bool:
         """True where keys and values for global queries need not be projected; see few_globals.py."""
         return (
-            self._chosen_backend(tokens, self._dropout_now) == "sparse"
+            self._chosen_backend(tokens) == "sparse"
+            and not self._dropout_now
             and tokens.dtype in (torch.float32, torch.float64)
             and not torch.is_autocast_enabled(tokens.device.type)
             and type(self.key_global) is type(self.value_global) is nn.Linear
@@ -186,25 +184,20 @@ class LocalGlobalSelfAttention(nn.Module):
     def _attend(self, packed: dict[str, Tensor], plan: Plan) -> tuple[Tensor, Tensor]:
         """Run the backend on packed projections: outputs of the local and of the global tokens."""
         dropout = self._dropout_now
-        backend = self._chosen_backend(packed["query"], dropout)
+        backend = self._chosen_backend(packed["query"])
         arguments = tuple(packed[name] for name in LOCAL_PROJECTIONS + GLOBAL_PROJECTIONS)
-        if backend == "sparse":
-            return sparse_attention(*arguments, plan=plan)
         if backend == "flex":
             return flex_packed_attention(*arguments, plan=plan, block_mask=self.plans.block_mask(plan))
         if backend == "dense":
             return _dense_on_packed(*arguments, plan=plan, dropout=dropout)
-        return blockwise_attention(*arguments, plan=plan, dropout=dropout)
+        return sparse_attention(*arguments, plan=plan, dropout=dropout)
 
-    def _chosen_backend(self, query: Tensor, dropout: float) -> str:
-        """The fastest exact backend for the device; the fused kernels have no dropout."""
-        if self.backend != "auto":
-            if dropout and self.backend in ("sparse", "flex"):
-                return "blockwise"
-            return self.backend
-        if dropout:
-            return "blockwise"
-        return {"cpu": "sparse", "cuda": "flex"}.get(query.device.type, "blockwise")
+    def _chosen_backend(self, query: Tensor) -> str:
+        """The fastest exact backend for the device; FlexAttention has no dropout."""
+        if self.backend == "dense":
+            return "dense"
+        wanted = self.backend == "flex" or (self.backend == "auto" and query.device.type == "cuda")
+        return "flex" if wanted and not self._dropout_now else "sparse"
 
 
 def _dense_on_packed(*arguments: Tensor, plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:

@@ -7,14 +7,26 @@ padded to the heaviest row, and rows of unequal length waste nothing.
 
 Two neighbours in the compact order can be far apart in the text (a global token or padding stood between
 them), so windows are always worked out from true text positions.
+
+What is computed at once is a tile: one or several runs of queries, each with the keys it sees. Several short
+runs, of one text or of several, go into one tile, so that short texts and narrow windows cost no more Python
+than long ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
+
+# Scores of one head that a tile may hold. Larger tiles fall out of the processor's cache, smaller ones spend
+# their time in Python.
+TILE_SCORES = 2**17
+# A run is put beside others of another size while the tile has at most so many times the scores of its runs.
+TILE_WASTE = 1.15
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,51 @@ class Row:
 
 
 @dataclass(frozen=True)
+class _Run:
+    """Neighbouring queries and the keys that they see: `query_start`, `query_end` among the local (or the
+    global) tokens of the batch; `keys`: slices of the packed order; `bias`: (query, key), None = each sees
+    all."""
+
+    query_start: int
+    query_end: int
+    keys: tuple[slice, ...]
+    bias: Tensor | None = None
+
+    @property
+    def queries(self) -> int:
+        return self.query_end - self.query_start
+
+    @property
+    def key_count(self) -> int:
+        return sum(piece.stop - piece.start for piece in self.keys)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Runs of queries with their keys, all filled up to one size, computed as one product.
+
+    `query_start`, `query_end`: the queries among the local (or the global) tokens of the batch; `queries`:
+    (run, query) their indices, those of the filling being any; `keys`: (run, key) indices into the packed
+    order, likewise; `pieces`: (run, first key, tokens of the packed order) for each slice of `keys` that is
+    no filling; `places`: where in the flattened `queries` the true ones stand, None = everywhere; `bias`:
+    (run, query, key) float32, 0 or -inf, None when each query sees each key.
+    """
+
+    query_start: int
+    query_end: int
+    queries: Tensor
+    keys: Tensor
+    pieces: tuple[tuple[int, int, slice], ...]
+    places: Tensor | None
+    bias: Tensor | None
+
+    @property
+    def scores(self) -> int:
+        """Scores of one head, the filling included."""
+        return self.queries.numel() * self.keys.shape[1]
+
+
+@dataclass(frozen=True)
 class Plan:
     """The compact order of a batch of `shape` (batch, seq).
 
@@ -78,6 +135,16 @@ class Plan:
     local_order: Tensor
     global_order: Tensor
     rows: tuple[Row, ...]
+
+    @cached_property
+    def local_tiles(self) -> tuple[Tile, ...]:
+        """What the local queries see: their windows and the globals of their row."""
+        return _tiles(_local_runs(self.rows), device=self.order.device)
+
+    @cached_property
+    def global_tiles(self) -> tuple[Tile, ...]:
+        """What the global queries see: their whole row."""
+        return _tiles(_global_runs(self.rows), device=self.order.device)
 
     @property
     def pairs(self) -> int:
@@ -195,3 +262,86 @@ def _blocks(positions: Tensor, *, window: int, block: int, device: torch.device)
             bias = bias_of[key]
         made.append(Block(query_start=start, query_end=end, key_start=first, key_end=last, bias=bias))
     return tuple(made)
+
+
+def _local_runs(rows: tuple[Row, ...]) -> Iterator[_Run]:
+    for row in rows:
+        for block in row.blocks:
+            bias = block.bias
+            if bias is not None:  # every query sees every global
+                bias = torch.nn.functional.pad(bias, (row.n_global, 0))
+            window = row.locals_(block.key_start, block.key_end)
+            yield _Run(
+                query_start=row.local_start + block.query_start,
+                query_end=row.local_start + block.query_end,
+                keys=(row.globals_, window) if row.n_global else (window,),
+                bias=bias,
+            )
+
+
+def _global_runs(rows: tuple[Row, ...]) -> Iterator[_Run]:
+    for row in rows:
+        if row.n_global:
+            size = max(1, TILE_SCORES // (row.n_global + row.n_local))
+            end = row.global_start + row.n_global
+            for start in range(row.global_start, end, size):
+                yield _Run(query_start=start, query_end=min(start + size, end), keys=(row.tokens,))
+
+
+def _tiles(runs: Iterator[_Run], *, device: torch.device) -> tuple[Tile, ...]:
+    """Put neighbouring runs of about one size into one tile each."""
+    tiles: list[Tile] = []
+    together: list[_Run] = []
+    for run in runs:
+        if together and not _fit([*together, run]):
+            tiles.append(_tile(together, device=device))
+            together = []
+        together.append(run)
+    if together:
+        tiles.append(_tile(together, device=device))
+    return tuple(tiles)
+
+
+def _fit(runs: list[_Run]) -> bool:
+    scores = len(runs) * max(run.queries for run in runs) * max(run.key_count for run in runs)
+    return scores <= TILE_SCORES and scores <= TILE_WASTE * sum(run.queries * run.key_count for run in runs)
+
+
+def _tile(runs: list[_Run], *, device: torch.device) -> Tile:
+    most_queries = max(run.queries for run in runs)
+    most_keys = max(run.key_count for run in runs)
+    queries = torch.empty(len(runs), most_queries, dtype=torch.long)
+    keys = torch.zeros(len(runs), most_keys, dtype=torch.long)
+    pieces, places = [], []
+    for number, run in enumerate(runs):
+        queries[number] = torch.arange(most_queries).clamp(max=run.queries - 1) + run.query_start
+        places.append(torch.arange(run.queries) + number * most_queries)
+        start = 0
+        for tokens in run.keys:
+            end = start + tokens.stop - tokens.start
+            keys[number, start:end] = torch.arange(tokens.start, tokens.stop)
+            pieces.append((number, start, tokens))
+            start = end
+    filled = any(run.queries < most_queries for run in runs)
+    return Tile(
+        query_start=runs[0].query_start,
+        query_end=runs[-1].query_end,
+        queries=queries.to(device),
+        keys=keys.to(device),
+        pieces=tuple(pieces),
+        places=torch.cat(places).to(device) if filled else None,
+        bias=_bias(runs, most_queries=most_queries, most_keys=most_keys, device=device),
+    )
+
+
+def _bias(runs: list[_Run], *, most_queries: int, most_keys: int, device: torch.device) -> Tensor | None:
+    if len(runs) == 1:
+        return None if runs[0].bias is None else runs[0].bias[None]
+    if all(run.bias is None and run.key_count == most_keys for run in runs):
+        return None
+    bias = torch.zeros(len(runs), most_queries, most_keys, device=device)
+    for of_run, run in zip(bias, runs, strict=True):
+        if run.bias is not None:
+            of_run[: run.queries, : run.key_count] = run.bias
+        of_run[:, run.key_count :] = float("-inf")
+    return bias

@@ -1,30 +1,33 @@
-"""Exact local + global attention in linear memory: the compact order, one fused kernel a block, merged by
-log-sum-exp.
+"""Exact local + global attention in linear memory, on any device and in any precision, with dropout.
 
-A local query's softmax runs over two sets of keys: the locals of its window and the row's globals. Each set
-goes through PyTorch's fused CPU kernel on its own, which returns the output o and the log-sum-exp l of its
-scores, and
+A tile of the plan (see plan.py) holds some queries with all the keys they see: those of their windows and the
+globals of their row, or for a global query its whole row. So one softmax a tile is the joint softmax of the
+definition, with nothing to merge afterwards. A tile goes through plain matrix products over all heads at
+once; the backward computes it again. Nothing of size length x length is ever held: between forward and
+backward only queries, keys and values, and at work the scores of one tile.
 
-    l = log(exp(l_window) + exp(l_global)),    o = exp(l_window - l) o_window + exp(l_global - l) o_global
+Per score this costs two products forward and five backward, a softmax in both, and its derivative. PyTorch's
+fused CPU kernel costs more (on AVX512 its backward takes twice as long in float32 and far longer in
+bfloat16, and it knows no dropout), which is why it is not used.
 
-is the joint softmax exactly. For the backward, the kernel's twin recomputes the probabilities of a set as
-exp(score - l) and subtracts rowsum(do * o); handed the MERGED l and o it returns that set's exact share of
-the gradient. Autograd cannot differentiate through the kernel's log-sum-exp, hence the
-torch.autograd.Function.
-
-Nothing of size length x length is ever held: for the backward only queries, keys, values, outputs and one
-number a query. Dropout inside the attention is not supported by the kernel: see blockwise.py.
+With dropout a weight is kept if the random bits of its place say so. Forward and backward draw the same bits
+from one seed, which comes from PyTorch's global generator; nothing is stored.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from cdlm_lab.attention.plan import Plan, Row
+from cdlm_lab.attention.plan import Plan, Tile
+
+BITS = 15  # of a random draw: dropout is rounded to a multiple of 2**-15
+AS_INTEGER = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def sparse_attention(
@@ -36,148 +39,174 @@ def sparse_attention(
     value_global: Tensor,
     *,
     plan: Plan,
+    dropout: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Attention over packed tokens on the CPU; returns the outputs of the local and of the global tokens.
+    """Attention over packed tokens; returns the outputs of the local and of the global tokens.
 
     `query`: (n_local, head, dim), in `plan.local_order`; `key`, `value`, `key_global`, `value_global`:
     (n_tokens, head, dim) in `plan.order`; `query_global`: (n_global, head, dim) in `plan.global_order`; none
-    scaled. Returns (n_local, head, dim) and (n_global, head, dim). Float16, bfloat16, float32 and float64.
+    scaled. `dropout`: share of the weights that are dropped. Returns (n_local, head, dim) and (n_global,
+    head, dim).
     """
-    local_output = attend_from_locals(query, key, value, plan=plan)
-    global_output = attend_from_globals(query_global, key_global, value_global, plan=plan)
+    local_output = attend_from_locals(query, key, value, plan=plan, dropout=dropout)
+    global_output = attend_from_globals(query_global, key_global, value_global, plan=plan, dropout=dropout)
     return local_output, global_output
 
 
-def _of_locals(row: Row) -> slice:
-    return slice(row.local_start, row.local_start + row.n_local)
+def attend_from_locals(
+    query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, dropout: float = 0.0
+) -> Tensor:
+    """Local queries over their windows and the globals of their row: (n_local, head, dim)."""
+    return _attend(query, key, value, plan.local_tiles, dropout)
 
 
-def _statistics_dtype(query: Tensor) -> torch.dtype:
-    return torch.promote_types(query.dtype, torch.float32)
+def attend_from_globals(
+    query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, dropout: float = 0.0
+) -> Tensor:
+    """Global queries over every token of their row: (n_global, head, dim)."""
+    return _attend(query, key, value, plan.global_tiles, dropout)
 
 
-def _heads_first(packed: Tensor) -> Tensor:
-    """(token, head, dim) -> (1, head, token, dim): the kernel's layout, as a view."""
-    return packed.transpose(0, 1).unsqueeze(0)
+def _attend(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float) -> Tensor:
+    if not tiles:
+        return query
+    seed = int(torch.randint(2**63 - 1, ())) if dropout else 0
+    output: Tensor = _Tiled.apply(query, key, value, tiles, dropout, seed)
+    return output
 
 
-def _kernel(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """One fused call on packed slices. Returns output (1, head, query, dim) and log-sum-exp (1, head,
-    query)."""
-    output, log_sum_exp = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-        _heads_first(query),
-        _heads_first(key),
-        _heads_first(value),
-        0.0,
-        False,
-        attn_mask=None if bias is None else bias.to(query.dtype)[None, None],
-        scale=1 / math.sqrt(query.shape[-1]),
-    )
-    return output, log_sum_exp
-
-
-def _forward_row(query: Tensor, key: Tensor, value: Tensor, row: Row) -> tuple[Tensor, Tensor]:
-    """Local queries of one row: output (head, n_local, dim) and log-sum-exp (head, n_local)."""
-    row_query = query[_of_locals(row)]
-    n_local, heads, dim = row_query.shape
-    output = query.new_empty(heads, n_local, dim)
-    log_sum_exp = query.new_empty(heads, n_local, dtype=_statistics_dtype(query))
-    for block in row.blocks:
-        queries = slice(block.query_start, block.query_end)
-        keys = row.locals_(block.key_start, block.key_end)
-        block_output, block_lse = _kernel(row_query[queries], key[keys], value[keys], block.bias)
-        output[:, queries] = block_output[0]
-        log_sum_exp[:, queries] = block_lse[0]
-    if row.n_global:
-        to_globals, globals_lse = _kernel(row_query, key[row.globals_], value[row.globals_], None)
-        merged_lse = torch.logaddexp(log_sum_exp, globals_lse[0])
-        output *= (log_sum_exp - merged_lse).exp()[..., None].to(output.dtype)
-        output += to_globals[0] * (globals_lse[0] - merged_lse).exp()[..., None].to(output.dtype)
-        log_sum_exp = merged_lse
-    return output, log_sum_exp
-
-
-def _backward_row(
-    grad_output: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    output: Tensor,
-    log_sum_exp: Tensor,
-    row: Row,
-    gradients: tuple[Tensor, ...],
-) -> None:
-    """Add one row's gradients into `gradients` (of query, key, value, packed)."""
-    grad_query, grad_key, grad_value = gradients
-    of_row = _of_locals(row)
-    parts = [(0, row.n_local, row.globals_, None)] if row.n_global else []
-    for block in row.blocks:
-        keys = row.locals_(block.key_start, block.key_end)
-        parts.append((block.query_start, block.query_end, keys, block.bias))
-    for start, end, keys, bias in parts:
-        queries = slice(of_row.start + start, of_row.start + end)
-        part = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-            _heads_first(grad_output[queries]),
-            _heads_first(query[queries]),
-            _heads_first(key[keys]),
-            _heads_first(value[keys]),
-            _heads_first(output[queries]),
-            # the kernel reads this as contiguous memory whatever its strides say
-            log_sum_exp[:, queries].contiguous()[None],
-            0.0,
-            False,
-            attn_mask=None if bias is None else bias.to(query.dtype)[None, None],
-            scale=1 / math.sqrt(query.shape[-1]),
-        )
-        grad_query[queries] += part[0][0].transpose(0, 1)
-        grad_key[keys] += part[1][0].transpose(0, 1)
-        grad_value[keys] += part[2][0].transpose(0, 1)
-
-
-class _LocalQueries(torch.autograd.Function):
-    """Outputs of all local queries: (n_local, head, dim)."""
+class _Tiled(torch.autograd.Function):
+    """Outputs of all queries of some tiles: (n_queries, head, dim)."""
 
     @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: Plan) -> Tensor:
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        tiles: Sequence[Tile],
+        dropout: float,
+        seed: int,
+    ) -> Tensor:
         output = torch.empty_like(query)
-        log_sum_exp = query.new_empty(query.shape[1], query.shape[0], dtype=_statistics_dtype(query))
-        for row in plan.rows:
-            if row.n_local:
-                row_output, row_lse = _forward_row(query, key, value, row)
-                output[_of_locals(row)] = row_output.transpose(0, 1)
-                log_sum_exp[:, _of_locals(row)] = row_lse
-        ctx.save_for_backward(query, key, value, output, log_sum_exp)
-        ctx.plan = plan
+        kept = _KeptWeights(dropout, seed, query.device)
+        for tile in tiles:
+            weights = _weights(tile, *_scaled(tile, query, key))
+            if dropout:
+                _drop(weights, kept.next(weights.shape))
+            of_tile = torch.bmm(weights, _of_runs(value, tile.keys))
+            _set(output, of_tile, tile)
+        if dropout:
+            output /= 1 - dropout
+        ctx.save_for_backward(query, key, value)
+        ctx.tiles, ctx.dropout, ctx.seed = tiles, dropout, seed
         return output
 
     @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        *packed, log_sum_exp = ctx.saved_tensors
-        given = grad_output.dtype
-        # Half precision goes through in float32: many blocks add into one gradient, and the kernel's twin for
-        # bfloat16 takes half as long again as that for float32.
-        query, key, value, output = (tensor.to(log_sum_exp.dtype) for tensor in packed)
-        grad_output = grad_output.to(log_sum_exp.dtype)
-        gradients = tuple(map(torch.zeros_like, (query, key, value)))
-        for row in ctx.plan.rows:
-            if row.n_local:
-                _backward_row(grad_output, query, key, value, output, log_sum_exp, row, gradients)
-        return *(gradient.to(given) for gradient in gradients), None
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value = ctx.saved_tensors
+        grad_query = torch.empty_like(query)
+        # many tiles add into one gradient: in float32 at least
+        sums = torch.promote_types(key.dtype, torch.float32)
+        grad_key, grad_value = (torch.zeros_like(of, dtype=sums) for of in (key, value))
+        kept = _KeptWeights(ctx.dropout, ctx.seed, query.device)
+        for tile in ctx.tiles:
+            scaled, keys = _scaled(tile, query, key)
+            weights = _weights(tile, scaled, keys)
+            grad = _of_gradient(grad_output, tile)
+            dropped = weights
+            if ctx.dropout:
+                mask = kept.next(weights.shape)
+                grad /= 1 - ctx.dropout
+                dropped = _drop(weights.clone(), mask)
+            of_values = torch.bmm(dropped.transpose(1, 2), grad)
+            of_weights = torch.bmm(grad, _of_runs(value, tile.keys).transpose(1, 2))
+            if ctx.dropout:
+                _drop(of_weights, mask)
+            of_scores = torch.ops.aten._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+            _set(grad_query, torch.bmm(of_scores, keys) / math.sqrt(query.shape[-1]), tile)
+            _add(grad_key, torch.bmm(of_scores.transpose(1, 2), scaled), tile)
+            _add(grad_value, of_values, tile)
+        return grad_query, grad_key.to(key.dtype), grad_value.to(value.dtype), None, None, None
 
 
-def attend_from_locals(query: Tensor, key: Tensor, value: Tensor, *, plan: Plan) -> Tensor:
-    """Local queries over their windows and the globals of their row: (n_local, head, dim)."""
-    return _LocalQueries.apply(query, key, value, plan)
+def _of_runs(packed: Tensor, tokens: Tensor) -> Tensor:
+    """Tokens (run, token) of (n, head, dim), heads first: (run * head, token, dim)."""
+    runs, length = tokens.shape
+    taken = packed.index_select(0, tokens.flatten()).unflatten(0, (runs, length))
+    return taken.transpose(1, 2).flatten(0, 1)
 
 
-def attend_from_globals(query: Tensor, key: Tensor, value: Tensor, *, plan: Plan) -> Tensor:
-    """Global queries over every token of their row: (n_global, head, dim)."""
-    outputs = []
-    for row in plan.rows:
-        if row.n_global:
-            of_row = slice(row.global_start, row.global_start + row.n_global)
-            attended = torch.nn.functional.scaled_dot_product_attention(
-                _heads_first(query[of_row]), _heads_first(key[row.tokens]), _heads_first(value[row.tokens])
+def _scaled(tile: Tile, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    """A tile's queries, scaled, and its keys: (run * head, query or key, dim)."""
+    return _of_runs(query, tile.queries) / math.sqrt(query.shape[-1]), _of_runs(key, tile.keys)
+
+
+def _weights(tile: Tile, query: Tensor, key: Tensor) -> Tensor:
+    """Softmax of a tile's scores: (run * head, query, key), summed in float32."""
+    scores = torch.bmm(query, key.transpose(1, 2))
+    if tile.bias is not None:
+        scores.unflatten(0, (len(tile.keys), -1)).add_(tile.bias.to(scores.dtype)[:, None])
+    return scores.softmax(dim=-1)
+
+
+def _set(output: Tensor, of_tile: Tensor, tile: Tile) -> None:
+    """Write what a tile's queries got, (run * head, query, dim), to their places in (n_queries, head, dim)."""
+    tokens_first = of_tile.unflatten(0, (len(tile.keys), -1)).transpose(1, 2).flatten(0, 1)
+    if tile.places is not None:
+        tokens_first = tokens_first.index_select(0, tile.places)
+    output[tile.query_start : tile.query_end] = tokens_first
+
+
+def _of_gradient(gradient: Tensor, tile: Tile) -> Tensor:
+    """What `_set` wrote, read again, in memory of its own; 0 for the filling: (run * head, query, dim)."""
+    given = gradient[tile.query_start : tile.query_end]
+    if tile.places is not None:
+        given = given.new_zeros(tile.queries.numel(), *given.shape[1:]).index_copy_(0, tile.places, given)
+    heads_first = given.unflatten(0, tile.queries.shape).transpose(1, 2).flatten(0, 1)
+    return heads_first.clone(memory_format=torch.contiguous_format)
+
+
+def _add(gradient: Tensor, of_tile: Tensor, tile: Tile) -> None:
+    """Add what a tile's keys got, (run * head, key, dim), to (n_tokens, head, dim)."""
+    runs = of_tile.unflatten(0, (len(tile.keys), -1)).transpose(1, 2)  # (run, key, head, dim)
+    for run, first, tokens in tile.pieces:
+        gradient[tokens] += runs[run, first : first + tokens.stop - tokens.start]
+
+
+class _KeptWeights:
+    """Random masks, one after the other from one seed: all bits set where a weight is kept, else none."""
+
+    def __init__(self, dropout: float, seed: int, device: torch.device) -> None:
+        self._limit = round((1 - dropout) * 2**BITS)
+        self._device = device
+        if device.type == "cpu":
+            self._bits = np.random.Generator(np.random.SFC64(seed))  # twice as fast as PyTorch's
+        else:
+            self._generator = torch.Generator(device).manual_seed(seed)
+
+    def next(self, shape: torch.Size) -> Tensor:
+        """int16, -1 = kept, 0 = dropped."""
+        if self._device.type == "cpu":
+            count = math.prod(shape)
+            words = self._bits.integers(0, 2**64, -(-count // 4), dtype=np.uint64)
+            draws = torch.from_numpy(words.view(np.int16))[:count]
+            draws = draws.view(shape)
+        else:
+            limits = torch.iinfo(torch.int16)
+            draws = torch.randint(
+                limits.min,
+                limits.max + 1,
+                shape,
+                dtype=torch.int16,
+                device=self._device,
+                generator=self._generator,
             )
-            outputs.append(attended[0].transpose(0, 1))
-    return torch.cat(outputs) if outputs else query
+        # 15 bits below the limit leave the sign bit, which is spread over all
+        return draws.bitwise_and_(2**BITS - 1).sub_(self._limit).bitwise_right_shift_(15)
+
+
+def _drop(weights: Tensor, kept: Tensor) -> Tensor:
+    """Put dropped weights to 0, in place."""
+    weights.view(AS_INTEGER[weights.element_size()]).bitwise_and_(kept)
+    return weights

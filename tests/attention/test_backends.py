@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from cdlm_lab.attention.blockwise import blockwise_attention
 from cdlm_lab.attention.dense import dense_attention, dense_weights, visible_to_local
 from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask, visible_tiles
 from cdlm_lab.attention.plan import Plan, make_plan
@@ -60,7 +59,6 @@ def unpacked(outputs: tuple[Tensor, Tensor], plan: Plan) -> Tensor:
 
 BACKENDS = {
     "sparse": sparse_attention,
-    "blockwise": blockwise_attention,
 }
 
 
@@ -130,10 +128,10 @@ def test_dropout_keeps_the_expectation_and_memory_path_is_differentiable() -> No
     attention_mask, global_mask = masks_of(batch, seq, globals_, padding)
     plan = make_plan(attention_mask=attention_mask, global_mask=global_mask, window=window)
     inputs = inputs_of(batch, seq, torch.float64)
-    exact = unpacked(blockwise_attention(*packed(inputs, plan), plan=plan), plan)
+    exact = unpacked(sparse_attention(*packed(inputs, plan), plan=plan), plan)
     torch.manual_seed(0)
     draws = [
-        unpacked(blockwise_attention(*packed(inputs, plan), plan=plan, dropout=0.2), plan) for _ in range(400)
+        unpacked(sparse_attention(*packed(inputs, plan), plan=plan, dropout=0.2), plan) for _ in range(400)
     ]
     mean, deviation = torch.stack(draws).mean(0), torch.stack(draws).std(0)
     assert deviation.max() > 0.1, "dropout did nothing"
@@ -156,7 +154,7 @@ def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
 
     def loss(*tensors: Tensor) -> Tensor:
         torch.manual_seed(3)
-        local, of_globals = blockwise_attention(*tensors, plan=plan, dropout=0.3)
+        local, of_globals = sparse_attention(*tensors, plan=plan, dropout=0.3)
         return local.square().sum() + of_globals.square().sum()
 
     assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)

@@ -78,7 +78,7 @@ class Watched(LocalGlobalSelfAttention):
     [
         ({}, True),
         ({"backend": "sparse"}, True),
-        ({"backend": "blockwise"}, False),
+        ({"backend": "blockwise"}, True),
         ({"backend": "dense"}, False),
         ({"globals": 12}, False),
         ({"dropout": 0.1}, False),
