@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -78,47 +79,42 @@ class Row:
 
 @dataclass(frozen=True)
 class _Run:
-    """Neighbouring queries and the keys that they see: `query_start`, `query_end` among the local (or the
-    global) tokens of the batch; `keys`: slices of the packed order; `bias`: (query, key), None = each sees
-    all."""
+    """Neighbouring queries and the keys that they see: `queries`: a slice of the local (or the global) tokens
+    of the batch; `keys`: slices of the packed order; `bias`: (query, key), None = each sees all."""
 
-    query_start: int
-    query_end: int
+    queries: slice
     keys: tuple[slice, ...]
     bias: Tensor | None = None
 
     @property
-    def queries(self) -> int:
-        return self.query_end - self.query_start
+    def query_count(self) -> int:
+        return _length(self.queries)
 
     @property
     def key_count(self) -> int:
-        return sum(piece.stop - piece.start for piece in self.keys)
+        return sum(map(_length, self.keys))
+
+
+class Piece(NamedTuple):
+    """Neighbouring tokens inside a tile; those of a filling are any that make up the number."""
+
+    tokens: slice
+    filling: bool = False
 
 
 @dataclass(frozen=True)
 class Tile:
     """Runs of queries with their keys, all filled up to one size, computed as one product.
 
-    `query_start`, `query_end`: the queries among the local (or the global) tokens of the batch; `queries`:
-    (run, query) their indices, those of the filling being any; `keys`: (run, key) indices into the packed
-    order, likewise; `pieces`: (run, first key, tokens of the packed order) for each slice of `keys` that is
-    no filling; `places`: where in the flattened `queries` the true ones stand, None = everywhere; `bias`:
-    (run, query, key) float32, 0 or -inf, None when each query sees each key.
+    `runs`: how many; `queries`: pieces of the local (or the global) tokens of the batch, one run after the
+    other; `keys`: pieces of the packed order, likewise; `bias`: (run, query, key) float32, 0 or -inf, None
+    when each query sees each key.
     """
 
-    query_start: int
-    query_end: int
-    queries: Tensor
-    keys: Tensor
-    pieces: tuple[tuple[int, int, slice], ...]
-    places: Tensor | None
+    runs: int
+    queries: tuple[Piece, ...]
+    keys: tuple[Piece, ...]
     bias: Tensor | None
-
-    @property
-    def scores(self) -> int:
-        """Scores of one head, the filling included."""
-        return self.queries.numel() * self.keys.shape[1]
 
 
 @dataclass(frozen=True)
@@ -272,8 +268,7 @@ def _local_runs(rows: tuple[Row, ...]) -> Iterator[_Run]:
                 bias = torch.nn.functional.pad(bias, (row.n_global, 0))
             window = row.locals_(block.key_start, block.key_end)
             yield _Run(
-                query_start=row.local_start + block.query_start,
-                query_end=row.local_start + block.query_end,
+                queries=slice(row.local_start + block.query_start, row.local_start + block.query_end),
                 keys=(row.globals_, window) if row.n_global else (window,),
                 bias=bias,
             )
@@ -282,66 +277,55 @@ def _local_runs(rows: tuple[Row, ...]) -> Iterator[_Run]:
 def _global_runs(rows: tuple[Row, ...]) -> Iterator[_Run]:
     for row in rows:
         if row.n_global:
-            size = max(1, TILE_SCORES // (row.n_global + row.n_local))
+            most = max(1, TILE_SCORES // (row.n_global + row.n_local))
             end = row.global_start + row.n_global
-            for start in range(row.global_start, end, size):
-                yield _Run(query_start=start, query_end=min(start + size, end), keys=(row.tokens,))
+            for start in range(row.global_start, end, most):
+                yield _Run(queries=slice(start, min(start + most, end)), keys=(row.tokens,))
 
 
 def _tiles(runs: Iterator[_Run], *, device: torch.device) -> tuple[Tile, ...]:
     """Put neighbouring runs of about one size into one tile each."""
-    tiles: list[Tile] = []
-    together: list[_Run] = []
+    together: list[list[_Run]] = []
     for run in runs:
-        if together and not _fit([*together, run]):
-            tiles.append(_tile(together, device=device))
-            together = []
-        together.append(run)
-    if together:
-        tiles.append(_tile(together, device=device))
-    return tuple(tiles)
+        if together and _fit([*together[-1], run]):
+            together[-1].append(run)
+        else:
+            together.append([run])
+    return tuple(_tile(runs, device=device) for runs in together)
 
 
 def _fit(runs: list[_Run]) -> bool:
-    scores = len(runs) * max(run.queries for run in runs) * max(run.key_count for run in runs)
-    return scores <= TILE_SCORES and scores <= TILE_WASTE * sum(run.queries * run.key_count for run in runs)
+    scores = len(runs) * max(run.query_count for run in runs) * max(run.key_count for run in runs)
+    needed = sum(run.query_count * run.key_count for run in runs)
+    return scores <= min(TILE_SCORES, TILE_WASTE * needed)
 
 
 def _tile(runs: list[_Run], *, device: torch.device) -> Tile:
-    most_queries = max(run.queries for run in runs)
+    most_queries = max(run.query_count for run in runs)
     most_keys = max(run.key_count for run in runs)
-    queries = torch.empty(len(runs), most_queries, dtype=torch.long)
-    keys = torch.zeros(len(runs), most_keys, dtype=torch.long)
-    pieces, places = [], []
-    for number, run in enumerate(runs):
-        queries[number] = torch.arange(most_queries).clamp(max=run.queries - 1) + run.query_start
-        places.append(torch.arange(run.queries) + number * most_queries)
-        start = 0
-        for tokens in run.keys:
-            end = start + tokens.stop - tokens.start
-            keys[number, start:end] = torch.arange(tokens.start, tokens.stop)
-            pieces.append((number, start, tokens))
-            start = end
-    filled = any(run.queries < most_queries for run in runs)
-    return Tile(
-        query_start=runs[0].query_start,
-        query_end=runs[-1].query_end,
-        queries=queries.to(device),
-        keys=keys.to(device),
-        pieces=tuple(pieces),
-        places=torch.cat(places).to(device) if filled else None,
-        bias=_bias(runs, most_queries=most_queries, most_keys=most_keys, device=device),
-    )
+    queries, keys = [], []
+    for run in runs:
+        queries += _filled((run.queries,), most_queries)
+        keys += _filled(run.keys, most_keys)
+    bias = _bias(runs, most_queries, most_keys, device=device)
+    return Tile(runs=len(runs), queries=tuple(queries), keys=tuple(keys), bias=bias)
 
 
-def _bias(runs: list[_Run], *, most_queries: int, most_keys: int, device: torch.device) -> Tensor | None:
-    if len(runs) == 1:
-        return None if runs[0].bias is None else runs[0].bias[None]
+def _filled(pieces: tuple[slice, ...], length: int) -> list[Piece]:
+    missing = length - sum(map(_length, pieces))
+    return [Piece(tokens) for tokens in pieces] + [Piece(slice(0, missing), filling=True)] * (missing > 0)
+
+
+def _bias(runs: list[_Run], most_queries: int, most_keys: int, *, device: torch.device) -> Tensor | None:
     if all(run.bias is None and run.key_count == most_keys for run in runs):
         return None
     bias = torch.zeros(len(runs), most_queries, most_keys, device=device)
     for of_run, run in zip(bias, runs, strict=True):
         if run.bias is not None:
-            of_run[: run.queries, : run.key_count] = run.bias
+            of_run[: run.query_count, : run.key_count] = run.bias
         of_run[:, run.key_count :] = float("-inf")
     return bias
+
+
+def _length(tokens: slice) -> int:
+    return int(tokens.stop - tokens.start)

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cdlm_lab.attention.plan import Plan, Tile
+from cdlm_lab.attention.plan import Piece, Plan, Tile
 
 BITS = 15  # of a random draw: dropout is rounded to a multiple of 2**-15
 AS_INTEGER = {2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -88,90 +88,91 @@ class _Tiled(torch.autograd.Function):
         dropout: float,
         seed: int,
     ) -> Tensor:
+        query, key, value = map(_heads_first, (query / math.sqrt(query.shape[-1]), key, value))
         output = torch.empty_like(query)
         kept = _KeptWeights(dropout, seed, query.device)
         for tile in tiles:
-            weights = _weights(tile, *_scaled(tile, query, key))
+            weights = _weights(tile, _of(query, tile.queries, tile), _of(key, tile.keys, tile))
             if dropout:
                 _drop(weights, kept.next(weights.shape))
-            of_tile = torch.bmm(weights, _of_runs(value, tile.keys))
-            _set(output, of_tile, tile)
+            _set(output, torch.bmm(weights, _of(value, tile.keys, tile)), tile)
         if dropout:
             output /= 1 - dropout
         ctx.save_for_backward(query, key, value)
         ctx.tiles, ctx.dropout, ctx.seed = tiles, dropout, seed
-        return output
+        return output.transpose(0, 1)
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         query, key, value = ctx.saved_tensors
+        grad_output = _heads_first(grad_output / (1 - ctx.dropout) if ctx.dropout else grad_output)
         grad_query = torch.empty_like(query)
         # many tiles add into one gradient: in float32 at least
         sums = torch.promote_types(key.dtype, torch.float32)
         grad_key, grad_value = (torch.zeros_like(of, dtype=sums) for of in (key, value))
         kept = _KeptWeights(ctx.dropout, ctx.seed, query.device)
         for tile in ctx.tiles:
-            scaled, keys = _scaled(tile, query, key)
-            weights = _weights(tile, scaled, keys)
-            grad = _of_gradient(grad_output, tile)
-            dropped = weights
+            queries, keys = _of(query, tile.queries, tile), _of(key, tile.keys, tile)
+            weights = dropped = _weights(tile, queries, keys)
+            grad = _of(grad_output, tile.queries, tile, zeros=True)
+            of_weights = torch.bmm(grad, _of(value, tile.keys, tile).transpose(1, 2))
             if ctx.dropout:
                 mask = kept.next(weights.shape)
-                grad /= 1 - ctx.dropout
-                dropped = _drop(weights.clone(), mask)
-            of_values = torch.bmm(dropped.transpose(1, 2), grad)
-            of_weights = torch.bmm(grad, _of_runs(value, tile.keys).transpose(1, 2))
-            if ctx.dropout:
                 _drop(of_weights, mask)
+                dropped = _drop(weights.clone(), mask)
+            _add(grad_value, torch.bmm(dropped.transpose(1, 2), grad), tile)
             of_scores = torch.ops.aten._softmax_backward_data(of_weights, weights, -1, weights.dtype)
-            _set(grad_query, torch.bmm(of_scores, keys) / math.sqrt(query.shape[-1]), tile)
-            _add(grad_key, torch.bmm(of_scores.transpose(1, 2), scaled), tile)
-            _add(grad_value, of_values, tile)
-        return grad_query, grad_key.to(key.dtype), grad_value.to(value.dtype), None, None, None
+            _set(grad_query, torch.bmm(of_scores, keys), tile)
+            _add(grad_key, torch.bmm(of_scores.transpose(1, 2), queries), tile)
+        grad_query /= math.sqrt(query.shape[-1])
+        gradients = (grad_query, grad_key.to(key.dtype), grad_value.to(value.dtype))
+        return *(gradient.transpose(0, 1) for gradient in gradients), None, None, None
 
 
-def _of_runs(packed: Tensor, tokens: Tensor) -> Tensor:
-    """Tokens (run, token) of (n, head, dim), heads first: (run * head, token, dim)."""
-    runs, length = tokens.shape
-    taken = packed.index_select(0, tokens.flatten()).unflatten(0, (runs, length))
-    return taken.transpose(1, 2).flatten(0, 1)
+def _heads_first(packed: Tensor) -> Tensor:
+    """(token, head, dim) -> (head, token, dim), in memory too: bfloat16 products are several times as fast."""
+    return packed.transpose(0, 1).contiguous()
 
 
-def _scaled(tile: Tile, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """A tile's queries, scaled, and its keys: (run * head, query or key, dim)."""
-    return _of_runs(query, tile.queries) / math.sqrt(query.shape[-1]), _of_runs(key, tile.keys)
+def _of(heads_first: Tensor, pieces: Sequence[Piece], tile: Tile, *, zeros: bool = False) -> Tensor:
+    """A tile's queries or keys of (head, n, dim), one run after the other: (head * run, token, dim).
+    `zeros`: True = 0 for the filling, which otherwise may be any tokens."""
+    parts = [heads_first[:, piece.tokens] for piece in pieces]
+    if zeros:
+        parts = [part * 0 if piece.filling else part for part, piece in zip(parts, pieces, strict=True)]
+    together = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    return together.unflatten(1, (tile.runs, -1)).flatten(0, 1)
 
 
 def _weights(tile: Tile, query: Tensor, key: Tensor) -> Tensor:
-    """Softmax of a tile's scores: (run * head, query, key), summed in float32."""
+    """Softmax of a tile's scores: (head * run, query, key), summed in float32 at least."""
     scores = torch.bmm(query, key.transpose(1, 2))
     if tile.bias is not None:
-        scores.unflatten(0, (len(tile.keys), -1)).add_(tile.bias.to(scores.dtype)[:, None])
+        scores.unflatten(0, (-1, tile.runs)).add_(tile.bias.to(scores.dtype))
     return scores.softmax(dim=-1)
 
 
 def _set(output: Tensor, of_tile: Tensor, tile: Tile) -> None:
-    """Write what a tile's queries got, (run * head, query, dim), to their places in (n_queries, head, dim)."""
-    tokens_first = of_tile.unflatten(0, (len(tile.keys), -1)).transpose(1, 2).flatten(0, 1)
-    if tile.places is not None:
-        tokens_first = tokens_first.index_select(0, tile.places)
-    output[tile.query_start : tile.query_end] = tokens_first
-
-
-def _of_gradient(gradient: Tensor, tile: Tile) -> Tensor:
-    """What `_set` wrote, read again, in memory of its own; 0 for the filling: (run * head, query, dim)."""
-    given = gradient[tile.query_start : tile.query_end]
-    if tile.places is not None:
-        given = given.new_zeros(tile.queries.numel(), *given.shape[1:]).index_copy_(0, tile.places, given)
-    heads_first = given.unflatten(0, tile.queries.shape).transpose(1, 2).flatten(0, 1)
-    return heads_first.clone(memory_format=torch.contiguous_format)
+    """Write what a tile's queries got, (head * run, query, dim), to their places in (head, n, dim)."""
+    for tokens, part in _parts(of_tile, tile.queries, tile):
+        output[:, tokens] = part
 
 
 def _add(gradient: Tensor, of_tile: Tensor, tile: Tile) -> None:
-    """Add what a tile's keys got, (run * head, key, dim), to (n_tokens, head, dim)."""
-    runs = of_tile.unflatten(0, (len(tile.keys), -1)).transpose(1, 2)  # (run, key, head, dim)
-    for run, first, tokens in tile.pieces:
-        gradient[tokens] += runs[run, first : first + tokens.stop - tokens.start]
+    """Add what a tile's keys got, (head * run, key, dim), to their places in (head, n, dim)."""
+    for tokens, part in _parts(of_tile, tile.keys, tile):
+        gradient[:, tokens] += part
+
+
+def _parts(of_tile: Tensor, pieces: Sequence[Piece], tile: Tile) -> Iterator[tuple[slice, Tensor]]:
+    """What belongs to each piece, without the filling: its tokens and (head, token, dim)."""
+    by_head = of_tile.unflatten(0, (-1, tile.runs)).flatten(1, 2)
+    start = 0
+    for tokens, filling in pieces:
+        end = start + tokens.stop - tokens.start
+        if not filling:
+            yield tokens, by_head[:, start:end]
+        start = end
 
 
 class _KeptWeights:
