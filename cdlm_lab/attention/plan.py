@@ -26,6 +26,8 @@ from torch import Tensor
 # Scores of one head that a tile may hold. Larger tiles fall out of the processor's cache, smaller ones spend
 # their time in Python.
 TILE_SCORES = 2**17
+# Products with fewer global queries at once are slow.
+FEWEST_GLOBAL_QUERIES = 64
 # A run is put beside others of another size while the tile has at most so many times the scores of its runs.
 TILE_WASTE = 1.15
 
@@ -277,7 +279,7 @@ def _local_runs(rows: tuple[Row, ...]) -> Iterator[_Run]:
 def _global_runs(rows: tuple[Row, ...]) -> Iterator[_Run]:
     for row in rows:
         if row.n_global:
-            most = max(1, TILE_SCORES // (row.n_global + row.n_local))
+            most = max(FEWEST_GLOBAL_QUERIES, TILE_SCORES // (row.n_global + row.n_local))
             end = row.global_start + row.n_global
             for start in range(row.global_start, end, most):
                 yield _Run(queries=slice(start, min(start + most, end)), keys=(row.tokens,))

@@ -2,15 +2,18 @@
 
 A tile of the plan (see plan.py) holds some queries with all the keys they see: those of their windows and the
 globals of their row, or for a global query its whole row. So one softmax a tile is the joint softmax of the
-definition, with nothing to merge afterwards. A tile goes through plain matrix products over all heads at
-once; the backward computes it again. Nothing of size length x length is ever held: between forward and
-backward only queries, keys and values, and at work the scores of one tile.
+definition, and dropout of its weights is the dropout of the definition: nothing has to be merged afterwards.
+Nothing of size length x length is ever held: between forward and backward only queries, keys and values (and
+outputs), and at work the scores of one tile, which the backward computes again.
 
-Per score this costs two products forward and five backward, a softmax in both, and its derivative. PyTorch's
-fused CPU kernel costs more (on AVX512 its backward takes twice as long in float32 and far longer in
-bfloat16, and it knows no dropout), which is why it is not used.
+What computes a tile, by what measured best:
 
-With dropout a weight is kept if the random bits of its place say so. Forward and backward draw the same bits
+- float32 on the CPU without dropout: PyTorch's fused kernel (10 ns for a score and its gradient against 14,
+  heads of 64 dimensions, one core with AVX512);
+- otherwise on the CPU: matrix products over all heads at once (in bfloat16 5 ns against 13);
+- on other devices: PyTorch's `scaled_dot_product_attention`, which on CUDA is fused, with dropout too.
+
+On the CPU a weight is kept if the random bits of its place say so. Forward and backward draw the same bits
 from one seed, which comes from PyTorch's global generator; nothing is stored.
 """
 
@@ -23,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 
 from cdlm_lab.attention.plan import Piece, Plan, Tile
 
@@ -70,13 +74,77 @@ def attend_from_globals(
 def _attend(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float) -> Tensor:
     if not tiles:
         return query
-    seed = int(torch.randint(2**63 - 1, ())) if dropout else 0
-    output: Tensor = _Tiled.apply(query, key, value, tiles, dropout, seed)
+    if query.device.type != "cpu":
+        return _by_sdpa(query, key, value, tiles, dropout)
+    output: Tensor
+    if dropout or query.dtype in (torch.bfloat16, torch.float16):
+        seed = int(torch.randint(2**63 - 1, ())) if dropout else 0
+        output = _Products.apply(query, key, value, tiles, dropout, seed)
+    else:
+        output = _Fused.apply(query, key, value, tiles)
     return output
 
 
-class _Tiled(torch.autograd.Function):
-    """Outputs of all queries of some tiles: (n_queries, head, dim)."""
+def _by_sdpa(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float) -> Tensor:
+    query, key, value = (of.transpose(0, 1) for of in (query, key, value))
+    outputs = []
+    for tile in tiles:
+        of_tile = scaled_dot_product_attention(
+            _of(query, tile.queries, tile),
+            _of(key, tile.keys, tile),
+            _of(value, tile.keys, tile),
+            attn_mask=_bias(tile, query.dtype),
+            dropout_p=dropout,
+        )
+        outputs += [part for _, part in _parts(of_tile, tile.queries)]
+    return torch.cat(outputs, dim=1).transpose(0, 1)
+
+
+class _Fused(torch.autograd.Function):
+    """Outputs of all queries of some tiles, (n_queries, head, dim), by the CPU's fused kernel."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile]) -> Tensor:
+        query, key, value = map(_heads_first, (query, key, value))
+        output = torch.empty_like(query)
+        log_sum_exps = []
+        for tile in tiles:
+            of_tile, log_sum_exp = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+                _of(query, tile.queries, tile),
+                _of(key, tile.keys, tile),
+                _of(value, tile.keys, tile),
+                attn_mask=_bias(tile, query.dtype),
+            )
+            _set(output, of_tile, tile)
+            log_sum_exps.append(log_sum_exp)
+        ctx.save_for_backward(query, key, value, output, *log_sum_exps)
+        ctx.tiles = tiles
+        return output.transpose(0, 1)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value, output, *log_sum_exps = ctx.saved_tensors
+        grad_output = _heads_first(grad_output)
+        gradients = (torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value))
+        for tile, log_sum_exp in zip(ctx.tiles, log_sum_exps, strict=True):
+            parts = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                _of(grad_output, tile.queries, tile, zeros=True),
+                _of(query, tile.queries, tile),
+                _of(key, tile.keys, tile),
+                _of(value, tile.keys, tile),
+                _of(output, tile.queries, tile),
+                log_sum_exp,
+                0.0,
+                False,
+                attn_mask=_bias(tile, query.dtype),
+            )
+            for write, gradient, part in zip((_set, _add, _add), gradients, parts, strict=True):
+                write(gradient, part, tile)
+        return *(gradient.transpose(0, 1) for gradient in gradients), None
+
+
+class _Products(torch.autograd.Function):
+    """Outputs of all queries of some tiles, (n_queries, head, dim), by matrix products."""
 
     @staticmethod
     def forward(
@@ -90,12 +158,12 @@ class _Tiled(torch.autograd.Function):
     ) -> Tensor:
         query, key, value = map(_heads_first, (query / math.sqrt(query.shape[-1]), key, value))
         output = torch.empty_like(query)
-        kept = _KeptWeights(dropout, seed, query.device)
+        kept = _KeptWeights(dropout, seed)
         for tile in tiles:
             weights = _weights(tile, _of(query, tile.queries, tile), _of(key, tile.keys, tile))
             if dropout:
                 _drop(weights, kept.next(weights.shape))
-            _set(output, torch.bmm(weights, _of(value, tile.keys, tile)), tile)
+            _set(output, _product(weights, _of(value, tile.keys, tile)), tile)
         if dropout:
             output /= 1 - dropout
         ctx.save_for_backward(query, key, value)
@@ -110,63 +178,77 @@ class _Tiled(torch.autograd.Function):
         # many tiles add into one gradient: in float32 at least
         sums = torch.promote_types(key.dtype, torch.float32)
         grad_key, grad_value = (torch.zeros_like(of, dtype=sums) for of in (key, value))
-        kept = _KeptWeights(ctx.dropout, ctx.seed, query.device)
+        kept = _KeptWeights(ctx.dropout, ctx.seed)
         for tile in ctx.tiles:
             queries, keys = _of(query, tile.queries, tile), _of(key, tile.keys, tile)
-            weights = dropped = _weights(tile, queries, keys)
             grad = _of(grad_output, tile.queries, tile, zeros=True)
-            of_weights = torch.bmm(grad, _of(value, tile.keys, tile).transpose(1, 2))
+            weights = dropped = _weights(tile, queries, keys)
+            of_weights = _product(grad, _of(value, tile.keys, tile).mT)
             if ctx.dropout:
                 mask = kept.next(weights.shape)
                 _drop(of_weights, mask)
                 dropped = _drop(weights.clone(), mask)
-            _add(grad_value, torch.bmm(dropped.transpose(1, 2), grad), tile)
+            _add(grad_value, _product(dropped.mT, grad), tile)
             of_scores = torch.ops.aten._softmax_backward_data(of_weights, weights, -1, weights.dtype)
-            _set(grad_query, torch.bmm(of_scores, keys), tile)
-            _add(grad_key, torch.bmm(of_scores.transpose(1, 2), queries), tile)
+            _set(grad_query, _product(of_scores, keys), tile)
+            _add(grad_key, _product(of_scores.mT, queries), tile)
         grad_query /= math.sqrt(query.shape[-1])
         gradients = (grad_query, grad_key.to(key.dtype), grad_value.to(value.dtype))
         return *(gradient.transpose(0, 1) for gradient in gradients), None, None, None
 
 
 def _heads_first(packed: Tensor) -> Tensor:
-    """(token, head, dim) -> (head, token, dim), in memory too: bfloat16 products are several times as fast."""
+    """(token, head, dim) -> (head, token, dim), in memory too, where products of bfloat16 are several times
+    as fast."""
     return packed.transpose(0, 1).contiguous()
 
 
 def _of(heads_first: Tensor, pieces: Sequence[Piece], tile: Tile, *, zeros: bool = False) -> Tensor:
-    """A tile's queries or keys of (head, n, dim), one run after the other: (head * run, token, dim).
-    `zeros`: True = 0 for the filling, which otherwise may be any tokens."""
+    """A tile's queries or keys of (head, n, dim): (head, run, token, dim). `zeros`: True = 0 for the filling,
+    which otherwise may be any tokens."""
     parts = [heads_first[:, piece.tokens] for piece in pieces]
     if zeros:
-        parts = [part * 0 if piece.filling else part for part, piece in zip(parts, pieces, strict=True)]
+        parts = [
+            torch.zeros_like(part) if piece.filling else part
+            for part, piece in zip(parts, pieces, strict=True)
+        ]
     together = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
-    return together.unflatten(1, (tile.runs, -1)).flatten(0, 1)
+    return together.unflatten(1, (tile.runs, -1))
+
+
+def _bias(tile: Tile, dtype: torch.dtype) -> Tensor | None:
+    """(1, run, query, key), the same for all heads."""
+    return None if tile.bias is None else tile.bias.to(dtype)[None]
 
 
 def _weights(tile: Tile, query: Tensor, key: Tensor) -> Tensor:
-    """Softmax of a tile's scores: (head * run, query, key), summed in float32 at least."""
-    scores = torch.bmm(query, key.transpose(1, 2))
-    if tile.bias is not None:
-        scores.unflatten(0, (-1, tile.runs)).add_(tile.bias.to(scores.dtype))
+    """Softmax of a tile's scores, (head, run, query, key), summed in float32 at least."""
+    scores = _product(query, key.mT)
+    if (bias := _bias(tile, scores.dtype)) is not None:
+        scores += bias
     return scores.softmax(dim=-1)
 
 
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """(head, run, i, j) x (head, run, j, k) -> (head, run, i, k)."""
+    return torch.bmm(left.flatten(0, 1), right.flatten(0, 1)).unflatten(0, left.shape[:2])
+
+
 def _set(output: Tensor, of_tile: Tensor, tile: Tile) -> None:
-    """Write what a tile's queries got, (head * run, query, dim), to their places in (head, n, dim)."""
-    for tokens, part in _parts(of_tile, tile.queries, tile):
+    """Write what a tile's queries got, (head, run, query, dim), to their places in (head, n, dim)."""
+    for tokens, part in _parts(of_tile, tile.queries):
         output[:, tokens] = part
 
 
 def _add(gradient: Tensor, of_tile: Tensor, tile: Tile) -> None:
-    """Add what a tile's keys got, (head * run, key, dim), to their places in (head, n, dim)."""
-    for tokens, part in _parts(of_tile, tile.keys, tile):
+    """Add what a tile's keys got, (head, run, key, dim), to their places in (head, n, dim)."""
+    for tokens, part in _parts(of_tile, tile.keys):
         gradient[:, tokens] += part
 
 
-def _parts(of_tile: Tensor, pieces: Sequence[Piece], tile: Tile) -> Iterator[tuple[slice, Tensor]]:
+def _parts(of_tile: Tensor, pieces: Sequence[Piece]) -> Iterator[tuple[slice, Tensor]]:
     """What belongs to each piece, without the filling: its tokens and (head, token, dim)."""
-    by_head = of_tile.unflatten(0, (-1, tile.runs)).flatten(1, 2)
+    by_head = of_tile.flatten(1, 2)
     start = 0
     for tokens, filling in pieces:
         end = start + tokens.stop - tokens.start
@@ -178,31 +260,15 @@ def _parts(of_tile: Tensor, pieces: Sequence[Piece], tile: Tile) -> Iterator[tup
 class _KeptWeights:
     """Random masks, one after the other from one seed: all bits set where a weight is kept, else none."""
 
-    def __init__(self, dropout: float, seed: int, device: torch.device) -> None:
+    def __init__(self, dropout: float, seed: int) -> None:
         self._limit = round((1 - dropout) * 2**BITS)
-        self._device = device
-        if device.type == "cpu":
-            self._bits = np.random.Generator(np.random.SFC64(seed))  # twice as fast as PyTorch's
-        else:
-            self._generator = torch.Generator(device).manual_seed(seed)
+        self._bits = np.random.Generator(np.random.SFC64(seed))  # twice as fast as PyTorch's
 
     def next(self, shape: torch.Size) -> Tensor:
         """int16, -1 = kept, 0 = dropped."""
-        if self._device.type == "cpu":
-            count = math.prod(shape)
-            words = self._bits.integers(0, 2**64, -(-count // 4), dtype=np.uint64)
-            draws = torch.from_numpy(words.view(np.int16))[:count]
-            draws = draws.view(shape)
-        else:
-            limits = torch.iinfo(torch.int16)
-            draws = torch.randint(
-                limits.min,
-                limits.max + 1,
-                shape,
-                dtype=torch.int16,
-                device=self._device,
-                generator=self._generator,
-            )
+        count = math.prod(shape)
+        words = self._bits.integers(0, 2**64, -(-count // 4), dtype=np.uint64)
+        draws = torch.from_numpy(words.view(np.int16))[:count].view(shape)
         # 15 bits below the limit leave the sign bit, which is spread over all
         return draws.bitwise_and_(2**BITS - 1).sub_(self._limit).bitwise_right_shift_(15)
 
