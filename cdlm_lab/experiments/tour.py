@@ -34,6 +34,7 @@ PARAMETERS = (
     "steps",
     "batch_size",
     "learning_rate",
+    "precision",
     "seed",
     "shipped",
 )
