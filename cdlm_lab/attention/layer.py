@@ -171,8 +171,6 @@ class LocalGlobalSelfAttention(nn.Module):
         return (
             self._chosen_backend(tokens) == "sparse"
             and not self._dropout_now
-            and tokens.dtype in (torch.float32, torch.float64)
-            and not torch.is_autocast_enabled(tokens.device.type)
             and type(self.key_global) is type(self.value_global) is nn.Linear
             and globals_are_few(plan, head_size=tokens.shape[-1] // self.heads)
         )
