@@ -20,6 +20,8 @@ from cdlm_lab.told import Told
 
 # Of notebooks: by how many processes a run is made, not what it makes; a run may go on with other values.
 BY_HOW_MANY = ("parallel", "workers")
+# Words that may stand for a number, as which a parameter comes.
+WORDS = {"attention_dropout": "checkpoint"}
 _ADDED = "# Parameters"  # so the cell of papermill begins
 IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
 
@@ -49,13 +51,19 @@ def check_types(instance: object) -> None:
 
 def check_like(name: str, value: object, default: object) -> None:
     """Hold a value against the type of a parameter's default. A default None takes anything, "auto" a number
-    too, a float a whole number, and a tuple a list.
+    too, a float a whole number, and a tuple a list; a parameter in `WORDS` takes its word.
 
     Raises:
         ParameterError: as of `check_types`.
     """
-    if default is not None and not (default == "auto" and isinstance(value, int | float)):
+    if name in WORDS and value == WORDS[name]:
+        return
+    if default is None or (default == "auto" and isinstance(value, int | float)):
+        return
+    try:
         _check(name, value, list if isinstance(default, tuple) else type(default))
+    except ParameterError as fault:
+        raise ParameterError(f"{fault}, or {WORDS[name]!r}") if name in WORDS else fault from None
 
 
 def check_least(instance: object, least: int, *names: str) -> None:
@@ -84,6 +92,18 @@ def parameters_of(settings: Any) -> dict[str, Any]:
     """The fields of all parts of some settings, a dataclass of dataclasses, by their names."""
     parts = (getattr(settings, part.name) for part in dataclasses.fields(settings))
     return {name: value for part in parts for name, value in dataclasses.asdict(part).items()}
+
+
+def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """The parameters of a run, which may be older than some of `names` are, with what it had of these:
+    `dropout` was of attention weights too, and the checkpoint's where there was none."""
+    values = dict(parameters)
+    if "attention_dropout" in names and "attention_dropout" not in values:
+        given = values.get("dropout")
+        values["attention_dropout"] = "checkpoint" if given is None else given
+    if "precision" in names:
+        values.setdefault("precision", "auto")
+    return values
 
 
 def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) -> None:
@@ -225,8 +245,14 @@ def _check_union(where: str, value: Any, members: tuple[Any, ...]) -> None:
                 faults.append(fault)
     if len(faults) == 1:  # X | None: what X would have said is clearer
         raise faults[0]
-    names = " | ".join("None" if m is type(None) else getattr(m, "__name__", str(m)) for m in members)
+    names = " | ".join(map(_member_name, members))
     raise ParameterError(f"{where} is {value!r} ({type(value).__name__}); it must be {names}")
+
+
+def _member_name(member: Any) -> str:
+    if typing.get_origin(member) is Literal:
+        return " | ".join(map(repr, typing.get_args(member)))
+    return "None" if member is type(None) else getattr(member, "__name__", str(member))
 
 
 def _check_items(where: str, value: Any, kind: Any, arguments: tuple[Any, ...]) -> None:

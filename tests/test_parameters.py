@@ -16,10 +16,12 @@ from cdlm_lab.parameters import (
     ParameterError,
     check_choice,
     check_least,
+    check_like,
     check_types,
     closest_name,
     parameters_of,
     refuse_unknown,
+    with_those_of_before,
 )
 
 
@@ -69,7 +71,7 @@ def test_right_types_pass():
         ({"name": 3}, "name is 3 (int); it must be text: write 3 in quotes, or with papermill -r name 3"),
         ({"policy": "mask"}, "policy is 'mask'; it must be one of 'masked', 'prefix'"),
         ({"limit": "x"}, "limit is the text 'x'; it must be a whole number"),
-        ({"length": "some"}, "length is 'some' (str); it must be int | "),
+        ({"length": "some"}, "length is 'some' (str); it must be int | 'all'"),
         ({"factors": [("a", 1.0)]}, "factors is [('a', 1.0)] (list); it must be a tuple"),
         ({"factors": (("a", "b"),)}, "factors[0][1] is the text 'b'; it must be a number"),
         ({"factors": (("a", 1.0), ("a",))}, "factors[1] is ('a',); it must have 2 items, not 1"),
@@ -109,6 +111,30 @@ def test_the_fields_of_all_parts():
     found = parameters_of(Whole(Size(), Settings(steps=3)))
     assert list(found)[:3] == ["width", "steps", "rate"]
     assert (found["width"], found["steps"], found["rate"]) == (2, 3, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"steps": 3}, {"steps": 3, "attention_dropout": "checkpoint"}),
+        ({"dropout": None}, {"dropout": None, "attention_dropout": "checkpoint"}),
+        ({"dropout": 0.0}, {"dropout": 0.0, "attention_dropout": 0.0}),
+        ({"dropout": 0.1, "attention_dropout": 0.2}, {"dropout": 0.1, "attention_dropout": 0.2}),
+    ],
+)
+def test_older_runs_had_one_dropout_for_both(parameters: dict[str, Any], expected: dict[str, Any]):
+    assert with_those_of_before(parameters, ["attention_dropout", "steps"]) == expected
+    assert with_those_of_before(parameters, ["dropout", "steps"]) == parameters
+    assert with_those_of_before({}, ["precision"]) == {"precision": "auto"}
+
+
+def test_a_word_may_stand_for_a_number():
+    check_like("attention_dropout", "checkpoint", 0.0)
+    check_like("attention_dropout", 0.1, 0.0)
+    with pytest.raises(ParameterError, match=r"is the text 'model'; it must be a number, or 'checkpoint'$"):
+        check_like("attention_dropout", "model", 0.0)
+    with pytest.raises(ParameterError, match=r"^rate is the text 'checkpoint'; it must be a number$"):
+        check_like("rate", "checkpoint", 0.0)
 
 
 def test_closest_name():

@@ -12,7 +12,7 @@ from cdlm_lab.batch.expansion import Job
 from cdlm_lab.batch.fingerprint import changes, code_of, read_stamp
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.needs import Checksums, missing_need
-from cdlm_lab.parameters import closest_name
+from cdlm_lab.parameters import closest_name, with_those_of_before
 from cdlm_lab.report import RunError, read_report
 from cdlm_lab.report.document import REPORT_FILE
 from cdlm_lab.report.folder import ASIDE, RUN_FILE, is_held, read_run_file, refuse_foreign
@@ -180,9 +180,10 @@ def _parameters(job: Job) -> Mapping[str, Any]:
 def _by_hand(job: Job, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The fingerprint of a run that no grid made: its parameters are all that is known, and a run may report
     fewer than its notebook has."""
+    known = with_those_of_before(parameters, job.effective)
     return {
         "notebook": None,
-        "parameters": {name: parameters.get(name, value) for name, value in job.effective.items()},
+        "parameters": {name: known.get(name, value) for name, value in job.effective.items()},
         "code": None,
         "data": {},
         "runs": dict.fromkeys(job.after),

@@ -17,6 +17,7 @@ from cdlm_lab.experiments.preview import token_texts
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.joint_head import paragraph_head
 from cdlm_lab.training.batch_time import seconds_of_batch
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.markup import escaped, table_html
 
@@ -65,7 +66,7 @@ def pretraining_facts(run: AnswerRun) -> list[tuple[str, str]]:
 def training_facts(run: AnswerRun) -> list[tuple[str, str]]:
     """What training pairwise and joint systems takes, as (name, text); takes a few seconds, for one batch is
     learned from to know how long a step takes. Joint systems are of one size."""
-    rows = []
+    rows = [("precision of training", precision_told(run.settings.training.precision))]
     for system in run.systems[:2]:
         alike = sum(other.is_joint == system.is_joint for other, _ in run.trainings)
         rows.append((f"training {'joint' if system.is_joint else system.label}", _told(run, system, alike)))

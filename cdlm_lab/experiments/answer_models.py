@@ -15,6 +15,7 @@ from cdlm_lab.examples.joint_sequence import POSITIONS
 from cdlm_lab.examples.special_tokens import from_tokenizer
 from cdlm_lab.experiments.answer_systems import AnswerSystem, answer_systems
 from cdlm_lab.experiments.joint_checkpoints import paragraph_checkpoint
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.joint_head import LAYERS
 from cdlm_lab.models.joint_model import JointHead, JointModel, load_joint_model
 from cdlm_lab.parameters import check_choice, check_least, check_types
@@ -111,8 +112,17 @@ class Ranker:
         return JointCollate(pad_token_id=self.tokenizer.pad_token_id)
 
 
-def new_ranker(source: str | Path, head: JointHead, *, seed: int, dropout: float | None = None) -> Ranker:
+def new_ranker(
+    source: str | Path,
+    head: JointHead,
+    *,
+    seed: int,
+    dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
+) -> Ranker:
     """A new one on an encoder, or a trained one from its folder; arguments and errors as of
     `load_joint_model`."""
-    model, tokenizer = load_joint_model(source, head=head, seed=seed, dropout=dropout)
+    model, tokenizer = load_joint_model(
+        source, head=head, seed=seed, dropout=dropout, attention_dropout=attention_dropout
+    )
     return Ranker(model=model, tokenizer=tokenizer)

@@ -24,6 +24,7 @@ from cdlm_lab.experiments.answer_scores import (
 from cdlm_lab.experiments.answer_selection import AnswerRun, Found
 from cdlm_lab.experiments.answer_systems import ANSWER_SYSTEMS, PAIRWISE
 from cdlm_lab.report import Report, Run
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.widgets.answer_table import CORPUS_NAMES, AnswerRow, answer_table_html
 from cdlm_lab.widgets.figure_parts import points_in_words
 from cdlm_lab.widgets.joint_figures import accuracy_by_place_figure, latency_figure, score_spread_figure
@@ -59,6 +60,7 @@ def write_answer_report(
     return opened.write_report(
         scores=scored.scores(),
         data={
+            "precision": precision_told(run.settings.training.precision),
             "corpus": {split: run.settings.corpus.source_of(split) for split in run.splits},
             "format": {split: one.corpus for split, one in run.splits.items()},
             "checksums": {split: one.checksum for split, one in run.splits.items()},

@@ -100,8 +100,14 @@ class AnswerRun:
         models = self.settings.models
         kept = self.folder_of(system, seed) / MODEL_FOLDER
         source = kept if trained else models.checkpoint_of(system)
-        dropout = self.settings.training.dropout
-        return new_ranker(source, models.head_of(system), seed=seed, dropout=dropout)
+        training = self.settings.training
+        return new_ranker(
+            source,
+            models.head_of(system),
+            seed=seed,
+            dropout=training.dropout,
+            attention_dropout=training.attention_dropout,
+        )
 
     @cached_property
     def untrained(self) -> dict[str, Ranker]:

@@ -12,6 +12,7 @@ from cdlm_lab.experiments.fact_verification import VerificationRun
 from cdlm_lab.experiments.parallel import time_told
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.training.batch_time import seconds_of_batch
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.training.processes import Processes
 
 LOOKED_AT = 500  # claims of a set that are put into pieces before the start
@@ -61,7 +62,8 @@ def _what_is_cut(encoded: EncodedClaims, length: int) -> str:
 
 def training_facts(run: VerificationRun) -> list[tuple[str, str]]:
     """What training each system takes, as (name, text); one batch of each is learned from to know that."""
-    config, rows = run.config_of(0), []
+    config = run.config_of(0)
+    rows = [("precision of training", precision_told(config.precision))]
     seeds, processes = run.settings.training.seeds, Processes.of(run.settings.training.parallel)
     for system in run.systems:
         verifier = run.verifier(system, 0, trained=False)

@@ -19,6 +19,7 @@ from cdlm_lab.experiments.seed_scores import compare_means, mean_score
 from cdlm_lab.experiments.seed_t_test import t_test_of_seeds
 from cdlm_lab.metrics.significance import holm
 from cdlm_lab.report import Report, Run
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.widgets.markup import escaped
 from cdlm_lab.widgets.matching_table import p_in_words
 from cdlm_lab.widgets.measured_score import MeasuredScore
@@ -49,6 +50,7 @@ def write_claim_report(run: VerificationRun, opened: Run, found: Found) -> Repor
         scores=scores,
         data={
             "corpus": run.settings.corpus.corpus,
+            "precision": precision_told(run.settings.training.precision),
             "checksums": _checksums(run),
             "claims": {name: len(claims) for name, claims in run.claims.items()},
             "scored": {name: len(known) for name, known in scored.items()},

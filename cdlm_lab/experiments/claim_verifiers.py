@@ -15,6 +15,7 @@ from cdlm_lab.examples.joint_sequence import JointLayout
 from cdlm_lab.examples.special_tokens import from_tokenizer
 from cdlm_lab.experiments.claim_systems import ClaimSystem
 from cdlm_lab.models.device import default_device
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.joint_model import JointHead, JointModel, load_joint_model
 from cdlm_lab.models.pooled_pairs import PooledHead, PooledPairs, load_pooled_pairs
 from cdlm_lab.training.config import TrainingConfig
@@ -82,6 +83,7 @@ def load_verifier(
     labels: tuple[str, ...],
     seed: int,
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
 ) -> Verifier:
     """A new verifier on an encoder, or a trained one from its folder.
 
@@ -91,15 +93,16 @@ def load_verifier(
         head_layers: of a joint head, `linear` or `tanh`; a pairwise one is linear.
         labels: to choose from.
         seed: of the head's weights.
-        dropout: as of `load_joint_model`.
+        dropout, attention_dropout: as of `load_joint_model`.
 
     Errors as of `load_joint_model`.
     """
+    drawn = {"seed": seed, "dropout": dropout, "attention_dropout": attention_dropout}
     if system.pairwise:
         form = PooledHead(
             pooling=system.head, labels=len(labels), length=layout.length, positions=layout.positions
         )
-        model, tokenizer = load_pooled_pairs(source, head=form, seed=seed, dropout=dropout)
+        model, tokenizer = load_pooled_pairs(source, head=form, **drawn)
     else:
         head = JointHead(
             kind=system.head,
@@ -109,5 +112,5 @@ def load_verifier(
             positions=layout.positions,
             layers=head_layers,
         )
-        model, tokenizer = load_joint_model(source, head=head, seed=seed, dropout=dropout)
+        model, tokenizer = load_joint_model(source, head=head, **drawn)
     return Verifier(system=system, model=model, tokenizer=tokenizer, layout=layout, labels=labels)

@@ -43,6 +43,7 @@ from cdlm_lab.experiments.coreference_corpora import (
     topic_level_of,
 )
 from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
 
 # The parameters of notebook 03.
@@ -62,6 +63,7 @@ PARAMETERS = (
     "window",
     "reset_globals",
     "attention",
+    "attention_dropout",
     "epochs",
     "negatives_per_positive",
     "train_pairs",
@@ -69,6 +71,7 @@ PARAMETERS = (
     "micro_batch_size",
     "learning_rate",
     "warmup_steps",
+    "precision",
     "checkpoint",
     "parallel",
     "workers",
@@ -89,7 +92,8 @@ class PairSettings:
     negatives drawn anew in each. `train_pairs`: at most so many a pass, 0 = all. `max_length`: of a sequence
     in tokens. `checkpoint`: after each epoch, the best is kept by CoNLL F1 of the clusters of all of dev,
     "conll", or by the loss of some dev pairs, "loss". `both_orders`: score (i, j) and (j, i), take the mean.
-    `batch_size`: pairs scored at once."""
+    `batch_size`: pairs scored at once. `attention_dropout`: of attention weights; that of hidden states is
+    the checkpoint's."""
 
     epochs: int
     negatives_per_positive: float
@@ -99,6 +103,7 @@ class PairSettings:
     both_orders: bool
     batch_size: int
     reset_globals: bool = False  # as of `load_pair_scorer`
+    attention_dropout: AttentionDropout = 0.0  # likewise
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -151,6 +156,7 @@ def prepare(
         attention=attention,
         seed=settings.seed,
         reset_globals=pairs.reset_globals,
+        attention_dropout=pairs.attention_dropout,
     )
     topics, passed_over = _read_splits(settings)
     levels = {split: topic_level_of(settings, found, split) for split, found in topics.items()}

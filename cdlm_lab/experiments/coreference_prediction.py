@@ -29,7 +29,7 @@ from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processe
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.cross_encoder import PairScorer
 from cdlm_lab.models.device import default_device
-from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.config import Precision, TrainingConfig, Workers
 from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.selection import Judge
@@ -58,6 +58,7 @@ def training_config(
     micro_batch_size: int,
     learning_rate: float,
     warmup_steps: int,
+    precision: Precision = "auto",
     workers: Workers = "auto",
 ) -> TrainingConfig:
     """So many epochs over the drawn pairs, with a look at dev after each.
@@ -72,6 +73,7 @@ def training_config(
         micro_batch_size=micro_batch_size,
         learning_rate=learning_rate,
         warmup_steps=warmup_steps,
+        precision=precision,
         workers=workers,
         seed=prepared.settings.seed,
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cdlm_lab.clustering import ThresholdChoice
+from cdlm_lab.collate import Collate
 from cdlm_lab.data.coreference_conll import write_conll
 from cdlm_lab.data.coreference_records import Topic, gold_clusters, mentions_of
 from cdlm_lab.data.files import plain_name, read_text
@@ -28,12 +30,13 @@ from cdlm_lab.experiments.parallel import time_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, Run
 from cdlm_lab.report.values import write_json
-from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.batch_time import seconds_of_batch as seconds_to_learn
+from cdlm_lab.training.config import Precision, TrainingConfig, precision_told
 from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.widgets.markup import seconds_in_words
 
 SYSTEM = "this run"
-TRAINING_FACTOR = 3  # forward and backward, against forward alone
+LOOKED_AT = 200  # training pairs, for one of middling length
 
 
 def pairs_of(groups: Sequence[MentionGroup]) -> int:
@@ -45,7 +48,7 @@ def facts_of(
     prepared: Prepared, config: TrainingConfig, *, processes: Processes = ALONE
 ) -> list[tuple[str, str]]:
     """What a person wants to know before a run starts, as (name, text) pairs; takes a few seconds, for a few
-    pairs are scored to learn how long one takes."""
+    pairs are scored, and learned from, to know how long that takes."""
     settings, pairs = prepared.settings, prepared.pairs
     counts = {
         split: sum(1 for _ in mentions_of(topics, kind=settings.kind))
@@ -55,7 +58,7 @@ def facts_of(
     looks = 1 + (pairs.epochs if dev_judge(prepared) else 0)
     to_score = pairs_of(prepared.groups["dev"]) * looks + pairs_of(prepared.groups["test"])
     to_score *= 1 + pairs.both_orders
-    training = config.steps * config.batch_size * seconds * TRAINING_FACTOR
+    training = config.steps * config.batch_size * _training_seconds(prepared, config)
     share = prepared.train_examples.labels.mean()
     return [
         ("mentions", ", ".join(f"{split} {count:,}" for split, count in counts.items())),
@@ -64,6 +67,7 @@ def facts_of(
             f"{config.steps:,} steps of {config.batch_size} pairs, {share:.0%} of which corefer; "
             f"about {time_told(training, processes)}",
         ),
+        ("precision of training", precision_told(config.precision)),
         (
             "scoring",
             f"{to_score:,} pairs of dev{f' ({looks} times)' if looks > 1 else ''} and test; "
@@ -98,11 +102,12 @@ def write_coreference_report(
     choice: ThresholdChoice,
     *,
     compare_with: Sequence[str] = (),
+    precision: Precision = "auto",
 ) -> Report:
     """Score test and dev at the chosen threshold, beside the baselines; write the clusters and the report.
 
     `compare_with`: folders of other runs on these mentions, or more, of which these are taken; they are
-    scored and tested too.
+    scored and tested too. `precision`: as it was given for the training.
 
     Raises ParameterError for a folder without clusters, or whose clusters lack some of the mentions.
     """
@@ -127,6 +132,7 @@ def write_coreference_report(
         },
         data={
             "corpus": settings.corpus,
+            "precision": precision_told(precision),
             "singletons": settings.singletons,
             "topic_level": {split: level.described for split, level in prepared.levels.items()},
             "passed_over": {split: counted.lines() for split, counted in prepared.passed_over.items()},
@@ -211,6 +217,20 @@ def _write_conll(
             write_conll(folder / f"{name}-{split}.conll", topics, clusters, level="corpus")
         except ValueError as error:
             print(f"no {name}-{split}.conll: {error}")
+
+
+def _training_seconds(prepared: Prepared, config: TrainingConfig) -> float:
+    """Seconds to learn from a pair, in a batch of pairs of middling length, as training puts like lengths
+    together."""
+    examples = prepared.train_examples
+    some = range(0, len(examples), max(1, len(examples) // LOOKED_AT))
+    by_length = sorted(some, key=examples.length_of)
+    size = min(config.micro_batch_size, len(by_length))
+    first = (len(by_length) - size) // 2
+    chosen = [examples[number] for number in by_length[first : first + size]]
+    collate = Collate(pad_token_id=prepared.tokenizer.pad_token_id)
+    seconds, _ = seconds_to_learn(prepared.model, partial(collate, chosen), precision=config.precision)
+    return seconds / size
 
 
 def _sample(prepared: Prepared, size: int = 24) -> tuple[float, float, float]:

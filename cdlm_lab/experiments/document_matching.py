@@ -28,8 +28,14 @@ from cdlm_lab.experiments.matching_systems import SYSTEMS, System, systems_named
 from cdlm_lab.experiments.parallel import Recipe, TrainingJob
 from cdlm_lab.experiments.variants import checkpoint_of
 from cdlm_lab.experiments.word_overlap import WordOverlap
-from cdlm_lab.parameters import ParameterError, check_least, check_types, parameters_of
-from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.parameters import (
+    ParameterError,
+    check_least,
+    check_types,
+    parameters_of,
+    with_those_of_before,
+)
+from cdlm_lab.training.config import Precision, TrainingConfig, Workers
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
@@ -45,6 +51,7 @@ class MatchingTraining:
         systems: names, separated by spaces.
         seeds: how many times each is trained, with seeds from 0.
         warmup_share: of all updates of a system, during which its learning rate rises to the one given.
+        precision: of the forward pass in training, as of `TrainingConfig`.
         parallel: processes that train each system whose encoder is trained, as of `Processes.of`; "" = one.
             The others are trained by one, and pairs are predicted by one.
         workers: as of `TrainingConfig`, for these systems too: what the others read is made already, and
@@ -61,6 +68,7 @@ class MatchingTraining:
     encoder_micro_batch_size: int = 8
     encoder_learning_rate: float = 0.0005
     warmup_share: float = 0.0
+    precision: Precision = "auto"
     parallel: str = ""
     workers: Workers = "auto"
 
@@ -84,7 +92,7 @@ class MatchingSettings:
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> MatchingSettings:
         """From the parameters of notebook 04, which are the fields of the three parts."""
-        parameters = _BEFORE | dict(parameters)
+        parameters = with_those_of_before(_BEFORE | dict(parameters), PARAMETERS)
         parts = {
             part.name: {name.name: parameters[name.name] for name in fields(kind)}
             for part, kind in zip(fields(cls), _PARTS, strict=True)
@@ -251,6 +259,7 @@ def training_of(settings: MatchingSettings, system: System, *, seed: int, pairs:
         batch_size=batch_size,
         micro_batch_size=at_once,
         learning_rate=rate,
+        precision=given.precision,
         parallel=given.parallel if system.trains_encoder else "",
         workers=given.workers if system.trains_encoder else 0,
         seed=seed,

@@ -158,6 +158,7 @@ class VerificationRun:
             labels=self.labels,
             seed=seed,
             dropout=self.settings.training.dropout,
+            attention_dropout=self.settings.training.attention_dropout,
         )
 
     def config_of(self, seed: int) -> TrainingConfig:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.parameters import check_least, check_types
 from cdlm_lab.progress import Progress
 from cdlm_lab.told import Stopped
@@ -76,7 +77,8 @@ class FineTuning:
         micro_batch_size: of these held at once.
         learning_rate: the largest [2e-6; 1e-5]; it falls linearly.
         warmup_steps: updates until it is reached [1000; 1000]; at most half of them.
-        dropout: of encoder and head; None = as the checkpoint says.
+        dropout: of hidden states and head; None = as the checkpoint says.
+        attention_dropout: of attention weights; `checkpoint` = as the checkpoint says.
         precision: of the forward pass in training, as of `TrainingConfig`; held-out data are always read in
             float32.
         parallel: processes that train, as of `Processes.of`; "" = one. Held-out data are read by one.
@@ -91,6 +93,7 @@ class FineTuning:
     learning_rate: float = 0.001
     warmup_steps: int = 20
     dropout: float | None = None
+    attention_dropout: AttentionDropout = 0.0
     precision: Precision = "auto"
     parallel: str = ""
     workers: Workers = "auto"

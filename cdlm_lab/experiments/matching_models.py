@@ -25,6 +25,7 @@ from cdlm_lab.examples.vocabulary import FIRST_WORD, Vocabulary
 from cdlm_lab.experiments.matching_systems import System
 from cdlm_lab.experiments.variants import checkpoint_of, reset_globals
 from cdlm_lab.models.checkpoint import own_randomness, read_own_model
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.finetuned_matcher import load_finetuned_matcher
 from cdlm_lab.models.hierarchical import HierarchicalConfig
@@ -60,6 +61,8 @@ class MatchingModels:
             the paper; False = with those of the checkpoint. (Of the models of notebook 01 they are the same.)
         max_length: of both documents in tokens, for these (the paper: 4096).
         window: of their local attention.
+        attention_dropout: of attention weights, where an encoder is trained; `checkpoint` = as the checkpoint
+            says. That of hidden states is the checkpoint's.
     """
 
     sentence_encoder: str = "storyworld/longformer"
@@ -71,6 +74,7 @@ class MatchingModels:
     reset_globals: bool = True
     max_length: int = 512
     window: int = 32
+    attention_dropout: AttentionDropout = 0.0
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -162,6 +166,7 @@ def _longformer(system: System, settings: MatchingModels, *, seed: int, trained:
         trained or checkpoint_of(settings.encoders, system.name),
         max_length=settings.max_length,
         window=settings.window,
+        attention_dropout=settings.attention_dropout,
         seed=seed,
         whole_last_layer=trained is not None,  # for the alignment of sentences
     )
@@ -185,6 +190,7 @@ def _finetuned(system: System, settings: MatchingModels, *, seed: int, trained: 
         trained or settings.sentence_encoder,
         matcher={"encoder": system.encoder, "cda": system.cda, "hidden_size": settings.hidden_size},
         max_tokens=settings.most_words,
+        attention_dropout=settings.attention_dropout,
         seed=seed,
     )
     vocabulary = Vocabulary.of_tokenizer(tokenizer)

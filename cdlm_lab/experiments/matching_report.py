@@ -23,6 +23,7 @@ from cdlm_lab.metrics.significance import holm
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.batch_time import seconds_of_batch
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.widgets.matching_table import MatchingRow
 
@@ -52,7 +53,7 @@ def corpus_facts(run: MatchingRun) -> list[tuple[str, str]]:
 def cost_facts(run: MatchingRun) -> list[tuple[str, str]]:
     """What each system will take, as (name, text); takes a few seconds, for one batch is learned from to know
     how long a step takes. Encodings of sentences that frozen encoders make once are not counted."""
-    rows = []
+    rows = [("precision of training", precision_told(run.settings.training.precision))]
     for system in run.settings.systems:
         if system.encoder == "words":
             continue
@@ -86,6 +87,7 @@ def write_matching_report(run: MatchingRun, opened: Run, found: Found) -> Report
         },
         data={
             "corpus": run.settings.corpus.corpus,
+            "precision": precision_told(run.settings.training.precision),
             "pairs": {split: len(pairs) for split, pairs in run.pairs.items()},
             "clusters": {split: len({pair.cluster for pair in pairs}) for split, pairs in run.pairs.items()},
             "shared_documents": shared_documents(run.pairs),

@@ -26,9 +26,10 @@ from cdlm_lab.experiments.question_corpora import QuestionCorpus, Questions, rea
 from cdlm_lab.experiments.question_predictions import QuestionPredictions, predict_answers
 from cdlm_lab.experiments.variants import VARIANTS, checkpoint_of, reset_globals
 from cdlm_lab.models.answer_decoding import SUPPORT
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.question_answering import QuestionAnswerer, load_question_answerer
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types, parameters_of
-from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.config import Precision, TrainingConfig, Workers
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
@@ -50,6 +51,9 @@ class AnswererSettings:
             paragraphs (see examples/question_sequence.py), and is reported.
         window: of local attention.
         seeds: how many times each is trained, with seeds from 0.
+        attention_dropout: of attention weights; `checkpoint` = as the checkpoint says. That of hidden states
+            is the checkpoint's.
+        precision: of the forward pass in training, as of `TrainingConfig`.
         support: which sentences are predicted as support: `threshold` or `two_paragraphs`.
         most_answer_tokens: of an answer.
         parallel: processes that train, as of `Processes.of`; "" = one. Questions are answered by one.
@@ -67,6 +71,8 @@ class AnswererSettings:
     micro_batch_size: int = 16
     learning_rate: float = 0.001
     warmup_steps: int = 20
+    attention_dropout: AttentionDropout = 0.0
+    precision: Precision = "auto"
     support: str = "threshold"
     most_answer_tokens: int = 30
     parallel: str = ""
@@ -169,7 +175,11 @@ class MultihopRun:
         settings = self.settings.answerer
         source = self.folder_of(name, seed) / MODEL_FOLDER if trained else self.encoder_of[name]
         model, tokenizer = load_question_answerer(
-            source, max_length=settings.max_length, window=settings.window, seed=seed
+            source,
+            max_length=settings.max_length,
+            window=settings.window,
+            attention_dropout=settings.attention_dropout,
+            seed=seed,
         )
         if settings.reset_globals and not trained:
             reset_globals(model, name)
@@ -203,6 +213,7 @@ class MultihopRun:
             micro_batch_size=settings.micro_batch_size,
             learning_rate=settings.learning_rate,
             warmup_steps=settings.warmup_steps,
+            precision=settings.precision,
             parallel=settings.parallel,
             workers=settings.workers,
             seed=seed,

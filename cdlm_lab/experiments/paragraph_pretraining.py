@@ -24,6 +24,7 @@ from cdlm_lab.experiments.corpora import tell_passed_over
 from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphSplit, ParagraphTask, read_split
 from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.models.conversion import copy_local_to_global
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.paragraph_model import ParagraphModel, load_paragraph_model, save_paragraph_model
 from cdlm_lab.parameters import check_types, parameters_of
 from cdlm_lab.ranks import is_first
@@ -41,7 +42,8 @@ class ParagraphTraining:
 
     Attributes:
         model: as of `load_language_model`.
-        dropout: of everything; None = as the checkpoint says.
+        dropout: of hidden states and head; None = as the checkpoint says.
+        attention_dropout: of attention weights; `checkpoint` = as the checkpoint says.
         steps ... gradient_checkpointing: as of `TrainingConfig`.
         workers: processes that tokenise (`auto` = one for each core) and then make examples, as of
             `TrainingConfig`.
@@ -52,6 +54,7 @@ class ParagraphTraining:
 
     model: str = "storyworld/longformer"
     dropout: float | None = None
+    attention_dropout: AttentionDropout = 0.0
     steps: int = 300
     batch_size: int = 16
     micro_batch_size: int = 16
@@ -157,7 +160,11 @@ def prepare_paragraphs(settings: ParagraphSettings, *, cache_folder: str | Path)
     """
     training = settings.training
     model, tokenizer = load_paragraph_model(
-        training.model, head=settings.task.joint_head, dropout=training.dropout, seed=training.seed
+        training.model,
+        head=settings.task.joint_head,
+        dropout=training.dropout,
+        attention_dropout=training.attention_dropout,
+        seed=training.seed,
     )
     if training.model == "tiny":
         copy_local_to_global(model)

@@ -13,10 +13,10 @@ from cdlm_lab.examples.paragraph_tasks import OTHER_DOCUMENT, SAME_DOCUMENT, SAM
 from cdlm_lab.experiments.paragraph_answers import ParagraphAnswers, answer_tasks, paragraph_scores
 from cdlm_lab.experiments.paragraph_corpora import ParagraphSplit
 from cdlm_lab.experiments.paragraph_pretraining import ParagraphRun
-from cdlm_lab.experiments.pretraining import measured_matmul_rate
-from cdlm_lab.experiments.preview import EFFICIENCY
+from cdlm_lab.experiments.step_cost import bytes_per_number, measured_rate, training_seconds
 from cdlm_lab.models.estimate import estimate, parameter_count
 from cdlm_lab.report import Report, Run
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.joint_figures import pretraining_losses_figure, task_losses
@@ -59,6 +59,7 @@ def facts(run: ParagraphRun) -> list[tuple[str, str]]:
         ("wrong candidates", _shortage_told(train)),
         ("too long", _cut_told(run)),
         ("weights", f"{parameter_count(run.model):,}"),
+        ("precision", precision_told(training.precision)),
         (
             "training",
             f"{training.steps:,} steps of {training.batch_size:,} examples, each of about {cost.tokens:,.0f} "
@@ -80,12 +81,14 @@ def cost_of_training(run: ParagraphRun) -> TaskCost:
         batch=settings.micro_batch_size,
         global_tokens=0.0,
         masked_tokens=float(np.mean([(example["mlm_labels"] != NOT_MASKED).sum() for example in seen])),
+        bytes_per_number=bytes_per_number(settings.precision),
         gradient_checkpointing=settings.gradient_checkpointing,
     )
-    rate = EFFICIENCY * measured_matmul_rate()
+    rate = measured_rate(settings.precision)
     looks = -(-settings.steps // settings.evaluate_every)  # the last step is always looked at
     held_out = looks * len(run.splits["validation"].examples) + len(run.splits["test"].examples)
-    step = cost.training_flops * settings.batch_size / rate / Processes.of(settings.parallel).total
+    one = training_seconds(cost, run.model.config, rate=rate)
+    step = one * settings.batch_size / Processes.of(settings.parallel).total
     return TaskCost(
         tokens=length,
         memory_bytes=cost.peak_bytes,
@@ -118,6 +121,7 @@ def write_paragraph_report(
         },
         data={
             "corpus": run.settings.corpus.corpus,
+            "precision": precision_told(run.settings.training.precision),
             "checksums": {split: one.checksum for split, one in run.splits.items()},
             "files_passed_over": named(run.splits["train"].passed_over),
             "documents": {split: one.counts.documents_kept for split, one in run.splits.items()},

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -235,9 +236,14 @@ def rows_of(report: Report) -> list[PerplexityRow]:
 
 
 def write_perplexity_report(
-    run: Run, losses: Mapping[str, ClusterLosses], split: TokenisedSplit, *, seed: int
+    run: Run,
+    losses: Mapping[str, ClusterLosses],
+    split: TokenisedSplit,
+    *,
+    seed: int,
+    data: Mapping[str, Any] = MappingProxyType({}),
 ) -> Report:
-    """Scores, comparisons and what they were measured on, as the run's report."""
+    """Scores, comparisons and what they were measured on, as the run's report; `data`: what else it says."""
     return run.write_report(
         scores=scores_of(losses, seed=seed),
         data={
@@ -245,6 +251,7 @@ def write_perplexity_report(
             "clusters": split.counts.clusters_kept,
             "clusters_dropped": split.counts.clusters_dropped,
             "files_passed_over": named(split.passed_over),
+            **data,
         },
         tables={"comparisons": comparisons_of(losses, seed=seed)},
     )

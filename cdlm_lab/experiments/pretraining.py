@@ -7,13 +7,11 @@ the model and the report into the run's folder. A run that was stopped goes on w
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.collate import Collate
@@ -31,13 +29,13 @@ from cdlm_lab.experiments.corpora import (
 from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.experiments.perplexity import cluster_losses, scores_of
 from cdlm_lab.experiments.variants import Variant, variant_of
-from cdlm_lab.models.device import default_device
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import copy_local_to_global, load_language_model
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.parameters import ParameterError, check_types
 from cdlm_lab.report import Report, Run
-from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.config import TrainingConfig, precision_told
 from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.trainer import TrainingResult
@@ -58,6 +56,7 @@ PARAMETERS = (
     "masking",
     "attention",
     "dropout",
+    "attention_dropout",
     "steps",
     "batch_size",
     "micro_batch_size",
@@ -77,14 +76,16 @@ EXAMPLES_LOOKED_AT = 200  # for the share of text lost and the mean number of gl
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
     """The model to start from: `model` is a hub name, a folder, `minilm` or `tiny`; `window` the total width
-    of local attention; `attention` a backend; `dropout` of everything (None = as the checkpoint says); `seed`
-    of new weights."""
+    of local attention; `attention` a backend; `dropout` of hidden states (None = as the checkpoint says);
+    `attention_dropout` of attention weights (`checkpoint` = as the checkpoint says); `seed` of new
+    weights."""
 
     model: str
     window: int
     attention: str
     dropout: float | None
     seed: int
+    attention_dropout: AttentionDropout = 0.0
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -127,6 +128,7 @@ def prepare(
         window=model.window,
         attention=model.attention,
         dropout=model.dropout,
+        attention_dropout=model.attention_dropout,
         seed=model.seed,
     )
     if model.model == "tiny":
@@ -244,6 +246,7 @@ def pretrain(
             "share_of_text_lost": loss_of_text(prepared).share_lost,
             "weights": parameter_count(prepared.model),
             "processes": processes.total,
+            "precision": precision_told(prepared.training.precision),
         },
         tables={"history": [dict(record) for record in result.history]},
     )
@@ -265,19 +268,10 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
         ("held out", f"{prepared.validation_split.counts.clusters_kept:,} clusters"),
         ("text", str(loss_of_text(prepared))),
         ("weights", f"{parameter_count(prepared.model):,}"),
+        ("precision", precision_told(training.precision)),
         (
             "training",
             f"{training.steps:,} steps of {training.batch_size} examples, "
             f"about {training.steps * training.batch_size * prepared.corpus.max_length:,} tokens",
         ),
     ]
-
-
-def measured_matmul_rate(size: int = 1024) -> float:
-    """Floating-point operations a second of a matrix product on the device at hand, for estimates of time."""
-    device = default_device()
-    left = torch.ones(size, size, device=device)
-    (left @ left).sum().item()
-    start = time.perf_counter()
-    (left @ left).sum().item()
-    return 2 * size**3 / (time.perf_counter() - start)

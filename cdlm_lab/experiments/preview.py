@@ -7,13 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.experiments.pretraining import EXAMPLES_LOOKED_AT, Prepared, measured_matmul_rate
+from cdlm_lab.experiments.pretraining import EXAMPLES_LOOKED_AT, Prepared
+from cdlm_lab.experiments.step_cost import bytes_per_number, measured_rate, training_seconds
 from cdlm_lab.models.estimate import estimate
 from cdlm_lab.widgets.packed_example import DocumentLoss, PackedPreview
-
-# Share of the matrix-product rate that training reaches (measured with MiniLM and base-size encoders on 2 CPU
-# cores).
-EFFICIENCY = 0.4
 
 
 def preview(prepared: Prepared, *, index: int = 0) -> PackedPreview:
@@ -55,15 +52,17 @@ def cost_of_step(prepared: Prepared) -> tuple[float, float]:
     examples = prepared.train_examples
     seen = [examples[index] for index in range(min(EXAMPLES_LOOKED_AT // 10, len(examples)))]
     length = round(np.mean([len(example["input_ids"]) for example in seen]))
-    training = prepared.training
+    training, config = prepared.training, prepared.model.config
     cost = estimate(
-        prepared.model.config,
+        config,
         length=length,
         batch=training.micro_batch_size,
         global_tokens=float(np.mean([example["global_attention_mask"].sum() for example in seen])),
+        bytes_per_number=bytes_per_number(training.precision),
         gradient_checkpointing=training.gradient_checkpointing,
     )
-    return cost.peak_bytes, cost.training_flops * training.batch_size / (EFFICIENCY * measured_matmul_rate())
+    seconds = training_seconds(cost, config, rate=measured_rate(training.precision))
+    return cost.peak_bytes, training.batch_size * seconds
 
 
 def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tuple[list[str], np.ndarray]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from cdlm_lab.experiments.multihop_qa import MultihopRun
 from cdlm_lab.experiments.preview import token_texts
+from cdlm_lab.experiments.step_cost import bytes_per_number
 from cdlm_lab.models.estimate import estimate
 from cdlm_lab.widgets.packed_example import DocumentLoss, PackedPreview
 
@@ -37,6 +38,7 @@ def question_preview(run: MultihopRun, *, index: int = 0) -> PackedPreview:
         length=len(texts),
         batch=run.settings.answerer.micro_batch_size,
         global_tokens=float(sequence.global_attention_mask.sum()),
+        bytes_per_number=bytes_per_number(run.settings.answerer.precision),
     )
     return PackedPreview(
         tokens=texts,

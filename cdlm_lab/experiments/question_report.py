@@ -23,6 +23,7 @@ from cdlm_lab.metrics.significance import holm
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.batch_time import seconds_of_batch
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.markup import escaped
 from cdlm_lab.widgets.question_table import MEASURES, QuestionRow
@@ -104,6 +105,7 @@ def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
             f"{config.batch_size} questions, about {time_told(total, processes)}; times "
             f"{len(run.trainings)} (encoders and seeds)",
         ),
+        ("precision of training", precision_told(config.precision)),
     ]
 
 
@@ -125,6 +127,7 @@ def write_question_report(run: MultihopRun, opened: Run, found: Found) -> Report
         },
         data={
             "corpus": run.settings.corpus.corpus,
+            "precision": precision_told(run.config.precision),
             "questions": {split: len(questions) for split, questions in run.questions.items()},
             "clusters": {split: len(set(of_split)) for split, of_split in clusters.items()},
         },

@@ -25,7 +25,7 @@ from cdlm_lab.experiments.reported_scores import (
     QUESTIONS,
     TAGGING,
 )
-from cdlm_lab.parameters import BY_HOW_MANY
+from cdlm_lab.parameters import BY_HOW_MANY, with_those_of_before
 from cdlm_lab.widgets.theme import VARIANTS, variant_name
 
 _PARAGRAPHS = "paragraph pretraining"
@@ -42,6 +42,7 @@ _SHOWN = (
     "shown_pair",
     "shown_system",
 )
+_ADDED = "attention_dropout"
 _HELD = ("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing")
 _FREE = (*_ALWAYS_FREE, *_HELD, *_SHOWN, "first_document", "second_document", "explore", "explore_documents")
 # What changes nothing where the corpus is another.
@@ -205,7 +206,7 @@ class KnownRuns:
         invented = one.report.parameters.get("corpus", "storyworld") == "storyworld"
         values = {
             name: _corpus_path(value) if "corpus" in name else self.told(value, deep=deep)
-            for name, value in one.report.parameters.items()
+            for name, value in _without_what_goes_without_saying(one.report.parameters).items()
             if name not in without and value not in ("", None) and (invented or name not in _OF_STORYWORLD)
         }
         return tuple(sorted((name, repr(value)) for name, value in values.items()))
@@ -285,6 +286,13 @@ def corpus_of(one: FoundReport, runs: KnownRuns) -> str:
     if one.report.name == ANSWERS:
         return corpus_name(str(one.report.data["format"]["test"]))
     return corpus_name(str(parameters.get("corpus", "")))
+
+
+def _without_what_goes_without_saying(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters without those that older reports do not have, where they say what was so then."""
+    older = {name: value for name, value in parameters.items() if name != _ADDED}
+    was = with_those_of_before(older, (_ADDED,))[_ADDED]
+    return older if parameters.get(_ADDED, was) == was else dict(parameters)
 
 
 def _path(path: str) -> PurePosixPath:

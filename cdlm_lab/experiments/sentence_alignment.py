@@ -34,6 +34,7 @@ from cdlm_lab.parameters import ParameterError, check_choice, check_types
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import read_report
 from cdlm_lab.report.document import REPORT_FILE
+from cdlm_lab.training.config import Precision, precision_told
 
 PARAMETERS = (
     "run_folder",
@@ -41,6 +42,7 @@ PARAMETERS = (
     "systems",
     "source",
     "reading",
+    "precision",
     "shown_pair",
     "first_document",
     "second_document",
@@ -106,19 +108,22 @@ def ranked(pair: DocumentPair, scores: np.ndarray) -> RankedList:
     return RankedList(scores=complete, relevant=np.isin(np.arange(count), pair.aligned))
 
 
-def matched_run(folder: Path, *, matching_run: str, systems: str) -> MatchingRun:
+def matched_run(
+    folder: Path, *, matching_run: str, systems: str, precision: Precision = "auto"
+) -> MatchingRun:
     """The finished run of notebook 04 in `matching_run`; if that is "", a run of its own on storyworld in
     `folder`, with the parameters that notebook 04 comes with.
 
     Args:
         systems: those that are looked at, of the ones that were run; "" = all.
+        precision: in which a run of its own trains.
 
     Raises:
         ParameterError: there is no finished run, or a system was not part of it; else as the corpus is read.
     """
     if not matching_run:
         settings = MatchingSettings()
-        training = replace(settings.training, systems=systems or DEFAULT_SYSTEMS)
+        training = replace(settings.training, systems=systems or DEFAULT_SYSTEMS, precision=precision)
         return prepare_matching(replace(settings, training=training), folder / "matching")
     where = Path(matching_run)
     if not (where / REPORT_FILE).is_file():
@@ -152,6 +157,7 @@ def alignment_facts(run: MatchingRun) -> list[tuple[str, str]]:
         f"{one.label}, seed {seed}" for one, seed in run.trainings if not run.is_finished(one, seed)
     ]:
         rows.append(("trained first", ", ".join(untrained)))
+        rows.append(("precision of training", precision_told(run.settings.training.precision)))
     return rows
 
 

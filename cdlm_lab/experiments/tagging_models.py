@@ -26,6 +26,7 @@ from cdlm_lab.models.document_tagger import (
     load_static_tagger,
     new_static_tagger,
 )
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.dynamic_tagger import TaggerHead, equal_head, load_dynamic_tagger
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.sentence_encoder import ENDS, lengths_of
@@ -55,6 +56,8 @@ class TaggingModels:
             sentence to be tagged, in their order there [target]; `sentence` = each sentence that has one.
         hidden_size: of the biLSTMs of the static systems with context, in one direction [256]; that of those
             without is chosen so that they have as many parameters. Dynamic ones have half of it [128].
+        attention_dropout: of attention weights, where the encoder is trained; `checkpoint` = as the
+            checkpoint says. That of hidden states is the checkpoint's.
         precision: of the forward passes of the frozen encoder and of all training, as of `TrainingConfig`;
             trained systems read in float32.
     """
@@ -67,6 +70,7 @@ class TaggingModels:
     context_encoder: str = "bilstm"
     context_order: str = "target"
     hidden_size: int = 64
+    attention_dropout: AttentionDropout = 0.0
     precision: Precision = "auto"
 
     def __post_init__(self) -> None:
@@ -209,7 +213,13 @@ def _dynamic(system: TagSystem, parts: TaggerParts, *, most: int, seed: int, tra
     name = settings.small_encoder if system.small else settings.encoder
     lengths = lengths_of(max_tokens=settings.most_tokens, window=None)
     head = None if trained else _head(system, parts, lengths=lengths)
-    model, tokenizer = load_dynamic_tagger(trained or name, head=head, **lengths, seed=seed)
+    model, tokenizer = load_dynamic_tagger(
+        trained or name,
+        head=head,
+        **lengths,
+        attention_dropout=settings.attention_dropout,
+        seed=seed,
+    )
 
     def pieces(words: Sequence[str]) -> list[int]:
         return np.bincount(word_pieces(tokenizer, words)[1], minlength=len(words)).tolist()

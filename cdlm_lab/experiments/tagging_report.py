@@ -30,6 +30,7 @@ from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.sentence_encoder import ENDS
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.batch_time import seconds_of_batch
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.widgets.markup import escaped, seconds_in_words
 from cdlm_lab.widgets.tag_table import TagRow
 
@@ -68,7 +69,7 @@ def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
 def cost_facts(run: TaggingRun) -> list[tuple[str, str]]:
     """What training each system takes, as (name, text); one batch of each is learned from to know that. The
     encodings of that batch are made, no others."""
-    rows = []
+    rows = [("precision", precision_told(run.settings.models.precision))]
     for system in run.systems:
         training = next(one for one in run.trainings if one.system is system)
         tagger = run.tagger(training, trained=False)
@@ -120,6 +121,7 @@ def write_tagging_report(run: TaggingRun, opened: Run, found: Found) -> Report:
         },
         data={
             "corpus": run.settings.corpus.corpus,
+            "precision": precision_told(run.settings.models.precision),
             "documents": {split: len(documents) for split, documents in run.corpus.documents.items()},
             "facts": dict(corpus_facts(run)),
             "labels": list(run.corpus.labels),

@@ -35,6 +35,7 @@ PARAMETERS = (
     "steps",
     "batch_size",
     "learning_rate",
+    "precision",
     "seed",
     "shipped",
 )

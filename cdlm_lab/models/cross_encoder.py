@@ -24,6 +24,7 @@ from cdlm_lab.attention.last_layer import read_only_globals
 from cdlm_lab.examples.mention_context import MENTION_END, MENTION_START
 from cdlm_lab.models.checkpoint import is_trained
 from cdlm_lab.models.conversion import copy_local_to_global
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder_with_head import load_encoder_with_head
 from cdlm_lab.models.loss import over_items
 
@@ -129,6 +130,7 @@ def load_pair_scorer(
     window: int,
     attention: str = "auto",
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
     reset_globals: bool = False,
 ) -> tuple[PairScorer, PreTrainedTokenizerFast]:
@@ -148,6 +150,7 @@ def load_pair_scorer(
         window=window,
         attention=attention,
         dropout=dropout,
+        attention_dropout=attention_dropout,
         seed=seed,
         marks=(MENTION_START, MENTION_END),
     )

@@ -35,6 +35,7 @@ from cdlm_lab.models.document_tagger import (
     rows_at,
     tag_output,
 )
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import load_encoder, load_trained
 from cdlm_lab.models.hierarchical import contextualised
 
@@ -190,6 +191,7 @@ def load_dynamic_tagger(
     window: int,
     attention: str = "auto",
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
 ) -> tuple[DynamicTagger, PreTrainedTokenizerFast]:
     """A tagger on top of any encoder, or a trained one from its folder, and its tokenizer.
@@ -197,7 +199,7 @@ def load_dynamic_tagger(
     Args:
         head: what to put on the encoder. A trained tagger must have been trained with it; None = whatever it
             was trained with.
-        dropout: of the encoder; that of the head is in `head`.
+        dropout, attention_dropout: of the encoder; that of the head is in `head`.
         seed: of the head's weights and of all that the checkpoint does not bring.
 
     Other arguments and errors as of `load_encoder`.
@@ -206,7 +208,13 @@ def load_dynamic_tagger(
         ValueError: an encoder without `head`; a trained tagger with another one.
     """
     name = os.fspath(name_or_path)
-    form = {"max_length": max_length, "window": window, "attention": attention, "dropout": dropout}
+    form = {
+        "max_length": max_length,
+        "window": window,
+        "attention": attention,
+        "dropout": dropout,
+        "attention_dropout": attention_dropout,
+    }
     if is_trained(name, DynamicTagger):
         model, tokenizer = load_trained(DynamicTagger, name, **form)
         if head is not None and (found := TaggerHead(**model.config.tagger)) != head:

@@ -51,6 +51,7 @@ from cdlm_lab.models.conversion import (
     copy_local_to_global,
     longformer_config,
 )
+from cdlm_lab.models.dropout import AttentionDropout, check_dropout, with_dropout
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.shipped import shipped_folder
 from cdlm_lab.models.tiny import TinySizes, start_positions_as_sinusoids, tiny_config
@@ -83,6 +84,7 @@ def load_language_model(
     window: int,
     attention: str = "auto",
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
     new_head: bool = False,
     sizes: TinySizes | None = None,
@@ -92,12 +94,11 @@ def load_language_model(
     `name_or_path`: `tiny`, `minilm`, `storyworld/<variant>`, a folder that `save_pretrained` wrote, or a
     hub name. `max_length`: longest sequence in tokens, special ones included. `window`: total width of
     local attention (512 = 256 on each side). `attention`: a backend of `replace_self_attention`, or
-    `huggingface` for its own layer. `dropout`: of hidden states and attention alike; None = as the
-    checkpoint says. `seed`: of all weights that the checkpoint does not bring. `new_head`: True = a
-    checkpoint without a language-model head gets a new one, with a warning, as `minilm` always does.
-    `sizes`: of `tiny`, else unused.
+    `huggingface` for its own layer. `dropout`: of hidden states, `attention_dropout`: of attention weights;
+    None and `checkpoint` = the checkpoint's. `seed`: of all weights that the checkpoint lacks. `new_head`:
+    True = a checkpoint without head gets one, with a warning, as `minilm` always does. `sizes`: of `tiny`.
 
-    Raises ValueError for a window that is odd, below 2 or wider than `max_length`, a dropout outside [0,
+    Raises ValueError for a window that is odd, below 2 or wider than `max_length`, dropout outside [0,
     1) or an unknown backend; CheckpointError (a ValueError) for a checkpoint that is not there, not
     safetensors, too short for `max_length`, of another kind, without head, or with weights missing, left
     over or of another shape.
@@ -108,6 +109,7 @@ def load_language_model(
         window=window,
         attention=attention,
         dropout=dropout,
+        attention_dropout=attention_dropout,
         seed=seed,
         sizes=sizes,
         needs_head=True,
@@ -134,6 +136,7 @@ def load_encoder(
     window: int,
     attention: str = "auto",
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
     sizes: TinySizes | None = None,
 ) -> tuple[LongformerModel, PreTrainedTokenizerFast]:
@@ -146,6 +149,7 @@ def load_encoder(
         window=window,
         attention=attention,
         dropout=dropout,
+        attention_dropout=attention_dropout,
         seed=seed,
         sizes=sizes,
         needs_head=False,
@@ -165,6 +169,7 @@ def load_trained(
     window: int,
     attention: str = "auto",
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
 ) -> tuple[Model, PreTrainedTokenizerFast]:
     """A model with a head of its own from the folder that its training wrote, and its tokenizer. Arguments
     and errors as of `load_language_model`."""
@@ -174,11 +179,12 @@ def load_trained(
         window=window,
         attention=attention,
         dropout=dropout,
+        attention_dropout=attention_dropout,
         seed=0,  # nothing is drawn: all weights are there
         sizes=None,
         needs_head=True,
     )
-    config = _with_dropout(_with_window(read_config(plan.name), plan), plan.dropout)
+    config = plan.with_dropout(_with_window(read_config(plan.name), plan))
     model, _ = read_model(model_class, plan.name, config, seed=plan.seed)
     tokenizer = load_tokenizer(plan.name)
     _check_of_one_model(tokenizer, model, plan)
@@ -194,6 +200,7 @@ class _Plan:
     window: int
     attention: str
     dropout: float | None
+    attention_dropout: AttentionDropout
     seed: int
     sizes: TinySizes | None
     needs_head: bool
@@ -205,8 +212,10 @@ class _Plan:
                 f"window ({self.window}) is wider than the longest sequence (max_length {self.max_length}); "
                 f"use {self.max_length - self.max_length % 2} or less"
             )
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout ({self.dropout}) must be in [0, 1)")
+        check_dropout(self.dropout, self.attention_dropout)
+
+    def with_dropout(self, config: LongformerConfig) -> LongformerConfig:
+        return with_dropout(config, self.dropout, self.attention_dropout)
 
 
 @dataclass(slots=True)
@@ -222,7 +231,7 @@ def _load(plan: _Plan) -> _Loaded:
     if plan.name == "tiny":
         config = tiny_config(tokenizer, max_length=plan.max_length, window=plan.window, sizes=plan.sizes)
         with own_randomness(plan.seed):
-            model = CrossDocumentLM(_with_dropout(config, plan.dropout))
+            model = CrossDocumentLM(plan.with_dropout(config))
         size = (plan.sizes or TinySizes()).position_size
         if size:
             start_positions_as_sinusoids(model.longformer.embeddings.position_embeddings, size=size)
@@ -249,7 +258,7 @@ def _read(plan: _Plan, tokenizer: PreTrainedTokenizerFast) -> _Loaded:
         source = str(minilm_folder())
     config = read_config(source)
     if config.model_type == "longformer":
-        config = _with_dropout(_with_window(config, plan), plan.dropout)
+        config = plan.with_dropout(_with_window(config, plan))
         model, missing = read_model(CrossDocumentLM, source, config, seed=plan.seed)
         if lacks_global_projections(missing):
             copy_local_to_global(model)
@@ -262,7 +271,7 @@ def _read(plan: _Plan, tokenizer: PreTrainedTokenizerFast) -> _Loaded:
     has_head = not lacks_head(missing)
     if plan.needs_head and has_head:
         check_head_activation(config)
-    model = _converted(original, _with_dropout(new_config, plan.dropout), plan)
+    model = _converted(original, plan.with_dropout(new_config), plan)
     return _Loaded(model, tokenizer, has_head=has_head)
 
 
@@ -285,12 +294,6 @@ def _with_window(config: LongformerConfig, plan: _Plan) -> LongformerConfig:
             f"{longest} or less, or take a longer checkpoint: a Longformer's positions are never extended"
         )
     config.attention_window = [plan.window] * config.num_hidden_layers
-    return config
-
-
-def _with_dropout(config: LongformerConfig, dropout: float | None) -> LongformerConfig:
-    if dropout is not None:
-        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
     return config
 
 

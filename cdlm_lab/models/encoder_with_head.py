@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerFast
 from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
 
 from cdlm_lab.models.checkpoint import is_trained, own_randomness
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import load_encoder, load_trained
 
 Model = TypeVar("Model", bound=LongformerPreTrainedModel)
@@ -23,6 +24,7 @@ def load_encoder_with_head(
     window: int,
     attention: str = "auto",
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
     marks: Sequence[str] = (),
 ) -> tuple[Model, PreTrainedTokenizerFast]:
@@ -36,7 +38,13 @@ def load_encoder_with_head(
     Other arguments and errors as of `load_encoder`.
     """
     name = os.fspath(name_or_path)
-    form = {"max_length": max_length, "window": window, "attention": attention, "dropout": dropout}
+    form = {
+        "max_length": max_length,
+        "window": window,
+        "attention": attention,
+        "dropout": dropout,
+        "attention_dropout": attention_dropout,
+    }
     if is_trained(name, model_class):
         return load_trained(model_class, name, **form)
     encoder, tokenizer = load_encoder(name, **form, seed=seed)

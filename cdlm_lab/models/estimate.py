@@ -16,9 +16,12 @@ needs these floating-point operations forward (a multiply-add counts two):
 and the vocabulary projection 2 M D (D + V). A backward costs twice the forward, inside the attention 2.5
 times, since it computes the scores again; gradient checkpointing runs the layers' forward once more.
 
-Kept for the backward, in numbers (4 bytes, 2 under bf16 or fp16): 11 D + 2 F a token and layer, 2 D more
-where there are globals, and 3 V + 5 D a masked token (logits, their softmax, their gradient). Gradient
-checkpointing keeps D a token and layer and all numbers of one layer at a time. With dropout inside the
+Kept for the backward, in numbers: 11 D + 2 F a token and layer, 2 D more where there are globals, 2 D more
+with dropout of hidden states (and D a token for that of the embeddings), and 3 V + 5 D a masked token
+(logits, their softmax, their gradient). Gradient checkpointing keeps D a token and layer and all numbers of
+one layer at a time. A number has 4 bytes; under bf16 or fp16 it has 2, but for those of masked tokens, D of
+checkpointing, and 3 D of a layer (its norms), and there is a copy of the weights of linear layers.
+With dropout inside the
 attention another kernel runs, which keeps up to 0.6 times as much again.
 """
 
@@ -33,6 +36,7 @@ MASKED_SHARE = 0.15
 BACKWARD, ATTENTION_BACKWARD = 2.0, 2.5
 # float32 weight and gradient, and AdamW's two averages
 STATE_BYTES = 16
+FLOAT32_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +81,7 @@ def estimate(
     """Cost of training a `CrossDocumentLM` with this config on `batch` examples of `length` tokens each.
 
     `global_tokens`, `masked_tokens`: of one example, on average; None = 15% of `length`.
-    `bytes_per_number`: 4 for float32, 2 for bf16 or fp16.
+    `bytes_per_number`: 4 for float32, 2 for bf16 or fp16, in which the forward pass is computed.
 
     Raises ValueError for sizes below 1 or more global or masked tokens than there are tokens.
     """
@@ -93,17 +97,17 @@ def estimate(
     )
     head = 2.0 * masked * config.hidden_size * (config.hidden_size + config.vocab_size)
     again = linear + attention if gradient_checkpointing else 0.0
-    parameters = _parameters(config)
+    parameters, half = _parameters(config), bytes_per_number < FLOAT32_BYTES
     return Estimate(
         parameters=parameters,
         forward_flops=linear + attention + head,
         training_flops=(1 + BACKWARD) * (linear + head) + (1 + ATTENTION_BACKWARD) * attention + again,
         activation_bytes=batch
-        * bytes_per_number
         * (
-            _layer_numbers(config, length, global_tokens, checkpointing=gradient_checkpointing)
-            + masked * (3 * config.vocab_size + 5 * config.hidden_size)
-        ),
+            _layer_bytes(config, length, global_tokens, bytes_per_number, gradient_checkpointing)
+            + FLOAT32_BYTES * masked * (3 * config.vocab_size + 5 * config.hidden_size)
+        )
+        + (bytes_per_number * _linear_weights(config, global_tokens) if half else 0),
         state_bytes=STATE_BYTES * parameters,
     )
 
@@ -126,13 +130,24 @@ def _pairs(length: int, global_tokens: float, window: int) -> float:
     return in_window * (local / length) ** 2 + local * global_tokens + global_tokens * length
 
 
-def _layer_numbers(
-    config: LongformerConfig, length: int, global_tokens: float, *, checkpointing: bool
+def _layer_bytes(
+    config: LongformerConfig, length: int, global_tokens: float, size: int, checkpointing: bool
 ) -> float:
-    """Numbers kept for the backward by all layers, one example."""
-    width, layers = config.hidden_size, config.num_hidden_layers
-    of_one = length * ((13 if global_tokens else 11) * width + 2 * config.intermediate_size)
-    return layers * length * width + of_one if checkpointing else layers * of_one
+    """Bytes kept for the backward by all layers and the dropout of the embeddings, one example; `size`: bytes
+    of a number."""
+    width, layers, dropout = config.hidden_size, config.num_hidden_layers, config.hidden_dropout_prob > 0
+    numbers = (13 if global_tokens else 11) + 2 * dropout
+    of_one = size * (numbers * width + 2 * config.intermediate_size)
+    of_one += (FLOAT32_BYTES - size) * 3 * width
+    of_all = layers * FLOAT32_BYTES * width + of_one if checkpointing else layers * of_one
+    return length * (of_all + FLOAT32_BYTES * width * dropout)
+
+
+def _linear_weights(config: LongformerConfig, global_tokens: float) -> int:
+    """Weights of the linear layers that take part, and of the vocabulary projection."""
+    width = config.hidden_size
+    of_layer = (7 if global_tokens else 4) * width**2 + 2 * width * config.intermediate_size
+    return config.num_hidden_layers * of_layer + width * (width + config.vocab_size)
 
 
 def _windows(config: LongformerConfig) -> list[int]:

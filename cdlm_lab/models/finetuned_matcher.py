@@ -5,7 +5,7 @@ Sentences come as the numbers of `Vocabulary.of_tokenizer`: 0 = filling, 1 = no 
 the tokenizer's id + 2. They are read as `SentenceEncoder` reads them, between `[CLS]` and `[SEP]`, so that
 the frozen encoder and this one see the same text.
 
-Choices where the paper is silent: dropout of the encoder is the checkpoint's; the matcher has none.
+Choices where the paper is silent: dropout of hidden states is the checkpoint's; the matcher has none.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from transformers.models.longformer.modeling_longformer import LongformerPreTrai
 
 from cdlm_lab.examples.vocabulary import FIRST_WORD
 from cdlm_lab.models.checkpoint import is_trained, own_randomness
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import load_encoder, load_trained
 from cdlm_lab.models.hierarchical import HierarchicalConfig
 from cdlm_lab.models.matcher import DocumentMatcher, MatchOutput
@@ -86,6 +87,7 @@ def load_finetuned_matcher(
     max_tokens: int,
     window: int | None = None,
     attention: str = "auto",
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
 ) -> tuple[FineTunedMatcher, PreTrainedTokenizerFast]:
     """A matcher on top of any encoder, or a trained one from its folder, and its tokenizer.
@@ -101,15 +103,16 @@ def load_finetuned_matcher(
         ValueError: a matcher of words, or other than the trained one.
     """
     name = os.fspath(name_or_path)
-    lengths = lengths_of(max_tokens=max_tokens, window=window)
+    form = {"attention": attention, "attention_dropout": attention_dropout}
+    form |= lengths_of(max_tokens=max_tokens, window=window)
     if is_trained(name, FineTunedMatcher):
-        model, tokenizer = load_trained(FineTunedMatcher, name, **lengths, attention=attention)
+        model, tokenizer = load_trained(FineTunedMatcher, name, **form)
         _check_same(model.matcher.config, matcher, name=name)
         model.config.max_tokens = max_tokens
         return model, tokenizer
     if matcher.get("encoder") == "gru":
         raise ValueError("encoder is 'gru', which reads words, not sentences; choose 'vectors' or 'average'")
-    encoder, tokenizer = load_encoder(name, **lengths, attention=attention, seed=seed)
+    encoder, tokenizer = load_encoder(name, **form, seed=seed)
     config = encoder.config
     config.matcher = dict(matcher) | {"vector_size": config.hidden_size}
     config.max_tokens = max_tokens

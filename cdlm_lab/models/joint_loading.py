@@ -44,7 +44,7 @@ def load_on_sentences(
         load: what loads the encoder; what comes with it, as an `lm_head`, becomes part of the model.
         seed: of the head's weights and of all that the checkpoint does not bring.
         max_length: as of `lengths_for`.
-        form: `attention` and `dropout`, as of `load_encoder`.
+        form: `attention`, `dropout` and `attention_dropout`, as of `load_encoder`.
 
     Raises:
         ValueError: an encoder without `head`; a trained model with another one. Others as of `load_encoder`.

@@ -19,6 +19,7 @@ from transformers.models.longformer.modeling_longformer import LongformerPreTrai
 from transformers.utils import ModelOutput
 
 from cdlm_lab.models.checkpoint import is_trained
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.joint_head import (
     JointHead,
     JointHeadLayers,
@@ -108,6 +109,7 @@ def load_joint_model(
     *,
     head: JointHead | None = None,
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
     attention: str = "auto",
     window: int | None = None,
@@ -123,7 +125,8 @@ def load_joint_model(
             them what `save_paragraph_model` left.
         head: what to put on the encoder. A trained model must have been trained with it; None = whatever it
             was trained with.
-        dropout: of encoder and head; None = as the checkpoint says.
+        dropout: of hidden states and head; None = as the checkpoint says.
+        attention_dropout: of attention weights; `checkpoint` = as the checkpoint says.
         seed: of the head's weights and of all that the checkpoint does not bring.
         attention: as of `load_encoder`.
         window: total width of attention; None = every token sees every other.
@@ -136,7 +139,14 @@ def load_joint_model(
     """
     name = os.fspath(name_or_path)
     model, tokenizer = load_on_sentences(
-        JointModel, name, head=head, window=window, attention=attention, dropout=dropout, seed=seed
+        JointModel,
+        name,
+        head=head,
+        window=window,
+        attention=attention,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        seed=seed,
     )
     if keep_head and not is_trained(name, JointModel):
         start_from_paragraph_head(model.head, name)

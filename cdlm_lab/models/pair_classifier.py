@@ -21,6 +21,7 @@ from transformers.models.longformer.modeling_longformer import (
 )
 
 from cdlm_lab.attention.last_layer import read_only_globals
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder_with_head import load_encoder_with_head
 from cdlm_lab.models.loss import over_items
 
@@ -86,6 +87,7 @@ def load_pair_classifier(
     window: int,
     attention: str = "auto",
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
     whole_last_layer: bool = False,
 ) -> tuple[PairClassifier, PreTrainedTokenizerFast]:
@@ -104,6 +106,7 @@ def load_pair_classifier(
         window=window,
         attention=attention,
         dropout=dropout,
+        attention_dropout=attention_dropout,
         seed=seed,
     )
     if not whole_last_layer:

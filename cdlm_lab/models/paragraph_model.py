@@ -26,6 +26,7 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.models.checkpoint import is_trained, without_bars
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.joint_head import (
     JointHead,
@@ -139,6 +140,7 @@ def load_paragraph_model(
     *,
     head: JointHead | None = None,
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
     attention: str = "auto",
     window: int | None = None,
@@ -166,6 +168,7 @@ def load_paragraph_model(
         max_length=max_length,
         attention=attention,
         dropout=dropout,
+        attention_dropout=attention_dropout,
         seed=seed,
     )
     if not is_trained(name, ParagraphModel):

@@ -19,6 +19,7 @@ from transformers.models.longformer.modeling_longformer import LongformerPreTrai
 from transformers.utils import ModelOutput
 
 from cdlm_lab.examples.joint_sequence import JointLayout
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.joint_head import front_states, sentence_states, summed_loss
 from cdlm_lab.models.joint_loading import load_on_sentences
 from cdlm_lab.models.loss import over_items
@@ -181,6 +182,7 @@ def load_pooled_pairs(
     *,
     head: PooledHead | None = None,
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
     attention: str = "auto",
     window: int | None = None,
@@ -194,5 +196,6 @@ def load_pooled_pairs(
         window=window,
         attention=attention,
         dropout=dropout,
+        attention_dropout=attention_dropout,
         seed=seed,
     )

@@ -32,6 +32,7 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.question_sequence import QUESTION_MARKS, QUESTION_TYPES, SPAN
+from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder_with_head import load_encoder_with_head
 from cdlm_lab.models.loss import over_items
 
@@ -227,6 +228,7 @@ def load_question_answerer(
     window: int,
     attention: str = "auto",
     dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
 ) -> tuple[QuestionAnswerer, PreTrainedTokenizerFast]:
     """A question answerer on top of any encoder, or a trained one from its folder, and its tokenizer.
@@ -242,6 +244,7 @@ def load_question_answerer(
         window=window,
         attention=attention,
         dropout=dropout,
+        attention_dropout=attention_dropout,
         seed=seed,
         marks=QUESTION_MARKS,
     )

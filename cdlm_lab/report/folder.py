@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from cdlm_lab.parameters import BY_HOW_MANY
+from cdlm_lab.parameters import BY_HOW_MANY, with_those_of_before
 from cdlm_lab.ranks import is_first
 from cdlm_lab.report.document import REPORT_FILE, Report, save_report
 from cdlm_lab.report.surroundings import git_commit, hardware, peak_memory, versions
@@ -235,7 +235,7 @@ def _earlier_sessions(
         raise RunError(f"{folder} holds an interrupted run: resume it, delete it, or choose another folder")
     if old_name != name:
         raise RunError(f"{folder} holds a run of {old_name!r}, not of {name!r}: choose another folder")
-    if changed := _changes(old, parameters):
+    if changed := _changes(with_those_of_before(old, parameters), parameters):
         raise RunError(
             f"{folder} holds an interrupted run with other parameters: {', '.join(changed)}. "
             "Use the old ones to resume it, or choose another folder"

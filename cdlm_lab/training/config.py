@@ -15,6 +15,7 @@ from typing import Literal
 
 import torch
 
+from cdlm_lab.models.device import default_device
 from cdlm_lab.parameters import ParameterError, check_types
 from cdlm_lab.ranks import usable_cores
 
@@ -22,6 +23,8 @@ FREE_TO_CHANGE = ("sharded", "workers")  # when a run goes on
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Workers = int | Literal["auto"]
 MOST_WORKERS = 8  # that `auto` means
+# Names, and the questions of torch.cpu; they are private, and another version of torch may lack one.
+_BFLOAT16_UNITS = (("AMX", "_is_amx_tile_supported"), ("AVX512-BF16", "_is_avx512_bf16_supported"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +49,8 @@ class TrainingConfig:
         adam_beta2: decay of the second moment; beta_1 is 0.9.
         adam_epsilon: added to the root of the second moment.
         max_gradient_norm: longer gradients are shortened to this; 0 = never.
-        precision: of the forward pass (weights stay float32). `auto`: bfloat16 on CUDA devices that have it,
-            else float16 on CUDA, else float32.
+        precision: of the forward pass (weights stay float32). `auto`: bfloat16 on CUDA devices and CPUs that
+            have it, else float16 on CUDA, else float32; see `resolve_precision`.
         gradient_checkpointing: forget activations and compute them again in the backward pass: a third
             slower, and much less memory.
         patience: evaluations without a better checkpoint after which training ends; 0 = it goes to its end.
@@ -145,15 +148,16 @@ def resolve_workers(workers: Workers, *, device: str, processes: int = 1) -> int
 
 def resolve_precision(precision: Precision, *, device: str) -> Precision:
     """What `auto` means on a kind of device ("cuda", "cpu", ...), and whether the device can do what was
-    asked.
+    asked. `auto`: on CUDA bfloat16 where the device has it, else float16; on a CPU bfloat16 where it has AMX
+    or AVX512-BF16, else float32; elsewhere float32.
 
     Raises:
         ParameterError: float16 asked for without CUDA, bfloat16 for a CUDA device that has none.
     """
     if precision == "auto":
-        if device != "cuda":
-            return "float32"
-        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+        if device == "cuda":
+            return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
+        return "bfloat16" if device == "cpu" and bfloat16_units() else "float32"
     if precision == "float16":
         _require(device == "cuda", f"precision is 'float16', which needs CUDA, but the device is {device!r}")
     if precision == "bfloat16" and device == "cuda":
@@ -162,6 +166,24 @@ def resolve_precision(precision: Precision, *, device: str) -> Precision:
             native, "precision is 'bfloat16', which this CUDA device does not have: use 'float16' or 'auto'"
         )
     return precision
+
+
+def bfloat16_units() -> tuple[str, ...]:
+    """What this CPU has that multiplies in bfloat16, as far as torch tells; without, bfloat16 is the slower
+    one."""
+    return tuple(name for name, question in _BFLOAT16_UNITS if getattr(torch.cpu, question, bool)())
+
+
+def precision_told(precision: Precision) -> str:
+    """The precision of a training on the device at hand and, where `auto` chose it, why: for what is told
+    before it starts, and for its report. Errors as of `resolve_precision`."""
+    device = default_device()
+    chosen = resolve_precision(precision, device=device)
+    if precision != "auto":
+        return chosen
+    if device == "cuda":
+        return f"{chosen}: this GPU has {'it' if chosen == 'bfloat16' else 'no bfloat16'}"
+    return f"{chosen}: this CPU has {' and '.join(bfloat16_units()) or 'neither AMX nor AVX512-BF16'}"
 
 
 def _require(fulfilled: bool, message: str) -> None:

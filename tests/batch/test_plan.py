@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_grid import BODY, plan_of, pretend, write_grid, write_notebook
+from tiny_grid import BODY, PARAMETERS, plan_of, pretend, write_grid, write_notebook
 
 from cdlm_lab.batch import fingerprint
 from cdlm_lab.batch.marked_yaml import GridError
@@ -122,6 +122,14 @@ def test_a_run_made_by_hand_is_taken_if_its_parameters_agree(grid: Path):
     (grid.parent / "runs/c/.grid.json").unlink()
     assert told(plan_of(grid)) == {}
     assert changed(grid, "c", parameters={"rate": 9}) == {"c": ("again", "parameter rate 0.5 -> 9")}
+
+
+def test_a_run_made_by_hand_before_a_parameter_was_one_had_what_it_had_then(grid: Path):
+    (grid.parent / "runs/c/.grid.json").unlink()
+    write_notebook(grid.parent / "tiny.ipynb", parameters=f"{PARAMETERS}\nattention_dropout = 0.0")
+    given = {"attention_dropout": "checkpoint"}
+    assert "c" not in changed(grid, "c", parameters=given)
+    assert changed(grid, "c")["c"] == ("again", 'parameter attention_dropout "checkpoint" -> 0.0')
 
 
 def interrupt(grid: Path, name: str) -> None:

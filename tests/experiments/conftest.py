@@ -52,6 +52,7 @@ def training() -> TrainingConfig:
         seed=0,
         learning_rate=1e-3,
         warmup_steps=1,
+        precision="float32",
     )
 
 

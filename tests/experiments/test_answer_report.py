@@ -34,6 +34,7 @@ from cdlm_lab.experiments.answer_selection import (
 from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.experiments.ranked_answers import rankings_in_place, read_rankings
 from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.widgets.joint_numbers import Latency
 
 NAN = float("nan")
@@ -240,6 +241,7 @@ def test_scores_data_and_tables_are_in_the_report(report: Report):
     assert report.scores["mspp-ie/reranked/test/p_at_1"]["value"] == pytest.approx(5 / 6)
     assert report.data["clusters"] == {"train": 2, "dev": 2, "test": 2}
     assert report.data["candidates"]["test"] == 9
+    assert report.data["precision"] == precision_told("auto")
     assert report.data["format"]["test"] == "storyworld"
     assert set(report.tables) == {"comparisons", "runs", "diagnosis", "latency"}
     of_runs = {

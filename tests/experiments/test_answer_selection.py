@@ -29,6 +29,7 @@ from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
+from cdlm_lab.training.config import precision_told
 
 K = 3
 NAMES = ("pairwise", "mspp-ie")
@@ -74,12 +75,14 @@ def judged(run, name: str, seed: int) -> list[dict]:
 
 
 def test_dropout_is_that_of_the_encoder_or_as_given(settings: AnswerSettings, tmp_path: Path) -> None:
-    for dropout, expected in ((None, 0.0), (0.25, 0.25)):  # the encoder that comes with the project has 0
-        given = replace(settings, training=replace(settings.training, dropout=dropout))
+    # The encoder that comes with the project has 0 of both.
+    for dropout, attention, expected in ((None, "checkpoint", (0.0, 0.0)), (0.25, 0.1, (0.25, 0.1))):
+        training = replace(settings.training, dropout=dropout, attention_dropout=attention)
+        given = replace(settings, training=training)
         run = AnswerRun(settings=given, splits={}, folder=tmp_path)
         for system in run.systems:
             config = run.ranker(system, 0, trained=False).model.config
-            assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (expected, expected)
+            assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == expected
 
 
 def test_each_system_ranks_every_candidate_with_each_seed(finished) -> None:
@@ -187,6 +190,7 @@ def test_latencies_are_measured_once(finished, monkeypatch: pytest.MonkeyPatch) 
 def test_what_a_person_reads_before_the_start(finished) -> None:
     run, _ = finished
     told = dict(facts(run))
+    assert told["precision of training"] == precision_told("auto")
     assert told["train"].startswith(f"{len(run.sets('train'))} questions with ")
     assert (
         told["training pairwise"]

@@ -26,6 +26,7 @@ from cdlm_lab.experiments.fact_verification import (
 )
 from cdlm_lab.experiments.fine_tuning import FineTuning
 from cdlm_lab.report import Report, open_run
+from cdlm_lab.training.config import precision_told
 
 LABELS = ("supported", "refuted")
 GOLD = ("supported", "supported", "refuted", "refuted")
@@ -143,6 +144,7 @@ def test_a_set_without_labels_is_not_scored_and_one_in_part_by_what_is_known(tmp
     blank = tuple(replace(claim, label=None) for claim in CLAIMS)
     report = report_of(run_of(tmp_path / "run", test=blank, symmetric=(blank[0], *CLAIMS[1:])))
     assert report.data["scored"] == {"dev": 4, "symmetric": 3}
+    assert report.data["precision"] == precision_told("auto")
     assert report.data["claims"] == {"train": 4, "dev": 4, "test": 4, "symmetric": 4}
     assert not [name for name in report.scores if "/test/" in name]
     score = report.scores["pairwise-sum/symmetric/label_accuracy"]

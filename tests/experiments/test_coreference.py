@@ -43,6 +43,7 @@ from cdlm_lab.models.cross_encoder import load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.training.selection import JUDGED
 
 SETTINGS = CoreferenceSettings(
@@ -90,6 +91,7 @@ def test_from_topics_to_a_report(prepared: Prepared, tmp_path: Path):
     training = training_config(prepared, batch_size=8, micro_batch_size=4, learning_rate=1e-3, warmup_steps=0)
     assert (training.steps, training.evaluate_every, training.warmup_steps) == (4, 2, 0)
     facts = dict(facts_of(prepared, training))
+    assert facts["precision of training"] == precision_told("auto")
     assert facts.keys() >= {"mentions", "training", "scoring", "text", "gold clusters of test"}
     assert facts["searched together in test"] == "subtopic; 2 groups"
     looks = 3 * pairs_of(prepared.groups["dev"])  # after each of two epochs, and for the threshold
@@ -111,6 +113,7 @@ def test_from_topics_to_a_report(prepared: Prepared, tmp_path: Path):
     )
     report = write_coreference_report(prepared, run, dev, test, choice)
     assert report.data["topic_level"] == {"train": "topic", "dev": "subtopic", "test": "subtopic"}
+    assert report.data["precision"] == precision_told("auto")
 
     # the report's numbers are those of the metric on the clusters that were written
     key, response = (

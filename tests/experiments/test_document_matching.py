@@ -40,6 +40,7 @@ from cdlm_lab.experiments.sentence_alignment import (
 )
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.training.config import precision_told
 
 SMALL = MatchingSettings(
     corpus=MatchingCorpus(train_stories=6, held_out_stories=3),
@@ -99,6 +100,7 @@ def test_what_is_finished_is_not_trained_again(finished, monkeypatch: pytest.Mon
 def test_what_a_person_reads_before_the_start(finished) -> None:
     run, _ = finished
     facts = dict(corpus_facts(run) + cost_facts(run))
+    assert facts["precision of training"] == precision_told("auto")
     assert facts["train"].startswith("12 pairs, 50% related")
     assert "updates with 4 pairs: 6, about" in facts["GRU-HAN"]
     assert "times seeds: 2" in facts["CDLM"]
@@ -148,6 +150,20 @@ def test_by_how_many_a_run_was_made_does_not_matter_where_it_is_read(finished, t
     report["parameters"]["parallel"] = "ddp 3"  # which the batches cannot be shared by
     (tmp_path / "report.json").write_text(json.dumps(report))
     assert matched_run(tmp_path, matching_run=str(tmp_path), systems="").settings == SMALL
+
+
+def test_runs_of_before_had_the_dropout_of_their_checkpoints() -> None:
+    before = {name: SMALL.parameters[name] for name in SMALL.parameters.keys() - {"attention_dropout"}}
+    assert MatchingSettings.of(before).models.attention_dropout == "checkpoint"
+    del before["precision"]
+    assert MatchingSettings.of(before).training.precision == "auto"
+
+
+def test_a_run_of_its_own_trains_in_the_precision_that_is_asked_for(tmp_path: Path) -> None:
+    run = matched_run(tmp_path, matching_run="", systems="gru-han", precision="float32")
+    assert run.settings.training.precision == "float32"
+    told = dict(alignment_facts(run))
+    assert (told["trained first"], told["precision of training"]) == ("GRU-HAN, seed 0", "float32")
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ from cdlm_lab.metrics.span_f1 import f1_of, span_counts
 from cdlm_lab.models.document_tagger import new_static_tagger
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
-from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.config import TrainingConfig, precision_told
 
 SMALL = TaggingSettings(
     corpus=TagCorpus(train_documents=6, held_out_documents=3, most_context=6),
@@ -254,6 +254,7 @@ def test_the_report_of_a_run(finished) -> None:
 def test_what_a_person_reads_before_the_start(finished) -> None:
     run, _ = finished
     facts = dict([*corpus_facts(run), *cost_facts(run)])
+    assert facts["precision"] == precision_told("auto")
     assert facts["train"].startswith("6 documents of ")
     assert facts["dev"].startswith("3 documents of ")
     assert " besides the frozen encoder; 7 updates with 16 sentences, about " in facts["BERT + LSTM"]

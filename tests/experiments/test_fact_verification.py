@@ -26,6 +26,7 @@ from cdlm_lab.models.joint_head import JointHead
 from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
+from cdlm_lab.training.config import precision_told
 
 Finished = tuple[VerificationRun, Found]
 
@@ -99,10 +100,7 @@ def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pyt
 def test_seeds_differ_and_mspp_starts_from_its_own_checkpoint(finished: Finished):
     run, found = finished
     assert (found["mspp-ae-ie", 0]["dev"].probabilities != found["mspp-ae-ie", 1]["dev"].probabilities).any()
-    sources = [
-        run.settings.verifiers.source_of(CLAIM_SYSTEMS[name])
-        for name in ("mspp-ae-ie", "joint-ie")
-    ]
+    sources = [run.settings.verifiers.source_of(CLAIM_SYSTEMS[name]) for name in ("mspp-ae-ie", "joint-ie")]
     assert sources == [f"{run.settings.verifiers.mspp}/model", "storyworld/longformer"]
 
 
@@ -116,6 +114,7 @@ def test_pairs_have_the_length_of_a_sentence_and_compact_positions(finished: Fin
 def test_what_a_person_reads_before_the_start(finished: Finished):
     run, _ = finished
     told = dict(facts(run))
+    assert told["precision of training"] == precision_told("auto")
     assert told["train"].startswith("24 claims in 4 groups (8 supported, 8 refuted, 8 not enough info); 2.0")
     assert "of the sentences have more than 11 pieces of words" in told["dev: cut"]
     assert "6 updates with 8 claims, about" in told["MSPP AE_k + IE_1"]

@@ -31,6 +31,7 @@ from cdlm_lab.experiments.question_report import facts, kind_rows, question_rows
 from cdlm_lab.metrics.question_answering import hotpotqa
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
+from cdlm_lab.training.config import precision_told
 from cdlm_lab.widgets.packed_example import packed_example_html
 
 SMALL = MultihopSettings(
@@ -115,6 +116,7 @@ def test_rows_of_the_tables(finished) -> None:
 def test_what_a_person_reads_before_the_start(finished) -> None:
     run, _ = finished
     told = dict(facts(run))
+    assert told["precision of training"] == precision_told("auto")
     assert told["train"].startswith("8 questions (")
     assert told["train: does not fit"] == "nothing"
     assert "2 updates with 4 questions, about" in told["training"]

@@ -21,6 +21,7 @@ from cdlm_lab.experiments.paragraph_report import (
     write_paragraph_report,
 )
 from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.training.config import precision_told
 
 SETTINGS = ParagraphSettings(
     corpus=ParagraphCorpus(train_clusters=3, held_out_clusters=2),
@@ -39,6 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ParagraphRun:
 
 def test_facts_say_what_is_read_and_what_is_lost(run: ParagraphRun) -> None:
     told = dict(facts(run))
+    assert told["precision"] == precision_told("auto")
     train, test = run.splits["train"], run.splits["test"]
     assert told["for training"].startswith(f"{train.counts.documents_kept} documents with sentences: ")
     assert f"{train.examples.counts.sources} of them long enough" in told["for training"]
@@ -87,7 +89,7 @@ def test_missing_hard_negatives_are_told(run: ParagraphRun, tmp_path: Path) -> N
 
 
 def test_cost_grows_with_what_is_asked(run: ParagraphRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdlm_lab.experiments.paragraph_report.measured_matmul_rate", lambda: 1e9)
+    monkeypatch.setattr("cdlm_lab.experiments.paragraph_report.measured_rate", lambda precision: 1e9)
     cost = cost_of_training(run)
     mean = sum(len(run.splits["train"].examples[index]["input_ids"]) for index in range(6)) / 6
     assert cost.tokens == pytest.approx(mean)
@@ -118,6 +120,7 @@ def test_the_report_has_scores_and_where_they_come_from(report: Report, run: Par
     assert report.data["checksums"]["test"] == test.checksum
     assert report.data["documents"]["train"] == run.splits["train"].counts.documents_kept
     assert report.data["right"] == 0.2
+    assert report.data["precision"] == precision_told("auto")
     assert 0 < report.data["share_of_text_cut"] < 1
     assert {record["step"] for record in report.tables["history"]} == {1, 2, 3}
 

@@ -184,7 +184,7 @@ def train_coreference(encoders: Path, folder: Path, by: str) -> Path:
     prepared = coreference.prepare(settings=settings, pairs=pairs, **encoder)
     config = TrainingConfig(
         steps=4, batch_size=8, micro_batch_size=4, evaluate_every=2, save_every=2, log_every=1, seed=0,
-        learning_rate=1e-3, warmup_steps=1, decay_power=1.0, workers=WORKERS,
+        learning_rate=1e-3, warmup_steps=1, decay_power=1.0, precision="float32", workers=WORKERS,
     )  # fmt: skip
     coreference_prediction.train_scorer(prepared, folder, config, processes=Processes.of(by, config=config))
     return folder
@@ -196,7 +196,7 @@ def train_matching(encoders: Path, folder: Path, by: str) -> Path:
         models=MatchingModels(encoders=str(encoders), max_length=192, window=8),
         training=document_matching.MatchingTraining(
             systems="cdlm", encoder_epochs=2, encoder_batch_size=4, encoder_micro_batch_size=2, parallel=by,
-            workers=WORKERS,
+            precision="float32", workers=WORKERS,
         ),
     )  # fmt: skip
     document_matching.match_documents(document_matching.prepare_matching(settings, folder))
@@ -208,7 +208,7 @@ def train_questions(encoders: Path, folder: Path, by: str) -> Path:
         corpus=QuestionCorpus(train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1),
         answerer=multihop_qa.AnswererSettings(
             variants="cdlm", encoders=str(encoders), epochs=2, batch_size=4, micro_batch_size=2,
-            max_length=384, window=8, parallel=by, workers=WORKERS,
+            max_length=384, window=8, precision="float32", parallel=by, workers=WORKERS,
         ),
     )  # fmt: skip
     multihop_qa.answer_questions(multihop_qa.prepare_multihop(settings, folder))
@@ -221,7 +221,7 @@ def train_paragraphs(encoders: Path, folder: Path, by: str) -> Path:
         task=ParagraphTask(sentence_length=12),
         training=paragraph_pretraining.ParagraphTraining(
             model=str(encoders / "cdlm"), steps=6, batch_size=8, micro_batch_size=4, warmup_steps=1,
-            evaluate_every=3, parallel=by, workers=WORKERS,
+            evaluate_every=3, precision="float32", parallel=by, workers=WORKERS,
         ),
     )  # fmt: skip
     run = paragraph_pretraining.prepare_paragraphs(settings, cache_folder=encoders / "cache")
@@ -233,7 +233,9 @@ def train_answers(encoders: Path, folder: Path, by: str) -> Path:
     settings = answer_selection.AnswerSettings(
         corpus=AnswerCorpus(train_stories=4, held_out_stories=2),
         models=AnswerModels(systems="pairwise joint-ie", encoder=str(encoders / "cdlm"), sentence_length=12),
-        training=FineTuning(batch_size=8, micro_batch_size=4, parallel=by, workers=WORKERS),
+        training=FineTuning(
+            batch_size=8, micro_batch_size=4, precision="float32", parallel=by, workers=WORKERS
+        ),
     )
     answer_selection.rank_answers(answer_selection.prepare_answers(settings, folder))
     return folder / "systems" / "joint-ie-0"
@@ -245,7 +247,9 @@ def train_claims(encoders: Path, folder: Path, by: str) -> Path:
         verifiers=fact_verification.VerifierSettings(
             systems="joint-ie", encoder=str(encoders / "cdlm"), sentence_length=12
         ),
-        training=FineTuning(batch_size=8, micro_batch_size=4, parallel=by, workers=WORKERS),
+        training=FineTuning(
+            batch_size=8, micro_batch_size=4, precision="float32", parallel=by, workers=WORKERS
+        ),
     )
     fact_verification.verify_claims(fact_verification.prepare_verification(settings, folder))
     return folder / "systems" / "joint-ie-0"
@@ -281,6 +285,7 @@ def started(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> tup
 def assert_same_job(found: TrainingJob, expected: TrainingJob) -> None:
     assert found.config == expected.config
     assert (found.judge is None) == (expected.judge is None)
+    assert found.model.config.to_dict() == expected.model.config.to_dict()
     ours, theirs = found.model.state_dict(), expected.model.state_dict()
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)

@@ -51,6 +51,7 @@ def test_a_run_leaves_a_model_that_opens_in_plain_huggingface(
 
 def test_preparing_trains_nothing_and_tells_what_will_be(prepared: Prepared) -> None:
     facts = dict(facts_of(prepared))
+    assert facts["precision"] == "float32"
     assert facts["training"].startswith("4 steps of 2 examples")
     assert "20 for training" in facts["clusters"]
     lost = loss_of_text(prepared)

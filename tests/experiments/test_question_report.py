@@ -21,6 +21,7 @@ from cdlm_lab.experiments.question_report import facts, question_facts, write_qu
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES
 from cdlm_lab.models.answer_decoding import DecodedAnswer
 from cdlm_lab.report import Report, open_run
+from cdlm_lab.training.config import precision_told
 
 # Two stories: the first asks a bridge and a comparison question, the second a bridge question.
 KINDS = {"storyworld-x-1-q0": "bridge", "storyworld-x-1-q1": "comparison", "storyworld-x-2-q0": "bridge"}
@@ -100,6 +101,7 @@ def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report)
         for measure in HOTPOTQA_SCORES
     }
     assert report.data["clusters"] == {"train": 2, "dev": 2, "test": 2}
+    assert report.data["precision"] == precision_told("auto")
 
 
 def test_the_tables_are_of_the_same_scores(report: Report) -> None:

@@ -1,5 +1,6 @@
 """What the parameters of a report say about its table, its test items and its model."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from small_reports import matching_report, perplexity_report, pretraining_report
@@ -98,6 +99,22 @@ def test_what_was_measured_on_leaves_training_out(tmp_path: Path):
     runs, by_name = known(tmp_path)
     assert runs.test_of(by_name["a"]) == runs.test_of(by_name["b"]) != runs.test_of(by_name["c"])
     assert ("seed", "3") not in runs.setting_of(by_name["b"])
+
+
+def test_a_run_from_before_dropout_of_attention_was_a_parameter_stands_with_those_that_have_what_it_had(
+    tmp_path: Path,
+):
+    perplexity_report(tmp_path / "a", {"cdlm": 1.0})
+    runs, by_name = known(tmp_path)
+    before = by_name["a"]
+    checkpoints, none = (
+        replace(
+            before,
+            report=replace(before.report, parameters=before.report.parameters | {"attention_dropout": share}),
+        )
+        for share in ("checkpoint", 0.0)
+    )
+    assert runs.setting_of(before) == runs.setting_of(checkpoints) != runs.setting_of(none)
 
 
 def test_corpora_have_names(tmp_path: Path):

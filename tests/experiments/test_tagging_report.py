@@ -25,6 +25,7 @@ from cdlm_lab.experiments.tagging_report import (
 )
 from cdlm_lab.metrics.span_f1 import span_counts
 from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.training.config import precision_told
 
 
 def document(name: str, *sentences: tuple[str, str | None]) -> TaggedDocument:
@@ -193,6 +194,7 @@ def test_the_report_says_what_was_tagged(written) -> None:
     run, report = written
     assert report.data["documents"] == {"train": 2, "dev": 2, "test": 3}
     assert report.data["labels"] == ["LOC", "PER"]
+    assert report.data["precision"] == precision_told("auto")
     facts = dict(corpus_facts(run))
     assert report.data["facts"] == facts
     assert facts["test"] == "3 documents of 15 words; 12 of them labelled, in 4 sentences with 4 spans"

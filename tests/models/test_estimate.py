@@ -57,34 +57,43 @@ def test_sizes_that_cannot_be(length: int, globals_: int) -> None:
         estimate(small_config(window=8), length=length, batch=1, global_tokens=globals_)
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(
     ("width", "length", "window", "globals_"),
     [(64, 128, 16, 20), (64, 128, 16, 0), (64, 65, 64, 0), (16, 512, 64, 100), (16, 512, 512, 200)],
 )
 def test_training_operations_and_memory_are_near_what_is_measured(
-    width: int, length: int, window: int, globals_: int
+    width: int, length: int, window: int, globals_: int, dtype: torch.dtype, dropout: float
 ) -> None:
     """Operations with the backend whose kernels PyTorch can count, memory with the one that is the default on
     the CPU. Linear layers dominate where the width is 64, attention where it is 16; 65 tokens are not
     filled up to 128."""
     config = small_config(window, width)
-    config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
+    config.hidden_dropout_prob, config.attention_probs_dropout_prob = dropout, 0.0
     torch.manual_seed(0)
     model = replace_self_attention(CrossDocumentLM(config), "blockwise")
     ids = torch.randint(3, 500, (2, length))
     labels = torch.where(torch.arange(length) % 5 == 0, ids, -100)
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
     batch["global_attention_mask"] = (torch.arange(length) < globals_).long().expand_as(ids)
-    found = estimate(config, length=length, batch=2, global_tokens=globals_, masked_tokens=length / 5)
+    found = estimate(
+        config,
+        length=length,
+        batch=2,
+        global_tokens=globals_,
+        masked_tokens=length / 5,
+        bytes_per_number=dtype.itemsize,
+    )
     with FlopCounterMode(display=False) as counter:
         model(**batch).loss.backward()
     assert 2 * found.training_flops == pytest.approx(counter.get_total_flops(), rel=0.2)
     assert found.activation_bytes == pytest.approx(
-        kept_bytes(replace_self_attention(model, "sparse"), batch), rel=0.2
+        kept_bytes(replace_self_attention(model, "sparse"), batch, dtype), rel=0.2
     )
 
 
-def kept_bytes(model: CrossDocumentLM, batch: dict[str, torch.Tensor]) -> int:
+def kept_bytes(model: CrossDocumentLM, batch: dict[str, torch.Tensor], dtype: torch.dtype) -> int:
     """Storages that autograd keeps, weights aside, and the logits with their gradient."""
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     kept = {}
@@ -95,6 +104,7 @@ def kept_bytes(model: CrossDocumentLM, batch: dict[str, torch.Tensor]) -> int:
             kept[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+    half = torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32)
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), half:
         output = model(**batch)
     return sum(kept.values()) + 2 * output.logits.numel() * 4

@@ -333,7 +333,7 @@ def test_the_head_is_drawn_from_the_seed_and_the_encoder_is_the_one_named(bert: 
 
 def test_dropout_is_of_encoder_and_head(bert: Path):
     model, _ = load_joint_model(bert, head=HEADS["ie_k tanh"], dropout=0.25)
-    assert model.longformer.encoder.layer[0].attention.self.dropout == 0.25
+    assert model.longformer.embeddings.dropout.p == 0.25
     assert [layer.p for layer in model.head.layers if isinstance(layer, nn.Dropout)] == [0.25, 0.25]
 
 

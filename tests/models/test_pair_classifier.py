@@ -226,7 +226,7 @@ def test_what_cannot_be_loaded(classifier, folder, tmp_path, trained, change, me
         load_pair_classifier(name, **({"max_length": 64, "window": 8} | change))
 
 
-def test_dropout_is_set_everywhere(folder: Path):
+def test_dropout_is_of_encoder_and_head(folder: Path):
     model, _ = load_pair_classifier(folder, max_length=64, window=8, dropout=0.25)
     assert model.classifier.dropout.p == 0.25
-    assert model.longformer.encoder.layer[0].attention.self.dropout == 0.25
+    assert model.longformer.embeddings.dropout.p == 0.25

@@ -232,7 +232,7 @@ def trained(encodings: WordEncodings, examples: TagExamples, folder: Path, micro
         collate=StaticCollate(encodings, DOCUMENTS),
         config=TrainingConfig(
             steps=2, batch_size=4, micro_batch_size=micro, evaluate_every=2, save_every=2, log_every=1,
-            seed=0, learning_rate=0.01, warmup_steps=0, adam_epsilon=1e-3,
+            seed=0, learning_rate=0.01, warmup_steps=0, adam_epsilon=1e-3, precision="float32",
         ),
         output_dir=folder,
         on_log=lambda record: None,

@@ -49,6 +49,40 @@ def test_paper_parameters_are_those_of_the_pretraining_notebook() -> None:
     assert set(yaml.safe_load(PAPER.read_text(encoding="utf-8"))) <= set(PARAMETERS)
 
 
+def test_the_papers_train_with_the_dropout_of_their_checkpoints_and_ours_with_none() -> None:
+    given = {
+        path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))["attention_dropout"]
+        for path in PAPER.parent.glob("*.yaml")
+    }
+    assert {name for name, share in given.items() if share == 0} == {"news_minilm", "storyworld_tiny"}
+    assert {share for share in given.values() if share} == {"checkpoint"}
+
+
+TRAINING = ["01", "03", "04", "06", "07", "08", "09", "10"]  # an encoder, with parameters for it
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_notebooks_that_train_an_encoder_let_its_dropout_and_precision_be_chosen(name: str) -> None:
+    path = next((ROOT / "notebooks").glob(f"{name}_*.ipynb"))
+    given = rules.assigned_parameters(rules.read_notebook(path))
+    assert ast.literal_eval(given["attention_dropout"].value) == 0.0
+    assert ast.literal_eval(given["precision"].value) == "auto"
+
+
+@pytest.mark.parametrize("grid", ["cdlm", "cda", "doc_arc"])
+def test_grids_train_encoders_with_the_dropout_of_the_papers(grid: str) -> None:
+    """Where no parameter file says so; the encoders of the other tasks are frozen."""
+    text = (ROOT / "notebooks" / "grids" / f"{grid}.yaml").read_text(encoding="utf-8")
+    tasks = yaml.safe_load(text)["tasks"].values()
+    trained = [
+        task["parameters"]
+        for task in tasks
+        if task["notebook"] == "03_coreference" or "encoder_epochs" in task.get("parameters", {})
+    ]
+    assert trained
+    assert {given.get("attention_dropout") for given in trained} == {"checkpoint"}
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

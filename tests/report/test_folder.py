@@ -105,6 +105,16 @@ def test_other_parameters_are_listed(tmp_path: Path):
     assert open_run(tmp_path, name="x", parameters=PARAMETERS).resumed  # nothing was spoilt
 
 
+def test_a_run_from_before_dropout_of_attention_was_a_parameter_goes_on_with_what_it_had(tmp_path: Path):
+    interrupted(tmp_path)
+    with pytest.raises(
+        RunError, match=r": attention_dropout 'checkpoint' -> 0\.0\. Use the old"
+    ):
+        open_run(tmp_path, name="x", parameters=PARAMETERS | {"attention_dropout": 0.0})
+    now = PARAMETERS | {"attention_dropout": "checkpoint", "precision": "auto"}
+    assert open_run(tmp_path, name="x", parameters=now).resumed
+
+
 @pytest.mark.parametrize(
     "text",
     [

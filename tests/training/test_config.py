@@ -6,7 +6,7 @@ from tiny_run import tiny_config
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import config
-from cdlm_lab.training.config import TrainingConfig, resolve_precision, resolve_workers
+from cdlm_lab.training.config import TrainingConfig, precision_told, resolve_precision, resolve_workers
 
 
 def test_defaults_are_those_of_the_paper():
@@ -66,7 +66,7 @@ def test_processes_must_share_the_batch_evenly():
 def test_precision(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, chosen: str):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has_bfloat16)
     assert resolve_precision("auto", device="cuda") == chosen
-    assert resolve_precision("auto", device="cpu") == resolve_precision("auto", device="mps") == "float32"
+    assert resolve_precision("auto", device="mps") == "float32"
     assert resolve_precision("bfloat16", device="cpu") == "bfloat16"
     assert resolve_precision("float16", device="cuda") == "float16"
     with pytest.raises(ParameterError, match="needs CUDA, but the device is 'cpu'"):
@@ -74,6 +74,50 @@ def test_precision(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, chosen: 
     if not has_bfloat16:
         with pytest.raises(ParameterError, match="does not have"):
             resolve_precision("bfloat16", device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("amx", "avx512", "units"),
+    [
+        (True, True, ("AMX", "AVX512-BF16")),
+        (True, False, ("AMX",)),
+        (False, True, ("AVX512-BF16",)),
+        (False, False, ()),
+        (None, None, ()),  # a torch that does not know
+    ],
+)
+def test_precision_of_a_cpu(
+    monkeypatch: pytest.MonkeyPatch, amx: bool | None, avx512: bool | None, units: tuple[str, ...]
+):
+    for name, has in (("_is_amx_tile_supported", amx), ("_is_avx512_bf16_supported", avx512)):
+        if has is None:
+            monkeypatch.delattr(torch.cpu, name, raising=False)
+        else:
+            monkeypatch.setattr(torch.cpu, name, lambda has=has: has, raising=False)
+    assert config.bfloat16_units() == units
+    assert resolve_precision("auto", device="cpu") == ("bfloat16" if units else "float32")
+    assert resolve_precision("float32", device="cpu") == "float32"
+    assert resolve_precision("auto", device="mps") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("device", "units", "told"),
+    [
+        ("cpu", ("AVX512-BF16",), "bfloat16: this CPU has AVX512-BF16"),
+        ("cpu", ("AMX", "AVX512-BF16"), "bfloat16: this CPU has AMX and AVX512-BF16"),
+        ("cpu", (), "float32: this CPU has neither AMX nor AVX512-BF16"),
+        ("cuda", ("it",), "bfloat16: this GPU has it"),
+        ("cuda", (), "float16: this GPU has no bfloat16"),
+    ],
+)
+def test_why_a_precision_was_chosen(
+    monkeypatch: pytest.MonkeyPatch, device: str, units: tuple[str, ...], told: str
+):
+    monkeypatch.setattr(config, "default_device", lambda: device)
+    monkeypatch.setattr(config, "bfloat16_units", lambda: units)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bool(units))
+    assert precision_told("auto") == told
+    assert precision_told("float32") == "float32"
 
 
 def test_makers_of_examples(monkeypatch: pytest.MonkeyPatch):

@@ -48,6 +48,14 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory):
     return outcome(tmp_path_factory.mktemp("uninterrupted"))
 
 
+@pytest.fixture(scope="module")
+def uninterrupted_in(uninterrupted, tmp_path_factory: pytest.TempPathFactory):
+    """The same in each precision that `auto` may mean on a CPU."""
+    half = outcome(tmp_path_factory.mktemp("bfloat16"), precision="bfloat16")
+    assert half[0] != uninterrupted[0]
+    return {"float32": uninterrupted, "bfloat16": half}
+
+
 def at_step(step: int, act: Callable[[], None]) -> Callable[[dict[str, Any]], None]:
     return lambda record: act() if record["step"] == step and "loss" in record else None
 
@@ -58,12 +66,13 @@ def start(folder: Path, *, kill_at: int, **changes: Any) -> subprocess.Completed
     return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
 
 
-def test_a_killed_run(tmp_path: Path, uninterrupted):
-    done = start(tmp_path, kill_at=8)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_killed_run(tmp_path: Path, uninterrupted_in, precision: str):
+    done = start(tmp_path, kill_at=8, precision=precision)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert [path.name for path in tmp_path.glob("checkpoint-*")] != []
     assert not (tmp_path / "checkpoint-10").exists()
-    assert_equal(outcome(tmp_path), uninterrupted)
+    assert_equal(outcome(tmp_path, precision=precision), uninterrupted_in[precision])
 
 
 @pytest.mark.slow
@@ -82,14 +91,15 @@ def test_a_run_killed_at_any_moment(tmp_path: Path, uninterrupted, seconds: floa
     assert_equal(one, other)
 
 
-def test_a_stopped_run(tmp_path: Path, uninterrupted, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_stopped_run(tmp_path: Path, uninterrupted_in, precision: str, capsys: pytest.CaptureFixture[str]):
     stop = at_step(4, lambda: signal.raise_signal(signal.SIGINT))
-    result = run(tmp_path, on_log=stop, **SETTINGS)
+    result = run(tmp_path, on_log=stop, precision=precision, **SETTINGS)
     # The signal came while step 4 was recorded, after it was asked for at the end of that step.
     assert (result.steps, result.interrupted, result.last_checkpoint.name) == (5, True, "checkpoint-5")
     assert "Stopped after step 5; the same command goes on from there." in capsys.readouterr().out
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert_equal(outcome(tmp_path), uninterrupted)
+    assert_equal(outcome(tmp_path, precision=precision), uninterrupted_in[precision])
 
 
 def makers_of_examples(before: list[psutil.Process]) -> list[psutil.Process]:
