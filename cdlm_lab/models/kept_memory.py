@@ -1,8 +1,8 @@
 """Memory that is freed within a step of training is kept for the next one.
 
 The allocator of Linux (glibc) hands what is free at its end back to the system at once, and each step asks
-for the same hundreds of megabytes anew, which the system first fills with zeros, page by page. That takes a
-tenth of a step of MiniLM and a third of one of `tiny`. Blocks of more than 32 MB are handed back as before:
+for the same hundreds of megabytes anew, which the system first fills with zeros, page by page: in bfloat16 a
+twelfth of a step of MiniLM, a fifth of one of `tiny`. Blocks of more than 32 MB are handed back as before:
 kept, they would be cut up by smaller ones, and memory would grow from step to step.
 """
 
