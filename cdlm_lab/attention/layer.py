@@ -238,7 +238,8 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
 
     A self-attention is known by its six projections and its window, so any Longformer model serves. A model
     that fills texts up to a multiple of its window stops doing so, and makes no mask of length x length.
-    Called again, it only changes the backend. Raises ValueError when the model holds no Longformer self-attention.
+    Called again, it only changes the backend. Raises ValueError when the model holds no Longformer
+    self-attention.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")
