@@ -13,10 +13,11 @@ float32), on tokens drawn at random, 15% of them masked:
     pairs    the pairwise scorer of coreference on minilm: whole documents, 9 global tokens ([CLS], two marked
              mentions); hidden dropout 0.1
 
-Both models have the same weights, dropout and precision, and run in turn in one process (A B A B ...), so
-that a machine whose speed drifts drifts for both; the ratio is the median of the ratios pair by pair. After
-`--patience` seconds in one row no further pair of steps begins. Peak memory is that of a first step, in a
-fresh process, above weights and tokens: activations, gradients, AdamW's averages.
+Both models have the same weights, dropout, precision and optimiser, and take turns (A B A B ...), so that a
+machine whose speed drifts drifts for both; the ratio is the median of the ratios pair by pair. After
+`--patience` seconds in one row no further pair of steps begins. Each has a process of its own, ours with
+`memory_kept`, as in every training of this library. Peak memory is that of its first step, above weights and
+tokens: activations, gradients, AdamW's averages; that step is not timed.
 
 "of rate" = useful floating-point operations (those of `cdlm_lab.models.estimate`) per second of ours, over
 the rate of a large matrix product in that precision, measured after each pair of steps.
@@ -32,8 +33,9 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
@@ -48,6 +50,7 @@ from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.cross_encoder import PairScorer
 from cdlm_lab.models.device import default_device
 from cdlm_lab.models.estimate import MASKED_SHARE, estimate
+from cdlm_lab.models.kept_memory import memory_kept
 from cdlm_lab.models.language_model import NOT_MASKED, CrossDocumentLM
 from cdlm_lab.models.tiny import TinySizes
 from cdlm_lab.progress import Progress
@@ -250,42 +253,57 @@ def warm_up_case(case: Case) -> Case:
     )
 
 
-def peak_memory(case: Case, way: str, device: str) -> float:
-    """MiB above weights and tokens at the peak of a first step, in this (fresh) process."""
+def work(case: Case, way: str, device: str, parent: Connection) -> None:
+    """One model in a fresh process: sends the MiB at the peak of a first step above weights and tokens; then
+    the seconds of a step each time it is told True."""
     place = torch.device(device)
-    TrainingStep(dataclasses.replace(warm_up_case(case), part="tiny"), way, device=place)()
-    return peak_growth(TrainingStep(case, way, device=place), place)
+    with memory_kept() if way == "ours" else nullcontext():
+        # one of another model, so that what libraries set up for themselves does not count
+        TrainingStep(dataclasses.replace(warm_up_case(case), part="tiny"), way, device=place)()
+        step = TrainingStep(case, way, device=place)
+        parent.send(peak_growth(step, place))
+        while parent.recv():
+            parent.send(seconds(step, place))
 
 
-def peak_memory_in_fresh_process(case: Case, way: str, device: str) -> float:
-    """`peak_memory`, where nothing else has run but the imports."""
+@contextmanager
+def at_work(case: Case, way: str, device: str) -> Iterator[Connection]:
+    """Within, `work` goes on in its process."""
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(
-        [coreference.__name__]
-    )  # which imports all that is needed, and starts nothing
-    with ProcessPoolExecutor(1, mp_context=server) as pool:
-        return pool.submit(peak_memory, case, way, device).result()
+    server.set_forkserver_preload([coreference.__name__])  # it imports all that is needed, and starts nothing
+    here, there = server.Pipe()
+    process = server.Process(target=work, args=(case, way, device, there), daemon=True)
+    process.start()
+    there.close()  # so that a process that dies is noticed
+    try:
+        yield here
+        here.send(False)
+        process.join()
+    finally:
+        process.kill()
 
 
 def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Progress) -> dict[str, object]:
     """One row of the table; the bar moves by `repeats` + 1 shares of the case's useful operations."""
-    place, share = torch.device(device), case.useful_operations
-    memory = {way: peak_memory_in_fresh_process(case, way, device) for way in WAYS}
-    bar.update(share)
-    for way in WAYS:
-        TrainingStep(warm_up_case(case), way, device=place)()
-    steps = {way: TrainingStep(case, way, device=place) for way in WAYS}
+    share = case.useful_operations
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     rates: list[float] = []
-    began = time.monotonic()
-    for done in range(repeats):
-        if done and time.monotonic() - began > patience:
-            bar.update(share * (repeats - done))
-            break
+    with ExitStack() as stack:
+        memory, workers = {}, {}
         for way in WAYS:
-            times[way].append(seconds(steps[way], place))
-        rates.append(matmul_rate(device=place, dtype=getattr(torch, case.precision)))
+            workers[way] = stack.enter_context(at_work(case, way, device))
+            memory[way] = workers[way].recv()
         bar.update(share)
+        began = time.monotonic()
+        for done in range(repeats):
+            if done and time.monotonic() - began > patience:
+                bar.update(share * (repeats - done))
+                break
+            for way, worker in workers.items():
+                worker.send(True)
+                times[way].append(worker.recv())
+            rates.append(matmul_rate(device=torch.device(device), dtype=getattr(torch, case.precision)))
+            bar.update(share)
     ratios = [theirs / ours for theirs, ours in zip(times["huggingface"], times["ours"], strict=True)]
     tokens = case.examples * case.length
     of_rate = [share / ours / rate for ours, rate in zip(times["ours"], rates, strict=True)]

@@ -14,10 +14,6 @@ from cdlm_lab.models.tiny import TinySizes
 
 SMALL = TinySizes(hidden_size=32, layers=2, heads=2, intermediate_size=64, vocabulary=300)
 CPU = torch.device("cpu")
-on_linux = pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(),
-    reason="CPU memory: Linux only, until there is another measure",
-)
 
 
 def case_of(part: str, **changes: object) -> benchmark.Case:
@@ -104,33 +100,28 @@ def test_useful_operations_without_globals():
     assert case.useful_operations == 2 * (2 * (3 * linear + 3.5 * 4 * 32 * 22) + 3 * head)
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(),
+    reason="CPU memory: Linux only, until there is another measure",
+)
 def test_rows_are_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture):
-    """All but the memory, which takes a process a row and model (below)."""
-    memory = {"huggingface": 40.0, "ours": 10.0}
-    monkeypatch.setattr(benchmark, "peak_memory_in_fresh_process", lambda case, way, device: memory[way])
-    monkeypatch.setattr(benchmark, "TINY", {"length": 64, "window": 16, "examples": 2})
     out = tmp_path / "out.json"
-    asked = ["--parts", "tiny", "--repeats", "3", "--patience", "0", "--device", "cpu", "--json", str(out)]
+    asked = ["--parts", "tiny", "--globals", "15%", "--precisions", "float32", "--repeats", "2"]
+    asked += ["--patience", "0", "--device", "cpu", "--json", str(out)]
     monkeypatch.setattr(sys, "argv", ["training", *asked])
     benchmark.main()
-    report = json.loads(out.read_text())
-    assert [(row["precision"], row["global_tokens"]) for row in report["rows"]] == [
-        *(("float32", 10), ("float32", 0)),
-        *(("bfloat16", 10), ("bfloat16", 0)),
-    ]
-    for row in report["rows"]:
-        assert row["pairs_of_steps"] == 1, "its patience ended"
-        faster = row["ours_tokens_per_second"] / row["huggingface_tokens_per_second"]
-        assert row["times_faster"] == row["times_faster_min"] == pytest.approx(faster)
-        assert min(row["of_rate"], row["matmul_gflops"]) > 0
-    assert benchmark.markdown(report["rows"]) in capsys.readouterr().out
+    (row,) = json.loads(out.read_text())["rows"]
+    assert (row["precision"], row["global_tokens"]) == ("float32", 77)
+    assert row["pairs_of_steps"] == 1, "its patience ended"
+    faster = row["ours_tokens_per_second"] / row["huggingface_tokens_per_second"]
+    assert row["times_faster"] == row["times_faster_min"] == pytest.approx(faster)
+    assert min(row["of_rate"], row["matmul_gflops"]) > 0
+    # 1 million weights: their gradients and two averages are 4 MB each
+    assert all(11 < row[f"{way}_mib"] < 1000 for way in benchmark.WAYS)
+    assert benchmark.markdown([row]) in capsys.readouterr().out
 
 
-@pytest.mark.slow
-@on_linux
-def test_peak_memory_holds_at_least_gradients_and_averages():
-    """`tiny`: 1 million weights, so three times 4 MB above them."""
-    case = case_of("tiny", length=512, window=32)
-    found = benchmark.peak_memory_in_fresh_process(case, "ours", "cpu")
-    assert 11 < found < 1000
+def test_a_process_that_dies_is_noticed():
+    """It knows no such device."""
+    with pytest.raises(EOFError), benchmark.at_work(case_of("tiny"), "ours", "nowhere") as worker:
+        worker.recv()
