@@ -20,6 +20,7 @@ from cdlm_lab.attention.dense import dense_attention
 from cdlm_lab.attention.few_globals import attend_from_few_globals, globals_are_few
 from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask
 from cdlm_lab.attention.plan import Plan, check_window, make_plan
+from cdlm_lab.attention.row_mask import mask_by_row
 from cdlm_lab.attention.sparse import attend_from_globals, attend_from_locals, sparse_attention
 from cdlm_lab.attention.weights import AttentionRecorder, banded_weights
 
@@ -227,8 +228,9 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
     """Swap every Longformer self-attention inside `model` for ours, in place; returns the model.
 
     A self-attention is known by its six projections and its window, so any Longformer model serves. A model
-    that fills texts up to a multiple of its window stops doing so. Called again, it only changes the backend.
-    Raises ValueError when the model holds no Longformer self-attention.
+    that fills texts up to a multiple of its window stops doing so, and makes no mask of length x length.
+    Called again, it only changes the backend. Raises ValueError when the model holds no Longformer
+    self-attention.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")
@@ -237,6 +239,7 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
     for parent in list(model.modules()):
         if hasattr(parent, "_pad_to_window_size"):
             parent._pad_to_window_size = _not_padded
+            mask_by_row(parent)
         for name, child in list(parent.named_children()):
             if isinstance(child, LocalGlobalSelfAttention):
                 child.backend = backend
