@@ -66,8 +66,8 @@ def test_sizes_that_cannot_be(length: int, globals_: int) -> None:
 def test_training_operations_and_memory_are_near_what_is_measured(
     width: int, length: int, window: int, globals_: int, dtype: torch.dtype, dropout: float
 ) -> None:
-    """Operations are counted in bfloat16, where they are matrix products that PyTorch can count. Linear layers
-    dominate where the width is 64, attention where it is 16; 65 tokens are not filled up to 128."""
+    """Operations are counted in bfloat16, where they are matrix products that PyTorch can count. Linear
+    layers dominate where the width is 64, attention where it is 16; 65 tokens are not filled up to 128."""
     config = small_config(window, width)
     config.hidden_dropout_prob, config.attention_probs_dropout_prob = dropout, 0.0
     torch.manual_seed(0)
