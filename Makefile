@@ -15,7 +15,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 # The default paths need no network; to use a hub model in JupyterLab: make lab HF_HUB_OFFLINE=0
 HF_HUB_OFFLINE ?= 1
 
-.PHONY: help setup run lab test test-all test-browser lint strip clean
+.PHONY: help setup run lab test test-all test-browser bench lint strip clean
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -58,6 +58,11 @@ test-all: $(STAMP)  ## run all tests, the slow ones and, where they can run, tho
 
 test-browser: $(STAMP)  ## run the tests of the widgets in a real browser; on Debian first: apt-get install chromium
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser $(ARGS) tests/browser
+
+# Each row five times, for an hour or more: make bench ARGS="--full"
+bench: $(STAMP)  ## measure training against Hugging Face's Longformer, some 15 minutes; into the README's table
+	@$(BIN)/python -m cdlm_lab.benchmarks.training --json data/results/training_benchmark.json $(ARGS)
+	@$(BIN)/python -m cdlm_lab.experiments.readme_tables README.md
 
 lint: $(STAMP)  ## check the style of code and notebooks
 	@$(BIN)/ruff check .

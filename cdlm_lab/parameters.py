@@ -16,6 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
+from cdlm_lab.told import Told
+
 # Of notebooks: by how many processes a run is made, not what it makes; a run may go on with other values.
 BY_HOW_MANY = ("parallel", "workers")
 # Words that may stand for a number, as which a parameter comes.
@@ -24,7 +26,7 @@ _ADDED = "# Parameters"  # so the cell of papermill begins
 IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
 
 
-class ParameterError(ValueError):
+class ParameterError(Told, ValueError):
     """A parameter has an unknown name or a value that cannot be; the message says which, why, and what to
     write."""
 

@@ -15,7 +15,7 @@ OWN = {
 }  # about the project, not about a module
 # Tests of several modules of one package at once, with the modules they hold together.
 SEVERAL = {
-    "attention/test_backends.py": ("dense", "sparse", "blockwise", "flex"),
+    "attention/test_backends.py": ("dense", "sparse", "flex"),
     "batch/test_shipped_grids.py": ("grid_file", "expansion", "needs", "plan"),
 }
 

@@ -57,7 +57,7 @@ def attend_from_few_globals(
     outputs = torch.bmm(torch.cat(sums, dim=1), value.weight.view(heads, size, -1).transpose(1, 2))
     if value.bias is not None:
         outputs = outputs + value.bias.view(heads, 1, size)
-    return outputs.transpose(0, 1)
+    return outputs.to(query.dtype).transpose(0, 1)
 
 
 def _sums_of_row(asked: Tensor, offset: Tensor, states: Tensor) -> Tensor:

@@ -16,14 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cdlm_lab.attention.blockwise import blockwise_attention, blockwise_from_globals
 from cdlm_lab.attention.dense import dense_attention
 from cdlm_lab.attention.few_globals import attend_from_few_globals, globals_are_few
 from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask
 from cdlm_lab.attention.plan import Plan, check_window, make_plan
+from cdlm_lab.attention.row_mask import mask_by_row
 from cdlm_lab.attention.sparse import attend_from_globals, attend_from_locals, sparse_attention
 from cdlm_lab.attention.weights import AttentionRecorder, banded_weights
 
+# "blockwise" is an older name of "sparse".
 BACKENDS = ("auto", "sparse", "flex", "blockwise", "dense")
 LOCAL_PROJECTIONS = ("query", "key", "value")
 GLOBAL_PROJECTIONS = ("query_global", "key_global", "value_global")
@@ -113,7 +114,7 @@ class LocalGlobalSelfAttention(nn.Module):
         tokens = flat.index_select(0, plan.order)
         packed = self._local_projections(flat, tokens, plan)
         if self.recorder is None and not output_attentions and self._globals_are_few(tokens, plan):
-            local_output = attend_from_locals(*packed.values(), plan=plan)
+            local_output = attend_from_locals(*packed.values(), plan=plan, dropout=self._dropout_now)
             global_output = self._from_few_globals(flat, tokens, plan)
         else:
             packed |= self._global_projections(flat, tokens, plan)
@@ -141,10 +142,7 @@ class LocalGlobalSelfAttention(nn.Module):
             context = self._from_few_globals(flat, tokens, plan)
         else:
             arguments = self._global_projections(flat, tokens, plan).values()
-            if dropout := self._dropout_now:
-                context = blockwise_from_globals(*arguments, plan=plan, dropout=dropout)
-            else:
-                context = attend_from_globals(*arguments, plan=plan)
+            context = attend_from_globals(*arguments, plan=plan, dropout=self._dropout_now)
         return context.flatten(1), plan.global_order
 
     @property
@@ -172,9 +170,8 @@ class LocalGlobalSelfAttention(nn.Module):
     def _globals_are_few(self, tokens: Tensor, plan: Plan) -> bool:
         """True where keys and values for global queries need not be projected; see few_globals.py."""
         return (
-            self._chosen_backend(tokens, self._dropout_now) == "sparse"
-            and tokens.dtype in (torch.float32, torch.float64)
-            and not torch.is_autocast_enabled(tokens.device.type)
+            self._chosen_backend(tokens) == "sparse"
+            and not self._dropout_now
             and type(self.key_global) is type(self.value_global) is nn.Linear
             and globals_are_few(plan, head_size=tokens.shape[-1] // self.heads)
         )
@@ -186,25 +183,20 @@ class LocalGlobalSelfAttention(nn.Module):
     def _attend(self, packed: dict[str, Tensor], plan: Plan) -> tuple[Tensor, Tensor]:
         """Run the backend on packed projections: outputs of the local and of the global tokens."""
         dropout = self._dropout_now
-        backend = self._chosen_backend(packed["query"], dropout)
+        backend = self._chosen_backend(packed["query"])
         arguments = tuple(packed[name] for name in LOCAL_PROJECTIONS + GLOBAL_PROJECTIONS)
-        if backend == "sparse":
-            return sparse_attention(*arguments, plan=plan)
         if backend == "flex":
             return flex_packed_attention(*arguments, plan=plan, block_mask=self.plans.block_mask(plan))
         if backend == "dense":
             return _dense_on_packed(*arguments, plan=plan, dropout=dropout)
-        return blockwise_attention(*arguments, plan=plan, dropout=dropout)
+        return sparse_attention(*arguments, plan=plan, dropout=dropout)
 
-    def _chosen_backend(self, query: Tensor, dropout: float) -> str:
-        """The fastest exact backend for the device; the fused kernels have no dropout."""
-        if self.backend != "auto":
-            if dropout and self.backend in ("sparse", "flex"):
-                return "blockwise"
-            return self.backend
-        if dropout:
-            return "blockwise"
-        return {"cpu": "sparse", "cuda": "flex"}.get(query.device.type, "blockwise")
+    def _chosen_backend(self, query: Tensor) -> str:
+        """The fastest exact backend for the device; FlexAttention has no dropout."""
+        if self.backend == "dense":
+            return "dense"
+        wanted = self.backend == "flex" or (self.backend == "auto" and query.device.type == "cuda")
+        return "flex" if wanted and not self._dropout_now else "sparse"
 
 
 def _dense_on_packed(*arguments: Tensor, plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:
@@ -236,8 +228,9 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
     """Swap every Longformer self-attention inside `model` for ours, in place; returns the model.
 
     A self-attention is known by its six projections and its window, so any Longformer model serves. A model
-    that fills texts up to a multiple of its window stops doing so. Called again, it only changes the backend.
-    Raises ValueError when the model holds no Longformer self-attention.
+    that fills texts up to a multiple of its window stops doing so, and makes no mask of length x length.
+    Called again, it only changes the backend. Raises ValueError when the model holds no Longformer
+    self-attention.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")
@@ -246,6 +239,7 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
     for parent in list(model.modules()):
         if hasattr(parent, "_pad_to_window_size"):
             parent._pad_to_window_size = _not_padded
+            mask_by_row(parent)
         for name, child in list(parent.named_children()):
             if isinstance(child, LocalGlobalSelfAttention):
                 child.backend = backend

@@ -1,30 +1,37 @@
-"""Exact local + global attention in linear memory: the compact order, one fused kernel a block, merged by
-log-sum-exp.
+"""Exact local + global attention in linear memory, on any device and in any precision, with dropout.
 
-A local query's softmax runs over two sets of keys: the locals of its window and the row's globals. Each set
-goes through PyTorch's fused CPU kernel on its own, which returns the output o and the log-sum-exp l of its
-scores, and
+A tile of the plan (see plan.py) holds some queries with all the keys they see: those of their windows and the
+globals of their row, or for a global query its whole row. So one softmax a tile is the joint softmax of the
+definition, and dropout of its weights is the dropout of the definition: nothing has to be merged afterwards.
+Nothing of size length x length is ever held: between forward and backward only queries, keys and values (and
+outputs), and at work the scores of one tile, which the backward computes again.
 
-    l = log(exp(l_window) + exp(l_global)),    o = exp(l_window - l) o_window + exp(l_global - l) o_global
+What computes a tile, by what measured best:
 
-is the joint softmax exactly. For the backward, the kernel's twin recomputes the probabilities of a set as
-exp(score - l) and subtracts rowsum(do * o); handed the MERGED l and o it returns that set's exact share of
-the gradient. Autograd cannot differentiate through the kernel's log-sum-exp, hence the
-torch.autograd.Function.
+- float32 on the CPU without dropout: PyTorch's fused kernel (10 ns for a score and its gradient against 14,
+  heads of 64 dimensions, one core with AVX512);
+- otherwise on the CPU: matrix products over all heads at once (in bfloat16 5 ns against 13);
+- on other devices: PyTorch's `scaled_dot_product_attention`, which on CUDA is fused, with dropout too.
 
-Nothing of size length x length is ever held: for the backward only queries, keys, values, outputs and one
-number a query. Dropout inside the attention is not supported by the kernel: see blockwise.py.
+On the CPU a weight is kept if the random bits of its place say so. Forward and backward draw the same bits
+from one seed, which comes from PyTorch's global generator; nothing is stored.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 
-from cdlm_lab.attention.plan import Plan, Row
+from cdlm_lab.attention.plan import Piece, Plan, Tile
+
+BITS = 15  # of a random draw: dropout is rounded to a multiple of 2**-15
+AS_INTEGER = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def sparse_attention(
@@ -36,148 +43,237 @@ def sparse_attention(
     value_global: Tensor,
     *,
     plan: Plan,
+    dropout: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Attention over packed tokens on the CPU; returns the outputs of the local and of the global tokens.
+    """Attention over packed tokens; returns the outputs of the local and of the global tokens.
 
     `query`: (n_local, head, dim), in `plan.local_order`; `key`, `value`, `key_global`, `value_global`:
     (n_tokens, head, dim) in `plan.order`; `query_global`: (n_global, head, dim) in `plan.global_order`; none
-    scaled. Returns (n_local, head, dim) and (n_global, head, dim). Float16, bfloat16, float32 and float64.
+    scaled. `dropout`: share of the weights that are dropped. Returns (n_local, head, dim) and (n_global,
+    head, dim).
     """
-    local_output = attend_from_locals(query, key, value, plan=plan)
-    global_output = attend_from_globals(query_global, key_global, value_global, plan=plan)
+    local_output = attend_from_locals(query, key, value, plan=plan, dropout=dropout)
+    global_output = attend_from_globals(query_global, key_global, value_global, plan=plan, dropout=dropout)
     return local_output, global_output
 
 
-def _of_locals(row: Row) -> slice:
-    return slice(row.local_start, row.local_start + row.n_local)
+def attend_from_locals(
+    query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, dropout: float = 0.0
+) -> Tensor:
+    """Local queries over their windows and the globals of their row: (n_local, head, dim)."""
+    return _attend(query, key, value, plan.local_tiles, dropout)
 
 
-def _statistics_dtype(query: Tensor) -> torch.dtype:
-    return torch.promote_types(query.dtype, torch.float32)
+def attend_from_globals(
+    query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, dropout: float = 0.0
+) -> Tensor:
+    """Global queries over every token of their row: (n_global, head, dim)."""
+    return _attend(query, key, value, plan.global_tiles, dropout)
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float) -> Tensor:
+    if not tiles:
+        return query
+    if query.device.type != "cpu":
+        return _by_sdpa(query, key, value, tiles, dropout)
+    output: Tensor
+    if dropout or query.dtype in (torch.bfloat16, torch.float16):
+        seed = int(torch.randint(2**63 - 1, ())) if dropout else 0
+        output = _Products.apply(query, key, value, tiles, dropout, seed)
+    else:
+        output = _Fused.apply(query, key, value, tiles)
+    return output
+
+
+def _by_sdpa(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float) -> Tensor:
+    query, key, value = (of.transpose(0, 1) for of in (query, key, value))
+    outputs = []
+    for tile in tiles:
+        of_tile = scaled_dot_product_attention(
+            _of(query, tile.queries, tile),
+            _of(key, tile.keys, tile),
+            _of(value, tile.keys, tile),
+            attn_mask=_bias(tile, query.dtype),
+            dropout_p=dropout,
+        )
+        outputs += [part for _, part in _parts(of_tile, tile.queries)]
+    return torch.cat(outputs, dim=1).transpose(0, 1)
+
+
+class _Fused(torch.autograd.Function):
+    """Outputs of all queries of some tiles, (n_queries, head, dim), by the CPU's fused kernel."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile]) -> Tensor:
+        query, key, value = map(_heads_first, (query, key, value))
+        output = torch.empty_like(query)
+        log_sum_exps = []
+        for tile in tiles:
+            of_tile, log_sum_exp = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+                _of(query, tile.queries, tile),
+                _of(key, tile.keys, tile),
+                _of(value, tile.keys, tile),
+                attn_mask=_bias(tile, query.dtype),
+            )
+            _set(output, of_tile, tile)
+            log_sum_exps.append(log_sum_exp)
+        ctx.save_for_backward(query, key, value, output, *log_sum_exps)
+        ctx.tiles = tiles
+        return output.transpose(0, 1)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value, output, *log_sum_exps = ctx.saved_tensors
+        grad_output = _heads_first(grad_output)
+        gradients = (torch.empty_like(query), torch.zeros_like(key), torch.zeros_like(value))
+        for tile, log_sum_exp in zip(ctx.tiles, log_sum_exps, strict=True):
+            parts = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                _of(grad_output, tile.queries, tile, zeros=True),
+                _of(query, tile.queries, tile),
+                _of(key, tile.keys, tile),
+                _of(value, tile.keys, tile),
+                _of(output, tile.queries, tile),
+                log_sum_exp,
+                0.0,
+                False,
+                attn_mask=_bias(tile, query.dtype),
+            )
+            for write, gradient, part in zip((_set, _add, _add), gradients, parts, strict=True):
+                write(gradient, part, tile)
+        return *(gradient.transpose(0, 1) for gradient in gradients), None
+
+
+class _Products(torch.autograd.Function):
+    """Outputs of all queries of some tiles, (n_queries, head, dim), by matrix products."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        tiles: Sequence[Tile],
+        dropout: float,
+        seed: int,
+    ) -> Tensor:
+        query, key, value = map(_heads_first, (query / math.sqrt(query.shape[-1]), key, value))
+        output = torch.empty_like(query)
+        kept = _KeptWeights(dropout, seed)
+        for tile in tiles:
+            weights = _weights(tile, _of(query, tile.queries, tile), _of(key, tile.keys, tile))
+            if dropout:
+                _drop(weights, kept.next(weights.shape))
+            _set(output, _product(weights, _of(value, tile.keys, tile)), tile)
+        if dropout:
+            output /= 1 - dropout
+        ctx.save_for_backward(query, key, value)
+        ctx.tiles, ctx.dropout, ctx.seed = tiles, dropout, seed
+        return output.transpose(0, 1)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value = ctx.saved_tensors
+        grad_output = _heads_first(grad_output / (1 - ctx.dropout) if ctx.dropout else grad_output)
+        grad_query = torch.empty_like(query)
+        # many tiles add into one gradient: in float32 at least
+        sums = torch.promote_types(key.dtype, torch.float32)
+        grad_key, grad_value = (torch.zeros_like(of, dtype=sums) for of in (key, value))
+        kept = _KeptWeights(ctx.dropout, ctx.seed)
+        for tile in ctx.tiles:
+            queries, keys = _of(query, tile.queries, tile), _of(key, tile.keys, tile)
+            grad = _of(grad_output, tile.queries, tile, zeros=True)
+            weights = dropped = _weights(tile, queries, keys)
+            of_weights = _product(grad, _of(value, tile.keys, tile).mT)
+            if ctx.dropout:
+                mask = kept.next(weights.shape)
+                _drop(of_weights, mask)
+                dropped = _drop(weights.clone(), mask)
+            _add(grad_value, _product(dropped.mT, grad), tile)
+            of_scores = torch.ops.aten._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+            _set(grad_query, _product(of_scores, keys), tile)
+            _add(grad_key, _product(of_scores.mT, queries), tile)
+        grad_query /= math.sqrt(query.shape[-1])
+        gradients = (grad_query, grad_key.to(key.dtype), grad_value.to(value.dtype))
+        return *(gradient.transpose(0, 1) for gradient in gradients), None, None, None
 
 
 def _heads_first(packed: Tensor) -> Tensor:
-    """(token, head, dim) -> (1, head, token, dim): the kernel's layout, as a view."""
-    return packed.transpose(0, 1).unsqueeze(0)
+    """(token, head, dim) -> (head, token, dim), in memory too, where products of bfloat16 are several times
+    as fast."""
+    return packed.transpose(0, 1).contiguous()
 
 
-def _kernel(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """One fused call on packed slices. Returns output (1, head, query, dim) and log-sum-exp (1, head,
-    query)."""
-    output, log_sum_exp = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-        _heads_first(query),
-        _heads_first(key),
-        _heads_first(value),
-        0.0,
-        False,
-        attn_mask=None if bias is None else bias.to(query.dtype)[None, None],
-        scale=1 / math.sqrt(query.shape[-1]),
-    )
-    return output, log_sum_exp
+def _of(heads_first: Tensor, pieces: Sequence[Piece], tile: Tile, *, zeros: bool = False) -> Tensor:
+    """A tile's queries or keys of (head, n, dim): (head, run, token, dim). `zeros`: True = 0 for the filling,
+    which otherwise may be any tokens."""
+    parts = [heads_first[:, piece.tokens] for piece in pieces]
+    if zeros:
+        parts = [
+            torch.zeros_like(part) if piece.filling else part
+            for part, piece in zip(parts, pieces, strict=True)
+        ]
+    together = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    return together.unflatten(1, (tile.runs, -1))
 
 
-def _forward_row(query: Tensor, key: Tensor, value: Tensor, row: Row) -> tuple[Tensor, Tensor]:
-    """Local queries of one row: output (head, n_local, dim) and log-sum-exp (head, n_local)."""
-    row_query = query[_of_locals(row)]
-    n_local, heads, dim = row_query.shape
-    output = query.new_empty(heads, n_local, dim)
-    log_sum_exp = query.new_empty(heads, n_local, dtype=_statistics_dtype(query))
-    for block in row.blocks:
-        queries = slice(block.query_start, block.query_end)
-        keys = row.locals_(block.key_start, block.key_end)
-        block_output, block_lse = _kernel(row_query[queries], key[keys], value[keys], block.bias)
-        output[:, queries] = block_output[0]
-        log_sum_exp[:, queries] = block_lse[0]
-    if row.n_global:
-        to_globals, globals_lse = _kernel(row_query, key[row.globals_], value[row.globals_], None)
-        merged_lse = torch.logaddexp(log_sum_exp, globals_lse[0])
-        output *= (log_sum_exp - merged_lse).exp()[..., None].to(output.dtype)
-        output += to_globals[0] * (globals_lse[0] - merged_lse).exp()[..., None].to(output.dtype)
-        log_sum_exp = merged_lse
-    return output, log_sum_exp
+def _bias(tile: Tile, dtype: torch.dtype) -> Tensor | None:
+    """(1, run, query, key), the same for all heads."""
+    return None if tile.bias is None else tile.bias.to(dtype)[None]
 
 
-def _backward_row(
-    grad_output: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    output: Tensor,
-    log_sum_exp: Tensor,
-    row: Row,
-    gradients: tuple[Tensor, ...],
-) -> None:
-    """Add one row's gradients into `gradients` (of query, key, value, packed)."""
-    grad_query, grad_key, grad_value = gradients
-    of_row = _of_locals(row)
-    parts = [(0, row.n_local, row.globals_, None)] if row.n_global else []
-    for block in row.blocks:
-        keys = row.locals_(block.key_start, block.key_end)
-        parts.append((block.query_start, block.query_end, keys, block.bias))
-    for start, end, keys, bias in parts:
-        queries = slice(of_row.start + start, of_row.start + end)
-        part = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-            _heads_first(grad_output[queries]),
-            _heads_first(query[queries]),
-            _heads_first(key[keys]),
-            _heads_first(value[keys]),
-            _heads_first(output[queries]),
-            # the kernel reads this as contiguous memory whatever its strides say
-            log_sum_exp[:, queries].contiguous()[None],
-            0.0,
-            False,
-            attn_mask=None if bias is None else bias.to(query.dtype)[None, None],
-            scale=1 / math.sqrt(query.shape[-1]),
-        )
-        grad_query[queries] += part[0][0].transpose(0, 1)
-        grad_key[keys] += part[1][0].transpose(0, 1)
-        grad_value[keys] += part[2][0].transpose(0, 1)
+def _weights(tile: Tile, query: Tensor, key: Tensor) -> Tensor:
+    """Softmax of a tile's scores, (head, run, query, key), summed in float32 at least."""
+    scores = _product(query, key.mT)
+    if (bias := _bias(tile, scores.dtype)) is not None:
+        scores += bias
+    return scores.softmax(dim=-1)
 
 
-class _LocalQueries(torch.autograd.Function):
-    """Outputs of all local queries: (n_local, head, dim)."""
-
-    @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, plan: Plan) -> Tensor:
-        output = torch.empty_like(query)
-        log_sum_exp = query.new_empty(query.shape[1], query.shape[0], dtype=_statistics_dtype(query))
-        for row in plan.rows:
-            if row.n_local:
-                row_output, row_lse = _forward_row(query, key, value, row)
-                output[_of_locals(row)] = row_output.transpose(0, 1)
-                log_sum_exp[:, _of_locals(row)] = row_lse
-        ctx.save_for_backward(query, key, value, output, log_sum_exp)
-        ctx.plan = plan
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        *packed, log_sum_exp = ctx.saved_tensors
-        given = grad_output.dtype
-        # Half precision goes through in float32: many blocks add into one gradient, and the kernel's twin for
-        # bfloat16 takes half as long again as that for float32.
-        query, key, value, output = (tensor.to(log_sum_exp.dtype) for tensor in packed)
-        grad_output = grad_output.to(log_sum_exp.dtype)
-        gradients = tuple(map(torch.zeros_like, (query, key, value)))
-        for row in ctx.plan.rows:
-            if row.n_local:
-                _backward_row(grad_output, query, key, value, output, log_sum_exp, row, gradients)
-        return *(gradient.to(given) for gradient in gradients), None
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """(head, run, i, j) x (head, run, j, k) -> (head, run, i, k)."""
+    return torch.bmm(left.flatten(0, 1), right.flatten(0, 1)).unflatten(0, left.shape[:2])
 
 
-def attend_from_locals(query: Tensor, key: Tensor, value: Tensor, *, plan: Plan) -> Tensor:
-    """Local queries over their windows and the globals of their row: (n_local, head, dim)."""
-    return _LocalQueries.apply(query, key, value, plan)
+def _set(output: Tensor, of_tile: Tensor, tile: Tile) -> None:
+    """Write what a tile's queries got, (head, run, query, dim), to their places in (head, n, dim)."""
+    for tokens, part in _parts(of_tile, tile.queries):
+        output[:, tokens] = part
 
 
-def attend_from_globals(query: Tensor, key: Tensor, value: Tensor, *, plan: Plan) -> Tensor:
-    """Global queries over every token of their row: (n_global, head, dim)."""
-    outputs = []
-    for row in plan.rows:
-        if row.n_global:
-            of_row = slice(row.global_start, row.global_start + row.n_global)
-            attended = torch.nn.functional.scaled_dot_product_attention(
-                _heads_first(query[of_row]), _heads_first(key[row.tokens]), _heads_first(value[row.tokens])
-            )
-            outputs.append(attended[0].transpose(0, 1))
-    return torch.cat(outputs) if outputs else query
+def _add(gradient: Tensor, of_tile: Tensor, tile: Tile) -> None:
+    """Add what a tile's keys got, (head, run, key, dim), to their places in (head, n, dim)."""
+    for tokens, part in _parts(of_tile, tile.keys):
+        gradient[:, tokens] += part
+
+
+def _parts(of_tile: Tensor, pieces: Sequence[Piece]) -> Iterator[tuple[slice, Tensor]]:
+    """What belongs to each piece, without the filling: its tokens and (head, token, dim)."""
+    by_head = of_tile.flatten(1, 2)
+    start = 0
+    for tokens, filling in pieces:
+        end = start + tokens.stop - tokens.start
+        if not filling:
+            yield tokens, by_head[:, start:end]
+        start = end
+
+
+class _KeptWeights:
+    """Random masks, one after the other from one seed: all bits set where a weight is kept, else none."""
+
+    def __init__(self, dropout: float, seed: int) -> None:
+        self._limit = round((1 - dropout) * 2**BITS)
+        self._bits = np.random.Generator(np.random.SFC64(seed))  # twice as fast as PyTorch's
+
+    def next(self, shape: torch.Size) -> Tensor:
+        """int16, -1 = kept, 0 = dropped."""
+        count = math.prod(shape)
+        words = self._bits.integers(0, 2**64, -(-count // 4), dtype=np.uint64)
+        draws = torch.from_numpy(words.view(np.int16))[:count].view(shape)
+        # 15 bits below the limit leave the sign bit, which is spread over all
+        return draws.bitwise_and_(2**BITS - 1).sub_(self._limit).bitwise_right_shift_(15)
+
+
+def _drop(weights: Tensor, kept: Tensor) -> Tensor:
+    """Put dropped weights to 0, in place."""
+    weights.view(AS_INTEGER[weights.element_size()]).bitwise_and_(kept)
+    return weights

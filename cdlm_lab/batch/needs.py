@@ -1,6 +1,7 @@
 """What a run needs on the machine before it starts: files, folders, models, GPUs.
 
-A path to a `config.json` means a model: weights and tokenizer must lie beside it, in files that can be read.
+A path to a `config.json` means a model: weights and tokenizer must lie beside it, in files that can be read,
+and its checksum is that of all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Checksums:
             self._known = {}
 
     def of(self, need: str) -> str:
-        """The checksum of a path, or the revision of a checkpoint of the hub.
+        """The checksum of a path (of a model: of all files in its folder), or the revision of a checkpoint of
+        the hub.
 
         Raises:
             DataError: a file may not be read.
@@ -44,10 +46,14 @@ class Checksums:
         if need.startswith(HUB):
             return f"revision {_revision(need)}"
         path = Path(need)
-        if path.is_file():
+        if path.is_file() and path.name != CONFIG_FILE:
             return self._of_file(path)
         digest = hashlib.sha256()
-        for file in sorted(inner for inner in path.rglob("*") if inner.is_file()):
+        if path.name == CONFIG_FILE:  # the same config may lie beside other weights
+            path, inside = path.parent, path.parent.iterdir()
+        else:
+            inside = path.rglob("*")
+        for file in sorted(inner for inner in inside if inner.is_file()):
             digest.update(f"{file.relative_to(path).as_posix()}\0{self._of_file(file)}\n".encode())
         return digest.hexdigest()
 

@@ -39,7 +39,7 @@ def other_files(path: str | Path) -> list[Path]:
     path, clusters = Path(path), [folder for _, folder in _cluster_folders(Path(path))]
     above = dict.fromkeys([path, *(folder.parent for folder in clusters)])
     beside = (entry for folder in above for entry in entries(folder) if not entry.is_dir())
-    inside = (entry for folder in clusters for entry in entries(folder) if entry not in _texts(folder))
+    inside = (entry for folder in clusters for entry in entries(folder) if not _is_text(entry))
     return [*beside, *inside]
 
 
@@ -96,6 +96,8 @@ def _sub_folders(path: Path) -> list[Path]:
 
 
 def _texts(folder: Path) -> list[Path]:
-    return [
-        entry for entry in entries(folder) if entry.is_file() and plain_name(entry).lower().endswith(_ENDING)
-    ]
+    return [entry for entry in entries(folder) if _is_text(entry)]
+
+
+def _is_text(entry: Path) -> bool:
+    return entry.is_file() and plain_name(entry).lower().endswith(_ENDING)

@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from cdlm_lab.told import Told
+
 COMPRESSED = (".gz", ".xz")
 LONGEST_LINE = 1 << 26  # bytes of a line; the longest cluster of Multi-News has half a million
 LONGEST_TEXT = 1 << 30  # of a line of a file read as a whole; HotpotQA's training set is one of 0.6 GB
@@ -29,7 +31,7 @@ _BLOCK = 1 << 20  # bytes read at once for a checksum
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 
 
-class DataError(ValueError):
+class DataError(Told, ValueError):
     """A fault in a corpus file: `file:line: field ...: what; remedy`, on one line.
 
     Attributes:

@@ -148,7 +148,7 @@ def prepare_answers(settings: AnswerSettings, folder: Path) -> AnswerRun:
 def rank_answers(run: AnswerRun) -> Found:
     """(system, seed) -> split -> scores; trained where that was not done yet.
 
-    Raises KeyboardInterrupt when it was asked to stop; the same call goes on from there.
+    Raises Stopped when it was asked to stop; the same call goes on from there.
     """
     found: Found = {}
     for system, seed in run.trainings:

@@ -35,6 +35,32 @@ def attention_speed(results: Path) -> ResultTable:
     return _table([*names.split(", "), "times less memory", "of peak"], rows)
 
 
+def training_speed(results: Path) -> ResultTable:
+    """Whole training steps, ours against Hugging Face's."""
+    rows = [
+        [
+            row["part"],
+            f"{row['length']:,} / {row['window']}",
+            str(row["global_tokens"]),
+            f"{row['attention_dropout']:g}",
+            row["precision"],
+            f"{row['huggingface_tokens_per_second']:,.0f}",
+            f"{row['ours_tokens_per_second']:,.0f}",
+            _times(row),
+            f"{row['huggingface_mib']:,.0f}",
+            f"{row['ours_mib']:,.0f}",
+            f"{row['of_rate']:.0%}",
+        ]
+        for row in _read(results / "training_benchmark.json", "rows")
+    ]
+    names = (
+        "part, length / window, globals, attention dropout, precision, Hugging Face tokens/s, ours tokens/s"
+    )
+    return _table(
+        [*names.split(", "), "times faster (min-max)", "Hugging Face MiB", "ours MiB", "of rate"], rows
+    )
+
+
 def explorer_speed(results: Path) -> ResultTable:
     """Attention of chosen tokens against Hugging Face's `output_attentions`."""
     rows = [
@@ -123,6 +149,7 @@ def tagging_cost(results: Path) -> ResultTable:
 
 BENCHMARK_TABLES: Mapping[str, Callable[[Path], ResultTable]] = {
     "attention-speed": attention_speed,
+    "training-speed": training_speed,
     "explorer-speed": explorer_speed,
     "coreference-speed": coreference_speed,
     "cross-document-cost": cross_document_cost,

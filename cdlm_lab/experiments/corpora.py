@@ -76,7 +76,7 @@ class CorpusSettings:
 @dataclass(frozen=True, kw_only=True)
 class TokenisedSplit:
     """One split of a corpus, tokenised: the clusters, what was dropped, the checksum of what was read, and
-    the files of the corpus that were passed over (see `passed_over_aloud`)."""
+    the files of the corpus that were passed over (see `tell_passed_over`)."""
 
     clusters: Dataset
     counts: CorpusCounts
@@ -112,16 +112,15 @@ def tokenised_split(
         clusters=clusters,
         counts=counts,
         checksum=checksum,
-        passed_over=passed_over_aloud(settings.corpus),
+        passed_over=passed_over(settings.corpus),
     )
 
 
-def passed_over_aloud(corpus: str) -> list[str]:
-    """Files in a folder of clusters that are not read (`corpus.passed_over`); they are printed as well."""
-    found = passed_over(corpus)
+def tell_passed_over(corpus: str, found: Sequence[str]) -> None:
+    """Print the files of a corpus that are not read (`corpus.passed_over`), if there are any: once for all of
+    its splits."""
     if found:
         print(f"{corpus}: files passed over: {named(found)}", flush=True)
-    return found
 
 
 def tokenising_processes(workers: Workers) -> int:

@@ -187,7 +187,7 @@ def prepare_matching(settings: MatchingSettings, folder: Path) -> MatchingRun:
 def match_documents(run: MatchingRun) -> dict[tuple[str, int], dict[str, MatchPredictions]]:
     """(system, seed) -> split -> predictions; trained where that was not done yet.
 
-    Raises KeyboardInterrupt when it was asked to stop; the same call goes on from there.
+    Raises Stopped when it was asked to stop; the same call goes on from there.
     """
     found = {}
     for system, seed in run.trainings:

@@ -222,7 +222,7 @@ def prepare_tagging(settings: TaggingSettings, folder: Path) -> TaggingRun:
 def tag_documents(run: TaggingRun) -> dict[Training, dict[str, TagPredictions]]:
     """Training -> split -> tags; trained where that was not done yet.
 
-    Raises KeyboardInterrupt when it was asked to stop; the same call goes on from there.
+    Raises Stopped when it was asked to stop; the same call goes on from there.
     """
     return {training: _tagged(run, training) for training in run.trainings}
 

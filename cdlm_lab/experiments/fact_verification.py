@@ -186,7 +186,7 @@ def prepare_verification(settings: VerificationSettings, folder: Path) -> Verifi
 def verify_claims(run: VerificationRun) -> Found:
     """(system, seed) -> set -> verdicts; trained where that was not done yet.
 
-    Raises KeyboardInterrupt when it was asked to stop; the same call goes on from there.
+    Raises Stopped when it was asked to stop; the same call goes on from there.
     """
     return {(system.name, seed): _verified(run, system, seed) for system, seed in run.trainings}
 

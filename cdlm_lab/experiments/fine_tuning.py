@@ -14,6 +14,7 @@ from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import check_least, check_types
 from cdlm_lab.progress import Progress
+from cdlm_lab.told import Stopped
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
@@ -139,7 +140,7 @@ def fine_tune(
         parallel: processes that train, as of `Processes.of`; several make the job as `recipe` says.
 
     Raises:
-        KeyboardInterrupt: it was asked to stop; the same call goes on from there.
+        Stopped: it was asked to stop; the same call goes on from there.
     """
     config = job.config
     with Progress(total=config.steps, desc=name, unit="step") as bar:
@@ -151,5 +152,5 @@ def fine_tune(
             on_log=lambda record: bar.update(record["step"] - bar.n),
         )
     if result.interrupted:
-        raise KeyboardInterrupt(f"stopped in {name}, after step {result.steps}; run again to go on")
+        raise Stopped(f"stopped in {name}, after step {result.steps}; run again to go on")
     save_model(job.model, job.tokenizer, folder / MODEL_FOLDER)

@@ -235,7 +235,7 @@ def prepare_multihop(settings: MultihopSettings, folder: Path) -> MultihopRun:
 def answer_questions(run: MultihopRun) -> dict[tuple[str, int], dict[str, QuestionPredictions]]:
     """(encoder, seed) -> split -> answers; trained where that was not done yet.
 
-    Raises KeyboardInterrupt when it was asked to stop; the same call goes on from there.
+    Raises Stopped when it was asked to stop; the same call goes on from there.
     """
     return {
         (name, seed): {split: _answers(run, name, seed, split) for split in SPLITS}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.corpus import corpus_checksum
+from cdlm_lab.data.corpus import corpus_checksum, passed_over
 from cdlm_lab.data.paragraphs import paragraph_documents
 from cdlm_lab.data.splits import Split
 from cdlm_lab.examples.joint_sequence import POSITIONS
@@ -22,7 +22,7 @@ from cdlm_lab.examples.paragraph_corpus import (
 )
 from cdlm_lab.examples.paragraph_tasks import ParagraphTasks
 from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.experiments.corpora import SPLIT_SEEDS, passed_over_aloud, tokenising_processes
+from cdlm_lab.experiments.corpora import SPLIT_SEEDS, tokenising_processes
 from cdlm_lab.models.joint_head import LAYERS, JointHead
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
 from cdlm_lab.training.config import Workers
@@ -163,5 +163,5 @@ def read_split(
         counts=read_paragraph_counts(cache, fingerprint=fingerprint),
         checksum=checksum,
         examples=examples,
-        passed_over=passed_over_aloud(source.corpus),
+        passed_over=passed_over(source.corpus),
     )

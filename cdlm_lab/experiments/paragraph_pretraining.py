@@ -20,6 +20,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.splits import SPLITS, Split
 from cdlm_lab.examples.candidate_examples import JointCollate
+from cdlm_lab.experiments.corpora import tell_passed_over
 from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphSplit, ParagraphTask, read_split
 from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.models.conversion import copy_local_to_global
@@ -28,6 +29,7 @@ from cdlm_lab.models.paragraph_model import ParagraphModel, load_paragraph_model
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import check_types, parameters_of
 from cdlm_lab.ranks import is_first
+from cdlm_lab.told import Stopped
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER
@@ -180,6 +182,7 @@ def prepare_paragraphs(settings: ParagraphSettings, *, cache_folder: str | Path)
         )
         for split in SPLITS
     }
+    tell_passed_over(settings.corpus.corpus, splits["train"].passed_over)
     if splits["test"].examples.counts.source_documents < 2:
         raise ValueError(
             f"{settings.corpus.corpus}, test: only one document can be asked about, and intervals need two; "
@@ -220,7 +223,7 @@ def pretrain(
     at the end; a checkpoint's own are kept as they were.
 
     Raises:
-        KeyboardInterrupt: it was asked to stop; the same call goes on from there.
+        Stopped: it was asked to stop; the same call goes on from there.
     """
     arguments, job = {"settings": run.settings, "cache_folder": run.cache_folder}, run.job
     result = train_in_processes(
@@ -231,7 +234,7 @@ def pretrain(
         on_log=on_log,
     )
     if result.interrupted:
-        raise KeyboardInterrupt(f"stopped after step {result.steps}; run again to go on")
+        raise Stopped(f"stopped after step {result.steps}; run again to go on")
     if not run.own_globals:
         copy_local_to_global(run.model)
     if is_first():

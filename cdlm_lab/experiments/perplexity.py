@@ -26,6 +26,7 @@ from cdlm_lab.experiments.corpora import (
     Split,
     TokenisedSplit,
     held_out_examples,
+    tell_passed_over,
     tokenised_split,
 )
 from cdlm_lab.experiments.variants import VARIANTS, variant_of
@@ -158,7 +159,9 @@ def measure_variants(
             )
         vocabulary = tokenizer.get_vocab()
         model.to(device or default_device())
-        tokenised = tokenised or tokenised_split(settings, split, tokenizer=tokenizer)
+        if tokenised is None:
+            tokenised = tokenised_split(settings, split, tokenizer=tokenizer)
+            tell_passed_over(settings.corpus, tokenised.passed_over)
         examples = held_out_examples(tokenised, settings, variant=variant, tokenizer=tokenizer, name=split)
         losses[name] = cluster_losses(model, examples, batch_size=batch_size, precision=precision, name=name)
     return losses, tokenised

@@ -22,6 +22,7 @@ from cdlm_lab.experiments.corpora import (
     CorpusSettings,
     TokenisedSplit,
     held_out_examples,
+    tell_passed_over,
     tokenised_split,
     training_examples,
 )
@@ -134,6 +135,7 @@ def prepare(
     if model.model == "tiny":
         copy_local_to_global(language_model)
     train_split = tokenised_split(corpus, "train", tokenizer=tokenizer, workers=training.workers)
+    tell_passed_over(corpus.corpus, train_split.passed_over)
     validation_split = tokenised_split(corpus, "validation", tokenizer=tokenizer, workers=training.workers)
     parts = {"variant": chosen, "tokenizer": tokenizer}
     return Prepared(

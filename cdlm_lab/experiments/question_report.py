@@ -73,9 +73,10 @@ def _told(fit: FitFacts) -> str:
     if not fit.questions_cut and not fit.without_occurrence:
         return "nothing"
     return (
-        f"{fit.questions_cut:,} questions lose text, {fit.tokens_lost / fit.tokens:.0%} of all tokens and "
-        f"{fit.supporting_lost:,} of {fit.supporting:,} supporting sentences; of {fit.span_questions:,} "
-        f"answers {fit.without_occurrence:,} stand nowhere in the needed paragraphs as far as they are read"
+        f"questions that lose text: {fit.questions_cut:,}; lost are {fit.tokens_lost / fit.tokens:.0%} of "
+        f"all tokens and {fit.supporting_lost:,} of {fit.supporting:,} supporting sentences; of "
+        f"{fit.span_questions:,} answers {fit.without_occurrence:,} stand nowhere in the needed paragraphs "
+        "as far as they are read"
     )
 
 

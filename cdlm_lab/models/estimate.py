@@ -21,8 +21,6 @@ with dropout of hidden states (and D a token for that of the embeddings), and 3 
 (logits, their softmax, their gradient). Gradient checkpointing keeps D a token and layer and all numbers of
 one layer at a time. A number has 4 bytes; under bf16 or fp16 it has 2, but for those of masked tokens, D of
 checkpointing, and 3 D of a layer (its norms), and there is a copy of the weights of linear layers.
-With dropout inside the
-attention another kernel runs, which keeps up to 0.6 times as much again.
 """
 
 from __future__ import annotations

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from transformers import LongformerForMaskedLM, initialization
 from transformers.utils import ModelOutput
 
-from cdlm_lab.models.loss import over_items
+from cdlm_lab.models.loss import over_items, word_losses
 
 NOT_MASKED = -100
 PLAIN_ARCHITECTURE = "LongformerForMaskedLM"
@@ -97,7 +96,7 @@ class CrossDocumentLM(LongformerForMaskedLM):
         )
         masked = labels != NOT_MASKED
         logits = self.lm_head(encoded.last_hidden_state[masked])  # (n_masked, vocab)
-        token_loss = torch.nn.functional.cross_entropy(logits.float(), labels[masked], reduction="none")
+        token_loss = word_losses(logits, labels[masked])
         return MaskedTokensOutput(
             loss=over_items(token_loss.sum(), items=masked.sum(), num_items_in_batch=num_items_in_batch),
             logits=logits,

@@ -40,7 +40,7 @@ from cdlm_lab.models.joint_head import (
 )
 from cdlm_lab.models.joint_loading import load_on_sentences
 from cdlm_lab.models.language_model import CrossDocumentLM
-from cdlm_lab.models.loss import over_items
+from cdlm_lab.models.loss import over_items, word_losses
 
 
 @dataclass
@@ -129,8 +129,8 @@ class ParagraphModel(LongformerForMaskedLM):
     def _masked_loss(self, states: Tensor, mlm_labels: Tensor, labels: Tensor) -> Tensor:
         """The mean cross entropy of the masked tokens of each example times its candidates, summed: ()."""
         masked = mlm_labels != NOT_MASKED
-        logits = self.lm_head(states[masked]).float()  # (n_masked, vocab)
-        each = torch.nn.functional.cross_entropy(logits, mlm_labels[masked].long(), reduction="none")
+        logits = self.lm_head(states[masked])  # (n_masked, vocab)
+        each = word_losses(logits, mlm_labels[masked].long())
         weight = (labels != NOT_MASKED).sum(1) / masked.sum(1).clamp(min=1)  # (batch,)
         return (each * weight[masked.nonzero()[:, 0]]).sum()
 

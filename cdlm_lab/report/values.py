@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.data.files import replaced_file
+from cdlm_lab.told import Told
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
-class RunError(RuntimeError):
+class RunError(Told, RuntimeError):
     """A run's folder or report cannot be used; the message says which, why, and what to do."""
 
 

@@ -25,6 +25,7 @@ from torch import nn
 from transformers.trainer import TRAINER_STATE_NAME
 
 from cdlm_lab.data.files import sha256_of_file
+from cdlm_lab.told import Told
 from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
 
 FILE_LIST = "complete.json"
@@ -43,7 +44,7 @@ _FULL_DISK_WORDS = (
 _FULL_DISK_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 
 
-class CheckpointError(RuntimeError):
+class CheckpointError(Told, RuntimeError):
     """A checkpoint could not be written or read; the message says which, why, and what to do."""
 
 

@@ -12,8 +12,8 @@ micro-batches.
 
 Seeding happens here and nowhere else: Trainer seeds Python's, NumPy's and torch's global generators from
 `config.seed` when it is made, for dropout. Examples never come from these generators; they are a pure
-function of their own seed, so that `config.workers` other processes may make them. Threads and memory
-settings are left as they are.
+function of their own seed, so that `config.workers` other processes may make them. Threads are left as they
+are; freed memory is kept until the end.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainingArguments
 
+from cdlm_lab.models.kept_memory import memory_kept
 from cdlm_lab.models.precision import resolve_precision
 from cdlm_lab.ranks import processes_here
 from cdlm_lab.training.config import TrainingConfig, resolve_workers
@@ -111,7 +112,7 @@ def train(
     """
     folder = Path(output_dir)
     _check_sizes(train_examples, validation_examples, config)
-    with stop_on_signals() as stop:
+    with stop_on_signals() as stop, memory_kept():
         trainer = ResumableTrainer(
             config=config,
             tokenizer=tokenizer,

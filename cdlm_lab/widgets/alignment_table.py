@@ -125,8 +125,10 @@ def alignment_table_html(
     published = [(paper or {}).get((row.system, row.by), {}) for row in rows]
     corpora = list(dict.fromkeys(corpus for numbers in published for corpus in numbers))
     several = any(row.seeds > 1 for row in rows)
+    tested = any(row.p is not None for row in rows)
     best = {name: best_written([row.values.get(name) for row in rows], _form(name)) for name in MEASURES}
-    columns = ["system", "by", *MEASURES.values(), *(["seeds"] if several else []), P_HEADING]
+    columns = ["system", "by", *MEASURES.values(), *(["seeds"] if several else [])]
+    columns += [P_HEADING] if tested else []
     columns += [muted_heading(corpus, "paper: MRR") for corpus in corpora]
     body = []
     for row, numbers in zip(rows, published, strict=True):
@@ -134,7 +136,8 @@ def alignment_table_html(
         mrrs = [mrr_in_words(numbers[corpus]["mrr"]) if corpus in numbers else NONE for corpus in corpora]
         papers = [f'<span style="{MUTED}">{mrr}</span>' for mrr in mrrs]
         seeds = [str(row.seeds)] if several else []
-        body.append([*names, *_measured_cells(row, best), *seeds, p_in_words(row.p), *papers])
+        p = [p_in_words(row.p)] if tested else []
+        body.append([*names, *_measured_cells(row, best), *seeds, *p, *papers])
     note = _explanation(rows, several, bool(corpora))
     return captioned_table(caption, columns, body, note=note, texts=2)
 
@@ -165,6 +168,6 @@ def _explanation(rows: Sequence[AlignmentRow], several: bool, published: bool) -
     intervals = any("mrr" in row.intervals for row in rows)
     parts = [
         "MRR: mean reciprocal rank of the first true sentence; P@N in per cent.",
-        *explained(len(rows), intervals, several),
+        *explained(len(rows), intervals, several, any(row.p is not None for row in rows)),
     ]
     return " ".join([*parts, *(["Paper: Zhou et al. 2020, Tables 4 and 5."] if published else [])])

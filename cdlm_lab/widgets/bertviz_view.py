@@ -65,13 +65,14 @@ _KINDS = {
         64,
         24,
         "One colour per head: click a square to switch its head off or on, double-click to see it alone. "
-        "Point at a token to see only its lines.",
+        "Point at a token to see only its lines. Layers are counted from 0.",
     ),
     "model": _Kind(
         "model_view",
         48,
         12,
-        "One small picture per layer and head: click it to read the tokens.",
+        "One small picture per layer and head: click it to read the tokens. "
+        "Both are counted from 0.",
     ),
 }
 

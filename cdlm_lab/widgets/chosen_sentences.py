@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import ipywidgets
 from IPython.display import display
 
+from cdlm_lab.widgets.answer_on_click import asking
 from cdlm_lab.widgets.live_curve import ReplacedOutput
 from cdlm_lab.widgets.markup import MUTED, escaped
 
@@ -42,11 +43,17 @@ class ChosenSentences:
         self.button = ipywidgets.Button(
             description="Show what is chosen above",
             button_style="primary",
-            layout=ipywidgets.Layout(width="220px"),
+            layout=ipywidgets.Layout(width="220px", flex="0 0 auto"),  # its words are never cut
         )
         self.message = ipywidgets.HTML()
         self.box = ipywidgets.VBox(
-            [ipywidgets.HBox([self.button, self.model, self.view, self.direction]), self.message],
+            [
+                ipywidgets.HBox(
+                    [self.button, self.model, self.view, self.direction],
+                    layout=ipywidgets.Layout(flex_flow="row wrap"),
+                ),
+                self.message,
+            ],
         )
         self.button.on_click(lambda button: self._on_click())
 
@@ -62,11 +69,5 @@ class ChosenSentences:
         return self._draw(self.model.value, self.view.value, self.direction.value)
 
     def _on_click(self) -> None:
-        self.button.disabled, self.message.value = True, "reading\u2026"
-        try:
+        with asking(self.button, self.message):
             self._show(self._drawn())
-            self.message.value = ""
-        except ValueError as error:
-            self.message.value = f'<span style="color:#c22">{escaped(str(error))}</span>'
-        finally:
-            self.button.disabled = False

@@ -33,7 +33,10 @@ def fill_list(part: ipywidgets.Dropdown, entries: Sequence[tuple[str, object]], 
     with part.hold_sync():
         if list(part.options) != list(entries):
             part.options = list(entries)  # this chooses the first
-        part.value = value
+        if value is None:  # as a value None chooses nothing, also where an entry has it
+            part.index = next((place for place, entry in enumerate(entries) if entry[1] is None), None)
+        else:
+            part.value = value
 
 
 class Leafing(Generic[Item]):

@@ -97,12 +97,13 @@ def matching_table_html(rows: Sequence[MatchingRow], *, caption: str, paper: Pub
     published = [(paper or {}).get(row.system, {}) for row in rows]
     corpora = [corpus for corpus in CORPORA if any(corpus in numbers for numbers in published)]
     several = any(row.seeds > 1 for row in rows)
+    tested = any(row.p is not None for row in rows)
     columns = [
         "system",
         "accuracy",
         "F1",
         *(["seeds"] if several else []),
-        P_HEADING,
+        *([P_HEADING] if tested else []),
         *(muted_heading(corpus, "paper") for corpus in corpora),
     ]
     best = {name: best_written([getattr(row, name) for row in rows], per_cent) for name in ("accuracy", "f1")}
@@ -110,7 +111,8 @@ def matching_table_html(rows: Sequence[MatchingRow], *, caption: str, paper: Pub
     for row, numbers in zip(rows, published, strict=True):
         seeds = [str(row.seeds)] if several else []
         papers = [f'<span style="{MUTED}">{_in_the_paper(numbers.get(corpus))}</span>' for corpus in corpora]
-        body.append([name_html(row.label), *_measured_cells(row, best), *seeds, p_in_words(row.p), *papers])
+        p = [p_in_words(row.p)] if tested else []
+        body.append([name_html(row.label), *_measured_cells(row, best), *seeds, *p, *papers])
     return captioned_table(caption, columns, body, note=_explanation(rows, several, bool(corpora)))
 
 
@@ -136,7 +138,8 @@ def _in_the_paper(numbers: tuple[float | None, float] | None) -> str:
 
 def _explanation(rows: Sequence[MatchingRow], several: bool, published: bool) -> str:
     intervals = any(row.accuracy_interval or row.f1_interval for row in rows)
-    parts = ["All in per cent; F1 of the related pairs.", *explained(len(rows), intervals, several)]
+    tested = any(row.p is not None for row in rows)
+    parts = ["All in per cent; F1 of the related pairs.", *explained(len(rows), intervals, several, tested)]
     if published:
         parts.append(
             "Papers: accuracy / F1 of Zhou et al. 2020, Tables 2 and 3; F1 alone of Caciularu et al. 2021, "
@@ -235,12 +238,13 @@ def muted_heading(name: str, what: str) -> str:
     return f'<div style="{MUTED}">{escaped(name)}</div><div style="{small}">{escaped(what)}</div>'
 
 
-def explained(rows: int, intervals: bool, several: bool) -> list[str]:
-    """Sentences on what stands in the cells of a table of so many rows; `several`: of several seeds."""
+def explained(rows: int, intervals: bool, several: bool, tested: bool) -> list[str]:
+    """Sentences on what stands in the cells of a table of so many rows; `several`: of several seeds;
+    `tested`: it has p-values."""
     parts = ["Brackets: 95% interval."] if intervals else []
     parts += ["\u00b1: standard deviation over the seeds, of which the mean is shown."] if several else []
     parts += ["Bold: best."] if rows > 1 else []
-    return [*parts, f"p: {_P_TITLE}; {NONE}: not tested."]
+    return [*parts, f"p: {_P_TITLE}; {NONE}: not tested."] if tested else parts
 
 
 def captioned_table(

@@ -92,5 +92,5 @@ class OwnCandidates(AnswerOnClick):
         if not asked.strip():
             raise ValueError(f"the {self._words.asked} is empty; write one")
         remedy = f"write one {self._words.candidate} on each line"
-        lines = lines_of(candidates, source=f"{self._words.candidate}s", remedy=remedy)
+        lines = lines_of(candidates, source=self._words.candidate, remedy=remedy)
         return self._of_candidates(asked.strip(), [line.strip() for _, line in lines if line.strip()])

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import ipywidgets
 from IPython.display import display
 
+from cdlm_lab.widgets.answer_on_click import asking, printed_in
 from cdlm_lab.widgets.live_curve import ReplacedOutput
-from cdlm_lab.widgets.markup import escaped
 
 HINT = (
     "One document below the other, each under a line <code>== its name ==</code>; mentions stand between "
@@ -41,7 +41,7 @@ class OwnDocuments:
         self._find = find
         self._found: Callable[[float], str] | None = None
         self._show = show or ReplacedOutput()
-        wide = ipywidgets.Layout(width="100%", max_width="1180px")
+        wide = ipywidgets.Layout(width="auto", max_width="1180px")
         self.text = ipywidgets.Textarea(value=text, rows=14, layout=wide)
         self.text.add_class("cdlm-own-documents")
         self.button = ipywidgets.Button(description="Find clusters", button_style="primary", icon="search")
@@ -74,19 +74,14 @@ class OwnDocuments:
             ValueError: the text cannot be read, so that a run without a person stops.
         """
         display(self.box)
-        self._found = self._find(self.text.value)
+        with printed_in(self.message):
+            self._found = self._find(self.text.value)
         self._draw()
 
     def _on_click(self, button: ipywidgets.Button) -> None:
-        self.button.disabled, self.message.value = True, "reading\u2026"
-        try:
+        with asking(self.button, self.message):  # after a mistake what was found before stays in sight
             self._found = self._find(self.text.value)
-            self.message.value = ""
             self._draw()
-        except ValueError as error:  # what was found before stays in sight
-            self.message.value = f'<span style="color:#c22">{escaped(str(error))}</span>'
-        finally:
-            self.button.disabled = False
 
     def _draw(self) -> None:
         if self._found is not None:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import ipywidgets
 from IPython.display import display
 
+from cdlm_lab.widgets.answer_on_click import asking, printed_in
 from cdlm_lab.widgets.live_curve import ReplacedOutput
-from cdlm_lab.widgets.markup import escaped
 
 
 class OwnPair:
@@ -51,17 +51,13 @@ class OwnPair:
             ValueError: a text cannot be read, so that a run without a person stops.
         """
         display(self.box)
-        self._show(self._compare(self.first.value, self.second.value))
+        with printed_in(self.message):
+            answer = self._compare(self.first.value, self.second.value)
+        self._show(answer)
 
     def _on_click(self, button: ipywidgets.Button) -> None:
-        self.button.disabled, self.message.value = True, "reading\u2026"
-        try:
+        with asking(self.button, self.message):  # after a mistake the answer before stays in sight
             self._show(self._compare(self.first.value, self.second.value))
-            self.message.value = ""
-        except ValueError as error:  # the answer before stays in sight
-            self.message.value = f'<span style="color:#c22">{escaped(str(error))}</span>'
-        finally:
-            self.button.disabled = False
 
 
 def _box(text: str, name: str) -> ipywidgets.Textarea:

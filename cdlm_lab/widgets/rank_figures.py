@@ -255,7 +255,7 @@ def _lay_out_maps(figure: go.Figure, largest: float, title: str, height: int) ->
             "cmin": -largest,
             "cmax": largest,
             "colorbar": {
-                "title": {"text": "points higher<br>when they corefer", "side": "right", "font_size": 12},
+                "title": {"text": "points higher<br>when they<br>corefer", "side": "top", "font_size": 12},
                 "thickness": 14,
                 "outlinewidth": 0,
                 "tickvals": marks,

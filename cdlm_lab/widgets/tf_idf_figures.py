@@ -48,6 +48,7 @@ def shares_by_tf_idf_figure(
             text=[_between(part) for part in parts],
             name=f"{short_name(name)} (n = {sum(part.words for part in parts):,} words)",
             hovertemplate=f"{label}<br>%{{text}}<br>%{{y:.1f}}% are entities<extra></extra>",
+            cliponaxis=False,
             **style,
         )
     lay_out(

@@ -1,10 +1,12 @@
 """Every backend against the dense oracle: outputs and gradients, awkward sizes, precisions, padding."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
 
-from cdlm_lab.attention.blockwise import blockwise_attention
+from cdlm_lab.attention import sparse
 from cdlm_lab.attention.dense import dense_attention, dense_weights, visible_to_local
 from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask, visible_tiles
 from cdlm_lab.attention.plan import Plan, make_plan
@@ -58,9 +60,23 @@ def unpacked(outputs: tuple[Tensor, Tensor], plan: Plan) -> Tensor:
     return full.view(batch, seq, HEADS, DIM)
 
 
+def by(attend: Callable) -> Callable:
+    """The whole attention with one way of computing a tile."""
+
+    def attention(query, key, value, query_global, key_global, value_global, *, plan):
+        local_output = attend(query, key, value, plan.local_tiles) if plan.local_tiles else query
+        if not plan.global_tiles:
+            return local_output, query_global
+        return local_output, attend(query_global, key_global, value_global, plan.global_tiles)
+
+    return attention
+
+
 BACKENDS = {
     "sparse": sparse_attention,
-    "blockwise": blockwise_attention,
+    "fused kernel": by(sparse._Fused.apply),
+    "products": by(lambda *given: sparse._Products.apply(*given, 0.0, 0)),
+    "scaled_dot_product_attention": by(lambda *given: sparse._by_sdpa(*given, 0.0)),
 }
 
 
@@ -125,16 +141,34 @@ def test_a_row_alone_equals_the_row_in_its_batch(backend) -> None:
         torch.testing.assert_close(alone[0], together[row], rtol=0, atol=1e-12)
 
 
-def test_dropout_keeps_the_expectation_and_memory_path_is_differentiable() -> None:
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dropout", [0.1, 0.5])
+def test_so_many_weights_are_dropped_and_no_two_masks_are_alike(dtype: torch.dtype, dropout: float) -> None:
+    kept = sparse._KeptWeights(dropout, seed=3)
+    shape = torch.Size((4, 3, 50, 67))
+    first, second = (sparse._drop(torch.full(shape, 0.7, dtype=dtype), kept.next(shape)) for _ in range(2))
+    whole = torch.tensor(0.7, dtype=dtype)
+    for mask in (first, second):
+        assert set(mask.unique().tolist()) == {0.0, whole.item()}
+    # of 40,200 draws the share is within 5 standard deviations
+    deviation = (dropout * (1 - dropout) / first.numel()) ** 0.5
+    assert (first == 0).double().mean().item() == pytest.approx(dropout, abs=5 * deviation)
+    both = ((first == 0) & (second == 0)).double().mean().item()
+    assert both == pytest.approx(dropout**2, abs=5 * dropout / first.numel() ** 0.5)
+    again = sparse._KeptWeights(dropout, seed=3)
+    assert torch.equal(again.next(shape) == 0, first == 0)
+
+
+@pytest.mark.parametrize("attend", [sparse._attend, sparse._by_sdpa], ids=["CPU", "elsewhere"])
+def test_dropout_keeps_the_expectation(attend: Callable) -> None:
     batch, seq, window, globals_, padding = SHAPES["ragged globals"]
     attention_mask, global_mask = masks_of(batch, seq, globals_, padding)
     plan = make_plan(attention_mask=attention_mask, global_mask=global_mask, window=window)
     inputs = inputs_of(batch, seq, torch.float64)
-    exact = unpacked(blockwise_attention(*packed(inputs, plan), plan=plan), plan)
+    exact = unpacked(sparse_attention(*packed(inputs, plan), plan=plan), plan)
     torch.manual_seed(0)
-    draws = [
-        unpacked(blockwise_attention(*packed(inputs, plan), plan=plan, dropout=0.2), plan) for _ in range(400)
-    ]
+    dropping = by(lambda *given: attend(*given, 0.2))
+    draws = [unpacked(dropping(*packed(inputs, plan), plan=plan), plan) for _ in range(400)]
     mean, deviation = torch.stack(draws).mean(0), torch.stack(draws).std(0)
     assert deviation.max() > 0.1, "dropout did nothing"
     # 5 standard errors of the mean over 400 draws; thousands of values, so 3 would fail by chance
@@ -156,7 +190,7 @@ def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
 
     def loss(*tensors: Tensor) -> Tensor:
         torch.manual_seed(3)
-        local, of_globals = blockwise_attention(*tensors, plan=plan, dropout=0.3)
+        local, of_globals = sparse_attention(*tensors, plan=plan, dropout=0.3)
         return local.square().sum() + of_globals.square().sum()
 
     assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)

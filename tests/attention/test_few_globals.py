@@ -1,6 +1,8 @@
 """Few global tokens: outputs and gradients are those of projected keys and values, and it is taken where
 it pays."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -55,6 +57,29 @@ def test_outputs_and_gradients_are_those_of_projected_keys_and_values(
         torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-10)
 
 
+def test_error_in_bfloat16_is_that_of_projected_keys_and_values() -> None:
+    """Both against float64, as a layer of a half-precision training computes them."""
+    torch.manual_seed(0)
+    plan = plan_of([3, 2], length=200)
+    layers = {name: nn.Linear(256, 256) for name in ("query", "key", "value")}
+    exact = {name: copy.deepcopy(layer).double() for name, layer in layers.items()}
+    states = torch.randn(len(plan.order), 256)
+
+    def outputs(layers: dict[str, nn.Linear], states: torch.Tensor, *, few: bool) -> torch.Tensor:
+        asking = torch.cat([states[row.globals_] for row in plan.rows])
+        query = layers["query"](asking).unflatten(-1, (4, 64))
+        if few:
+            return attend_from_few_globals(query, states, key=layers["key"], value=layers["value"], plan=plan)
+        key, value = (layers[name](states).unflatten(-1, (4, 64)) for name in ("key", "value"))
+        return attend_from_globals(query, key, value, plan=plan)
+
+    truth = outputs(exact, states.double(), few=False)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        few, plain = outputs(layers, states, few=True), outputs(layers, states, few=False)
+    assert few.dtype == plain.dtype
+    assert (few - truth).abs().max() <= 2 * (plain - truth).abs().max()
+
+
 @pytest.mark.parametrize(
     ("globals_", "few"), [([0, 0], False), ([2, 3], True), ([5, 0], True), ([6, 0], False), ([7, 5], False)]
 )
@@ -78,13 +103,13 @@ class Watched(LocalGlobalSelfAttention):
     [
         ({}, True),
         ({"backend": "sparse"}, True),
-        ({"backend": "blockwise"}, False),
+        ({"backend": "blockwise"}, True),
         ({"backend": "dense"}, False),
         ({"globals": 12}, False),
         ({"dropout": 0.1}, False),
         ({"dropout": 0.1, "train": False}, True),
-        ({"dtype": torch.bfloat16}, False),
-        ({"autocast": True}, False),
+        ({"dtype": torch.bfloat16}, True),
+        ({"autocast": True}, True),
         ({"attentions": True}, False),
     ],
 )

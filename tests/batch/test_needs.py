@@ -63,6 +63,26 @@ def test_checksums_see_content_and_names_not_times(tmp_path: Path):
     assert now() not in (first, second)
 
 
+def test_the_checksum_of_a_model_sees_its_weights_and_its_tokenizer(tmp_path: Path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    names = ("config.json", "model.safetensors", "tokenizer.json")
+    for name in names:
+        (folder / name).write_text("one")
+
+    def now() -> str:
+        return Checksums(tmp_path / "memory.json").of(str(folder / "config.json"))
+
+    seen = {now()}
+    for name in names:
+        (folder / name).write_text("another")
+        seen.add(now())
+    assert len(seen) == 4
+    (folder / "checkpoint-1").mkdir()
+    (folder / "checkpoint-1" / "model.safetensors").touch()
+    assert now() in seen, "folders in it are not read with it"
+
+
 def test_what_is_remembered_is_not_read_again(tmp_path: Path):
     file, memory = tmp_path / "a", tmp_path / "memory.json"
     file.write_text("one")

@@ -5,8 +5,9 @@ import os
 
 import pytest
 
+from cdlm_lab.data import cluster_folder
 from cdlm_lab.data.cluster_folder import cluster_files, is_cluster_folder, other_files, read_cluster_folder
-from cdlm_lab.data.files import DataError
+from cdlm_lab.data.files import DataError, entries
 from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import hashed_split
 
@@ -106,6 +107,16 @@ def test_other_files_are_named(write, tmp_path):
     }
     found = [path.relative_to(tmp_path).as_posix() for path in other_files(tmp_path)]
     assert sorted(found) == sorted([*others[:5], "a/deeper", "test/7.pdf"])
+
+
+def test_other_files_take_as_long_as_there_are_files(write, tmp_path, monkeypatch):
+    for number in range(30):
+        write(f"a/{number}.txt", "t")
+        write(f"a/{number}.md", "t")
+    listed = []
+    monkeypatch.setattr(cluster_folder, "entries", lambda folder: listed.append(folder) or entries(folder))
+    assert len(other_files(tmp_path)) == 30
+    assert len(listed) < 10, "a folder is listed a few times, not once for each of its files"
 
 
 def test_a_cluster_whose_name_is_not_utf_8(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.experiments.corpora import CorpusSettings, held_out_examples, tokenised_split, training_examples
-from cdlm_lab.experiments.pretraining import Prepared, facts_of
+from cdlm_lab.experiments.pretraining import Prepared, facts_of, prepare
 from cdlm_lab.experiments.preview import token_texts
 from cdlm_lab.experiments.variants import VARIANTS
 
@@ -133,6 +133,11 @@ def test_files_passed_over_are_printed_and_stand_in_facts_and_report(
     split = tokenised_split(settings, "train", tokenizer=prepared.tokenizer)
     assert list(split.clusters[0]["document_ids"]) == ["1", "2"]
     told = "3: loose.txt, train/notes.md, train/a/3.html"
-    assert f"{tmp_path}: files passed over: {told}" in capsys.readouterr().out
+    capsys.readouterr()
+    for name in ("validation/b/1.txt", "validation/b/2.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("The mayor asked for calm.")
+    prepare(variant="cdlm", model=prepared.settings, corpus=settings, training=prepared.training)
+    assert capsys.readouterr().out.count(f"{tmp_path}: files passed over: {told}") == 1, "not once a split"
     assert dict(facts_of(replace(prepared, train_split=split)))["files passed over"] == told
     assert "files passed over" not in dict(facts_of(prepared))

@@ -122,7 +122,7 @@ def test_what_a_person_reads_before_the_start(finished) -> None:
     assert "2 updates with 4 questions, about" in told["training"]
     assert "times 4 (encoders and seeds)" in told["training"]
     short = replace(run, settings=replace(SMALL, answerer=replace(SMALL.answerer, max_length=160)))
-    assert "questions lose text" in dict(facts(short))["train: does not fit"]
+    assert "questions that lose text" in dict(facts(short))["train: does not fit"]
 
 
 def test_answers_are_read_in_place_and_on_a_page(finished, tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_of_many_questions_the_first_are_read(run: MultihopRun, monkeypatch: pyt
     assert told["train"].startswith("8 questions ("), "these are all"
     short = replace(run, settings=replace(run.settings, answerer=AnswererSettings(max_length=160)))
     assert dict(question_facts(short))["train: does not fit"].startswith(
-        "of the first 3: 3 questions lose text, "
+        "of the first 3: questions that lose text: 3; lost are "
     )
 
 

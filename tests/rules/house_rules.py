@@ -22,6 +22,7 @@ LAYERS = (
     ("examples",),
     ("attention", "metrics", "data"),
     ("parameters", "progress", "ranks"),
+    ("told",),
 )
 HEIGHT = {group: height for height, groups in enumerate(reversed(LAYERS)) for group in groups}
 
@@ -34,6 +35,7 @@ WITHOUT = {
     "widgets": ("torch", "transformers", "cdlm_lab.models"),
     "parameters": ("torch", "transformers"),
     "progress": ("torch", "transformers"),
+    "told": ("torch", "transformers"),
     "batch": ("torch", "transformers", "snakemake"),
 }
 UNPICKLERS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal")

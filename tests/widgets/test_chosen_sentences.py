@@ -49,3 +49,9 @@ def test_a_mistake_is_told_as_text_and_the_picture_stays():
     assert "choose words &lt;first&gt;" in stage.buttons.message.value
     assert len(stage.pictures) == 1
     assert not stage.buttons.button.disabled
+
+
+def test_the_words_of_the_button_are_not_cut_where_room_is_short():
+    buttons = Stage().buttons
+    assert buttons.button.layout.flex == "0 0 auto"
+    assert buttons.box.children[0].layout.flex_flow == "row wrap"

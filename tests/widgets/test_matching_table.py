@@ -72,12 +72,13 @@ def test_cells_exactly():
 
 def test_columns_that_nobody_fills_are_left_out():
     html = matching_table_html([row(), row("own")], caption="Pairs")
-    assert cells(html)[0] == ["system", "accuracy", "F1", "p"]
+    assert cells(html)[0] == ["system", "accuracy", "F1"]
     assert "seeds" not in html
+    assert "not tested" not in html
     assert "Papers" not in html
     only_aan = [row("bert-han-finetuned"), row("own")]
     html = matching_table_html(only_aan, caption="Pairs", paper=PAPER_MATCHING)
-    assert cells(html)[0][4:] == ["AAN|paper"]
+    assert cells(html)[0][3:] == ["AAN|paper"]
     assert [line[-1] for line in cells(html)[1:]] == ["73.4 / 73.5", "\u2013"]
 
 
@@ -89,7 +90,8 @@ def test_the_best_is_bold_and_so_are_its_equals():
 
 
 def test_what_is_said_below():
-    html = matching_table_html([row(f1_interval=(0.3, 0.5), f1_deviation=0.1, seeds=2)], caption="Pairs")
+    tested = row(f1_interval=(0.3, 0.5), f1_deviation=0.1, seeds=2, p=0.5)
+    html = matching_table_html([tested], caption="Pairs")
     assert "Brackets: 95% interval. \u00b1: standard deviation over the seeds" in html
     assert "p: two-sided, against the row above of the same family; \u2013: not tested." in html
     assert "Brackets" not in matching_table_html([row()], caption="Pairs")

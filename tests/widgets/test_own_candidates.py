@@ -59,10 +59,10 @@ def test_a_mistake_is_one_line_of_text_and_nothing_is_lost():
     [
         (" ", LINES, ANSWERS, "the question is empty; write one"),
         ("", LINES, EVIDENCE, "the claim is empty; write one"),
-        ("When?", " \n", ANSWERS, "candidate answers:1: field text: the text is empty"),
+        ("When?", " \n", ANSWERS, "candidate answer:1: field text: the text is empty"),
         ("When?", " \n", ANSWERS, "write one candidate answer on each line"),
         ("So.", "", EVIDENCE, "write one sentence of evidence on each line"),
-        ("When?", "a\nb\ud83d", ANSWERS, "candidate answers:2: field text: half a character (U+D83D)"),
+        ("When?", "a\nb\ud83d", ANSWERS, "candidate answer:2: field text: half a character (U+D83D)"),
     ],
 )
 def test_what_cannot_be_read_is_not_asked(asked, candidates, words, told):

@@ -47,6 +47,25 @@ def test_clicking_reads_what_was_typed():
     assert not stage.box.button.disabled
 
 
+def test_a_bar_moves_in_the_message_and_is_gone_afterwards(capsys: pytest.CaptureFixture[str]):
+    told = []
+
+    def find(text: str):
+        for done in range(3):
+            print(f"\rscoring: {done} <pairs>", end="")
+            told.append(box.message.value)
+        print()
+        return lambda threshold: text
+
+    box = OwnDocuments("a", find=find, threshold=0.5, show=lambda html: None)
+    box.button.click()
+    assert [line.partition(": ")[2] for line in told] == [f"{n} &lt;pairs&gt;</code>" for n in range(3)]
+    assert box.message.value == ""
+    box.show()
+    assert len(told) == 6
+    assert "scoring" not in capsys.readouterr().out
+
+
 def test_a_mistake_is_told_as_text_and_nothing_is_lost():
     stage = Stage()
     stage.box.show()

@@ -127,7 +127,8 @@ def test_one_map_for_each_variant_on_one_scale():
     assert {trace.coloraxis for trace in figure.data} == {"coloraxis"}
     largest = max(float(np.abs(values).max()) for values in maps().values())
     assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == pytest.approx((-largest, largest))
-    assert figure.layout.coloraxis.colorbar.title.text == "points higher<br>when they corefer"
+    assert figure.layout.coloraxis.colorbar.title.text == "points higher<br>when they<br>corefer"
+    assert figure.layout.coloraxis.colorbar.title.side == "top", "beside the bar it covers its numbers"
 
 
 def test_layers_rise_and_both_are_counted_from_one():

@@ -101,6 +101,7 @@ def test_the_words_are_those_of_the_sentence():
 def test_a_sentence_without_entities_lets_choose_a_word():
     browser = TaggedBrowser(READS)
     assert (browser.words.value, heading(browser)) == (None, None)
+    assert browser.words.index == 0, "a list without an index is shown empty"
     assert entries(browser.words)[:2] == ["choose a word", "1. zero \u00b7 O \u00b7 2 elsewhere"]
     browser.words.value = 1
     assert heading(browser) == ","

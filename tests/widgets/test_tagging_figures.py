@@ -40,6 +40,7 @@ def axes(figure):
 def test_shares_stand_in_the_middle_of_their_percentiles():
     parts = [part(0, 40, 0.0125, 400), part(40, 100, 0.5, 1600)]
     figure = shares_by_tf_idf_figure({"JNLPBA": parts})
+    assert figure.data[0].cliponaxis is False, "a point at 0% is half a point otherwise"
     (line,) = figure.data
     assert (line.x, line.y) == ((20, 70), (1.25, 50))
     assert line.name == "JNLPBA (n = 2,000 words)"

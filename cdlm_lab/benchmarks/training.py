@@ -1,0 +1,398 @@
+"""Whole training steps, Hugging Face's Longformer against ours: tokens a second, memory, share of the matrix
+rate.
+
+    python -m cdlm_lab.benchmarks.training                    # about 15 minutes on 2 CPU cores; or a GPU
+    python -m cdlm_lab.benchmarks.training --full --json out.json        # five pairs of steps everywhere
+    python -m cdlm_lab.benchmarks.training --parts minilm --lengths 1024 --globals 15% --precisions bfloat16
+
+A step is forward, backward, clipping and AdamW, as the trainer does them (autocast in bfloat16, weights in
+float32), on tokens drawn at random, 15% of them masked:
+
+    minilm   the masked language model of 12 layers, 384 wide, with RoBERTa's vocabulary; hidden dropout 0.1
+    tiny     the small model that comes with the project; no dropout, as it is trained
+    pairs    the pairwise scorer of coreference on minilm: whole documents, 9 global tokens ([CLS], two marked
+             mentions); hidden dropout 0.1
+
+Both models have the same weights, dropout, precision and optimiser, and take turns (A B A B ...), so that a
+machine whose speed drifts drifts for both; the ratio is the median of the ratios pair by pair. After
+`--patience` seconds in one row no further pair of steps begins. Each has a process of its own, ours with
+`memory_kept`, as in every training of this library. Peak memory is that of its first step, above weights and
+tokens: activations, gradients, AdamW's averages; that step is not timed.
+
+"of rate" = useful floating-point operations (those of `cdlm_lab.models.estimate`) per second of ours, over
+the rate of a large matrix product in that precision, measured after each pair of steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import multiprocessing
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import LongformerConfig, LongformerForMaskedLM, PreTrainedModel
+
+from cdlm_lab.attention.last_layer import read_only_globals
+from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.benchmarks import coreference
+from cdlm_lab.benchmarks.attention import matmul_rate, number_of_globals, peak_growth, seconds
+from cdlm_lab.models.checkpoint import own_randomness
+from cdlm_lab.models.cross_encoder import PairScorer
+from cdlm_lab.models.device import default_device
+from cdlm_lab.models.estimate import MASKED_SHARE, estimate
+from cdlm_lab.models.kept_memory import memory_kept
+from cdlm_lab.models.language_model import NOT_MASKED, CrossDocumentLM
+from cdlm_lab.models.tiny import TinySizes
+from cdlm_lab.progress import Progress
+
+WAYS = ("huggingface", "ours")
+ROBERTA_WORDS = 50_265
+SIZES = {
+    "minilm": TinySizes(
+        hidden_size=384, layers=12, heads=12, intermediate_size=1536, vocabulary=ROBERTA_WORDS, dropout=0.1
+    ),
+    "tiny": TinySizes(),
+}
+WINDOWS = {1024: 128, 4096: 512}
+EXAMPLES = {1024: 2, 4096: 1}  # of a step of minilm
+TINY = {"length": 512, "window": 32, "examples": 4}  # as storyworld_tiny.yaml has it
+PAIRS = {"length": 1024, "window": 128, "examples": 4}  # documents as long as ECB+'s
+PAIR_GLOBALS = 9
+PARTS = ("minilm", "tiny", "pairs")
+GLOBALS = ("15%", "0")
+DROPOUTS = (0.1, 0.0)
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One row of the table.
+
+    Attributes:
+        part: one of PARTS.
+        length, window, examples: of a step; no padding.
+        global_tokens: of an example.
+        attention_dropout: of both models.
+        precision: of the forward pass.
+    """
+
+    part: str
+    length: int
+    window: int
+    examples: int
+    global_tokens: int
+    attention_dropout: float
+    precision: str
+
+    @property
+    def sizes(self) -> TinySizes:
+        """Of the model."""
+        return SIZES["tiny" if self.part == "tiny" else "minilm"]
+
+    @property
+    def config(self) -> LongformerConfig:
+        """Of both models."""
+        sizes = self.sizes
+        return LongformerConfig(
+            vocab_size=sizes.vocabulary,
+            hidden_size=sizes.hidden_size,
+            num_hidden_layers=sizes.layers,
+            num_attention_heads=sizes.heads,
+            intermediate_size=sizes.intermediate_size,
+            attention_window=[self.window] * sizes.layers,
+            max_position_embeddings=self.length + 2,
+            type_vocab_size=1,
+            initializer_range=0.02,
+            hidden_dropout_prob=sizes.dropout,
+            attention_probs_dropout_prob=self.attention_dropout,
+        )
+
+    @property
+    def useful_operations(self) -> float:
+        """Of one step, forward and backward."""
+        if self.part == "pairs":
+            (is_global, *_) = self.batch()["global_attention_mask"].numpy()
+            of_one = coreference.useful_operations(self.config, {"global_attention_mask": is_global})
+            return 3 * self.examples * of_one
+        of_one = estimate(
+            self.config,
+            length=self.length,
+            batch=1,
+            global_tokens=self.global_tokens,
+            masked_tokens=round(MASKED_SHARE * self.length),
+        )
+        return self.examples * of_one.training_flops
+
+    def model(self, way: str) -> PreTrainedModel:
+        """Either model in training mode; both have the same weights."""
+        with own_randomness(0):
+            if self.part == "pairs":
+                model = PairScorer(self.config)
+            else:
+                kind = CrossDocumentLM if way == "ours" else LongformerForMaskedLM
+                model = kind(self.config)
+                torch.nn.init.zeros_(model.lm_head.bias)  # Hugging Face leaves it as the memory was
+        if way == "ours":
+            replace_self_attention(model)
+            if self.part == "pairs":
+                read_only_globals(model.longformer)
+        return model.train()
+
+    def batch(self) -> dict[str, Tensor]:
+        """Tokens drawn at random; the masked ones lie anywhere, the mentions of pairs in the middle of each
+        half."""
+        generator = torch.Generator().manual_seed(0)
+        shape = (self.examples, self.length)
+        input_ids = torch.randint(5, self.sizes.vocabulary, shape, generator=generator)
+        is_global = torch.zeros(shape, dtype=torch.int64)
+        batch = {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids)}
+        if self.part == "pairs":
+            mentions = torch.zeros(self.examples, 2, self.length, dtype=torch.bool)
+            of_mention = (self.global_tokens - 1) // 2
+            for number in range(2):
+                start = (1 + 2 * number) * self.length // 4
+                mentions[:, number, start : start + of_mention] = True
+            is_global[mentions.any(1)] = 1
+            is_global[:, 0] = 1
+            labels = torch.arange(self.examples).remainder(2).float()
+            return {
+                **batch,
+                "global_attention_mask": is_global,
+                "mention_mask": mentions,
+                "labels": labels,
+            }
+        order = torch.rand(shape, generator=generator).argsort(dim=-1)
+        masked = order[:, : round(MASKED_SHARE * self.length)]
+        labels = torch.full(shape, NOT_MASKED).scatter(1, masked, input_ids.gather(1, masked))
+        is_global.scatter_(1, order[:, : self.global_tokens], 1)
+        return {**batch, "global_attention_mask": is_global, "labels": labels}
+
+
+class TrainingStep:
+    """One model at work; call it for one step.
+
+    Args:
+        case: what it is trained on.
+        way: one of WAYS.
+        device: where.
+    """
+
+    def __init__(self, case: Case, way: str, *, device: torch.device) -> None:
+        self.model = case.model(way).to(device)
+        self.batch = {name: tensor.to(device) for name, tensor in case.batch().items()}
+        self._dtype = getattr(torch, case.precision)
+        self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-5, weight_decay=0.01, fused=True)
+
+    def __call__(self) -> None:
+        """Forward, backward, clip, update."""
+        with torch.autocast(self.model.device.type, self._dtype, enabled=self._dtype != torch.float32):
+            loss = self.model(**self.batch).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+
+
+def cases(
+    *,
+    parts: Sequence[str] = PARTS,
+    lengths: Sequence[int] = tuple(WINDOWS),
+    shares: Sequence[str] = GLOBALS,
+    dropouts: Sequence[float] = DROPOUTS,
+    precisions: Sequence[str] = PRECISIONS,
+) -> Iterator[Case]:
+    """The rows that are asked for, slowest part first. `shares`: of globals, those of "pairs" excepted."""
+    for length in sorted(lengths, reverse=True) if "minilm" in parts else ():
+        for share in shares:
+            for dropout in dropouts:
+                for precision in precisions:
+                    yield Case(
+                        part="minilm",
+                        length=length,
+                        window=WINDOWS[length],
+                        examples=EXAMPLES[length],
+                        global_tokens=number_of_globals(share, length),
+                        attention_dropout=dropout,
+                        precision=precision,
+                    )
+    for precision in precisions if "pairs" in parts else ():
+        for dropout in dropouts:
+            yield Case(
+                part="pairs",
+                **PAIRS,
+                global_tokens=PAIR_GLOBALS,
+                attention_dropout=dropout,
+                precision=precision,
+            )
+    for precision in precisions if "tiny" in parts else ():
+        for share in shares:
+            yield Case(
+                part="tiny",
+                **TINY,
+                global_tokens=number_of_globals(share, TINY["length"]),
+                attention_dropout=0.0,
+                precision=precision,
+            )
+
+
+def warm_up_case(case: Case) -> Case:
+    """The same with two windows of one example: it loads and prepares what a first step would wait for."""
+    length = 2 * case.window
+    return dataclasses.replace(
+        case, length=length, examples=1, global_tokens=min(case.global_tokens, length // 4)
+    )
+
+
+def work(case: Case, way: str, device: str, parent: Connection) -> None:
+    """One model in a fresh process: sends the MiB at the peak of a first step above weights and tokens; then
+    the seconds of a step each time it is told True."""
+    place = torch.device(device)
+    with memory_kept() if way == "ours" else nullcontext():
+        # one of another model, so that what libraries set up for themselves does not count
+        TrainingStep(dataclasses.replace(warm_up_case(case), part="tiny"), way, device=place)()
+        step = TrainingStep(case, way, device=place)
+        parent.send(peak_growth(step, place))
+        while parent.recv():
+            parent.send(seconds(step, place))
+
+
+@contextmanager
+def at_work(case: Case, way: str, device: str) -> Iterator[Connection]:
+    """Within, `work` goes on in its process."""
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload([coreference.__name__])  # it imports all that is needed, and starts nothing
+    here, there = server.Pipe()
+    process = server.Process(target=work, args=(case, way, device, there), daemon=True)
+    process.start()
+    there.close()  # so that a process that dies is noticed
+    try:
+        yield here
+        here.send(False)
+        process.join()
+    finally:
+        process.kill()
+
+
+def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Progress) -> dict[str, object]:
+    """One row of the table; the bar moves by `repeats` + 1 shares of the case's useful operations."""
+    share = case.useful_operations
+    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    rates: list[float] = []
+    with ExitStack() as stack:
+        memory, workers = {}, {}
+        for way in WAYS:
+            workers[way] = stack.enter_context(at_work(case, way, device))
+            memory[way] = workers[way].recv()
+        bar.update(share)
+        began = time.monotonic()
+        for done in range(repeats):
+            if done and time.monotonic() - began > patience:
+                bar.update(share * (repeats - done))
+                break
+            for way, worker in workers.items():
+                worker.send(True)
+                times[way].append(worker.recv())
+            rates.append(matmul_rate(device=torch.device(device), dtype=getattr(torch, case.precision)))
+            bar.update(share)
+    ratios = [theirs / ours for theirs, ours in zip(times["huggingface"], times["ours"], strict=True)]
+    tokens = case.examples * case.length
+    of_rate = [share / ours / rate for ours, rate in zip(times["ours"], rates, strict=True)]
+    return {
+        **dataclasses.asdict(case),
+        "pairs_of_steps": len(ratios),
+        "huggingface_tokens_per_second": tokens / statistics.median(times["huggingface"]),
+        "ours_tokens_per_second": tokens / statistics.median(times["ours"]),
+        "times_faster": statistics.median(ratios),
+        "times_faster_min": min(ratios),
+        "times_faster_max": max(ratios),
+        "huggingface_mib": memory["huggingface"],
+        "ours_mib": memory["ours"],
+        "matmul_gflops": statistics.median(rates) / 1e9,
+        "of_rate": statistics.median(of_rate),
+    }
+
+
+def markdown(rows: Sequence[Mapping[str, object]]) -> str:
+    """The rows as a Markdown table."""
+    lines = [
+        "| part | length | window | globals | attention dropout | precision | Hugging Face tokens/s "
+        "| ours tokens/s | times faster (min-max) | Hugging Face MiB | ours MiB | of rate |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        "| {part} | {length} | {window} | {global_tokens} | {attention_dropout:g} | {precision} "
+        "| {huggingface_tokens_per_second:.0f} | {ours_tokens_per_second:.0f} | {times_faster:.1f} "
+        "({times_faster_min:.1f}-{times_faster_max:.1f}) | {huggingface_mib:.0f} | {ours_mib:.0f} "
+        "| {of_rate:.0%} |".format(**row)
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", choices=PARTS, nargs="+", default=PARTS)
+    parser.add_argument("--lengths", type=int, choices=WINDOWS, nargs="+", default=tuple(WINDOWS))
+    parser.add_argument(
+        "--globals", nargs="+", default=GLOBALS, help="numbers, or shares such as 15%%; not of pairs"
+    )
+    parser.add_argument("--dropouts", type=float, nargs="+", default=DROPOUTS, help="of the attention")
+    parser.add_argument("--precisions", choices=PRECISIONS, nargs="+", default=PRECISIONS)
+    parser.add_argument("--repeats", type=int, default=3, help="pairs of steps in a row of the table")
+    parser.add_argument(
+        "--patience", type=float, default=15, help="seconds after which a row begins no further pair"
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="five pairs of steps in every row; an hour or more"
+    )
+    parser.add_argument("--device", default=default_device())
+    parser.add_argument("--json", type=Path, help="also write the rows here, after each")
+    asked = parser.parse_args()
+    if asked.full:
+        asked.repeats, asked.patience = 5, math.inf
+    return asked
+
+
+def main() -> None:
+    """Parse the command line, measure, print."""
+    asked = arguments()
+    device = torch.device(asked.device)
+    chosen = list(
+        cases(
+            parts=asked.parts,
+            lengths=asked.lengths,
+            shares=asked.globals,
+            dropouts=asked.dropouts,
+            precisions=asked.precisions,
+        )
+    )
+    head = {**coreference.surroundings(device), "repeats": asked.repeats}
+    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
+    rows: list[dict[str, object]] = []
+    total = (asked.repeats + 1) * sum(case.useful_operations for case in chosen)
+    with Progress(
+        total=total, desc="steps", bar_format="{desc}: {percentage:3.0f}% |{bar:20}| {elapsed}<{remaining}"
+    ) as bar:
+        for case in chosen:
+            given = {"device": asked.device, "repeats": asked.repeats, "patience": asked.patience}
+            rows.append(measure(case, **given, bar=bar))
+            if asked.json:
+                asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
+    print(markdown(rows))
+
+
+if __name__ == "__main__":
+    main()

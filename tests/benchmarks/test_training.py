@@ -1,0 +1,127 @@
+"""The benchmark of whole training steps: both models are the same, arithmetic by hand, rows complete."""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from cdlm_lab.attention.layer import LocalGlobalSelfAttention
+from cdlm_lab.benchmarks import training as benchmark
+from cdlm_lab.models.tiny import TinySizes
+
+SMALL = TinySizes(hidden_size=32, layers=2, heads=2, intermediate_size=64, vocabulary=300)
+CPU = torch.device("cpu")
+
+
+def case_of(part: str, **changes: object) -> benchmark.Case:
+    case = benchmark.Case(
+        part=part,
+        length=64,
+        window=16,
+        examples=2,
+        global_tokens=9,
+        attention_dropout=0.0,
+        precision="float32",
+    )
+    return dataclasses.replace(case, **changes)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "SIZES", {"minilm": SMALL, "tiny": SMALL})
+
+
+def test_the_grid_is_that_of_two_shapes_two_globals_two_dropouts_two_precisions():
+    grid = list(benchmark.cases(parts=["minilm"]))
+    assert len(set(grid)) == len(grid) == 16
+    assert {(case.length, case.window, case.global_tokens) for case in grid} == {
+        *((1024, 128, 154), (1024, 128, 0)),
+        *((4096, 512, 614), (4096, 512, 0)),
+    }
+    chosen = list(benchmark.cases(lengths=[1024], shares=["15%"], dropouts=[0.1], precisions=["bfloat16"]))
+    assert [case.part for case in chosen] == ["minilm", "pairs", "tiny"]
+    assert [case.global_tokens for case in chosen] == [154, 9, 77]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("part", benchmark.PARTS)
+def test_both_models_have_one_loss_and_only_ours_has_our_attention(part: str):
+    losses = {}
+    for way in benchmark.WAYS:
+        step = benchmark.TrainingStep(case_of(part), way, device=CPU)
+        assert step.model.training
+        ours = [isinstance(module, LocalGlobalSelfAttention) for module in step.model.modules()]
+        assert any(ours) == (way == "ours")
+        losses[way] = step.model(**step.batch).loss
+    torch.testing.assert_close(losses["ours"], losses["huggingface"], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("precision", benchmark.PRECISIONS)
+def test_a_step_learns(precision: str):
+    """The loss of one batch, gone through again and again, falls."""
+    step = benchmark.TrainingStep(case_of("minilm", precision=precision), "ours", device=CPU)
+    before = step.model(**step.batch).loss
+    for _ in range(20):
+        step()
+    assert step.model(**step.batch).loss < before - 1e-3
+    assert all(parameter.grad is None for parameter in step.model.parameters())
+    assert {parameter.dtype for parameter in step.model.parameters()} == {torch.float32}
+
+
+def test_masked_tokens_are_15_percent_and_the_globals_are_among_them():
+    batch = case_of("minilm", length=200, global_tokens=20).batch()
+    masked, is_global = batch["labels"] != -100, batch["global_attention_mask"] == 1
+    assert masked.sum(-1).tolist() == [30, 30]
+    assert is_global.sum(-1).tolist() == [20, 20]
+    assert not (is_global & ~masked).any()
+
+
+def test_a_pair_has_two_mentions_and_cls():
+    batch = case_of("pairs").batch()
+    assert batch["mention_mask"].sum(-1).tolist() == [[4, 4], [4, 4]]
+    assert batch["global_attention_mask"].sum(-1).tolist() == [9, 9]
+    assert batch["labels"].tolist() == [0.0, 1.0]
+
+
+@pytest.mark.usefixtures("small")
+def test_useful_operations_without_globals():
+    """Two examples of 8 tokens with windows of 2, one masked: pairs 8 x 3 - 2 = 22.
+
+    A layer: four projections and the feed-forward block of 8 tokens, two products of the pairs; forward and
+    backward are 3 times the products, 3.5 times the attention.
+    """
+    case = case_of("minilm", length=8, window=2, global_tokens=0)
+    linear = 2 * 8 * (4 * 32 * 32 + 2 * 32 * 64)
+    head = 2 * 32 * (32 + 300)
+    assert case.useful_operations == 2 * (2 * (3 * linear + 3.5 * 4 * 32 * 22) + 3 * head)
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(),
+    reason="CPU memory: Linux only, until there is another measure",
+)
+def test_rows_are_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture):
+    out = tmp_path / "out.json"
+    asked = ["--parts", "tiny", "--globals", "15%", "--precisions", "float32", "--repeats", "2"]
+    asked += ["--patience", "0", "--device", "cpu", "--json", str(out)]
+    monkeypatch.setattr(sys, "argv", ["training", *asked])
+    benchmark.main()
+    (row,) = json.loads(out.read_text())["rows"]
+    assert (row["precision"], row["global_tokens"]) == ("float32", 77)
+    assert row["pairs_of_steps"] == 1, "its patience ended"
+    faster = row["ours_tokens_per_second"] / row["huggingface_tokens_per_second"]
+    assert row["times_faster"] == row["times_faster_min"] == pytest.approx(faster)
+    assert min(row["of_rate"], row["matmul_gflops"]) > 0
+    # 1 million weights: their gradients and two averages are 4 MB each
+    assert all(11 < row[f"{way}_mib"] < 1000 for way in benchmark.WAYS)
+    assert benchmark.markdown([row]) in capsys.readouterr().out
+
+
+def test_a_process_that_dies_is_noticed():
+    """It knows no such device."""
+    with pytest.raises(EOFError), benchmark.at_work(case_of("tiny"), "ours", "nowhere") as worker:
+        worker.recv()

@@ -1,0 +1,44 @@
+"""What a notebook shows of an error that says all in its line."""
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from cdlm_lab.data.files import DataError
+from cdlm_lab.models.checkpoint import CheckpointError as ModelError
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report.values import RunError
+from cdlm_lab.told import Stopped, Told
+from cdlm_lab.training.resume import CheckpointError
+
+MADE = [
+    DataError("a.txt", "no words", "write some"),
+    *(sort("what; what to do") for sort in (ModelError, ParameterError, RunError, CheckpointError, Stopped)),
+]
+
+
+@pytest.fixture(scope="module")
+def shell() -> InteractiveShell:
+    return InteractiveShell()
+
+
+@pytest.mark.parametrize("error", MADE, ids=lambda error: type(error).__module__)
+def test_a_notebook_shows_the_line_alone(
+    error: BaseException, shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+):
+    assert isinstance(error, Told)
+    shell.user_ns["error"] = error
+    assert shell.run_cell("raise error").error_in_exec is error
+    told = capsys.readouterr()
+    assert (told.out + told.err).splitlines() == [f"{type(error).__name__}: {error}"]
+
+
+def test_what_is_no_such_error_keeps_its_traceback(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+):
+    shell.run_cell("1 / 0")
+    assert "Traceback" in capsys.readouterr().out
+
+
+def test_stopped_is_no_exception_that_is_caught_by_the_way():
+    assert issubclass(Stopped, KeyboardInterrupt)
+    assert not issubclass(Stopped, Exception)
