@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from cdlm_lab.models.device import default_device
+from cdlm_lab.models.kept_memory import memory_kept
 from cdlm_lab.parameters import ParameterError
 
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
@@ -15,15 +18,17 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 _BFLOAT16_UNITS = (("AMX", "_is_amx_tile_supported"), ("AVX512-BF16", "_is_avx512_bf16_supported"))
 
 
-def computing_in(precision: Precision, device: torch.device | str) -> torch.autocast:
-    """A context in which models on a device compute in a precision, as in training.
+@contextmanager
+def computing_in(precision: Precision, device: torch.device | str) -> Iterator[None]:
+    """Within, models on a device compute in a precision, as in training.
 
-    Stay in it from the first batch to the last: the rounded weights are kept until it is left. Errors as of
-    `resolve_precision`.
+    Stay in it from the first batch to the last: the rounded weights are kept until it is left, and so is
+    memory that is freed between batches. Errors as of `resolve_precision`.
     """
     kind = torch.device(device).type
     resolved = resolve_precision(precision, device=kind)
-    return torch.autocast(kind, dtype=getattr(torch, resolved), enabled=resolved != "float32")
+    with torch.autocast(kind, dtype=getattr(torch, resolved), enabled=resolved != "float32"), memory_kept():
+        yield
 
 
 def in_full(device: torch.device | str) -> torch.autocast:
