@@ -152,7 +152,7 @@ def _of_model(model: nn.Module, examples: Sequence, collate: Callable, device: s
 def encoding_tasks(asked: argparse.Namespace) -> list[Task]:
     """The sentences of storyworld's reports, as vectors of their words and as one vector each."""
     documents = read_storyworld_tags("test", asked.stories)
-    words = [sentence.words for one in documents for sentence in one.sentences][: asked.items]
+    words = [sentence.words for one in documents for sentence in one.sentences][: asked.sentences]
     texts = [" ".join(sentence) for sentence in words]
     tasks = []
     for name, load, items in (
@@ -249,7 +249,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--max-length", type=int, default=512, help="of a pair of documents")
     parser.add_argument("--window", type=int, default=32, help="of pair scoring; the others see all")
     parser.add_argument("--stories", type=int, default=30, help="of storyworld")
-    parser.add_argument("--items", type=int, default=96, help="at most so many of each kind")
+    parser.add_argument("--items", type=int, default=96, help="at most so many pairs, and groups")
+    parser.add_argument("--sentences", type=int, default=768, help="at most so many")
     parser.add_argument("--batch-size", type=int, default=8, help="pairs, or groups, read at once")
     parser.add_argument("--sentence-batch-size", type=int, default=32, help="sentences read at once")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
