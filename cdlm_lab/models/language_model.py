@@ -33,8 +33,7 @@ class MaskedTokensOutput(ModelOutput):
 
     Attributes:
         loss: (), float32; summed cross entropy of the masked tokens over their number.
-        logits: (n_masked, vocab), of the masked tokens alone, row after row and in a row by position; None in
-            training mode, where accelerate would copy them into float32.
+        logits: (n_masked, vocab), of the masked tokens alone, row after row and in a row by position.
         token_loss: (n_masked,), float32, natural logarithm, no gradient, in the same order.
         hidden_states, attentions, global_attentions: Hugging Face's, when asked for.
     """
@@ -100,7 +99,7 @@ class CrossDocumentLM(LongformerForMaskedLM):
         token_loss = word_losses(logits, labels[masked])
         return MaskedTokensOutput(
             loss=over_items(token_loss.sum(), items=masked.sum(), num_items_in_batch=num_items_in_batch),
-            logits=None if self.training else logits,
+            logits=logits,
             token_loss=token_loss.detach(),
             hidden_states=encoded.hidden_states,
             attentions=encoded.attentions,

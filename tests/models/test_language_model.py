@@ -142,13 +142,6 @@ def test_the_loss_is_float32_under_autocast(language_model: CrossDocumentLM, dty
     torch.testing.assert_close(rounded, exact, rtol=0.03, atol=0)
 
 
-def test_training_holds_no_logits_for_readers(language_model: CrossDocumentLM) -> None:
-    """In half precision accelerate would copy them into float32 in each step."""
-    model = copy.deepcopy(language_model).train()
-    assert model(**batch_of()).logits is None
-    assert model.eval()(**batch_of()).logits is not None
-
-
 def test_the_loss_is_float32_in_a_bfloat16_model(language_model: CrossDocumentLM) -> None:
     output = language_model.bfloat16()(**batch_of())
     assert output.loss.dtype == output.token_loss.dtype == torch.float32
