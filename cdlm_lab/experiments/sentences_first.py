@@ -21,6 +21,8 @@ from cdlm_lab.examples.mention_pairs import MentionPairExamples
 from cdlm_lab.experiments.pair_scoring import score_pairs
 from cdlm_lab.models.cross_encoder import PairScorer
 
+MORE_AT_ONCE = 8  # times as many pairs of sentences as of documents
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FirstGo:
@@ -41,10 +43,12 @@ class FirstGo:
 
 
 def by_sentences(
-    model: PairScorer, examples: MentionPairExamples, *, file: Path | None, **form: Any
+    model: PairScorer, examples: MentionPairExamples, *, file: Path | None, batch_size: int, **form: Any
 ) -> np.ndarray:
-    """The scores of the first go; arguments as of `score_pairs`, which has those of `file` beside it."""
-    return score_pairs(model, replace(examples, context="sentences"), file=_beside(file, "sentences"), **form)
+    """The scores of the first go, kept beside `file`; arguments as of `score_pairs`. Sentences are short: so
+    many more are read at once."""
+    sentences, kept = replace(examples, context="sentences"), _beside(file, "sentences")
+    return score_pairs(model, sentences, file=kept, batch_size=MORE_AT_ONCE * batch_size, **form)
 
 
 def passing_threshold(scores: np.ndarray, corefer: np.ndarray, *, lost: float) -> float:

@@ -51,8 +51,9 @@ def test_each_way_reads_every_item_in_its_batches():
 def test_the_command_prints_a_table_and_writes_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    given = "--items 4 --sentences 4 --stories 1 --batch-size 2 --sentence-batch-size 2 --repeats 1 --device cpu"
-    monkeypatch.setattr(sys, "argv", ["inference", *given.split(), "--json", str(tmp_path / "o.json")])
+    given = "--items 4 --sentences 4 --stories 1 --batch-size 2 --sentence-batch-size 2 --repeats 1"
+    argv = ["inference", *given.split(), "--device", "cpu", "--json", str(tmp_path / "o.json")]
+    monkeypatch.setattr(sys, "argv", argv)
     benchmark.main()
     written = json.loads((tmp_path / "o.json").read_text())
     rows = written["rows"]
