@@ -68,7 +68,8 @@ def attend_from_globals(
     query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, dropout: float = 0.0
 ) -> Tensor:
     """Global queries over every token of their row: (n_global, head, dim)."""
-    return _attend(query, key, value, plan.global_tiles, dropout)
+    tiles = plan.global_tiles_with_dropout if dropout and query.device.type == "cpu" else plan.global_tiles
+    return _attend(query, key, value, tiles, dropout)
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float) -> Tensor:

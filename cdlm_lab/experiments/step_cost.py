@@ -13,7 +13,7 @@ from cdlm_lab.models.precision import Precision, resolve_precision
 
 # Share of the matrix-product rate that training reaches in each precision (measured with MiniLM and base-size
 # encoders on 2 CPU cores).
-EFFICIENCY = {"float32": 0.4, "bfloat16": 0.2, "float16": 0.2}
+EFFICIENCY = {"float32": 0.5, "bfloat16": 0.3, "float16": 0.3}
 # How many times as long a step takes with dropout of attention weights.
 ATTENTION_DROPOUT = 4 / 3
 

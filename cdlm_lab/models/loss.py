@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-ROWS_AT_ONCE = 16  # of a vocabulary of 50,000 words they stay in a core's cache
+# Of a vocabulary of 50,000 words, 16 rows stay in a core's cache; 2,048 keep a GPU busy in 400 MB.
+ROWS_AT_ONCE = 16
+ROWS_AT_ONCE_ELSEWHERE = 2048
 
 
 def word_losses(logits: Tensor, labels: Tensor) -> Tensor:
@@ -33,8 +36,7 @@ class _WordLosses(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:
         ctx.save_for_backward(logits, labels)
         losses = logits.new_empty(len(labels), dtype=torch.float32)
-        for start in range(0, len(labels), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        for rows in _rows_at_once(logits):
             losses[rows] = torch.nn.functional.cross_entropy(
                 logits[rows].float(), labels[rows], reduction="none"
             )
@@ -46,12 +48,17 @@ class _WordLosses(torch.autograd.Function):
         """Of a row: its probabilities, less 1 at the label, times its gradient."""
         logits, labels = ctx.saved_tensors
         gradient = torch.empty_like(logits)
-        for start in range(0, len(labels), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        for rows in _rows_at_once(logits):
             share = logits[rows].softmax(dim=-1, dtype=torch.float32)
             share.scatter_add_(1, labels[rows, None], share.new_full((len(share), 1), -1.0))
             gradient[rows] = share.mul_(grad_losses[rows, None])
         return gradient, None
+
+
+def _rows_at_once(logits: Tensor) -> Iterator[slice]:
+    most = ROWS_AT_ONCE if logits.device.type == "cpu" else ROWS_AT_ONCE_ELSEWHERE
+    for start in range(0, len(logits), most):
+        yield slice(start, start + most)
 
 
 def over_items(total: Tensor, *, items: Tensor | int, num_items_in_batch: Tensor | int | None) -> Tensor:
