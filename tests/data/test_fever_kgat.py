@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from cdlm_lab.data.claims import EvidencedClaim
-from cdlm_lab.data.fever_kgat import read_fever
+from cdlm_lab.data.claims import EvidencedClaim, read_fever
 
 MILL = ["Blue_Mill_-LRB-novel-RRB-", 0, "Blue Mill LRB 1999 RRB is by `` Ann '' .", 0.2]
 LEE = ["Ann_Lee", 3, "She is a baker .", 0.9]
@@ -21,18 +20,15 @@ def test_claims(write):
     others = line(id=92, label="REFUTES", evidence=[]) + line(id="93", label="NOT ENOUGH INFO")
     packed = write("bert_dev.json.gz", gzip.compress(f"{line()}\n{others}".encode()))
     first, second, third = read_fever(packed)
-    assert (
-        first
-        == EvidencedClaim(
-            id="91",
-            text="Ann ( A ) wrote it.",
-            evidence=(  # in the order of the file, whatever the scores
-                'Blue Mill (novel). Blue Mill ( 1999 ) is by " Ann " .',
-                "Ann Lee. She is a baker .",
-            ),
-            label="supported",
-            group="Blue Mill (novel)",
-        )
+    assert first == EvidencedClaim(
+        id="91",
+        text="Ann ( A ) wrote it.",
+        evidence=(  # in the order of the file, whatever the scores
+            'Blue Mill (novel). Blue Mill ( 1999 ) is by " Ann " .',
+            "Ann Lee. She is a baker .",
+        ),
+        label="supported",
+        group="Blue Mill (novel)",
     )
     assert (second.id, second.evidence, second.label, second.group) == ("92", (), "refuted", "92")
     assert (third.id, third.label) == ("93", "not enough info")
