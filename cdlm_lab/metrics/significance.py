@@ -237,7 +237,7 @@ class Comparison:
     Attributes:
         difference: score of a minus that of b.
         low, high: its 95% bootstrap interval over clusters.
-        p_permutation, p_bootstrap: two-sided; of the systems being exchangeable within clusters, and of no
+        p, p_bootstrap: two-sided; of the systems being exchangeable within clusters, and of no
             difference.
         clusters: how many.
     """
@@ -245,7 +245,7 @@ class Comparison:
     difference: float
     low: float
     high: float
-    p_permutation: float
+    p: float
     p_bootstrap: float
     clusters: int
 
@@ -324,7 +324,7 @@ def compare(
         difference=bootstrap.difference,
         low=bootstrap.low,
         high=bootstrap.high,
-        p_permutation=permutation.p,
+        p=permutation.p,
         p_bootstrap=bootstrap.p,
         clusters=len(np.asarray(counts_a)),
     )
