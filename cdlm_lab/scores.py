@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, ValidationError
@@ -147,7 +147,7 @@ class Naming:
     """
 
     name: str = "{metric}"
-    columns: Mapping[str, str] | None = None
+    columns: Mapping[str, str] = field(default_factory=lambda: {"label": "note"})
     group: str = ""
     test: Callable[[Mapping[str, Any]], dict[str, str]] | None = None
 
@@ -187,7 +187,7 @@ NAMINGS: Mapping[str, Naming] = {
     "multihop question answering": Naming(name="{system}/{split}/{metric}", test=_of_test_set),
     "document-attentive tagging": Naming(name="{system}/{split}/{metric}", test=_of_test_set),
     "answer selection": Naming(name="{system}/{group}/{split}/{metric}", test=_of_answers),
-    "fact verification": Naming(name="{system}/{split}/{metric}", columns={"label": "note"}, test=_of_claims),
+    "fact verification": Naming(name="{system}/{split}/{metric}", test=_of_claims),
     "attention analysis": Naming(
         name="{system}/{metric}",
         test=lambda row: {"system": row["a"], "metric": row["cell"], "against": row["b"]},
@@ -242,7 +242,7 @@ def _columns(naming: Naming, score: Mapping[str, Any]) -> tuple[dict[str, Any], 
     """The columns of a score, and further numbers that have none."""
     columns, further, notes = {}, [], []
     for key, value in score.items():
-        column = (naming.columns or {}).get(key, key)
+        column = naming.columns.get(key, key)
         if column in COLUMNS:
             columns[column] = _DEFAULTS[column] if value is None else value
         elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -264,7 +264,7 @@ class NamedScore(dict):
 def names_of_rows(experiment: str, rows: Iterable[Score]) -> dict[str, NamedScore]:
     """The rows as reports of format 1 had them, for experiments that read them so."""
     naming = NAMINGS.get(experiment, Naming())
-    keys = {column: key for key, column in (naming.columns or {}).items()}
+    keys = {column: key for key, column in naming.columns.items()}
     found = {}
     for row in rows:
         system, _, by = row.system.partition("/") if "{by}" in naming.name else (row.system, "", "")
