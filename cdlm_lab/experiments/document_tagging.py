@@ -57,7 +57,8 @@ from cdlm_lab.analysis.tf_idf import (
 )
 from cdlm_lab.data.document_pairs import split_sentences
 from cdlm_lab.data.files import read_text, replaced_file
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags, token_spans
+from cdlm_lab.data.records import token_spans
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import (
     OUTSIDE,
     TaggedDocument,
