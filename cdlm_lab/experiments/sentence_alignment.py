@@ -365,7 +365,7 @@ def _scores(
     for setting, (measure, column) in product(of, _COLUMNS.items()):
         if setting == RELEASED:
             points = [
-                released_points(values, reading=settings.reading, found=found, refused=refused)[column]
+                released_points(values, reading=settings.reading, detected=found, rejected=refused)[column]
                 for values, found, refused in seeds
             ]
             score = ratio_score(points, every, seed=settings.seed)
