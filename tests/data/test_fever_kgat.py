@@ -21,18 +21,15 @@ def test_claims(write):
     others = line(id=92, label="REFUTES", evidence=[]) + line(id="93", label="NOT ENOUGH INFO")
     packed = write("bert_dev.json.gz", gzip.compress(f"{line()}\n{others}".encode()))
     first, second, third = read_fever(packed)
-    assert (
-        first
-        == EvidencedClaim(
-            id="91",
-            text="Ann ( A ) wrote it.",
-            evidence=(  # in the order of the file, whatever the scores
-                'Blue Mill (novel). Blue Mill ( 1999 ) is by " Ann " .',
-                "Ann Lee. She is a baker .",
-            ),
-            label="supported",
-            group="Blue Mill (novel)",
-        )
+    assert first == EvidencedClaim(
+        id="91",
+        text="Ann ( A ) wrote it.",
+        evidence=(  # in the order of the file, whatever the scores
+            'Blue Mill (novel). Blue Mill ( 1999 ) is by " Ann " .',
+            "Ann Lee. She is a baker .",
+        ),
+        label="supported",
+        group="Blue Mill (novel)",
     )
     assert (second.id, second.evidence, second.label, second.group) == ("92", (), "refuted", "92")
     assert (third.id, third.label) == ("93", "not enough info")

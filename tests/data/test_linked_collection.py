@@ -103,7 +103,5 @@ def test_links_that_cannot_be(collection, complains, link, field, what, remedy) 
 def test_a_file_that_is_missing(collection) -> None:
     folder = collection()
     (folder / "links.jsonl").unlink()
-    with pytest.raises(
-        ValueError, match=r"links\.jsonl.*no such file; put documents\.jsonl and links"
-    ):
+    with pytest.raises(ValueError, match=r"links\.jsonl.*no such file; put documents\.jsonl and links"):
         read_linked_collection(folder)

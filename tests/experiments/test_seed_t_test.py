@@ -23,8 +23,6 @@ def test_it_is_welchs_test():
     assert t_test_of_seeds(a, sorted(b)) == pytest.approx(expected), "a seed has no partner"
 
 
-@pytest.mark.parametrize(
-    ("a", "b"), [([0.5], [0.4]), ([0.5, 0.6], [0.4]), ([0.5, 0.5], [0.6, 0.6])]
-)
+@pytest.mark.parametrize(("a", "b"), [([0.5], [0.4]), ([0.5, 0.6], [0.4]), ([0.5, 0.5], [0.6, 0.6])])
 def test_a_single_seed_or_no_variation_says_nothing(a: list[float], b: list[float]):
     assert t_test_of_seeds(a, b) is None
