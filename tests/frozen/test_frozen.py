@@ -194,6 +194,8 @@ def grid_numbers(folder: Path, *, all_of_them: bool = False) -> dict[str, str]:
     """Run of the small grid -> numbers of its scores, or of its whole report."""
     found = {}
     for path in sorted(folder.glob("*/report.json")):
+        if ".old-" in path.parent.name:  # set aside when it was made again
+            continue
         report = json.loads(path.read_text(encoding="utf-8"))
         found[path.parent.name] = sorted_numbers(report if all_of_them else {"scores": report["scores"]})
     return found
