@@ -6,6 +6,8 @@ here: every frozen dataclass of parameters calls `check_types` in its `__post_in
 calls `refuse_unknown` in the cell after its parameters.
 """
 
+from __future__ import annotations
+
 import ast
 import contextlib
 import dataclasses
@@ -16,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
-from cdlm_lab.told import Told
+from cdlm_lab.errors import Told
 
 # Of notebooks: by how many processes a run is made, not what it makes; a run may go on with other values.
 BY_HOW_MANY = ("parallel", "workers")

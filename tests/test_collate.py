@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.collate import Collate, batches_by_length, like_lengths_together
+from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
 
 
 def example(length: int, **changes) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cdlm_lab.ranks import is_first, processes_here, rank, shared_out
+from cdlm_lab.progress import is_first, processes_here, rank, shared_out
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
 
@@ -79,7 +79,7 @@ def test_one_that_is_killed_does_not_leave_the_others_waiting() -> None:
 def test_nothing_is_said_of_tokenizers() -> None:
     """Which complain of forks after they used threads."""
     program = (
-        "import os; from tokenizers import Tokenizer, models; from cdlm_lab.ranks import shared_out\n"
+        "import os; from tokenizers import Tokenizer, models; from cdlm_lab.progress import shared_out\n"
         "tokenizer = Tokenizer(models.WordLevel({'a': 0}, unk_token='a'))\n"
         "tokenizer.encode_batch(['a a'] * 100)\n"
         "encode = lambda text: len(tokenizer.encode_batch([text, text]))\n"
@@ -94,7 +94,7 @@ def test_nothing_is_said_of_tokenizers() -> None:
 
 def test_they_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     program = (
-        "import os, sys, time; from pathlib import Path; from cdlm_lab.ranks import shared_out\n"
+        "import os, sys, time; from pathlib import Path; from cdlm_lab.progress import shared_out\n"
         "def note(number):\n"
         "    Path(sys.argv[1], str(os.getpid())).touch()\n"
         "    time.sleep(0.05)\n"

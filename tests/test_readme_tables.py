@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.experiments.marked_tables import marked_tables
-from cdlm_lab.experiments.readme_joint import JOINT_TABLES
-from cdlm_lab.experiments.readme_tables import TABLES, stale_tables
+from cdlm_lab.results.readme import JOINT_TABLES, TABLES, marked_tables, stale_tables
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 

@@ -4,11 +4,11 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from cdlm_lab.data.files import DataError
+from cdlm_lab.errors import Stopped, Told
 from cdlm_lab.models.checkpoint import CheckpointError as ModelError
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report.values import RunError
-from cdlm_lab.told import Stopped, Told
-from cdlm_lab.training.resume import CheckpointError
+from cdlm_lab.report import RunError
+from cdlm_lab.training.checkpoints import CheckpointError
 
 MADE = [
     DataError("a.txt", "no words", "write some"),

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from cdlm_lab.clustering import predict_topics, read_predicted_topics
 from cdlm_lab.data.files import DataError
-from cdlm_lab.topic_clustering import predict_topics, read_predicted_topics
 
 WORDS = {
     "storm": ["storm", "wind", "flood", "rain", "harbour", "roof", "coast", "damage", "boats", "waves"],

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from cdlm_lab.analysis.percentile_rank import source_scores
 from cdlm_lab.analysis.source_attention import attend_to_source, evaluating
-from cdlm_lab.examples.match_sequence import MatchSequence
+from cdlm_lab.examples.document_pairs import MatchSequence
 
 FIRST_TOKEN, OTHER_DOCUMENT = SOURCES = ("first token", "other document")
 # Source tokens whose attention is held at once: 2.4 GB for 12 layers of 12 heads and 4,096 tokens.

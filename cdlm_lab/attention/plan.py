@@ -26,7 +26,7 @@ from torch import Tensor
 # Scores of one head that a tile may hold. Larger tiles fall out of the processor's cache, smaller ones spend
 # their time in Python.
 TILE_SCORES = 2**17
-# Global queries of a row in one tile. Many at once are a fifth faster, but where random draws are made for each
+# Global queries of a row in one tile. Many at once are a fifth faster; where random draws are made for each
 # score, few that stay in the cache are.
 GLOBAL_QUERIES = 1024
 GLOBAL_QUERIES_WITH_DROPOUT = 64

@@ -14,39 +14,291 @@ Everything that belongs to the tool and not to a run lies in `.grid` in the fold
 Whatever makes the runs must see this folder, the working folder and the project where they are here: on a
 cluster a shared file system, with Kubernetes a volume. A run leaves more than its report, and the next run
 reads it there.
+
+One run of a grid: papermill with a notebook, watched. Snakemake calls `python -m cdlm_lab.batch.engine`.
+
+It ends with papermill's exit code if the notebook left a `report.json`, else with another than 0. What
+happened stands in the state file of the run (`runs/.grid/state/`), its output in `run.log`, its cells in
+`executed.ipynb`. When it is told to stop, or what started it is gone, it takes papermill and the kernel with
+it: nothing is left behind that computes.
 """
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import importlib.util
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 import psutil
 import yaml
 
-from cdlm_lab.batch.grid_file import Grid, Resources
-from cdlm_lab.batch.marked_yaml import GridError
-from cdlm_lab.batch.notebook import RUN_FOLDER
-from cdlm_lab.batch.one_run import STATE_FOLDER, die_with_parent, end_all
-from cdlm_lab.batch.plan import AGAIN, Step, aside
+from cdlm_lab.batch.grid import RUN_FOLDER, Grid, GridError, Resources
+from cdlm_lab.batch.plan import AGAIN, Step, aside, checksums_of, read_stamp, write_stamp
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.ranks import usable_cores
-from cdlm_lab.report.values import write_json
+from cdlm_lab.progress import usable_cores
+from cdlm_lab.report import REPORT_FILE, write_json
 
-GRID_FOLDER, JOBS_FILE, LOG_FILE = ".grid", "jobs.json", "snakemake.log"
+LOG_FILE, EXECUTED_FILE = "run.log", "executed.ipynb"
+STATE_FOLDER = "state"  # in the folder of the grid
+RUNNING, DONE, FAILED, STOPPED = "running", "done", "failed", "stopped"
+_POLL, _GRACE = 0.5, 5.0  # seconds between two looks; until what was asked to end is killed
+_THREADS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
+# What the log says of a kernel that did not end by itself.
+_DEAD_KERNEL = ("DeadKernelError", "Kernel died")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`one_run JOBS_FILE NAME` -> exit code."""
+    jobs_file, name = sys.argv[1:] if arguments is None else arguments
+    plan = json.loads(Path(jobs_file).read_text(encoding="utf-8"))
+    os.chdir(plan["folder"])
+    # Taken before anything else: who is gone later has ended.
+    watch = Watch(plan["starter"])
+    run = OneRun(plan, name)
+    try:
+        return run.execute(watch)
+    except OSError as error:
+        run.note(FAILED, reason=f"{error.strerror or error}: {error.filename or plan['grid_folder']}")
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+
+
+class Watch:
+    """Knows when to stop: after a signal, or when the process that started this one, or the grid, is gone.
+
+    Args:
+        starter: (process, its start) of `cdlm-lab run` if it is on this machine, else None.
+    """
+
+    def __init__(self, starter: list[Any] | None) -> None:
+        self.reason: str | None = None
+        self._parent, self._starter = os.getppid(), starter
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._told)
+
+    def over(self) -> bool:
+        """True from the moment on when the run has to end."""
+        if self.reason is None and os.getppid() != self._parent:
+            self.reason = "what had started it is gone"
+        if self.reason is None and self._starter and not is_alive(self._starter):
+            self.reason = "cdlm-lab run is gone"
+        return self.reason is not None
+
+    def _told(self, number: int, frame: object) -> None:
+        self.reason = f"stopped by {signal.Signals(number).name}"
+
+
+class OneRun:
+    """One run of a plan, as `engine` writes it to jobs.json."""
+
+    def __init__(self, plan: Mapping[str, Any], name: str) -> None:
+        self._plan, self._name, self._job = plan, name, plan["jobs"][name]
+        self._grid = Path(plan["grid_folder"])
+        self._folder = Path(self._job["folder"])
+        self._state: dict[str, Any] = {
+            "attempt": self._attempt(),
+            "started": time.time(),
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+        }
+
+    def execute(self, watch: Watch) -> int:
+        """Run the notebook to its end, or until `watch` says so; the exit code."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.note(RUNNING)
+        self._stamp()
+        self._keep_partial_notebook()
+        devices, locks = self._devices(watch)
+        with (self._folder / LOG_FILE).open("a", encoding="utf-8") as log:
+            command = self._command()
+            print(f"=== {_now()} {self._state['host']}: {' '.join(command)}", file=log, flush=True)
+            child = subprocess.Popen(
+                command,
+                env=os.environ | self._environment(devices),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=die_with_parent(signal.SIGTERM),
+            )
+            code = _wait(child, watch)
+            state, reason = self._outcome(code, watch)
+            if reason:
+                print(f"=== {_now()} {reason}", file=log, flush=True)
+        for lock in locks:
+            lock.close()
+        self.note(state, reason=reason)
+        return 0 if state == DONE else code or 1
+
+    def note(self, state: str, **more: Any) -> None:
+        """Say in the state file how it stands; a full disk is no reason to fail here."""
+        values = {**self._state, "state": state, "noted": time.time(), **more}
+        with suppress(OSError):
+            write_json(self._grid / STATE_FOLDER / f"{self._name}.json", values)
+
+    def _attempt(self) -> int:
+        try:
+            path = self._grid / STATE_FOLDER / f"{self._name}.json"
+            return json.loads(path.read_text(encoding="utf-8"))["attempt"] + 1
+        except (OSError, ValueError, LookupError, TypeError):
+            return 1
+
+    def _stamp(self) -> None:
+        """What the run is made of, as it is now: code may have changed since the plan was made."""
+        planned = self._job["fingerprint"]
+        fingerprint = {
+            **planned,
+            "code": checksums_of(list(planned["code"])),
+            "runs": {name: _finished(self._folder.parent / name) for name in planned["runs"]},
+        }
+        before = read_stamp(self._folder)
+        stamp = {
+            "name": self._name,
+            "grid": self._plan["grid"],
+            "notebook": self._job["notebook_name"],
+            "fingerprint": fingerprint,
+        }
+        if before is not None:  # it goes on, maybe with other code than it began with
+            stamp["began_with"] = before.get("began_with", before["fingerprint"])
+        write_stamp(self._folder, stamp)
+
+    def _keep_partial_notebook(self) -> None:
+        """What an earlier attempt had executed stays, beside the new one."""
+        path = self._folder / EXECUTED_FILE
+        if path.exists() and path.stat().st_size:
+            number = 1
+            while (kept := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
+                number += 1
+            path.rename(kept)
+
+    def _devices(self, watch: Watch) -> tuple[list[str] | None, list[IO[str]]]:
+        """The GPUs that this run has to itself, and what holds them; None where a scheduler sees to it."""
+        if self._plan["gpus"] is None:
+            return None, []
+        taken: dict[str, IO[str]] = {}
+        while len(taken) < self._job["gpus"] and not watch.over():
+            for device in self._plan["gpus"]:
+                if device in taken or len(taken) == self._job["gpus"]:
+                    continue
+                lock = (self._grid / f"gpu-{device}.lock").open("w", encoding="utf-8")
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    taken[device] = lock
+                except BlockingIOError:
+                    lock.close()
+            time.sleep(0.0 if len(taken) == self._job["gpus"] else _POLL)
+        return list(taken), list(taken.values())
+
+    def _environment(self, devices: list[str] | None) -> dict[str, str]:
+        values = {f"{name}_NUM_THREADS": str(self._job["cores"]) for name in _THREADS}
+        values |= {"PYTHONUNBUFFERED": "1", "JUPYTER_PATH": str(self._grid.resolve() / "jupyter")}
+        if devices is not None:
+            values["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
+        return values
+
+    def _command(self) -> list[str]:
+        return [
+            *(sys.executable, "-m", "papermill", self._job["notebook"], str(self._folder / EXECUTED_FILE)),
+            *("-f", self._job["parameters"], "--kernel", "python3", "--log-output", "--no-progress-bar"),
+            *("--autosave-cell-every", "30"),
+        ]
+
+    def _outcome(self, code: int, watch: Watch) -> tuple[str, str | None]:
+        """(state, why)."""
+        if code == 0 and (self._folder / REPORT_FILE).exists():
+            return DONE, None
+        if watch.reason:
+            return STOPPED, watch.reason
+        if code == 0:
+            return FAILED, f"the notebook ended but left no {REPORT_FILE}"
+        if code < 0:
+            return FAILED, f"papermill was killed ({signal.Signals(-code).name}); out of memory?"
+        if any(mark in last_lines(self._folder / LOG_FILE, 40) for mark in _DEAD_KERNEL):
+            return FAILED, "the kernel was killed; out of memory?"
+        return FAILED, f"the notebook ended with exit code {code}"
+
+
+def is_alive(process: list[Any]) -> bool:
+    """True if a process given as [number, its start] is there and no other has taken its number."""
+    try:
+        found = psutil.Process(process[0])
+        return abs(found.create_time() - process[1]) < 1 and found.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def die_with_parent(number: int) -> Any:
+    """For `preexec_fn`: on Linux the process gets a signal when the one that started it dies, however it
+    does; and it heeds interrupts, also where the shell ignores them for what runs in the background."""
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if library is not None:
+            library.prctl(_DEATH_SIGNAL, number, 0, 0, 0)
+
+    return prepare
+
+
+def end_all(processes: list[psutil.Process]) -> None:
+    """Ask processes to end, and kill those that do not."""
+    for process in processes:
+        with suppress(psutil.Error):
+            process.terminate()
+    for process in psutil.wait_procs(processes, timeout=_GRACE)[1]:
+        with suppress(psutil.Error):
+            process.kill()
+
+
+def last_lines(path: Path, count: int) -> str:
+    """The end of a text file; "" if there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 400 * count))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-count:])
+
+
+def _wait(child: subprocess.Popen, watch: Watch) -> int:
+    while True:
+        try:
+            return child.wait(timeout=_POLL)
+        except subprocess.TimeoutExpired:
+            if watch.over():
+                # The kernel is in a session of its own: it is found among the descendants, not in the group.
+                parent = psutil.Process(child.pid)
+                end_all([parent, *parent.children(recursive=True)])
+                return child.wait()
+
+
+def _finished(folder: Path) -> str | None:
+    try:
+        return json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))["finished"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+GRID_FOLDER, JOBS_FILE, ENGINE_LOG_FILE = ".grid", "jobs.json", "snakemake.log"
 LOCAL = "local"
 _SNAKEFILE = Path(__file__).with_name("Snakefile")
 _CLUSTER_JOBS, _CLUSTER_LATENCY = 100, 60  # runs handed over at once; seconds that a file may take to appear
@@ -268,3 +520,7 @@ def read_states(runs: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         with suppress(OSError, ValueError):
             found[name] = json.loads(path.read_text(encoding="utf-8"))
     return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,21 +1,309 @@
-"""What is to be done for every run of a grid, and why, before anything is touched."""
+"""What is to be done for every run of a grid, and why, before anything is touched.
+
+What a run needs on the machine before it starts: files, folders, models, GPUs.
+
+A path to a `config.json` means a model: weights and tokenizer must lie beside it, in files that can be read,
+and its checksum is that of all of them.
+
+What the result of a run depends on, and what of it changed since a run was made.
+
+A fingerprint is plain JSON:
+
+    {"notebook": sha256 of its code cells, "parameters": {name: value}, "code": {file: sha256},
+     "data": {name: checksum, or None = not known here}, "runs": {name: when that run was finished}}
+
+`code` holds the modules of cdlm_lab that the notebook imports, and those that they import, wherever in the
+file the import stands, with the other files of their folders. So a change to the tagger repeats no run of
+coreference.
+
+How long runs will take, from those that were made already, and how long all of them together.
+"""
 
 from __future__ import annotations
 
+import ast
 import functools
-from collections.abc import Collection, Mapping
+import hashlib
+import heapq
+import json
+import math
+import os
+import statistics
+import subprocess
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.batch.expansion import Job
-from cdlm_lab.batch.fingerprint import changes, code_of, read_stamp
-from cdlm_lab.batch.marked_yaml import GridError
-from cdlm_lab.batch.needs import Checksums, missing_need
-from cdlm_lab.parameters import closest_name, with_those_of_before
-from cdlm_lab.report import RunError, read_report
-from cdlm_lab.report.document import REPORT_FILE
-from cdlm_lab.report.folder import ASIDE, RUN_FILE, is_held, read_run_file, refuse_foreign
+import cdlm_lab
+from cdlm_lab.batch.grid import GridError, Job
+from cdlm_lab.data.files import DataError, sha256_of_file
+from cdlm_lab.models.model_folder import CONFIG_FILE, fault_of_folder
+from cdlm_lab.parameters import BY_HOW_MANY, closest_name, with_those_of_before
+from cdlm_lab.report import (
+    ASIDE,
+    REPORT_FILE,
+    RUN_FILE,
+    RunError,
+    is_held,
+    read_report,
+    read_run_file,
+    refuse_foreign,
+    write_json,
+)
+
+HUB = "hub:"
+
+
+class Checksums:
+    """Checksums of files and folders, remembered as long as size and time of a file stay.
+
+    Args:
+        memory: the file that remembers; it need not exist.
+    """
+
+    def __init__(self, memory: Path) -> None:
+        self._memory = memory
+        try:
+            self._known = json.loads(memory.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            self._known = {}
+        if not isinstance(self._known, dict):
+            self._known = {}
+
+    def of(self, need: str) -> str:
+        """The checksum of a path (of a model: of all files in its folder), or the revision of a checkpoint of
+        the hub.
+
+        Raises:
+            DataError: a file may not be read.
+        """
+        if need.startswith(HUB):
+            return f"revision {_revision(need)}"
+        path = Path(need)
+        if path.is_file() and path.name != CONFIG_FILE:
+            return self._of_file(path)
+        digest = hashlib.sha256()
+        if path.name == CONFIG_FILE:  # the same config may lie beside other weights
+            path, inside = path.parent, path.parent.iterdir()
+        else:
+            inside = path.rglob("*")
+        for file in sorted(inner for inner in inside if inner.is_file()):
+            digest.update(f"{file.relative_to(path).as_posix()}\0{self._of_file(file)}\n".encode())
+        return digest.hexdigest()
+
+    def save(self) -> None:
+        """Remember."""
+        write_json(self._memory, self._known)
+
+    def _of_file(self, path: Path) -> str:
+        told, name = path.stat(), str(path.resolve())
+        before = self._known.get(name)
+        if isinstance(before, list) and before[:2] == [told.st_size, told.st_mtime_ns]:
+            return before[2]
+        self._known[name] = [told.st_size, told.st_mtime_ns, sha256_of_file(path)]
+        return self._known[name][2]
+
+
+def missing_need(need: str) -> str | None:
+    """Why something is not there, and what to do; None if it is."""
+    if need.startswith(HUB):
+        name = need.removeprefix(HUB)
+        if (revision := _revision(need)) is None:
+            return f"{name} is not among the models in {_hub_folder()}: hf download {name}"
+        return fault_of_folder(_snapshot(need, revision))
+    path = Path(need)
+    if not path.exists():
+        return f"there is no {need}"
+    if path.name == CONFIG_FILE:
+        return fault_of_folder(path.parent)
+    if path.is_dir() and not any(path.iterdir()):
+        return f"{need} is empty"
+    return None
+
+
+def local_gpus(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The NVIDIA devices that this machine has, or that CUDA_VISIBLE_DEVICES leaves of them."""
+    if "CUDA_VISIBLE_DEVICES" in environ:
+        return [device for device in environ["CUDA_VISIBLE_DEVICES"].split(",") if device.strip()]
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    lines = listed.stdout.splitlines() if listed.returncode == 0 else []
+    return [str(number) for number, _ in enumerate(line for line in lines if line.startswith("GPU"))]
+
+
+def _hub_folder() -> Path:
+    if named := os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface") / "hub"
+
+
+def _revision(need: str) -> str | None:
+    """The commit of a checkpoint in the hub's cache; None if it is not there."""
+    try:
+        revision = (_cached(need) / "refs" / "main").read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+    return revision if (_snapshot(need, revision) / CONFIG_FILE).exists() else None
+
+
+def _cached(need: str) -> Path:
+    return _hub_folder() / f"models--{need.removeprefix(HUB).replace('/', '--')}"
+
+
+def _snapshot(need: str, revision: str) -> Path:
+    return _cached(need) / "snapshots" / revision
+
+
+STAMP_FILE = ".grid.json"  # in the folder of a run; `open_run` passes over names that begin with a dot
+_LIBRARY = Path(cdlm_lab.__file__).parent
+_DIGITS = 16  # of a checksum of code
+_SHOWN = 3  # files of code that a reason names
+
+
+def code_of(sources: Sequence[str]) -> dict[str, str]:
+    """file -> checksum of the parts of cdlm_lab that cells of code import, directly or not.
+
+    Cells that are not plain Python (IPython magics) could import anything: then it is the whole library.
+    """
+    return dict(_code_of(tuple(sources)))
+
+
+@functools.cache  # the runs of a task have the same
+def _code_of(sources: tuple[str, ...]) -> dict[str, str]:
+    try:
+        wanted = [name for source in sources for name in _imports(ast.parse(source), "")]
+    except SyntaxError:
+        return checksums_of(sorted(str(p.relative_to(_LIBRARY.parent)) for p in _LIBRARY.rglob("*.py")))
+    reached: set[Path] = set()
+    while wanted:
+        for path in _files(wanted.pop()):
+            if path not in reached:
+                reached.add(path)
+                wanted += _imports_of(path)
+    others = {
+        path
+        for folder in {path.parent for path in reached}
+        for path in folder.iterdir()
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+    return checksums_of(sorted(str(path.relative_to(_LIBRARY.parent)) for path in reached | others))
+
+
+def checksums_of(files: Sequence[str]) -> dict[str, str]:
+    """file of the library -> the beginning of its SHA-256; "" for one that is gone."""
+    found = {}
+    for file in files:
+        try:
+            found[file] = sha256_of_file(_LIBRARY.parent / file)[:_DIGITS]
+        except DataError:
+            found[file] = ""
+    return found
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], *, ignore_code: bool = False) -> list[str]:
+    """What differs between two fingerprints, in words; [] if nothing does.
+
+    Args:
+        old: of a run that was made.
+        new: of the run as it would be made now.
+        ignore_code: changes to notebook and library do not count.
+    """
+    found = _changed_parameters(old["parameters"], new["parameters"])
+    if not ignore_code:
+        if old["notebook"] not in (None, new["notebook"]):
+            found.append("the notebook's code changed")
+        if old["code"] is not None:
+            found += _changed_code(old["code"], new["code"])
+    for name in sorted(old["data"].keys() | new["data"].keys()):
+        before, now = old["data"].get(name), new["data"].get(name)
+        if name not in new["data"]:
+            continue  # what is no longer asked for does no harm
+        if before is not None and now is not None and before != now:
+            found.append(f"data: {name} changed")
+    for name, finished in new["runs"].items():
+        if name not in old["runs"]:
+            found.append(f"it reads {name} now")
+        elif finished is not None and old["runs"][name] not in (None, finished):
+            found.append(f"{name}, which it reads, was made anew")
+    return found
+
+
+def read_stamp(folder: Path) -> dict[str, Any] | None:
+    """What the grid noted in a run folder: {"fingerprint", "began_with", "notebook", "grid", "name"}; None if
+    there is nothing that can be read."""
+    try:
+        stamp = json.loads((folder / STAMP_FILE).read_text(encoding="utf-8"))
+        fingerprint = stamp["fingerprint"]
+        complete = all(part in fingerprint for part in ("notebook", "parameters", "code", "data", "runs"))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return stamp if complete else None
+
+
+def write_stamp(folder: Path, stamp: Mapping[str, Any]) -> None:
+    """Note in a run folder what the run is made of; whole or not at all."""
+    write_json(folder / STAMP_FILE, stamp)
+
+
+def _changed_parameters(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    found = []
+    for name in sorted((old.keys() | new.keys()) - set(BY_HOW_MANY)):
+        before, now = (json.dumps(part[name]) if name in part else "(absent)" for part in (old, new))
+        if before != now:
+            found.append(f"parameter {name} {_cut(before)} -> {_cut(now)}")
+    return found
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _changed_code(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    files = sorted(file for file in old.keys() | new.keys() if old.get(file, "") != new.get(file, ""))
+    if not files:
+        return []
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return [f"code: {', '.join(files[:_SHOWN])}{more} changed"]
+
+
+@functools.cache
+def _imports_of(path: Path) -> tuple[str, ...]:
+    if path.suffix != ".py":
+        return ()
+    parts = path.relative_to(_LIBRARY.parent).with_suffix("").parts
+    package = ".".join(parts[:-1])  # of a module the one it is in, of an __init__ itself
+    return tuple(_imports(ast.parse(path.read_text(encoding="utf-8")), package))
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    """Dotted names of whatever of cdlm_lab is imported anywhere in a tree; `package` holds relative ones."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = node.module or ""
+            if node.level:
+                kept = package.split(".")[: len(package.split(".")) - node.level + 1]
+                start = ".".join([*kept, *([start] if start else [])])
+            names = [start, *(f"{start}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        yield from (name for name in names if name.split(".")[0] == _LIBRARY.name)
+
+
+def _files(name: str) -> Iterator[Path]:
+    """The files that importing a dotted name reads: the module, and the packages it lies in."""
+    place = _LIBRARY.parent
+    for part in name.split("."):
+        place = place / part
+        if (place / "__init__.py").is_file():
+            yield place / "__init__.py"
+        elif place.with_suffix(".py").is_file():
+            yield place.with_suffix(".py")
+
 
 DONE, NEW, RESUMED, AGAIN = "done", "new", "goes on", "again"
 
@@ -210,3 +498,69 @@ def aside(folder: Path, *, stamp: str) -> Path:
         number += 1
         free = base.with_name(f"{base.name}-{number}")
     return free
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remaining:
+    """Work that is left of one run: seconds, cores and GPUs that it takes, runs that it waits for."""
+
+    seconds: float
+    cores: int
+    after: tuple[str, ...]
+    gpus: int = 0
+
+
+def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -> dict[str, float]:
+    """How long each run will take.
+
+    The median of the runs of its task that are finished; else of the runs of its notebook; else the minutes
+    that the grid allows.
+
+    Args:
+        steps: of the plan; those that are finished count.
+        measured: name -> seconds of runs that were finished since.
+    """
+    known: dict[str, list[float]] = {}
+    for name, step in steps.items():
+        seconds = measured.get(name, step.seconds)
+        if seconds is not None:
+            for key in (f"task {step.job.task.name}", str(step.job.task.notebook.path)):
+                known.setdefault(key, []).append(seconds)
+    found = {}
+    for name, step in steps.items():
+        task = step.job.task
+        times = known.get(f"task {task.name}") or known.get(str(task.notebook.path))
+        found[name] = statistics.median(times) if times else 60 * task.resources.minutes
+    return found
+
+
+def seconds_left(
+    todo: Mapping[str, Remaining], *, cores: float, at_once: float, gpus: float = math.inf
+) -> float:
+    """When the last of some runs will be finished, in seconds, if each starts as soon as it can.
+
+    Args:
+        todo: name -> what is left, in an order in which they could be made; what they wait for and is not
+            among them is finished.
+        cores: of the machine, or infinity; a run that asks for more gets all.
+        at_once: so many runs at most, or infinity.
+        gpus: as cores. Runs that need one where there is none will not be made; their time is told as if one
+            were made after the other.
+    """
+    ended: dict[str, float] = {}
+    running: list[tuple[float, str, float, float]] = []
+    waiting, now, free, free_gpus = dict(todo), 0.0, cores, max(gpus, 1)
+    while waiting or running:
+        for name, run in list(waiting.items()):
+            taken, devices = min(run.cores, cores), min(run.gpus, max(gpus, 1))
+            ready = all(other in ended for other in run.after if other in todo)
+            if ready and taken <= free and devices <= free_gpus and len(running) < at_once:
+                heapq.heappush(running, (now + run.seconds, name, taken, devices))
+                free, free_gpus = free - taken, free_gpus - devices
+                del waiting[name]
+        if not running:  # what is left waits for something that will not come
+            return now
+        now, name, taken, devices = heapq.heappop(running)
+        ended[name] = now
+        free, free_gpus = free + taken, free_gpus + devices
+    return now

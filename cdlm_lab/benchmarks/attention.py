@@ -31,7 +31,7 @@ from tqdm import tqdm
 
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention, replace_self_attention
 from cdlm_lab.attention.plan import Plan, make_plan
-from cdlm_lab.models.device import default_device
+from cdlm_lab.models.checkpoint import default_device
 
 HEADS, HEAD_SIZE, WINDOW = 12, 64, 512
 LENGTHS = (1024, 2048, 4096)

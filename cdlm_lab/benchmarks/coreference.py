@@ -33,21 +33,25 @@ import transformers
 from torch import nn
 from transformers import LongformerConfig
 
-from cdlm_lab.attention.last_layer import read_only_globals
-from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.attention.plan import make_plan
 from cdlm_lab.benchmarks.attention import matmul_rate, seconds
-from cdlm_lab.collate import Collate, batches_by_length
-from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
-from cdlm_lab.examples.encode_document import EncodedDocuments
-from cdlm_lab.examples.mention_context import CONTEXTS, MENTION_END, MENTION_START, marks_from_tokenizer
-from cdlm_lab.examples.mention_pairs import MentionPairExamples, group_mentions, mentions_in, pairs_within
-from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.models.checkpoint import own_randomness
-from cdlm_lab.models.cross_encoder import HIDDEN, PairScorer
-from cdlm_lab.models.device import default_device
-from cdlm_lab.models.tiny import TinySizes, tiny_config
-from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.examples.collate import Collate, batches_by_length
+from cdlm_lab.examples.mention_pairs import (
+    CONTEXTS,
+    MENTION_END,
+    MENTION_START,
+    MentionPairExamples,
+    group_mentions,
+    marks_from_tokenizer,
+    mentions_in,
+    pairs_within,
+)
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.models.checkpoint import default_device, own_randomness
+from cdlm_lab.models.coreference import HIDDEN, PairScorer
+from cdlm_lab.models.encoder import TinySizes, load_tokenizer, tiny_config
 from cdlm_lab.progress import Progress
 
 VOCABULARY = 4096  # words are then cut into about as many subwords as by the tokenizers of BERT and RoBERTa

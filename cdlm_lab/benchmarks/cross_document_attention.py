@@ -23,11 +23,9 @@ import torch
 
 from cdlm_lab.benchmarks.attention import seconds
 from cdlm_lab.benchmarks.coreference import surroundings
-from cdlm_lab.models.checkpoint import own_randomness
-from cdlm_lab.models.device import default_device
+from cdlm_lab.models.checkpoint import default_device, own_randomness
 from cdlm_lab.models.estimate import parameter_count
-from cdlm_lab.models.hierarchical import CDA, HierarchicalConfig
-from cdlm_lab.models.matcher import DocumentMatcher
+from cdlm_lab.models.matching import CDA, DocumentMatcher, HierarchicalConfig
 from cdlm_lab.progress import Progress
 
 TEXTS = {"S2ORC": (9, 28), "PAN": (47, 33)}  # sentences of a document, words of a sentence

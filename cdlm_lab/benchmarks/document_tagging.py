@@ -27,22 +27,18 @@ import torch
 from torch import nn
 
 from cdlm_lab.benchmarks.coreference import surroundings
-from cdlm_lab.data.docarc_tsv import read_docarc_split
-from cdlm_lab.data.tag_storyworld import read_storyworld_tags
-from cdlm_lab.data.tagged_documents import TaggedDocument, labels_of, tag_set
-from cdlm_lab.examples.tag_examples import TagExamples, document_runs, words_read
-from cdlm_lab.examples.tag_sequences import split_long
-from cdlm_lab.models.device import default_device
-from cdlm_lab.models.document_tagger import (
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
+from cdlm_lab.data.tagged import TaggedDocument, labels_of, read_docarc_split, tag_set
+from cdlm_lab.examples.tagging import TagExamples, document_runs, split_long, words_read
+from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.frozen import ENDS, WordEncoder, WordEncodings, load_word_encoder
+from cdlm_lab.models.tagging import (
+    StaticCollate,
     StaticTagger,
     StaticTaggerConfig,
     equal_hidden_size,
     new_static_tagger,
 )
-from cdlm_lab.models.sentence_encoder import ENDS
-from cdlm_lab.models.tag_collate import StaticCollate
-from cdlm_lab.models.word_encoder import WordEncoder, load_word_encoder
-from cdlm_lab.models.word_encodings import WordEncodings
 from cdlm_lab.progress import Progress
 
 BATCH = 16  # sentences (the paper's)
@@ -90,8 +86,7 @@ class Epochs:
             name: new_static_tagger(one).to(self.device) for name, one in configs.items()
         }
         self.collates = {
-            name: StaticCollate(encodings, splits, context=one.context)
-            for name, one in configs.items()
+            name: StaticCollate(encodings, splits, context=one.context) for name, one in configs.items()
         }
         order = document_runs(self.examples, batch_size=BATCH, rng=np.random.default_rng(0))
         self.batches = [order[start : start + BATCH].tolist() for start in range(0, len(order), BATCH)]

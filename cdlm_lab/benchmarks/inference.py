@@ -29,22 +29,26 @@ from torch import nn
 
 from cdlm_lab.benchmarks.attention import matmul_rate, peak_growth, seconds
 from cdlm_lab.benchmarks.coreference import surroundings
-from cdlm_lab.collate import Collate, batches_by_length
-from cdlm_lab.data.candidate_storyworld import read_storyworld_candidates
-from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
-from cdlm_lab.data.tag_storyworld import read_storyworld_tags
-from cdlm_lab.examples.candidate_examples import CandidateExamples, JointCollate
-from cdlm_lab.examples.encode_candidates import EncodedCandidates
-from cdlm_lab.examples.encode_document import EncodedDocuments
-from cdlm_lab.examples.mention_context import marks_from_tokenizer
-from cdlm_lab.examples.mention_pairs import MentionPairExamples, group_mentions, mentions_in, pairs_within
-from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.models.cross_encoder import load_pair_scorer
-from cdlm_lab.models.device import default_device
-from cdlm_lab.models.joint_model import JointHead, load_joint_model
+from cdlm_lab.data.storyworld.task_sets import (
+    read_storyworld_candidates,
+    read_storyworld_tags,
+    read_storyworld_topics,
+)
+from cdlm_lab.examples.candidates import CandidateExamples, EncodedCandidates, JointCollate
+from cdlm_lab.examples.collate import Collate, batches_by_length
+from cdlm_lab.examples.mention_pairs import (
+    MentionPairExamples,
+    group_mentions,
+    marks_from_tokenizer,
+    mentions_in,
+    pairs_within,
+)
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.coreference import load_pair_scorer
+from cdlm_lab.models.frozen import ENDS, load_sentence_encoder, load_word_encoder
+from cdlm_lab.models.joint import JointHead, load_joint_model
 from cdlm_lab.models.precision import Precision, computing_in
-from cdlm_lab.models.sentence_encoder import ENDS, load_sentence_encoder
-from cdlm_lab.models.word_encoder import load_word_encoder
 from cdlm_lab.progress import Progress
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")

@@ -30,10 +30,8 @@ from cdlm_lab.analysis.source_attention import attend_to_source
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.benchmarks.attention import peak_growth, seconds
 from cdlm_lab.benchmarks.coreference import SIZES, surroundings
-from cdlm_lab.models.checkpoint import own_randomness
-from cdlm_lab.models.device import default_device
-from cdlm_lab.models.tiny import TinySizes, tiny_config
-from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.models.checkpoint import default_device, own_randomness
+from cdlm_lab.models.encoder import TinySizes, load_tokenizer, tiny_config
 from cdlm_lab.progress import Progress
 
 LENGTHS = (1024, 2048, 4096)

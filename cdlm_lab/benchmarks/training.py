@@ -42,17 +42,15 @@ import torch
 from torch import Tensor
 from transformers import LongformerConfig, LongformerForMaskedLM, PreTrainedModel
 
-from cdlm_lab.attention.last_layer import read_only_globals
-from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.benchmarks import coreference
 from cdlm_lab.benchmarks.attention import matmul_rate, number_of_globals, peak_growth, seconds
-from cdlm_lab.models.checkpoint import own_randomness
-from cdlm_lab.models.cross_encoder import PairScorer
-from cdlm_lab.models.device import default_device
+from cdlm_lab.models.checkpoint import default_device, own_randomness
+from cdlm_lab.models.coreference import PairScorer
+from cdlm_lab.models.encoder import TinySizes
 from cdlm_lab.models.estimate import MASKED_SHARE, estimate
 from cdlm_lab.models.kept_memory import memory_kept
 from cdlm_lab.models.language_model import NOT_MASKED, CrossDocumentLM
-from cdlm_lab.models.tiny import TinySizes
 from cdlm_lab.progress import Progress
 
 WAYS = ("huggingface", "ours")

@@ -13,29 +13,461 @@ Links are of three sources:
                       way; which sentences it means was aligned automatically in the release, and is left out.
 
 Sentences are those of the release, without empty ones; there are errors of character recognition in them.
+
+Papers of CL-SciSumm and ScisummNet: their loose XML, their names, and where in them a passage stands.
+
+Files of CL-SciSumm and ScisummNet, from `.tar.xz` archives as they are streamed, or from unpacked folders.
+
+Nothing is written to the disk, so that no member of an archive can end up anywhere.
+
+What the annotations of CL-SciSumm and ScisummNet say of each citation: which sentences cite, and which
+sentences of the cited paper are meant.
+
+Three formats: lines of "Field: value | Field: value" (training set), CSV with the same fields (test set, one
+file for each annotator) and JSON (ScisummNet, sentences alone).
+
+Citations taken out of sentences, so that whoever looks for the citing sentence has to understand it.
+
+Papers of CL-SciSumm and ScisummNet (see `scisumm`) as plain texts for pre-training.
+
+A cluster is one paper by itself, each paper once: a paper that cites one of the collection is cited in turn,
+so that clusters of a paper and those that cite it would overlap. The text is the title, and then a line for
+the abstract and for each section, whose sentences are those of the release; headings of sections are left
+out. One sentence before the abstract or first section is the title; more of them (62 papers of ScisummNet are
+without sections) are a line of their own. Of several texts of a paper the one that `scisumm` prefers is read.
+Papers go to train, validation and test by a hash of their ids (90/5/5).
+
+Both collections are read as a whole before the first paper is given (150 MB), since archives hold the papers
+in another order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from itertools import chain
+import csv
+import html
+import io
+import lzma
+import re
+import tarfile
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import accumulate, chain
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import IO, Literal, get_args
 
-from cdlm_lab.data.citation_marks import without_citations
-from cdlm_lab.data.document_links import DocumentLink
-from cdlm_lab.data.document_pairs import PairDocument
-from cdlm_lab.data.files import DataError, read_lines
-from cdlm_lab.data.scisumm_archive import NET, TEST, TRAINING, Place, SciSummFiles
-from cdlm_lab.data.scisumm_citances import (
-    Citance,
-    csv_citances,
-    json_citances,
-    line_citances,
+from cdlm_lab.data.document_pairs import DocumentLink, PairDocument
+from cdlm_lab.data.files import DataError, checked_path, open_bytes, parse_json, read_lines
+from cdlm_lab.data.records import Cluster, Document, Split, hashed_split
+
+_TAG = re.compile(r"<(/?)(S|SECTION|ABSTRACT|PAPER)(\s[^<>]*)?>")
+_SID = re.compile(r"""\bsid\s*=[\s"']*(\d{1,9})""")
+_ANTHOLOGY_ID = re.compile(r"([A-Z]\d\d-\d{4})(?:-PARSCIT\d*)?", re.IGNORECASE)
+_NOT_A_LETTER = re.compile(r"[\W_]+")
+LEAST = 20  # letters and digits of a passage that can be told from others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """One text of a paper, as it stands in one file.
+
+    `numbers`: of its sentences, as the file gives them in "sid"; None where it gives none. `letters`: letters
+    and digits of all the sentences, lower-case, without gaps, and `ends`: where in them each sentence ends.
+    """
+
+    document: PairDocument
+    numbers: tuple[int | None, ...]
+    letters: str = field(repr=False)
+    ends: tuple[int, ...] = field(repr=False)
+
+    def numbered(self, sid: int) -> int | None:
+        """Place of the first sentence of this number."""
+        return self.numbers.index(sid) if sid in self.numbers else None
+
+    def containing(self, passage: str) -> tuple[int, ...]:
+        """Sentences over which a passage extends, by its letters and digits alone; () if it is not there, in
+        several places, or too short to tell."""
+        wanted = letters_of(passage)
+        start = self.letters.find(wanted)
+        if len(wanted) < LEAST or start < 0 or self.letters.find(wanted, start + 1) >= 0:
+            return ()
+        first, last = (bisect_right(self.ends, place) for place in (start, start + len(wanted) - 1))
+        return tuple(
+            number for number in range(first, last + 1) if letters_of(self.document.sentences[number])
+        )
+
+
+def parse_paper(identifier: str, source: str) -> Paper | None:
+    """The sentences of a file, entities resolved; None if it has none. Empty sentences are left out."""
+    found = []
+    tags = list(_TAG.finditer(source))
+    # A sentence ends at the next tag, of whatever kind: some are not closed.
+    for tag, end in zip(tags, [*(tag.start() for tag in tags[1:]), len(source)], strict=False):
+        if tag[2] == "S" and not tag[1] and (sentence := plain_text(source[tag.end() : end])):
+            sid = _SID.search(tag[3] or "")
+            found.append((int(sid[1]) if sid else None, sentence))
+    if not found:
+        return None
+    numbers, sentences = zip(*found, strict=True)
+    letters = [letters_of(sentence) for sentence in sentences]
+    return Paper(
+        document=PairDocument(id=identifier, sentences=sentences),
+        numbers=numbers,
+        letters="".join(letters),
+        ends=tuple(accumulate(map(len, letters))),
+    )
+
+
+def decode(content: bytes) -> tuple[str, int]:
+    """Text of a file without byte order mark, and how many bytes or runs of bytes that are not UTF-8 were
+    replaced by U+FFFD."""
+    text = content.decode("utf-8", "replace").replace("\0", "\ufffd").removeprefix("\ufeff")
+    return text, text.count("\ufffd") - content.count("\ufffd".encode())
+
+
+def plain_text(source: str) -> str:
+    """Text without tags, entities (some are written twice: &amp;lt;) and superfluous white space."""
+    return " ".join(html.unescape(html.unescape(_TAG.sub(" ", source))).split())
+
+
+def letters_of(text: str) -> str:
+    """Lower-case letters and digits alone."""
+    return _NOT_A_LETTER.sub("", text).lower()
+
+
+def paper_id(name: str, reference: str) -> str:
+    """Id of the paper in a file of the folder of a reference paper: that of the ACL Anthology, if the file is
+    named so, or else "C04-1089/file", for such names mean nothing elsewhere."""
+    match = _ANTHOLOGY_ID.fullmatch(plain := file_stem(name))
+    return match[1].upper() if match else f"{reference}/{plain.lower().replace('_', '-')}"
+
+
+def file_stem(name: str) -> str:
+    """Name of a file as annotations give it, without folders, ".xml" and ".txt"."""
+    return re.sub(r"\.(?:xml|txt)$", "", name.strip().rpartition("/")[2], flags=re.IGNORECASE)
+
+
+TASK, NET = "cl_scisumm_2018", "scisummnet_2019"
+TRAINING, TEST, GOLD = "Training-Set-2018", "Test-Set-2018", "Test-Set-2018-Gold"
+Place = tuple[str, str]  # set of data, name of a reference paper's folder in it
+
+_MAX_FILE = 1 << 26  # bytes; the longest paper has 0.6 MB
+_MAX_TOTAL = 1 << 31
+_MAX_MEMBERS = 200_000
+_AGAIN = "copy or download it again"
+
+
+class SciSummFiles:
+    """What the archives of a folder hold, sorted by what it is.
+
+    Attributes:
+        root: the folder.
+        papers: place, name and text of the papers by preference: reference papers come first.
+        annotations: place -> path and text of the files that say which sentences cite.
+        replaced: path -> how many byte sequences were not UTF-8; only files that have some.
+        passed_over: files (path: why) that should have been read, but are links or no files at all.
+
+    Raises:
+        DataError: as `read_collection`, neither collection is there, or one has no papers.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.replaced: dict[str, int] = {}
+        self.passed_over: list[str] = []
+        self.annotations: dict[Place, list[tuple[str, str]]] = {}
+        references: list[tuple[Place, str, str]] = []
+        citing: list[tuple[Place, str, str]] = []
+        found = False
+        for collection in (TASK, NET):
+            members = read_collection(root, collection, wanted=partial(_kind, collection))
+            found, before = found or members is not None, len(references) + len(citing)
+            for name, content in members or ():
+                where = root / collection / name
+                if content is None:
+                    self.passed_over.append(f"{where}: a link, or no file")
+                    continue
+                place, kind = _place(collection, name), _kind(collection, name)
+                text, count = decode(content)
+                if count:
+                    self.replaced[str(where)] = count
+                if kind == "annotation":
+                    self.annotations.setdefault(place, []).append((str(where), text))
+                else:
+                    (references if kind == "Reference_XML" else citing).append((place, name, text))
+            if members is not None and len(references) + len(citing) == before:
+                links = f"; {len(self.passed_over)} links are passed over" if self.passed_over else ""
+                raise DataError(root / collection, f"no papers in it{links}", _AGAIN, field="collection")
+        if not found:
+            remedy = f"put {TASK}.tar.xz or {NET}.tar.xz there"
+            raise DataError(root, "neither archives nor folders of CL-SciSumm", remedy, field="folder")
+        for files in self.annotations.values():
+            files.sort()
+        order = (TRAINING, TEST, NET)
+        self.papers = [
+            paper
+            for kind in (references, citing)
+            for paper in sorted(kind, key=lambda p: (order.index(p[0][0]), p))
+        ]
+
+    def folder_of(self, place: Place) -> Path:
+        """Where the files of a reference paper are."""
+        return self.root / (NET if place[0] == NET else TASK / Path(place[0])) / place[1]
+
+
+def read_collection(
+    root: Path, name: str, *, wanted: Callable[[str], str]
+) -> Iterator[tuple[str, bytes | None]] | None:
+    """Names below the collection's own folder, as "Test-Set-2018/A00-2018/...", and contents of its files,
+    None of a link and of whatever else is no file.
+
+    Files of an archive come in its order, those of a folder by name.
+
+    Args:
+        root: folder with `{name}.tar.xz` or, where that is not, the folder `{name}`; None if it has neither.
+        wanted: what a file is, by its name; those of which it says "" are not read.
+
+    Raises:
+        DataError: a damaged archive, a member outside the collection's folder or with a name that is not
+            UTF-8, too many of them, a file that is too large or cannot be read.
+    """
+    if (archive := root / f"{name}.tar.xz").is_file():
+        return _from_archive(archive, name, wanted)
+    folder = root / name
+    return _from_folder(folder, wanted) if folder.is_dir() else None
+
+
+def _from_archive(
+    archive: Path, folder: str, wanted: Callable[[str], str]
+) -> Iterator[tuple[str, bytes | None]]:
+    try:
+        # Of a stream that it opens itself, tarfile takes a cut for the end.
+        with open_bytes(archive) as packed:
+            stream = _Bounded(packed, archive)
+            with tarfile.open(fileobj=stream, mode="r|") as members:  # type: ignore[call-overload]
+                for number, member in enumerate(members):
+                    name = _name_in(archive, member.name, folder)
+                    if member.size > _MAX_FILE or number >= _MAX_MEMBERS:
+                        what = f"{member.name!r} is too large ({member.size} bytes), or member {number + 1:,}"
+                        raise DataError(archive, what, _AGAIN, field="archive")
+                    stream.since_last = 0
+                    if wanted(name):
+                        file = members.extractfile(member) if member.isreg() else None
+                        yield name, file and file.read()
+            while stream.read(_MAX_FILE):
+                pass
+    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
+        raise DataError(archive, f"the archive is damaged ({error})", _AGAIN, field="archive") from None
+
+
+class _Bounded:
+    """A stream of which no more is read than files of the size allowed have: an archive can ask for a name
+    of gigabytes."""
+
+    def __init__(self, stream: IO[bytes], archive: Path) -> None:
+        self.stream, self.archive = stream, archive
+        self.total = self.since_last = 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes. Raises DataError if there are too many of them."""
+        data = self.stream.read(size)
+        self.total, self.since_last = self.total + len(data), self.since_last + len(data)
+        if self.total > _MAX_TOTAL or self.since_last > 2 * _MAX_FILE:
+            what = f"more than {2 * _MAX_FILE:,} bytes between two files, or {_MAX_TOTAL:,} in all"
+            raise DataError(self.archive, what, _AGAIN, field="archive")
+        return data
+
+
+def _name_in(archive: Path, name: str, folder: str) -> str:
+    checked_path(archive / name)
+    parts = PurePosixPath(name).parts
+    if parts[:1] != (folder,) or ".." in parts:
+        what = f"member {name[:200]!r} lies outside the folder {folder}"
+        raise DataError(archive, what, _AGAIN, field="archive")
+    return "/".join(parts[1:])
+
+
+def _from_folder(folder: Path, wanted: Callable[[str], str]) -> Iterator[tuple[str, bytes | None]]:
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if not wanted(name):
+            continue
+        if path.is_symlink() or not path.is_file():
+            yield name, None
+            continue
+        with open_bytes(path) as stream:
+            content = stream.read(_MAX_FILE + 1)
+        if len(content) > _MAX_FILE:
+            raise DataError(path, f"the file is too large (over {_MAX_FILE:,} bytes)", _AGAIN)
+        yield name, content
+
+
+def _kind(collection: str, name: str) -> str:
+    """Reference_XML, Citance_XML, annotation, or "" for what is not read."""
+    parts = name.split("/")
+    if collection == NET:
+        if len(parts) == 3 and parts[1] == "Reference_XML" and name.endswith(".xml"):
+            return parts[1]
+        return "annotation" if len(parts) == 2 and parts[1] == "citing_sentences.json" else ""
+    if parts[0] == GOLD:
+        return "annotation" if len(parts) == 3 and parts[1] == "Task1" and name.endswith(".csv") else ""
+    if parts[0] not in (TRAINING, TEST) or len(parts) != 4:
+        return ""
+    if parts[2] in ("Reference_XML", "Citance_XML") and name.endswith(".xml"):
+        return parts[2]
+    ending = ".txt" if parts[0] == TRAINING else ".csv"
+    return "annotation" if parts[2] == "annotation" and name.endswith(ending) else ""
+
+
+def _place(collection: str, name: str) -> Place:
+    """The set of data and reference paper that a file belongs to."""
+    parts = name.split("/")
+    if collection == NET:
+        return NET, parts[0]
+    if parts[0] == GOLD:
+        return TEST, parts[-1].partition("_")[0].removesuffix(".csv")
+    return parts[0], parts[1]
+
+
+_NEXT_FIELD = re.compile(r"\|\s*+(?=[A-Z][A-Za-z ]{2,30}:)")
+_NUMBER = re.compile(r"\d{1,9}")
+_FIRST_FIELD = ("Citance Number", "Citation Number")  # one line of the release has the second
+_FIELDS = ("Citing Article", "Citation Offset", "Citation Text", "Reference Offset")
+_RELEASE = "copy the file again from the official release"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citance:
+    """A passage of a citing paper that cites, as annotated.
+
+    Attributes:
+        citing: name of the citing paper's file, without ending.
+        file, line: where the annotation stands.
+        sentences: "sid" of the sentences of the passage; () if the annotation does not say.
+        passages: the text itself, as it stands in the paper and cleaned, either may be missing.
+        cited: "sid" of the sentences of the cited paper that are meant; () if the annotation does not say.
+    """
+
+    citing: str
+    file: str
+    line: int
+    sentences: tuple[int, ...]
+    passages: tuple[str, ...]
+    cited: tuple[int, ...]
+
+
+def line_citances(file: str, text: str) -> Iterator[Citance]:
+    """Those of a file of the training set.
+
+    Raises:
+        DataError: a line that lacks one of the fields that are read, or no line at all.
+    """
+    if not text.strip():
+        raise DataError(file, "no annotation in it", _RELEASE)
+    for line, row in enumerate(text.split("\n"), start=1):
+        if not row.strip():
+            continue
+        parts = (part.partition(":") for part in _NEXT_FIELD.split(row.strip().rstrip("|")))
+        fields = {name.strip(): value.strip() for name, _, value in parts}
+        if not any(name in fields for name in _FIRST_FIELD):
+            what = f"a line without {_FIRST_FIELD[0]}"
+            raise DataError(file, what, _RELEASE, line=line, field=_FIRST_FIELD[0])
+        yield _citance(file, line, fields, text_field="Citation Text")
+
+
+def csv_citances(file: str, text: str) -> Iterator[Citance]:
+    """Those of a CSV of the test set, with answers or without. Its "Citation Offset" is 0 throughout, so that
+    `sentences` is empty.
+
+    Raises:
+        DataError: no CSV, or one that lacks one of the fields that are read.
+    """
+    rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        _check_fields(file, 1, rows.fieldnames or ())
+        for row in rows:
+            fields = {name: value or "" for name, value in row.items() if isinstance(name, str)}
+            if "".join(value if isinstance(value, str) else "" for value in row.values()).strip():
+                fields["Citation Offset"] = ""
+                yield _citance(file, rows.line_num, fields, text_field="Citation Text Clean")
+    except csv.Error as error:
+        raise DataError(
+            file, f"not CSV ({error})", _RELEASE, line=rows.reader.line_num, field="row"
+        ) from None
+
+
+def json_citances(file: str, text: str) -> Iterator[Citance]:
+    """Those of a `citing_sentences.json`.
+
+    Raises:
+        DataError: no JSON, or not of the form [{"citing_paper_id": "...", "raw_text": "..."}].
+    """
+    items = parse_json(text, file, remedy=_RELEASE)
+    for number, item in enumerate(items if isinstance(items, list) else [None]):
+        if not isinstance(item, dict) or not isinstance(item.get("citing_paper_id"), str):
+            raise DataError(file, "no text", _RELEASE, field=f"[{number}].citing_paper_id")
+        texts = (item.get(name) for name in ("raw_text", "clean_text"))
+        passages = tuple(found for found in texts if isinstance(found, str))
+        yield Citance(
+            citing=item["citing_paper_id"], file=file, line=1, sentences=(), passages=passages, cited=()
+        )
+
+
+def _citance(file: str, line: int, fields: Mapping[str, str], *, text_field: str) -> Citance:
+    _check_fields(file, line, fields)
+    passages = dict.fromkeys(plain_text(fields.get(name, "")) for name in ("Citation Text", text_field))
+    return Citance(
+        citing=file_stem(fields["Citing Article"]),
+        file=file,
+        line=line,
+        sentences=_numbers(fields["Citation Offset"]),
+        passages=tuple(passage for passage in passages if passage),
+        cited=_numbers(fields["Reference Offset"]),
+    )
+
+
+def _check_fields(file: str, line: int, fields: Collection[str]) -> None:
+    for name in _FIELDS:
+        if name not in fields:
+            raise DataError(file, "the field is missing", _RELEASE, line=line, field=name)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Those in a list that is written in many ways, as "['53', '61']" or "17'"; none in "NA"."""
+    return tuple(map(int, _NUMBER.findall(text)))
+
+
+# All repeats are bounded, so that no text takes long.
+_YEAR = r"(?:1[89]|20)\d\d[a-z]?"
+_NAME = r"(?:(?:[Vv]an|[Vv]on|[Dd]er?|[Dd]en|[Ll]a|[Ll]e|[Dd]i)\s){0,2}[^\W\d_a-z][\w'’-]{0,40}"
+_AND = r"\s?,?\s(?:and|&)\s"
+_NAMES = rf"{_NAME}(?:(?:,\s{_NAME}){{0,4}}{_AND}{_NAME}|,?\set\.?\sal\.?,?)?(?:['’]s?)?"
+_CITATION = re.compile(
+    rf"""
+    (?:\b{_NAMES}\s?)? \(\s?{_YEAR} (?:\s?[,;:][^()]{{0,60}})? \)      # Brill and Wu (2000, 2004), or (2000)
+    | \( [^()]{{0,300}} \b{_NAME}[^()]{{0,80}}?\b{_YEAR}\b [^()]{{0,300}} \)  # (see Brill, 1995; Wu, 2004)
+    | \[ [^\[\]]{{0,300}} \b{_YEAR}\b [^\[\]]{{0,300}} \]              # [Brill, 1995]
+    | \[\s?\d{{1,3}} (?:\s?[,;–-]\s?\d{{1,3}}){{0,20}} \s?\]           # [12], [3, 5-7]
+    """,
+    re.VERBOSE,
 )
-from cdlm_lab.data.scisumm_papers import Paper, file_stem, letters_of, paper_id, parse_paper
+_GAP = re.compile(r"\s+([.,;:!?)])")
+
+
+def without_citations(sentence: str) -> str:
+    """A sentence without its citations; "." if nothing else is in it, so that it keeps its number.
+
+    Taken out are brackets that hold a name and a year, (see Brill, 1995; Wu et al., 2004) or [Brill, 1995];
+    a year in brackets together with the names before it, as Brill and Wu (2004); and numbers in square
+    brackets, [3, 5-7]. This is an approximation. It leaves citations without brackets, those that were cut
+    in two by the end of a sentence and names that stand apart ("Brill's tagger"), and it takes some brackets
+    that are no citations, as (Monday, 1995).
+    """
+    bare = _GAP.sub(r"\1", " ".join(_CITATION.sub(" ", sentence).split()))
+    return bare if any(character.isalnum() for character in bare) else "."
+
 
 PAIRS = "scisummnet_citation_pairs.tsv"
 SOURCES = ("cl-scisumm-train", "cl-scisumm-test", "scisummnet")
@@ -270,3 +702,60 @@ def _blanked(
         )
         documents[identifier] = PairDocument(id=identifier, sentences=tuple(sentences))
     return documents
+
+
+# Without the tag's end, which a heading such as "a < b" would hide.
+_SECTION = re.compile(r"(?=</?(?:ABSTRACT|(?:SUB)?SECTION)\b)")
+
+
+def scisumm_files(folder: str | Path, *, split: Split | None = None) -> list[Path]:
+    """The archives of a folder, or the papers' XML where unpacked, sorted; [] if it has neither.
+
+    Any of them may hold papers of any split.
+    """
+    files: list[Path] = []
+    for name in (TASK, NET):
+        archive, unpacked = Path(folder) / f"{name}.tar.xz", Path(folder) / name
+        files += [archive] if archive.is_file() else sorted(unpacked.glob("**/*_XML/*.xml"))
+    return files
+
+
+def read_scisumm_corpus(folder: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
+    """Clusters of one paper each, reference papers first; `split` None for those of every split.
+
+    Raises:
+        DataError: neither collection is there, or as `scisumm_archive.read_collection`.
+    """
+    papers = [(paper_id(name, place[1]), text) for place, name, text in SciSummFiles(Path(folder)).papers]
+    known: set[str] = set()
+    # Papers with an id of the Anthology first: one that a folder names in its own way may be one of them.
+    for identifier, source in sorted(papers, key=lambda paper: _is_own_name(paper[0])):
+        parts = [_sentences(identifier, part) for part in _SECTION.split(source)]
+        start = letters_of(" ".join(list(chain(*parts))[2:4]))
+        copied = identifier in known or (_is_own_name(identifier) and start in known)
+        known |= {identifier, start} if len(start) >= _SAME_START else {identifier}
+        if any(parts) and not copied and split in (None, hashed_split(identifier)):
+            yield Cluster(id=identifier, documents=(_document(identifier, parts),))
+
+
+def _is_own_name(identifier: str) -> bool:
+    """Whether the name of a paper means something in its folder alone: C04-1089/name."""
+    return "/" in identifier
+
+
+def _sentences(identifier: str, part: str) -> tuple[str, ...]:
+    paper = parse_paper(identifier, part)
+    return paper.document.sentences if paper else ()
+
+
+def _document(identifier: str, parts: list[tuple[str, ...]]) -> Document:
+    """What stands before the first section, and then each section, as lines."""
+    lines = [part for part in parts if part]
+    lengths = [len(sentence) + 1 for sentence in chain(*lines)]  # with the blank or line break behind it
+    ends = list(accumulate(lengths))
+    return Document(
+        id=identifier,
+        text="\n".join(" ".join(line) for line in lines),
+        title=parts[0][0] if len(parts[0]) == 1 else None,
+        sentences=tuple((end - length, end - 1) for length, end in zip(lengths, ends, strict=True)),
+    )

@@ -23,12 +23,10 @@ import numpy as np
 from datasets import Dataset
 
 from cdlm_lab.attention.global_tokens import check_policy, global_tokens
-
-from .encode_cluster import NO_FACT
-from .masking import NOT_MASKED, check_probability, mask_tokens
-from .packing import Packed, check_packing, pack_documents
-from .special_tokens import SpecialTokens
-from .tokenised_corpus import COLUMNS, TokenisedCluster, read_cluster
+from cdlm_lab.examples.cached_corpus import COLUMNS, TokenisedCluster, read_cluster
+from cdlm_lab.examples.masking import NOT_MASKED, check_probability, mask_tokens
+from cdlm_lab.examples.packing import Packed, check_packing, pack_documents
+from cdlm_lab.examples.tokens import NO_FACT, SpecialTokens
 
 DOCUMENT_CHOICES = ("related", "random", "single")
 _CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent streams of chance of one seed

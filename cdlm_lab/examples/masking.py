@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tokenizers import decoders, models
 
-from .special_tokens import SpecialTokens
+from cdlm_lab.examples.tokens import SpecialTokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
 
 NOT_MASKED = -100  # the label that PyTorch's cross entropy ignores
 REPLACED_BY_MASK = 0.8

@@ -31,10 +31,16 @@ from itertools import islice
 import numpy as np
 from datasets import Dataset
 
-from .joint_sequence import JointLayout, JointSequence, joint_sequence
-from .masking import check_probability, mask_tokens
-from .paragraph_corpus import COLUMNS, TokenisedDocument, read_document
-from .special_tokens import SpecialTokens
+from cdlm_lab.examples.cached_corpus import (
+    PARAGRAPH_COLUMNS as COLUMNS,
+)
+from cdlm_lab.examples.cached_corpus import (
+    TokenisedDocument,
+    read_document,
+)
+from cdlm_lab.examples.candidates import JointLayout, JointSequence, joint_sequence
+from cdlm_lab.examples.masking import check_probability, mask_tokens
+from cdlm_lab.examples.tokens import SpecialTokens
 
 KINDS = SAME_PARAGRAPH, SAME_DOCUMENT, OTHER_DOCUMENT = "same paragraph", "same document", "other document"
 _ORDER, _SENTENCES, _MASKS = range(3)  # independent streams of chance of one seed

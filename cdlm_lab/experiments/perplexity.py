@@ -17,22 +17,22 @@ from typing import Any
 import numpy as np
 import torch
 
-from cdlm_lab.collate import Collate, batches_by_length
 from cdlm_lab.data.files import named
+from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.experiments.corpora import (
+from cdlm_lab.experiments.cluster_corpora import (
+    VARIANTS,
     CorpusSettings,
     Split,
     TokenisedSplit,
     held_out_examples,
     tell_passed_over,
     tokenised_split,
+    variant_of,
 )
-from cdlm_lab.experiments.variants import VARIANTS, variant_of
-from cdlm_lab.metrics.language_modelling import perplexity
-from cdlm_lab.metrics.significance import Comparison, compare_perplexities, holm
-from cdlm_lab.models.device import default_device
+from cdlm_lab.metrics.significance import Comparison, compare_perplexities, holm, perplexity
+from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, computing_in

@@ -3,43 +3,54 @@
 `prepare` reads and tokenises the corpus and loads the model; nothing is trained, so that a person can look at
 what will be (`preview`). `pretrain` trains, keeps the best checkpoint on validation perplexity, and writes
 the model and the report into the run's folder. A run that was stopped goes on when the same is called again.
+
+From a packed example to what the preview shows: token texts, replacements, losses, cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.collate import Collate
 from cdlm_lab.data.files import named
+from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.packing import LossOfText
-from cdlm_lab.experiments.corpora import (
+from cdlm_lab.experiments.cluster_corpora import (
     CorpusSettings,
     TokenisedSplit,
+    Variant,
     held_out_examples,
     tell_passed_over,
     tokenised_split,
     training_examples,
+    variant_of,
 )
-from cdlm_lab.experiments.parallel import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.experiments.perplexity import cluster_losses, scores_of
-from cdlm_lab.experiments.variants import Variant, variant_of
+from cdlm_lab.experiments.runs import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import copy_local_to_global, load_language_model
-from cdlm_lab.models.estimate import parameter_count
+from cdlm_lab.models.estimate import (
+    bytes_per_number,
+    estimate,
+    measured_rate,
+    parameter_count,
+    training_seconds,
+)
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError, check_types
 from cdlm_lab.report import Report, Run
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.processes import ALONE, Processes
-from cdlm_lab.training.saved_model import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.trainer import TrainingResult
+from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
 
 # The parameters of notebook 01.
 PARAMETERS = (
@@ -277,3 +288,77 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
             f"about {training.steps * training.batch_size * prepared.corpus.max_length:,} tokens",
         ),
     ]
+
+
+def preview(prepared: Prepared, *, index: int = 0) -> PackedPreview:
+    """One training example as a picture: masked and global tokens, what was cut, estimated memory and
+    time."""
+    example = prepared.train_examples.describe(index)
+    tokenizer = prepared.tokenizer
+    tokens, starts_word = token_texts(tokenizer, example.packed.input_ids)
+    shown, _ = token_texts(tokenizer, example.input_ids)
+    replacement = [text if masked else None for text, masked in zip(shown, example.masked, strict=True)]
+    packed = example.packed
+    documents = [
+        DocumentLoss(title=title, kept=kept, cut=lost, reason=reason)
+        for title, kept, lost, reason in zip(
+            example.document_ids, packed.kept_tokens, packed.lost_tokens, packed.reasons, strict=True
+        )
+    ]
+    memory, seconds = cost_of_step(prepared)
+    return PackedPreview(
+        tokens=tokens,
+        document=packed.document,
+        masked=example.masked,
+        replacement=replacement,
+        global_=example.global_,
+        special=packed.is_special,
+        documents=documents,
+        cross_document=example.cross_document,
+        starts_word=starts_word,
+        mask_token=tokenizer.mask_token,
+        title=f"{prepared.variant.name} on {prepared.corpus.corpus}",
+        memory_bytes=memory,
+        step_seconds=seconds,
+    )
+
+
+def cost_of_step(prepared: Prepared) -> tuple[float, float]:
+    """Estimated peak memory in bytes and seconds of one optimiser step, from the mean number of global
+    tokens."""
+    examples = prepared.train_examples
+    seen = [examples[index] for index in range(min(EXAMPLES_LOOKED_AT // 10, len(examples)))]
+    length = round(np.mean([len(example["input_ids"]) for example in seen]))
+    training, config = prepared.training, prepared.model.config
+    cost = estimate(
+        config,
+        length=length,
+        batch=training.micro_batch_size,
+        global_tokens=float(np.mean([example["global_attention_mask"].sum() for example in seen])),
+        bytes_per_number=bytes_per_number(training.precision),
+        gradient_checkpointing=training.gradient_checkpointing,
+    )
+    seconds = training_seconds(cost, config, rate=measured_rate(training.precision))
+    return cost.peak_bytes, training.batch_size * seconds
+
+
+def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tuple[list[str], np.ndarray]:
+    """The text of each token without its joining sign, and whether a space stands before it ((tokens,) bool).
+
+    Knows the signs of byte-level BPE (a leading `Ġ`), WordPiece (`##` inside words) and SentencePiece (`▁`).
+    """
+    names = tokenizer.convert_ids_to_tokens([int(i) for i in ids])
+    special = set(tokenizer.all_special_tokens)
+    spaced = any("\u0120" in name for name in names) or any("\u2581" in name for name in names)
+    texts, starts = [], np.ones(len(names), dtype=bool)
+    for number, name in enumerate(names):
+        if name in special:
+            texts.append(name)
+        elif spaced:
+            starts[number] = name[0] in "\u0120\u2581"
+            text = tokenizer.convert_tokens_to_string([name])
+            texts.append(text.strip() or ("\u21b5" if "\n" in text else "\u2423"))  # newline, blank
+        else:
+            starts[number] = not name.startswith("##")
+            texts.append(name.removeprefix("##"))
+    return texts, starts

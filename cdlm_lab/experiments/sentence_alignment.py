@@ -6,35 +6,51 @@ sentences. Of the related test pairs whose true sentences are known, all sentenc
 ranked. The hierarchical systems rank by attention and by cosine (equations 3 and 4). CDLM publishes no such
 alignment: here it has one from its global attention and one from its encodings (see
 analysis/sentence_alignment.py).
+
+From ranked sentences to the report of notebook 05, its table and its figures.
+
+One pair of documents, its sentences shaded by what each system makes of them (Zhou et al. 2020, "CDA",
+Figure 4): of the test pairs, or of one's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from cdlm_lab.analysis.sentence_alignment import SOURCES, by_encodings, by_global_attention
-from cdlm_lab.data.document_pairs import DocumentPair
-from cdlm_lab.data.files import DataError
+from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, split_sentences
+from cdlm_lab.data.files import DataError, read_text, replaced_file
 from cdlm_lab.experiments.document_matching import (
+    SYSTEMS,
+    Matcher,
     MatchingRun,
     MatchingSettings,
+    MatchPredictions,
+    System,
+    WordOverlap,
     match_documents,
+    predict,
     prepare_matching,
+    systems_named,
 )
-from cdlm_lab.experiments.kept_numbers import KeptNumbers
-from cdlm_lab.experiments.match_predictions import MatchPredictions
-from cdlm_lab.experiments.matching_models import Matcher
-from cdlm_lab.experiments.matching_systems import System, systems_named
-from cdlm_lab.metrics.ranking import READINGS, RankedList
+from cdlm_lab.experiments.runs import KeptNumbers
+from cdlm_lab.metrics.ranking import READINGS, RankedList, released_points, values_per_list
+from cdlm_lab.metrics.significance import compare_means, holm, mean_score, ratio_score
 from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import ParameterError, check_choice, check_types
 from cdlm_lab.progress import Progress
-from cdlm_lab.report import read_report
-from cdlm_lab.report.document import REPORT_FILE
+from cdlm_lab.report import REPORT_FILE, Report, Run, read_report
+from cdlm_lab.widgets.aligned import AlignedColumn, compared_alignments_html
+from cdlm_lab.widgets.alignment_figure import alignment_figure
+from cdlm_lab.widgets.alignment_table import RANDOM, AlignmentRow
 
 PARAMETERS = (
     "run_folder",
@@ -236,3 +252,308 @@ def longformer_alignments(matcher: Matcher, pair: DocumentPair, *, source: str) 
         GLOBAL_ATTENTION: by_global_attention(matcher.model, sequence, document=0, source=source),
         ENCODINGS: by_encodings(matcher.model, sequence, document=0),
     }
+
+
+AT = (1, 5, 10)
+ORACLE, JOINT, RELEASED = "oracle", "joint", "released"
+_COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
+# What ranks best in the papers, or is made to; the other is tested against it.
+_FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
+
+
+def write_alignment_report(run: Run, aligned: Aligned, settings: AlignmentSettings) -> Report:
+    """MRR and P@N of every system and way of ranking, and the tests between them: given that the documents
+    are related (`oracle`), jointly with that decision (`joint`: 0 where it is wrong), and as the released
+    code makes CDA's Tables 4 and 5 (`released`: with the unrelated pairs, see
+    `metrics.ranking.released_points`)."""
+    chance = _chance(aligned, settings)
+    coin = (np.full(len(aligned.pairs), 0.5), np.full(len(aligned.unrelated), 0.5))
+    scores = _scores(f"{RANDOM}//", [(chance, *coin)], aligned, settings, (ORACLE, RELEASED))
+    for system, by in _ways(aligned):
+        seeds = [
+            (values, aligned.found[system, of_seed], aligned.refused[system, of_seed])
+            for of_seed, values in _values(aligned, system, by, settings).items()
+        ]
+        scores |= _scores(f"{system}/{by}/", seeds, aligned, settings, (ORACLE, JOINT, RELEASED))
+    return run.write_report(
+        scores=scores,
+        data={
+            "pairs": len(aligned.pairs),
+            "unrelated_pairs": len(aligned.unrelated),
+            "clusters": len(set(_clusters(aligned))),
+            "sentences": fmean(len(pair.first.sentences) for pair in aligned.pairs),
+            "true_sentences": fmean(len(pair.aligned) for pair in aligned.pairs),
+            "reading_of_p_at_n": settings.reading,
+        },
+        tables={"comparisons": _comparisons(aligned, settings)},
+    )
+
+
+def alignment_rows(report: Report, setting: str) -> list[AlignmentRow]:
+    """A row for each system and way of ranking, `oracle`, `joint` or `released`; random scores are the first,
+    but of `joint`."""
+    p_of = {(row["a"], row["by"]): row["p_holm"] for row in report.tables["comparisons"]}
+    rows: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for name, score in report.scores.items():
+        system, by, of_setting, measure = name.split("/")
+        if of_setting == setting:
+            rows.setdefault((system, by), {})[measure] = score
+    return [
+        AlignmentRow(
+            system=system,
+            label="Random" if system == RANDOM else SYSTEMS[system].label,
+            by=by,
+            values={name: score["value"] for name, score in of_row.items()},
+            intervals={name: (score["low"], score["high"]) for name, score in of_row.items()},
+            deviations={
+                name: score["deviation"] for name, score in of_row.items() if score["deviation"] is not None
+            },
+            seeds=of_row["mrr"]["seeds"],
+            p=p_of.get((system, by)) if setting == ORACLE else None,
+        )
+        for (system, by), of_row in rows.items()
+    ]
+
+
+def mrr_figure(report: Report) -> go.Figure:
+    """MRR given that the documents are related, as in CDA's Figure 3."""
+    return alignment_figure(alignment_rows(report, ORACLE))
+
+
+def _ways(aligned: Aligned) -> list[tuple[str, str]]:
+    """(system, by), in order."""
+    return list(dict.fromkeys((system, by) for system, by, _ in aligned.scores))
+
+
+def _clusters(aligned: Aligned) -> list[str]:
+    return [pair.cluster for pair in aligned.pairs]
+
+
+def _values(
+    aligned: Aligned, system: str, by: str, settings: AlignmentSettings
+) -> dict[int, dict[str, np.ndarray]]:
+    """Seed -> measure -> (pairs,), given that the documents are related."""
+    return {
+        key[2]: values_per_list(aligned.lists(key), at=AT, reading=settings.reading)
+        for key in aligned.scores
+        if key[:2] == (system, by)
+    }
+
+
+def _chance(aligned: Aligned, settings: AlignmentSettings) -> dict[str, np.ndarray]:
+    """What random scores have: those of equal scores, whose expectation over all orders is exact."""
+    lists: list[RankedList] = [ranked(pair, np.zeros(len(pair.first.sentences))) for pair in aligned.pairs]
+    return values_per_list(lists, at=AT, reading=settings.reading)
+
+
+def _scores(
+    name: str,
+    seeds: Sequence[tuple[Mapping[str, np.ndarray], np.ndarray, np.ndarray]],
+    aligned: Aligned,
+    settings: AlignmentSettings,
+    of: Sequence[str],
+) -> dict[str, dict[str, Any]]:
+    """Each setting of `of` and measure, after `name`.
+
+    Args:
+        seeds: with each seed the values of `_values`, and how probably each related pair is called related
+            and each unrelated one unrelated.
+    """
+    related = _clusters(aligned)
+    every = [*related, *(pair.cluster for pair in aligned.unrelated)]
+    scores = {}
+    for setting, (measure, column) in product(of, _COLUMNS.items()):
+        if setting == RELEASED:
+            points = [
+                released_points(values, reading=settings.reading, found=found, refused=refused)[column]
+                for values, found, refused in seeds
+            ]
+            score = ratio_score(points, every, seed=settings.seed)
+        else:
+            kept = [values[column] * (found if setting == JOINT else 1) for values, found, _ in seeds]
+            score = mean_score(kept, related, seed=settings.seed)
+        scores[f"{name}{setting}/{measure}"] = score
+    return scores
+
+
+def _comparisons(aligned: Aligned, settings: AlignmentSettings) -> list[dict[str, Any]]:
+    """MRR given that the documents are related: each system's best way against that of the system that it
+    builds on, and each other way against it; `p_holm` is corrected for all of these."""
+    ways = set(_ways(aligned))
+    tested: list[tuple[tuple[str, str], tuple[str, str]]] = []
+    for system, by in _ways(aligned):
+        other = (system, _FIRST[by]) if by in _FIRST else (SYSTEMS[system].against, by)
+        if other in ways:
+            tested.append(((system, by), other))
+    rows = [_compare(aligned, a, b, settings) for a, b in tested]
+    corrected: Iterable[float] = holm([row["p_permutation"] for row in rows])
+    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
+
+
+def _compare(
+    aligned: Aligned, a: tuple[str, str], b: tuple[str, str], settings: AlignmentSettings
+) -> Mapping[str, Any]:
+    ours, theirs = (
+        [one["reciprocal_rank"] for one in _values(aligned, *way, settings).values()] for way in (a, b)
+    )
+    compared = compare_means(ours, theirs, _clusters(aligned), seed=settings.seed)
+    return {"a": a[0], "by": a[1], "b": b[0], "b_by": b[1], "measure": "mrr", **asdict(compared)}
+
+
+# What stands in the boxes before anything is typed.
+EXAMPLE = (
+    """\
+A gas blast killed 14 miners in the Ombrava mine near Telk on Tuesday. The mine was opened in 1961 and \
+belongs to the state. Another 30 men were brought up alive by nightfall. The town will hold a service on \
+Sunday.""",
+    """\
+Fourteen miners died when gas exploded underground near Telk. Rescuers reached 30 survivors after six \
+hours, the energy minister said. An inquiry into the disaster will begin this week.""",
+)
+_WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # of a system the first that it has
+
+
+def aligned_test_pair(run: MatchingRun, aligned: Aligned, *, name: str) -> str:
+    """HTML of a test pair under every system, trained with seed 0.
+
+    Args:
+        name: of the pair, as in the report; "" = one that most systems found, with the true sentence neither
+            first nor last where there is such.
+
+    Raises:
+        ParameterError: there is no such pair with true sentences.
+    """
+    names = [pair.id for pair in aligned.pairs]
+    if name and name not in names:
+        raise ParameterError(
+            f"shown_pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
+        )
+    place = names.index(name) if name else _telling(aligned)
+    pair = aligned.pairs[place]
+    columns = [
+        _column(
+            system.label,
+            {
+                by: aligned.scores[key][place]
+                for by in _WAYS
+                if (key := (system.name, by, 0)) in aligned.scores
+            },
+            probability=float(aligned.probabilities[system.name, 0][place]),
+            sentences=len(pair.first.sentences),
+        )
+        for system in run.settings.systems
+    ]
+    return _html(pair, columns)
+
+
+def _telling(aligned: Aligned) -> int:
+    """Place of a pair found by most systems, the true sentences of which are few and inside the document."""
+    found = np.mean(list(aligned.found.values()), axis=0)
+    inside = [
+        0 not in pair.aligned and len(pair.first.sentences) - 1 not in pair.aligned and len(pair.aligned) < 3
+        for pair in aligned.pairs
+    ]
+    return int(np.argmax(found + inside))
+
+
+def own_pair(run: MatchingRun, settings: AlignmentSettings, *, folder: Path) -> Callable[[str, str], str]:
+    """From the texts of two documents to HTML: whether each system, trained with seed 0, takes them to belong
+    together, and the sentences that say so. Models are loaded when they are first needed; the answer is
+    also written to `folder/own_pair.html`.
+
+    The function raises ValueError for a text without sentences.
+    """
+    readers: dict[str, Callable[[DocumentPair], tuple[float, dict[str, np.ndarray]]]] = {}
+
+    def compare(first: str, second: str) -> str:
+        pair = _own(first, second)
+        columns = []
+        for system in run.settings.systems:
+            if system.name not in readers:
+                readers[system.name] = _reader(run, settings, system.name)
+            probability, alignments = readers[system.name](pair)
+            sentences = len(pair.first.sentences)
+            columns.append(_column(system.label, alignments, probability=probability, sentences=sentences))
+        html = _html(pair, columns)
+        with replaced_file(folder / "own_pair.html") as file:
+            file.write(f"<!doctype html><meta charset=utf-8>{html}")
+        return html
+
+    return compare
+
+
+def own_texts(first: str, second: str) -> tuple[str, str]:
+    """The texts of two files, or the example if both names are "".
+
+    Raises ParameterError if one alone is given, DataError as `read_text`.
+    """
+    if not first and not second:
+        return EXAMPLE
+    if not (first and second):
+        missing = "second_document" if first else "first_document"
+        raise ParameterError(f'{missing} is ""; name two files, or none')
+    return read_text(first), read_text(second)
+
+
+def _own(first: str, second: str) -> DocumentPair:
+    documents = []
+    for name, text in (("first document", first), ("second document", second)):
+        sentences = tuple(split_sentences(text))
+        if not sentences:
+            raise ParameterError(f"the {name} is empty; write some sentences")
+        documents.append(PairDocument(id=name, sentences=sentences))
+    return DocumentPair(
+        id="own", first=documents[0], second=documents[1], related=False, aligned=None, cluster="own"
+    )
+
+
+def _reader(
+    run: MatchingRun, settings: AlignmentSettings, name: str
+) -> Callable[[DocumentPair], tuple[float, dict[str, np.ndarray]]]:
+    """From a pair to its probability and its alignments, by one system."""
+    system = next(one for one in run.settings.systems if one.name == name)
+    overlap = WordOverlap(run.pairs["train"]) if system.encoder == "words" else None
+    matcher = None if overlap else run.matcher(system, 0, trained=True)
+
+    def read(pair: DocumentPair) -> tuple[float, dict[str, np.ndarray]]:
+        precision = run.settings.training.precision
+        found = (
+            overlap.predict([pair])
+            if overlap
+            else predict(matcher, [pair], batch_size=1, precision=precision)
+        )
+        alignments = {by: every[0] for by, every in found.alignments.items()}
+        if system.encoder == "longformer":
+            alignments = longformer_alignments(matcher, pair, source=settings.source)
+        return float(found.probabilities[0]), alignments
+
+    return read
+
+
+def _column(
+    label: str, alignments: Mapping[str, np.ndarray], *, probability: float, sentences: int
+) -> AlignedColumn:
+    """What a system gives the sentences; those that it does not read get nothing."""
+    by = next(by for by in _WAYS if by in alignments)
+    shown = _shares(alignments[by]) if by == GLOBAL_ATTENTION else alignments[by]
+    weights = np.concatenate([shown, np.zeros(sentences - len(shown))])
+    return AlignedColumn(name=label, weights=weights.tolist(), decision=probability)
+
+
+def _shares(scores: np.ndarray) -> np.ndarray:
+    """Scores of global attention, which have no scale, as shares of what lies above the lowest; a sentence
+    that is not in the sequence, and so 1 below the lowest, gets nothing."""
+    read = scores >= scores.min() + 1
+    above = np.maximum(scores - scores[read].min(initial=np.inf if read.any() else scores.min()), 0)
+    return above / above.sum() if above.sum() > 0 else above
+
+
+def _html(pair: DocumentPair, columns: list[AlignedColumn]) -> str:
+    return compared_alignments_html(
+        columns,
+        pair.first.sentences,
+        pair.aligned or (),
+        title=pair.first.id,
+        other_title=pair.second.id,
+        other_sentences=pair.second.sentences,
+    )

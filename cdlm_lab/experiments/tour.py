@@ -14,15 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.errors import Stopped
+from cdlm_lab.experiments.cluster_corpora import VARIANTS, CorpusSettings
 from cdlm_lab.experiments.perplexity import measure_variants, write_perplexity_report
 from cdlm_lab.experiments.pretraining import ModelSettings, prepare, train_model
-from cdlm_lab.experiments.variants import VARIANTS
-from cdlm_lab.models.shipped import PREFIX
+from cdlm_lab.models.checkpoint import PREFIX
 from cdlm_lab.report import Report, Run, open_run
-from cdlm_lab.told import Stopped
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 # The parameters of notebook 00.
 PARAMETERS = (

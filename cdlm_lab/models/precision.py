@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from cdlm_lab.models.device import default_device
+from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.kept_memory import memory_kept
 from cdlm_lab.parameters import ParameterError
 

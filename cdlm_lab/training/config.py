@@ -15,7 +15,7 @@ from typing import Literal
 
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, check_types
-from cdlm_lab.ranks import usable_cores
+from cdlm_lab.progress import usable_cores
 
 FREE_TO_CHANGE = ("sharded", "workers")  # when a run goes on
 Workers = int | Literal["auto"]

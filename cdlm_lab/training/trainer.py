@@ -14,36 +14,487 @@ Seeding happens here and nowhere else: Trainer seeds Python's, NumPy's and torch
 `config.seed` when it is made, for dropout. Examples never come from these generators; they are a pure
 function of their own seed, so that `config.workers` other processes may make them. Threads are left as they
 are; freed memory is kept until the end.
+
+Which parameters learn how fast, and which are decayed.
+
+What happens between the steps of a run.
+
+transformers.Trainer with exact resumption, exact validation loss, and checkpoints that are complete or
+absent.
+
+What is changed, and why (Trainer of transformers 5.23):
+- Models whose `forward` takes `**kwargs` are taken to divide their loss by `num_items_in_batch`. Longformer-,
+  Roberta- and BertForMaskedLM do not, and their accumulated gradients come out several times too long. Here a
+  model does so only if it says `accepts_loss_kwargs = True`; for others the mean over micro-batches is taken.
+- `evaluate` averages the losses of batches, and with several processes counts some examples twice. See
+  validation.py.
+- Checkpoints are written in place and become visible file by file, with pickled arguments among them. See
+  resume.py.
+- The losses summed up since the last record are forgotten in a checkpoint. Here they are kept, so the records
+  after a resumption equal those of a run that was never stopped.
+- Non-finite losses are replaced in the log by the mean of earlier ones. Here they end the run.
+- All processes begin with the same dropout; here process n has the seed plus n.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
 import os
+import sys
+import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainingArguments
+from torch import Tensor, nn
+from torch.utils.data import Sampler, SequentialSampler
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME, TRAINER_STATE_NAME
+from transformers.trainer_callback import PrinterCallback
 
+from cdlm_lab.models.checkpoint import without_bars
 from cdlm_lab.models.kept_memory import memory_kept
 from cdlm_lab.models.precision import resolve_precision
-from cdlm_lab.ranks import processes_here
-from cdlm_lab.training.config import TrainingConfig, resolve_workers
-from cdlm_lab.training.history import HISTORY_FILE, Record
-from cdlm_lab.training.progress import stop_on_signals
-from cdlm_lab.training.resumable import ResumableTrainer
-from cdlm_lab.training.resume import (
+from cdlm_lab.parameters import ParameterError, closest_name
+from cdlm_lab.progress import forking, processes_here
+from cdlm_lab.training.checkpoints import (
+    PROGRESS_FILE,
+    CheckpointError,
+    check_loaded,
     checkpoint_path,
     checkpoint_step,
     complete_checkpoints,
+    damage_of,
+    gather_random_state,
+    keep_only,
     last_good_checkpoint,
+    load_random_state,
+    read_progress,
     remove_unfinished,
+    save_random_state,
+    steps_to_keep,
+    writing_checkpoint,
 )
-from cdlm_lab.training.selection import JUDGED, Judge
+from cdlm_lab.training.config import TrainingConfig, resolve_workers
+from cdlm_lab.training.history import (
+    HISTORY_FILE,
+    Record,
+    RunHistory,
+    StopRequest,
+    TrainingBar,
+    stop_on_signals,
+)
+from cdlm_lab.training.processes import (
+    full_states,
+    is_sharded,
+    reduction_deferred,
+    shard,
+    share_optimizer,
+)
+from cdlm_lab.training.validation import (
+    JUDGED,
+    Judge,
+    LossParts,
+    Selection,
+    SharedBatches,
+    parts_of,
+    validation_loader,
+    validation_loss,
+)
+
+
+def parameter_groups(
+    model: nn.Module,
+    *,
+    decayed: Collection[str],
+    weight_decay: float,
+    learning_rate: float,
+    factors: Sequence[tuple[str, float]] = (),
+) -> list[dict[str, Any]]:
+    """Groups for AdamW: one for each pair of (decayed or not, learning-rate factor).
+
+    Args:
+        model: parameters that need no gradient are left out.
+        decayed: names of the parameters that weight decay applies to.
+        weight_decay: for those; 0 for all others.
+        learning_rate: of parameters that no factor names.
+        factors: (part of a name, factor) pairs.
+
+    Returns:
+        Dicts with `params`, `weight_decay`, `lr`. The first has factor 1 even if empty: Trainer logs its
+        rate.
+
+    Raises:
+        ParameterError: a part that no parameter's name contains; a parameter whose name contains two parts.
+    """
+    grouped: dict[tuple[float, bool], list[nn.Parameter]] = {(1.0, True): []}
+    unused = dict.fromkeys(part for part, _ in factors)
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        matching = [(part, factor) for part, factor in factors if part in name]
+        if parts := " and ".join(repr(part) for part, _ in matching) if len(matching) > 1 else "":
+            raise ParameterError(
+                f"learning_rate_factors: the parameter {name} matches {parts}; keep one of them"
+            )
+        factor = matching[0][1] if matching else 1.0
+        for part, _ in matching:
+            unused.pop(part, None)
+        grouped.setdefault((factor, name in decayed), []).append(parameter)
+    if unused:
+        part = next(iter(unused))
+        names = {piece for name, _ in model.named_parameters() for piece in name.split(".")}
+        raise ParameterError(
+            f"learning_rate_factors: no parameter's name contains {part!r}; {closest_name(part, names)}"
+        )
+    return [
+        {"params": parameters, "weight_decay": weight_decay if decay else 0.0, "lr": learning_rate * factor}
+        for (factor, decay), parameters in grouped.items()
+    ]
+
+
+class StepByStep(TrainerCallback):
+    """Moves the bar after each step and stops the run when asked.
+
+    Args:
+        trainer: the `ResumableTrainer` of the run.
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        self._trainer = trainer
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Take up what a checkpoint brought, and draw a bar where nobody else shows the records."""
+        self._trainer.restore_sums()
+        # Whoever takes the records shows them; in a notebook a bar of text beside a live curve is noise.
+        shown_elsewhere = self._trainer.records_are_shown and not sys.stderr.isatty()
+        if state.is_world_process_zero and not shown_elsewhere:
+            self._trainer.bar = TrainingBar(total=state.max_steps, done=state.global_step)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Advance; if a process was asked to stop, all do, after a checkpoint."""
+        trainer = self._trainer
+        if trainer.bar:
+            trainer.bar.advance()
+        asked = torch.tensor([trainer.stop.asked], dtype=torch.int64, device=args.device)
+        if trainer.accelerator.num_processes > 1:  # signals reach the processes in different steps
+            asked = trainer.accelerator.gather(asked)
+        if asked.any() and state.global_step < state.max_steps:
+            trainer.interrupted = True
+            control.should_training_stop = control.should_save = True
+
+
+class ResumableTrainer(Trainer):
+    """See the module docstring; made and run by `cdlm_lab.training.trainer.train`.
+
+    Args:
+        config: the settings that `args` was made from.
+        tokenizer: saved with each checkpoint if given.
+        on_log: called in rank 0 with each record.
+        stop: asked after each step.
+        judge: as of `Selection`.
+        trainer_arguments: those of `transformers.Trainer`.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: TrainingConfig,
+        tokenizer: PreTrainedTokenizerBase | None,
+        on_log: Callable[[Record], None] | None,
+        stop: StopRequest,
+        judge: Judge | None = None,
+        **trainer_arguments: Any,
+    ) -> None:
+        super().__init__(**trainer_arguments)
+        self.config, self.stop, self.tokenizer_to_save = config, stop, tokenizer
+        self.folder = Path(self.args.output_dir)
+        self.selection = Selection(judge=judge, patience=config.patience)
+        self.history = RunHistory(self.folder, writer=self.is_world_process_zero(), on_log=on_log)
+        self.records_are_shown = on_log is not None
+        self.bar: TrainingBar | None = None
+        self.interrupted = False
+        self.model_accepts_loss_kwargs = bool(getattr(self.model, "accepts_loss_kwargs", False))
+        self.remove_callback(PrinterCallback)  # what `disable_tqdm` puts in place of the bars
+        self.add_callback(StepByStep(self))
+        self._saved: dict[str, Any] | None = None
+        self._seconds_before, self._tokens_before, self._began = 0.0, 0, time.monotonic()
+        self._tokens = torch.zeros((), dtype=torch.int64, device=self.args.device)
+        self._parts = LossParts(parts_of(self.model), accelerator=self.accelerator)
+        if self.accelerator.num_processes > 1:
+            torch.manual_seed(self.args.seed + self.accelerator.process_index)
+        if config.sharded and self.accelerator.num_processes > 1:
+            shard(self.model)
+            # So that it is not wrapped again; set this late, as Trainer saves no moments of such models.
+            self.is_distributed_loading_by_transformers = True
+
+    # ---- beginning and going on
+
+    def run(self, checkpoint: Path | None) -> None:
+        """Train from the start (None) or from a complete checkpoint to the end, or until a stop is asked for.
+
+        Raises:
+            CheckpointError: the checkpoint was written with other settings; the disk is full.
+            FloatingPointError: a loss is nan or infinite.
+        """
+        if checkpoint is not None:
+            self._saved = read_progress(checkpoint, config=self.config)
+        self.history.begin(checkpoint_step(checkpoint) if checkpoint else 0)
+        self._began = time.monotonic()
+        try:
+            if checkpoint is not None and self.selection.is_over(self.history.records):
+                self._read_ended(checkpoint)
+            else:
+                with forking() if self.args.dataloader_num_workers else nullcontext():
+                    self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+            self.accelerator.wait_for_everyone()  # rank 0 may still be writing what the others read next
+            if self.state.best_global_step and not self.interrupted:
+                self._load_best_model()
+            if self.interrupted and self.is_world_process_zero():
+                step = self.state.global_step
+                print(f"Stopped after step {step}; the same command goes on from there.", flush=True)
+        finally:
+            if self.bar:
+                self.bar.close()
+            # Without this the model would go on computing in half precision wherever it is used next.
+            self.accelerator.unwrap_model(self.model_wrapped, keep_fp32_wrapper=False)
+
+    def _read_ended(self, checkpoint: Path) -> None:
+        """Take up the state of a run that patience had ended there."""
+        self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+        self._seconds_before, self._tokens_before = self._saved["seconds"], self._saved["tokens"]
+
+    def restore_sums(self) -> None:
+        """Take up the sums that Trainer forgets; called when it has set up its own."""
+        saved = self._saved
+        if saved is None:
+            return
+        sums, process = saved["loss_sums"], self.accelerator.process_index
+        same_processes = len(sums) == self.accelerator.num_processes
+        self._tr_loss += sums[process] if same_processes else sum(sums) / len(sums)
+        self._globalstep_last_logged = saved["last_logged_step"]
+        self._parts.restore(saved.get("loss_part_sums", []), last_step=saved["last_logged_step"])
+        self._seconds_before, self._tokens_before = saved["seconds"], saved["tokens"]
+
+    # ---- data and gradients
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler:
+        return SequentialSampler(self.train_dataset if train_dataset is None else train_dataset)
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator, num_batches: int, device: torch.device
+    ) -> tuple[list, Tensor | int | None]:
+        """Trainer's own, counting tokens (padding left out) without waiting for the device; a batch of
+        sentences counts these."""
+        batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        for batch in batches:
+            mask = batch.get("attention_mask", batch.get("sentence_mask"))
+            self._tokens += batch["input_ids"].numel() if mask is None else mask.sum().to(self._tokens.device)
+        return batches, items
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """AdamW over the groups of `parameter_groups`."""
+        if self.optimizer is None:
+            model = self.model if model is None else model
+            groups = parameter_groups(
+                model,
+                decayed=set(self.get_decay_parameter_names(model)),
+                weight_decay=self.config.weight_decay,
+                learning_rate=self.config.learning_rate,
+                factors=self.config.learning_rate_factors,
+            )
+            kind, arguments = self.get_optimizer_cls_and_kwargs(self.args, model)
+            self.optimizer = kind(groups, **arguments)
+            if is_sharded(model):
+                share_optimizer(self.optimizer, model)
+        return self.optimizer
+
+    def compute_loss(
+        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """Trainer's own; the parts of the loss are added up for the next record."""
+        loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
+        self._parts.add(outputs)
+        return (loss, outputs) if return_outputs else loss
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """0: Trainer would count all parameters anew for each micro-batch, for a number nobody reads."""
+        return 0
+
+    def _defer_fsdp_gradient_reduction(self) -> Any:
+        """Trainer's own asks a configuration that our models have not."""
+        return reduction_deferred(self.model)
+
+    # ---- records
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Make a record of what Trainer reports; its closing summary is left out.
+
+        Raises:
+            FloatingPointError: the loss is nan or infinite.
+        """
+        if not {"loss", "eval_loss"} & logs.keys():
+            return
+        loss, step = logs.get("loss", logs.get("eval_loss")), self.state.global_step
+        if loss is None or not math.isfinite(loss):
+            kind = "training" if "loss" in logs else "validation"
+            raise FloatingPointError(
+                f"the {kind} loss is {loss} at step {step}: lower the learning rate "
+                f"({self.config.learning_rate:g}), lengthen the warm-up ({self.config.warmup_steps} steps) "
+                "or use precision 'float32'"
+            )
+        if "loss" in logs:
+            logs |= self._parts.means(step)
+        record: Record = {"step": step, **logs}
+        if "grad_norm" in record:
+            norm = record.pop("grad_norm")
+            record["gradient_norm"] = norm if math.isfinite(norm) else None
+        record |= {
+            "seconds": round(self._seconds(), 3),
+            "tokens": self._tokens_read(),
+            "total_steps": self.state.max_steps,
+        }
+        self.history.add(record)
+        if self.bar:
+            names = {"loss": "loss", "eval_perplexity": "perplexity"}
+            self.bar.show(**{shown: record[name] for name, shown in names.items() if name in record})
+        self.control = self.callback_handler.on_log(self.args, self.state, self.control, logs)
+
+    def elapsed(self) -> tuple[float, int]:
+        """(seconds, tokens read) since the run began; all processes must call it."""
+        return self._seconds(), self._tokens_read()
+
+    def _seconds(self) -> float:
+        return self._seconds_before + time.monotonic() - self._began
+
+    def _tokens_read(self) -> int:
+        """Tokens that all processes have read since the run began. All must call it."""
+        tokens = self._tokens
+        if self.accelerator.num_processes > 1:
+            tokens = self.accelerator.gather(tokens[None]).sum()
+        return self._tokens_before + int(tokens.item())
+
+    # ---- evaluation
+
+    def evaluate(
+        self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
+    ) -> dict[str, float]:
+        """The token-weighted loss on the validation examples, and exp of it, the perplexity."""
+        examples = self.eval_dataset if eval_dataset is None else eval_dataset
+        batches = SharedBatches(
+            len(examples),
+            batch_size=self.config.micro_batch_size,
+            process=self.accelerator.process_index,
+            processes=self.accelerator.num_processes,
+            even=is_sharded(self.model),
+        )
+        loss, _, parts = validation_loss(
+            self.model,
+            validation_loader(
+                examples, self.data_collator, batches, workers=self.args.dataloader_num_workers
+            ),
+            accelerator=self.accelerator,
+            to_device=self._prepare_inputs,
+            after_batch=lambda: self.bar.checking(total=len(batches)) if self.bar else None,
+        )
+        if self.bar:
+            self.bar.checked()
+        # exp overflows at 709.8; a loss beyond that is refused by `log` as infinite.
+        perplexity = math.exp(loss) if loss < 700 else math.inf
+        metrics = {
+            "eval_loss": loss if math.isfinite(perplexity) else perplexity,
+            "eval_perplexity": perplexity,
+            **parts,
+            **self._judged(),
+        }
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _judged(self) -> dict[str, float]:
+        """What the judge says in the first process, for all: they must agree on when patience ends, also
+        where a device does not compute twice the same."""
+        found = self.selection.judged(self.model)
+        if self.accelerator.num_processes > 1:
+            for name, value in found.items():
+                told = torch.tensor([value], dtype=torch.float64, device=self.args.device)
+                found[name] = float(self.accelerator.gather(told)[0])
+        return found
+
+    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
+        """Trainer's own; a new best model is saved whether or not a checkpoint is due, and patience ends."""
+        best = super()._determine_best_metric(metrics, trial)
+        over = self.selection.is_over(self.history.records)
+        self.control.should_training_stop |= over
+        self.control.should_save |= best or over
+        return best
+
+    # ---- checkpoints
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Write a checkpoint; then remove all but this one and one other (see `steps_to_keep`)."""
+        step = self.state.global_step
+        random_state = gather_random_state(self.accelerator)
+        progress = {
+            "config": dataclasses.asdict(self.config),
+            "seconds": self._seconds(),
+            "tokens": self._tokens_read(),
+            "loss_sums": self.accelerator.gather(self._tr_loss[None]).tolist(),
+            "last_logged_step": self._globalstep_last_logged,
+            "loss_part_sums": self._parts.gathered(),
+        }
+        weights, moments = full_states(self.model, self.optimizer)
+        if not self.args.should_save:
+            return
+        with writing_checkpoint(self.folder, step) as folder:
+            with without_bars():
+                self.model.save_pretrained(folder, state_dict=weights)
+            if self.tokenizer_to_save is not None:
+                self.tokenizer_to_save.save_pretrained(folder)
+            if moments is None:
+                self._save_optimizer_and_scheduler(str(folder))
+            else:
+                torch.save(moments, folder / OPTIMIZER_NAME)
+                torch.save(self.lr_scheduler.state_dict(), folder / SCHEDULER_NAME)
+            self._save_scaler(str(folder))
+            save_random_state(random_state, folder)
+            (folder / PROGRESS_FILE).write_text(json.dumps(progress, indent=1) + "\n", encoding="utf-8")
+            self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
+        keep_only(self.folder, steps_to_keep(self.folder, step))
+
+    def _load_best_model(self) -> None:
+        """Trainer's own, wherever the folder of the run lies by now, and only as it was written."""
+        best = checkpoint_path(self.folder, self.state.best_global_step)
+        if self.is_world_process_zero() and (damage := damage_of(best)):
+            raise CheckpointError(f"{best}, the best of the run, is damaged: {damage}")
+        self.state.best_model_checkpoint = str(best)
+        super()._load_best_model()
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Trainer would warn of tied weights, and only warn of others."""
+        check_loaded(self.model, missing=load_result.missing_keys, unexpected=load_result.unexpected_keys)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is not None and not load_random_state(Path(checkpoint), self.accelerator):
+            print("More processes than before: the run goes on with other dropout than it would have had.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +552,7 @@ def train(
         tokenizer: saved in each checkpoint.
         on_log: called in rank 0 with each record, when resumed first with earlier ones; it replaces the bar.
         resume: False = refuse a folder that holds a run.
-        judge: decides which checkpoint is best (see `cdlm_lab.training.selection.Selection`).
+        judge: decides which checkpoint is best (see `cdlm_lab.training.validation.Selection`).
 
     Raises:
         ParameterError: a batch size that does not fit the processes; a precision that is not to be had.

@@ -1,9 +1,18 @@
 """The loss on the validation examples: a mean over masked tokens, not over batches, however many processes
-share it."""
+share it.
+
+A loss that is a sum of named parts, as of two pretraining tasks: what each part comes to.
+
+A model names them in its attribute `loss_parts`; what its `forward` returns has `parts`, name -> (), detached
+and divided as the loss is, so that they add up to it.
+
+Which checkpoint is the best, and when no better one is to be waited for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,7 +20,57 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
 
-from cdlm_lab.training.loss_parts import parts_of
+from cdlm_lab.training.history import Record
+
+
+def parts_of(model: nn.Module) -> tuple[str, ...]:
+    """Names of the parts of a model's loss; none of most models."""
+    return tuple(getattr(model, "loss_parts", ()))
+
+
+class LossParts:
+    """Sums since the last record, of this process.
+
+    Args:
+        names: of the parts.
+        accelerator: joins the processes.
+    """
+
+    def __init__(self, names: Sequence[str], *, accelerator: Accelerator) -> None:
+        self._names, self._accelerator = tuple(names), accelerator
+        self._sums = torch.zeros(len(names), dtype=torch.float64, device=accelerator.device)
+        self._last_step = 0
+
+    def add(self, output: Mapping[str, Any]) -> None:
+        """Take in what a micro-batch gave."""
+        if self._names:
+            self._sums += torch.stack([output["parts"][name].double() for name in self._names])
+
+    def means(self, step: int) -> dict[str, float]:
+        """`loss_<name>` -> its mean over the steps since the last call; the sums begin anew. All processes
+        must call it."""
+        steps, self._last_step = step - self._last_step, step
+        of_processes = zip(*self.gathered(), strict=True)
+        self._sums.zero_()
+        return {
+            f"loss_{name}": sum(values) / steps
+            for name, values in zip(self._names, of_processes, strict=True)
+        }
+
+    def gathered(self) -> list[list[float]]:
+        """The sums of each process, for a checkpoint; empty without parts. All processes must call it."""
+        return self._accelerator.gather(self._sums[None]).tolist() if self._names else []
+
+    def restore(self, sums: list[list[float]], *, last_step: int) -> None:
+        """Take up the sums of a checkpoint, whose last record was of `last_step`."""
+        self._last_step = last_step
+        if not sums:
+            return
+        share = self._accelerator.process_index if len(sums) == self._accelerator.num_processes else None
+        total = torch.tensor(sums, dtype=torch.float64)
+        own = total.sum(dim=0) / self._accelerator.num_processes if share is None else total[share]
+        self._sums += own.to(self._sums.device)
+
 
 IGNORED_LABEL = -100
 
@@ -119,3 +178,43 @@ def validation_loss(
         raise ValueError(f"no token of the {len(loader.dataset)} validation examples is masked")  # type: ignore[arg-type]
     named = {f"eval_loss_{name}": value / count for name, value in zip(parts, of_parts, strict=True)}
     return total / count, int(count), named
+
+
+JUDGED = "eval_judged"
+Judge = Callable[[nn.Module], float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """How checkpoints are compared; ties go to the earlier one.
+
+    Attributes:
+        judge: gives the score of a model in evaluation mode on held-out data, higher is better; called
+            without gradients, in every process, each of which must get the same. None = the lowest
+            validation perplexity is best.
+        patience: evaluations without a better one after which training ends; 0 = it goes to its end.
+    """
+
+    judge: Judge | None = None
+    patience: int = 0
+
+    @property
+    def measure(self) -> str:
+        """Name of what decides, in records of evaluation."""
+        return JUDGED if self.judge else "eval_perplexity"
+
+    def judged(self, model: nn.Module) -> dict[str, float]:
+        """What the judge says, as a record has it; nothing without a judge."""
+        if self.judge is None:
+            return {}
+        model.eval()
+        with torch.no_grad():
+            return {JUDGED: float(self.judge(model))}
+
+    def is_over(self, records: Sequence[Record]) -> bool:
+        """Whether patience is exhausted after these records of a run."""
+        values = [record[self.measure] for record in records if self.measure in record]
+        if not self.patience or not values:
+            return False
+        best = max(values) if self.judge else min(values)
+        return len(values) - 1 - values.index(best) >= self.patience

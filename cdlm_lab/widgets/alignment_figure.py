@@ -8,9 +8,8 @@ from textwrap import wrap
 import plotly.graph_objects as go
 
 from cdlm_lab.widgets.alignment_table import RANDOM, AlignmentRow, mrr_in_words
-from cdlm_lab.widgets.markup import escaped, visible
+from cdlm_lab.widgets.html import CROSS, GLOBAL, MASKED, OTHER_COLOURS, TEXT, escaped, lab_template, visible
 from cdlm_lab.widgets.matching_table import check_distinct
-from cdlm_lab.widgets.theme import CROSS, GLOBAL, MASKED, OTHER_COLOURS, TEXT, lab_template
 
 _COLOURS = (GLOBAL, MASKED, CROSS, *OTHER_COLOURS)
 _LINE = 14  # characters of a name side by side

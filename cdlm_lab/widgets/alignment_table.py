@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cdlm_lab.widgets.markup import MUTED, escaped
+from cdlm_lab.widgets.html import MUTED, escaped
 from cdlm_lab.widgets.matching_table import (
     NONE,
     P_HEADING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cdlm_lab.widgets.markup import MUTED, count_in_words
+from cdlm_lab.widgets.html import MUTED, count_in_words
 from cdlm_lab.widgets.matching_table import (
     NONE,
     captioned_table,

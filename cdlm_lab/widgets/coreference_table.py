@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cdlm_lab.metrics.coreference import Score
-from cdlm_lab.widgets.markup import MUTED, escaped
+from cdlm_lab.widgets.html import MUTED, escaped
 
 NONE = "\u2013"
 MEASURES = {"muc": "MUC", "b_cubed": "B\u00b3", "ceaf_e": "CEAFe", "lea": "LEA"}

@@ -10,9 +10,15 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
 from cdlm_lab.clustering import labels_at
-from cdlm_lab.widgets.markup import escaped
-from cdlm_lab.widgets.shown_mention import UNKNOWN, ShownMention, gold_colours, shortened
-from cdlm_lab.widgets.theme import GLOBAL, lab_template
+from cdlm_lab.widgets.html import (
+    GLOBAL,
+    UNKNOWN,
+    ShownMention,
+    escaped,
+    gold_colours,
+    lab_template,
+    shortened,
+)
 
 LONGEST_LABEL = 36  # characters
 HOVER_WIDTH = 70  # characters

@@ -8,9 +8,7 @@ from typing import Any, TypeVar
 
 import plotly.graph_objects as go
 
-from cdlm_lab.widgets.markup import visible
-from cdlm_lab.widgets.shown_mention import HUES, shortened
-from cdlm_lab.widgets.theme import VARIANT_SYMBOLS, lab_template
+from cdlm_lab.widgets.html import HUES, VARIANT_SYMBOLS, lab_template, shortened, visible
 
 SYMBOLS = tuple(VARIANT_SYMBOLS.values())
 LONGEST_NAME = 28  # characters

@@ -10,11 +10,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from cdlm_lab.widgets.figure_parts import faded, lay_out, line_styles, plain_text, short_name
+from cdlm_lab.widgets.html import HUES, TEXT
 from cdlm_lab.widgets.joint_numbers import Latency, PlacedAccuracy, TaskLosses, task_losses
 from cdlm_lab.widgets.pretraining_losses import pretraining_losses_figure
 from cdlm_lab.widgets.score_spread import score_spread_figure
-from cdlm_lab.widgets.shown_mention import HUES
-from cdlm_lab.widgets.theme import TEXT
 
 __all__ = [
     "Latency",

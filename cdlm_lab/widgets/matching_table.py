@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cdlm_lab.widgets.markup import MUTED, escaped, table_html
+from cdlm_lab.widgets.html import MUTED, escaped, table_html
 
 NONE = "\u2013"
 CORPORA = ("AAN", "OC", "S2ORC", "PAN")

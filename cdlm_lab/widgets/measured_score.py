@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cdlm_lab.widgets.markup import MUTED
+from cdlm_lab.widgets.html import MUTED
 from cdlm_lab.widgets.matching_table import (
     NONE,
     best_written,

@@ -10,9 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from cdlm_lab.widgets.curve_drawing import POINTS, smoothed, smoothing_span, ticks
-from cdlm_lab.widgets.perplexity_table import Perplexity, PerplexityRow, perplexity_in_words
-from cdlm_lab.widgets.theme import (
+from cdlm_lab.widgets.html import (
     TEXT,
     VARIANT_SYMBOLS,
     in_paper_order,
@@ -21,6 +19,8 @@ from cdlm_lab.widgets.theme import (
     variant_colours,
     variant_name,
 )
+from cdlm_lab.widgets.live_curve import POINTS, smoothed, smoothing_span, ticks
+from cdlm_lab.widgets.perplexity_table import Perplexity, PerplexityRow, perplexity_in_words
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cdlm_lab.widgets.markup import MUTED, count_in_words, escaped, table_html
-from cdlm_lab.widgets.theme import in_paper_order, variant_name
+from cdlm_lab.widgets.html import MUTED, count_in_words, escaped, in_paper_order, table_html, variant_name
 
 # Caciularu et al. 2021, Table 1: perplexity on the validation and the test set of Multi-News.
 PAPER_TABLE_1: Mapping[str, tuple[float, float]] = {

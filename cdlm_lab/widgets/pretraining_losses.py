@@ -8,10 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from cdlm_lab.widgets.curve_drawing import POINTS, smoothed, smoothing_span
 from cdlm_lab.widgets.figure_parts import lay_out
+from cdlm_lab.widgets.html import GLOBAL, MASKED, TEXT
 from cdlm_lab.widgets.joint_numbers import TaskLosses
-from cdlm_lab.widgets.theme import GLOBAL, MASKED, TEXT
+from cdlm_lab.widgets.live_curve import POINTS, smoothed, smoothing_span
 
 _AXES = {"MLM": "nats for each masked token", "MSPP": "nats for each candidate"}
 

@@ -10,12 +10,18 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from cdlm_lab.widgets.curve_drawing import ticks
-from cdlm_lab.widgets.markup import visible
+from cdlm_lab.widgets.html import (
+    TEXT,
+    lab_template,
+    paper_order,
+    shortened,
+    variant_colours,
+    variant_name,
+    visible,
+)
+from cdlm_lab.widgets.live_curve import ticks
 from cdlm_lab.widgets.rank_density import RIGHT_END, density, half_violin
 from cdlm_lab.widgets.rank_table import KIND_NAMES, KINDS, SORTS, check_cell_names, pairs_in_words
-from cdlm_lab.widgets.shown_mention import shortened
-from cdlm_lab.widgets.theme import TEXT, lab_template, paper_order, variant_colours, variant_name
 
 PANELS_A_ROW = 3
 _LONGEST_LABEL = 24

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cdlm_lab.widgets.markup import MUTED, count_in_words, escaped
-from cdlm_lab.widgets.theme import in_paper_order, variant_name
+from cdlm_lab.widgets.html import MUTED, count_in_words, escaped, in_paper_order, variant_name
 
 SORTS = ("positive", "negative")  # the two mentions of a pair corefer, or they do not
 KINDS = ("event", "entity")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cdlm_lab.widgets.markup import MUTED, escaped, visible
+from cdlm_lab.widgets.html import MUTED, escaped, visible
 from cdlm_lab.widgets.matching_table import captioned_table, muted_heading
 
 NOT_RUN = "not run"

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from cdlm_lab.widgets.figure_parts import faded, lay_out, not_empty, short_name
-from cdlm_lab.widgets.shown_mention import HUES
+from cdlm_lab.widgets.html import HUES
 
 BINS = 40
 HIGHEST = 0.85  # part of a row that an area fills

@@ -16,6 +16,7 @@ from cdlm_lab.widgets.figure_parts import (
     plain_text,
     short_name,
 )
+from cdlm_lab.widgets.html import GLOBAL, MASKED
 from cdlm_lab.widgets.tagging_numbers import (
     QUANTILES,
     DistanceWeights,
@@ -24,7 +25,6 @@ from cdlm_lab.widgets.tagging_numbers import (
     WordShare,
 )
 from cdlm_lab.widgets.tf_idf_figures import gain_by_tf_idf_figure, shares_by_tf_idf_figure
-from cdlm_lab.widgets.theme import GLOBAL, MASKED
 
 __all__ = [
     "QUANTILES",

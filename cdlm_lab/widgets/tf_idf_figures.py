@@ -16,8 +16,8 @@ from cdlm_lab.widgets.figure_parts import (
     points_in_words,
     short_name,
 )
+from cdlm_lab.widgets.html import TEXT
 from cdlm_lab.widgets.tagging_numbers import WordGain, WordShare, check_number
-from cdlm_lab.widgets.theme import TEXT
 
 _SMALL = "font-size:11px"
 

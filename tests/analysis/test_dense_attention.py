@@ -5,7 +5,7 @@ import pytest
 import torch
 from transformers import LongformerConfig, LongformerModel
 
-from cdlm_lab.analysis.dense_attention import attention_between
+from cdlm_lab.analysis.source_attention import attention_between
 from cdlm_lab.attention.dense import dense_weights
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention, replace_self_attention
 from cdlm_lab.models.language_model import CrossDocumentLM

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cdlm_lab.analysis.mean_percentile_rank import (
+from cdlm_lab.analysis.percentile_rank import (
     compare_percentile_ranks,
     mean_percentile_rank,
     rank_gap,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cdlm_lab.analysis.occurrence_weights import QUANTILES, BucketWeights, weights_by_distance
+from cdlm_lab.analysis.tf_idf import QUANTILES, BucketWeights, weights_by_distance
 
 
 def test_worked_distribution():

@@ -13,8 +13,8 @@ from cdlm_lab.analysis.tf_idf import (
     tf_idf,
     top_entities,
 )
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
-from cdlm_lab.metrics.span_f1 import word_counts
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.metrics.counts import word_counts
 
 
 def sentence(text: str) -> TaggedSentence:

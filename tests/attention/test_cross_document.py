@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cdlm_lab.attention.cross_document import CrossDocumentAttention, alignment_weights
+from cdlm_lab.attention.document import CrossDocumentAttention, alignment_weights
 
 
 @pytest.fixture

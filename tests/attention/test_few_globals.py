@@ -7,10 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from cdlm_lab.attention.few_globals import attend_from_few_globals, globals_are_few
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.attention.plan import Plan, make_plan
-from cdlm_lab.attention.sparse import attend_from_globals
+from cdlm_lab.attention.sparse import attend_from_few_globals, attend_from_globals, globals_are_few
 
 HEADS, SIZE = 3, 4
 

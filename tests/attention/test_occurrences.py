@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
-from cdlm_lab.attention.occurrences import DISTANCE_BUCKETS, OccurrenceAttention
-from cdlm_lab.examples.occurrences import BUCKETS
+from cdlm_lab.attention.document import DISTANCE_BUCKETS, OccurrenceAttention
+from cdlm_lab.examples.tagging import BUCKETS
 
 SIZE, DISTANCE, K = 3, 2, 4
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cdlm_lab.attention.pooling import AttentionPooling, masked_softmax
+from cdlm_lab.attention.document import AttentionPooling, masked_softmax
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LongformerConfig, LongformerModel
 
-from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.attention.row_mask import mask_by_row
+from cdlm_lab.attention.layer import mask_by_row, replace_self_attention
 
 LENGTH = 64
 

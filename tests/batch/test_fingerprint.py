@@ -1,15 +1,13 @@
 """Which code a notebook depends on, and what differs between two runs, in words."""
 
-from cdlm_lab.batch.fingerprint import changes, checksums_of, code_of
+from cdlm_lab.batch.plan import changes, checksums_of, code_of
 
 
 def test_code_is_what_is_imported_directly_or_not():
     code = code_of(["from cdlm_lab.report import open_run\nopen_run"])
     assert {
         "cdlm_lab/__init__.py",
-        "cdlm_lab/report/__init__.py",
-        "cdlm_lab/report/folder.py",
-        "cdlm_lab/report/values.py",
+        "cdlm_lab/report.py",
         "cdlm_lab/data/files.py",  # that values imports
     } <= set(code)
     assert not any(name.startswith(("cdlm_lab/models", "cdlm_lab/batch")) for name in code)
@@ -23,7 +21,7 @@ def test_imports_inside_functions_and_of_modules_count():
 
 
 def test_cells_with_magics_could_import_anything():
-    assert "cdlm_lab/models/joint_model.py" in code_of(["%matplotlib inline"])
+    assert "cdlm_lab/models/joint.py" in code_of(["%matplotlib inline"])
 
 
 def test_a_notebook_without_the_library_depends_on_none_of_it():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tiny_grid import plan_of, pretend, write_grid, write_notebook
 
-from cdlm_lab.batch.forecast import Remaining, expected_seconds, seconds_left
+from cdlm_lab.batch.plan import Remaining, expected_seconds, seconds_left
 
 
 def work(seconds: float, *after: str, cores: int = 1, gpus: int = 0) -> Remaining:

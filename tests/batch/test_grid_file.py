@@ -6,9 +6,7 @@ import pytest
 import yaml
 from tiny_grid import PARAMETERS, write_grid, write_notebook
 
-from cdlm_lab.batch.expansion import expand
-from cdlm_lab.batch.grid_file import read_grid
-from cdlm_lab.batch.marked_yaml import GridError
+from cdlm_lab.batch.grid import GridError, expand, read_grid
 
 
 @pytest.fixture
@@ -326,7 +324,7 @@ def test_a_value_of_the_command_line_has_the_kind_of_the_file_s(here: Path):
 
 def test_the_grid_of_the_docstring(here: Path):
     """Its notebooks and files are those of the project; only 12_results is not, and another stands in."""
-    from cdlm_lab.batch import grid_file
+    from cdlm_lab.batch import grid as grid_file
 
     lines = grid_file.__doc__.splitlines()
     indented = [line[4:] for line in lines if line.startswith("    ")]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from cdlm_lab.batch.needs import Checksums, local_gpus, missing_need
+from cdlm_lab.batch.plan import Checksums, local_gpus, missing_need
 
 
 def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tiny_grid import BODY, PARAMETERS, plan_of, pretend, write_grid, write_notebook
 
-from cdlm_lab.batch import fingerprint
-from cdlm_lab.batch.marked_yaml import GridError
+from cdlm_lab.batch import plan as fingerprint
+from cdlm_lab.batch.grid import GridError
 from cdlm_lab.batch.plan import aside, without_missing
 from cdlm_lab.report import open_run
 
@@ -69,7 +69,7 @@ def test_resources_and_retries_change_nothing(grid: Path):
 
 def test_code_of_the_library_that_changed(grid: Path):
     stamp = json.loads((grid.parent / "runs/c/.grid.json").read_text())
-    name = "cdlm_lab/report/folder.py"
+    name = "cdlm_lab/report.py"
     stamp["fingerprint"]["code"][name] = "0" * 16
     (grid.parent / "runs/c/.grid.json").write_text(json.dumps(stamp))
     assert told(plan_of(grid)) == {"c": ("again", f"code: {name} changed")}

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tiny_grid import plan_of, pretend, write_grid
 
-from cdlm_lab.batch.run_card import run_card
+from cdlm_lab.batch.command import run_card
 from cdlm_lab.report import RunError, open_run
 
 

@@ -28,7 +28,7 @@ TARGETS = {
     "SIGTERM of the command": (None, signal.SIGTERM, 143),
     "SIGKILL of the command": (None, signal.SIGKILL, -9),
     "SIGKILL of Snakemake": ("snakemake", signal.SIGKILL, 1),
-    "SIGKILL of a run": ("cdlm_lab.batch.one_run", signal.SIGKILL, 1),
+    "SIGKILL of a run": ("cdlm_lab.batch.engine", signal.SIGKILL, 1),
     "SIGKILL of papermill": ("papermill", signal.SIGKILL, 1),
 }
 

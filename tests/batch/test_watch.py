@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from tiny_grid import plan_of, pretend, write_grid
 
-from cdlm_lab.batch.watch import Lines, Progress, Table, shown_time
+from cdlm_lab.batch.session import Lines, Progress, Table, shown_time
 
 HERE = {"host": socket.gethostname(), "pid": os.getpid()}
 

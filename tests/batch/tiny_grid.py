@@ -13,11 +13,8 @@ from typing import Any
 import psutil
 import yaml
 
-from cdlm_lab.batch.expansion import Job, expand
-from cdlm_lab.batch.fingerprint import write_stamp
-from cdlm_lab.batch.grid_file import read_grid
-from cdlm_lab.batch.needs import Checksums
-from cdlm_lab.batch.plan import Choice, Step, make_plan
+from cdlm_lab.batch.grid import Job, expand, read_grid
+from cdlm_lab.batch.plan import Checksums, Choice, Step, make_plan, write_stamp
 from cdlm_lab.report import open_run
 
 BUSY = 1200  # seconds until something is given up; alone a run takes 5, on a busy machine many times that

@@ -2,8 +2,7 @@
 
 import pytest
 
-from cdlm_lab.data.answer_occurrences import answer_occurrences
-from cdlm_lab.data.multihop_questions import Paragraph
+from cdlm_lab.data.questions import Paragraph, answer_occurrences
 
 PARAGRAPHS = (
     Paragraph(title="Mark Twain", sentences=("Mark wrote it. ", "The Market knew Mark, or mark.")),

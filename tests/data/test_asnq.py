@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from cdlm_lab.data.asnq import asnq_files, read_asnq
+from cdlm_lab.data.candidates import asnq_files, read_asnq
 from cdlm_lab.data.records import CandidateSet
 
 TEXT = (

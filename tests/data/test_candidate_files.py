@@ -4,9 +4,8 @@ import shutil
 
 import pytest
 
-from cdlm_lab.data import candidate_files
-from cdlm_lab.data.candidate_files import checksum_of, format_of, read_candidate_sets
-from cdlm_lab.data.wikiqa import HEADER
+from cdlm_lab.data import candidates as candidate_files
+from cdlm_lab.data.candidates import HEADER, checksum_of, format_of, read_candidate_sets
 
 HEAD = "\t".join(HEADER)
 PAIR = {"a.toks": "who", "b.toks": "orn", "sim.txt": "1", "id.txt": "8"}

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from cdlm_lab.data.candidate_sets import (
+from cdlm_lab.data.candidates import (
     CandidateCounts,
     CandidateRow,
     ReadQuestion,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cdlm_lab.data.candidate_sets import is_clean
-from cdlm_lab.data.candidate_storyworld import read_storyworld_candidates
-from cdlm_lab.data.storyworld import stories
+from cdlm_lab.data.candidates import is_clean
+from cdlm_lab.data.storyworld.stories import stories
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
 
 
 def test_sets_are_those_of_the_stories():

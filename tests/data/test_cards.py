@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.cards import Card, check_files, read_card, read_cards
-from cdlm_lab.data.claim_files import read_claims
-from cdlm_lab.data.corpus import open_corpus
+from cdlm_lab.data.claims import read_claims
+from cdlm_lab.data.clusters import open_corpus
+from cdlm_lab.data.files import Card, check_files, read_card, read_cards
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 SHA = hashlib.sha256(b"abc").hexdigest()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cdlm_lab.data.citation_marks import without_citations
+from cdlm_lab.data.scisumm import without_citations
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_without_citations(sentence, bare):
 
 
 READS_LONG_TEXTS = """
-from cdlm_lab.data.citation_marks import without_citations
+from cdlm_lab.data.scisumm import without_citations
 for piece in "(", "(A ", "A, ", "A and ", "van ", "(A 1999 ", "[1,", "[1999 ", "A", "'", "(A b ", "A et al. ":
     print(repr(piece), flush=True)
     without_citations(piece * (200_000 // len(piece)))

@@ -4,9 +4,7 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.data.citing_passages import citing_passages
-from cdlm_lab.data.document_links import DocumentLink, pairs_from_links
-from cdlm_lab.data.document_pairs import PairDocument
+from cdlm_lab.data.document_pairs import DocumentLink, PairDocument, citing_passages, pairs_from_links
 
 
 def paper(name: str, sentences: int = 20) -> PairDocument:

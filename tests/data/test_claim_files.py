@@ -5,9 +5,7 @@ import json
 
 import pytest
 
-from cdlm_lab.data.claim_files import checksum_of, claim_sets, format_of, read_claims
-from cdlm_lab.data.claims import split_claims
-from cdlm_lab.data.fm2 import read_fm2
+from cdlm_lab.data.claims import checksum_of, claim_sets, format_of, read_claims, read_fm2, split_claims
 
 LOOKED_FOR = (
     "give a folder with bert_dev.json and bert_test.json (FEVER), fm2_dev.jsonl and fm2_test.jsonl (FM2) or "

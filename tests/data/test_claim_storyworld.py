@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from cdlm_lab.data import claim_storyworld
-from cdlm_lab.data.claim_storyworld import read_storyworld_claims
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
 from cdlm_lab.data.records import Claim, Cluster, Document, SentenceRef, Story
-from cdlm_lab.data.storyworld import stories
+from cdlm_lab.data.storyworld import task_sets as claim_storyworld
+from cdlm_lab.data.storyworld.stories import stories
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
 
 STORIES = 40
 

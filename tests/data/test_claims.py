@@ -5,8 +5,7 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.data.claims import EvidencedClaim, plain_text, plain_title, split_claims
-from cdlm_lab.data.fever_symmetric import read_fever_symmetric
+from cdlm_lab.data.claims import EvidencedClaim, plain_text, plain_title, read_fever_symmetric, split_claims
 
 
 def claim(number: int, group: str) -> EvidencedClaim:

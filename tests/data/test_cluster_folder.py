@@ -5,11 +5,15 @@ import os
 
 import pytest
 
-from cdlm_lab.data import cluster_folder
-from cdlm_lab.data.cluster_folder import cluster_files, is_cluster_folder, other_files, read_cluster_folder
+from cdlm_lab.data import clusters as cluster_folder
+from cdlm_lab.data.clusters import (
+    cluster_files,
+    is_cluster_folder,
+    other_files,
+    read_cluster_folder,
+)
 from cdlm_lab.data.files import DataError, entries
-from cdlm_lab.data.records import Cluster, Document
-from cdlm_lab.data.splits import hashed_split
+from cdlm_lab.data.records import Cluster, Document, hashed_split
 
 
 def test_clusters(write, tmp_path):

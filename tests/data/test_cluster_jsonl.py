@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.cluster_jsonl import read_cluster_jsonl
-from cdlm_lab.data.records import Cluster, Document
-from cdlm_lab.data.splits import hashed_split
+from cdlm_lab.data.clusters import read_cluster_jsonl
+from cdlm_lab.data.records import Cluster, Document, hashed_split
 
 GOOD = (
     '{"id": "a", "split": "train", "documents": ["Plain\\u2028text.", {"text": "Body."}, '

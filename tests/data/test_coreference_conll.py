@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.coreference_conll import find_conll, read_conll, read_conll_corpus, write_conll
-from cdlm_lab.data.coreference_records import (
+from cdlm_lab.data.coreference_files import find_conll, read_conll, read_conll_corpus, write_conll
+from cdlm_lab.data.files import DataError
+from cdlm_lab.data.records import (
     CoreferenceDocument,
     CoreferenceMention,
     PassedOver,
     Topic,
     gold_clusters,
 )
-from cdlm_lab.data.files import DataError
 
 WORDS = ("Police", "made", "two", "arrests", ".", "They", "left")
 

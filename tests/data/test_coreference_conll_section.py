@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.data.coreference_conll import read_conll
+from cdlm_lab.data.coreference_files import read_conll
 
 BEGIN = "#begin document (x); part 000\n"
 END = "#end document\n"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cdlm_lab.data.coreference_json import read_coreference_json
-from cdlm_lab.data.coreference_records import PassedOver, gold_clusters, mentions_of
+from cdlm_lab.data.coreference_files import read_coreference_json
 from cdlm_lab.data.files import DataError
+from cdlm_lab.data.records import PassedOver, gold_clusters, mentions_of
 
 DOCUMENTS: dict[str, Any] = {
     "36_1ecb.xml": [

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from cdlm_lab.data.coreference_records import (
+from cdlm_lab.data.records import (
     CoreferenceDocument,
     CoreferenceMention,
     Topic,

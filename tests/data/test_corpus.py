@@ -5,8 +5,8 @@ from itertools import islice
 
 import pytest
 
-from cdlm_lab.data.corpus import SHAPES, corpus_checksum, detect_format, open_corpus, passed_over
-from cdlm_lab.data.storyworld import GENERATOR_VERSION, stories
+from cdlm_lab.data.clusters import SHAPES, corpus_checksum, detect_format, open_corpus, passed_over
+from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION, stories
 
 NEUS = "TITLE=> A. ARTICLE=> b\n"
 XML = '<Document><token t_id="1" sentence="0" number="0">x</token></Document>'
@@ -123,12 +123,12 @@ def test_checksum_of_storyworld_names_all_that_decides(monkeypatch):
     assert len(sums) == 6
     assert checksum() in sums
     before = checksum()
-    monkeypatch.setattr("cdlm_lab.data.storyworld.GENERATOR_VERSION", GENERATOR_VERSION + "x")
+    monkeypatch.setattr("cdlm_lab.data.storyworld.stories.GENERATOR_VERSION", GENERATOR_VERSION + "x")
     assert checksum() != before
     # Version and seed are told apart, not run together.
-    monkeypatch.setattr("cdlm_lab.data.storyworld.GENERATOR_VERSION", "1")
+    monkeypatch.setattr("cdlm_lab.data.storyworld.stories.GENERATOR_VERSION", "1")
     before = checksum(seed=12)
-    monkeypatch.setattr("cdlm_lab.data.storyworld.GENERATOR_VERSION", "11")
+    monkeypatch.setattr("cdlm_lab.data.storyworld.stories.GENERATOR_VERSION", "11")
     assert checksum(seed=2) != before
 
 

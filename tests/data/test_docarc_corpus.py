@@ -2,9 +2,9 @@
 
 import pytest
 
-from cdlm_lab.data import docarc_corpus
-from cdlm_lab.data.corpus import corpus_checksum, open_corpus
-from cdlm_lab.data.docarc_corpus import PASSAGE_WORDS, read_docarc_passages
+from cdlm_lab.data import tagged as docarc_corpus
+from cdlm_lab.data.clusters import corpus_checksum, open_corpus
+from cdlm_lab.data.tagged import PASSAGE_WORDS, read_docarc_passages
 
 
 def passages(folder, split: str = "train") -> list[tuple[str, str]]:

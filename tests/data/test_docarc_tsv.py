@@ -5,9 +5,14 @@ import lzma
 
 import pytest
 
-from cdlm_lab.data.docarc_tsv import docarc_labels, read_docarc, read_docarc_split
-from cdlm_lab.data.tag_reading import TagReading
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
+from cdlm_lab.data.tagged import (
+    TaggedDocument,
+    TaggedSentence,
+    TagReading,
+    docarc_labels,
+    read_docarc,
+    read_docarc_split,
+)
 
 TEXT = "Ann\tB-PER\nLee\tI-PER\nslept\tO\n\n. . .\tNULL\nShe\tNULL\n\nIn\tO\nGhent\tI-GPE"
 DOCUMENT = TaggedDocument(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.coreference_records import Topic, gold_clusters, mentions_of
 from cdlm_lab.data.ecb_plus import CSV_NAME, read_ecb_plus
+from cdlm_lab.data.records import Topic, gold_clusters, mentions_of
 
 TOKEN = '<token t_id="{}" sentence="{}" number="0">{}</token>'
 RELEASE = "copy the file again from the official release"

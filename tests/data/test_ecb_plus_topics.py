@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.ecb_plus_topics import TOPICS, ecb_plus_files, read_ecb_plus_topics
+from cdlm_lab.data.ecb_plus import TOPICS, ecb_plus_files, read_ecb_plus_topics
 
 NAME_REMEDY = "keep the official names, <topic>/<topic>_<number>ecb.xml or ...ecbplus.xml, topics 1 to 45"
 

@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from cdlm_lab.data.claims import EvidencedClaim
-from cdlm_lab.data.fever_kgat import read_fever
+from cdlm_lab.data.claims import EvidencedClaim, read_fever
 
 MILL = ["Blue_Mill_-LRB-novel-RRB-", 0, "Blue Mill LRB 1999 RRB is by `` Ann '' .", 0.2]
 LEE = ["Ann_Lee", 3, "She is a baker .", 0.9]

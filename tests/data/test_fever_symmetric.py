@@ -4,8 +4,7 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.data.claims import EvidencedClaim
-from cdlm_lab.data.fever_symmetric import read_fever_symmetric
+from cdlm_lab.data.claims import EvidencedClaim, read_fever_symmetric
 
 OLD = '{"id": "12", "label": "REFUTES", "claim": "A `` b \'\' .", "evidence_sentence": "A -LRB- c -RRB- ."}\n'
 NEW = (

@@ -398,11 +398,11 @@ def test_other_errors_fail_with_the_seed(tmp_path: Path, read: Callable[[Path], 
 
 SPACES = """
 import sys
-from cdlm_lab.data.coreference_conll import read_conll
-from cdlm_lab.data.json_lines import parse_json
-from cdlm_lab.data.multi_news import read_multi_news
-from cdlm_lab.data.scisumm_citances import line_citances
-from cdlm_lab.data.scisumm_papers import parse_paper
+from cdlm_lab.data.coreference_files import read_conll
+from cdlm_lab.data.files import parse_json
+from cdlm_lab.data.clusters import read_multi_news
+from cdlm_lab.data.scisumm import line_citances
+from cdlm_lab.data.scisumm import parse_paper
 
 spaces, file = " " * 2_000_000, sys.argv[1]
 with open(file, "w") as opened:

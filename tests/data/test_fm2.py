@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.data.claims import EvidencedClaim
-from cdlm_lab.data.fm2 import read_fm2
+from cdlm_lab.data.claims import EvidencedClaim, read_fm2
 
 
 def line(**fields) -> str:

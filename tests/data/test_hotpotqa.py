@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.hotpotqa import (
+from cdlm_lab.data.questions import (
+    MultihopQuestion,
+    Paragraph,
     hotpot_record,
     read_hotpotqa,
     read_predictions,
     write_hotpot_questions,
     write_predictions,
 )
-from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
 from cdlm_lab.metrics.question_answering import hotpotqa, scores_by_question
 
 BRIDGE: dict[str, Any] = {

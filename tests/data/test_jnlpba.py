@@ -4,9 +4,14 @@ import gzip
 
 import pytest
 
-from cdlm_lab.data.jnlpba import read_jnlpba_iob2, read_jnlpba_standoff
-from cdlm_lab.data.tag_reading import TagReading
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence, spans_of
+from cdlm_lab.data.tagged import (
+    TaggedDocument,
+    TaggedSentence,
+    TagReading,
+    read_jnlpba_iob2,
+    read_jnlpba_standoff,
+    spans_of,
+)
 
 IOB2 = (
     "###MEDLINE:91\n\nLevels\tO\nof\tO\nIL-2\tB-protein\nreceptors\tI-protein\n\nWe\tO\nsaw\tO\nnone\tO\n.\tO\n\n"

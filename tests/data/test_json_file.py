@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.files import DataError
-from cdlm_lab.data.json_file import read_json, read_json_list
+from cdlm_lab.data.files import DataError, read_json, read_json_list
 
 
 def written(folder: Path, text: str) -> Path:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.data.json_lines import parse_json, read_json_lines
+from cdlm_lab.data.files import parse_json, read_json_lines
 
 
 def test_records_know_their_line_and_blank_lines_are_passed_over(write):

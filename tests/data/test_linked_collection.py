@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cdlm_lab.data.linked_collection import is_linked_collection, read_linked_collection
+from cdlm_lab.data.document_pairs import is_linked_collection, read_linked_collection
 
 DOCUMENTS = [
     {"id": "a", "text": "We follow B. It is new."},

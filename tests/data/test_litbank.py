@@ -2,9 +2,7 @@
 
 import pytest
 
-from cdlm_lab.data.litbank import read_litbank, read_litbank_folder
-from cdlm_lab.data.tag_reading import TagReading
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagReading, read_litbank, read_litbank_folder
 
 NESTED = (
     "CHAPTER\tO\tO\tO\t\n"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.coreference_records import CoreferenceDocument, Topic, gold_clusters, mentions_of
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.marked_documents import parse_marked_documents, read_marked_documents
+from cdlm_lab.data.records import CoreferenceDocument, Topic, gold_clusters, mentions_of
+from cdlm_lab.data.typed_documents import parse_marked_documents, read_marked_documents
 
 TWO = """\
 == police report ==

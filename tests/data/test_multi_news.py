@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from cdlm_lab.data.multi_news import is_multi_news_name, multi_news_files, read_multi_news
-from cdlm_lab.data.splits import hashed_split
+from cdlm_lab.data.clusters import is_multi_news_name, multi_news_files, read_multi_news
+from cdlm_lab.data.records import hashed_split
 
 BAR, TAG = "|||||", "story_separator_special_tag"
 

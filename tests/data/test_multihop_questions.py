@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph, check_question
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph, check_question
 
 MILL = Paragraph(title="Blue Mill", sentences=("Blue Mill is a novel.", " ", " Ann Lee wrote it."))
 LEE = Paragraph(title="Ann Lee", sentences=("Ann Lee is from Ghent.",))

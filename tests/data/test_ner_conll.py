@@ -2,9 +2,7 @@
 
 import pytest
 
-from cdlm_lab.data.ner_conll import read_ner_conll
-from cdlm_lab.data.tag_reading import TagReading
-from cdlm_lab.data.tagged_documents import TaggedSentence
+from cdlm_lab.data.tagged import TaggedSentence, TagReading, read_ner_conll
 
 IOB1 = (
     "-DOCSTART- -X- -X- O\n\n"

@@ -6,7 +6,7 @@ import lzma
 
 import pytest
 
-from cdlm_lab.data.news_clusters import news_files, read_allsides, read_neus, read_news_clusters
+from cdlm_lab.data.clusters import news_files, read_allsides, read_neus, read_news_clusters
 
 NEUS = (
     "TITLE=> One. ARTICLE=> First text. [SEP] TITLE=> Two. ARTICLE=> Second\u2028text. "

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data import pair_csv
-from cdlm_lab.data.pair_csv import MARK, nltk_sentences, read_pair_csv, split_sentences
+from cdlm_lab.data import document_pairs as pair_csv
+from cdlm_lab.data.document_pairs import MARK, nltk_sentences, read_pair_csv, split_sentences
 
 EARLIER = "An earlier work."
 ROWS = (

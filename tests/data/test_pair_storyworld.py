@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from cdlm_lab.data import storyworld
 from cdlm_lab.data.document_pairs import check_splits
-from cdlm_lab.data.pair_storyworld import read_storyworld_pairs
-from cdlm_lab.data.storyworld import event_type_of, stories
+from cdlm_lab.data.storyworld import stories as storyworld
+from cdlm_lab.data.storyworld.stories import event_type_of, stories
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 
 NUMBER = re.compile(r"\d[\d,]*\d|\d")
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from cdlm_lab.data.paragraphs import LEAST_CHARACTERS, Paragraphed, paragraph_documents, paragraphed
+from cdlm_lab.data.clusters import LEAST_CHARACTERS, Paragraphed, paragraph_documents, paragraphed
 from cdlm_lab.data.records import Document
-from cdlm_lab.data.storyworld import stories
+from cdlm_lab.data.storyworld.stories import stories
 
 ONE = "The mill stood by the river."
 TWO = "It burned down on Monday."

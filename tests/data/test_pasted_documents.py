@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.pasted_documents import filled_lines, first_and_others, pasted_documents
+from cdlm_lab.data.typed_documents import filled_lines, first_and_others, pasted_documents
 
 TWO = """
 == Kiss and Tell ==

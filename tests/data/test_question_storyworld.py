@@ -7,9 +7,9 @@ from itertools import islice, pairwise
 
 import pytest
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion, check_question
-from cdlm_lab.data.question_storyworld import read_storyworld_questions
-from cdlm_lab.data.storyworld import event_type_of, story
+from cdlm_lab.data.questions import MultihopQuestion, check_question
+from cdlm_lab.data.storyworld.stories import event_type_of, story
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
 
 STORIES = 60
 

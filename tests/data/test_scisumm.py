@@ -11,8 +11,7 @@ from statistics import median
 
 import pytest
 
-from cdlm_lab.data.document_links import pairs_from_links
-from cdlm_lab.data.document_pairs import check_splits, split_without_leaks
+from cdlm_lab.data.document_pairs import check_splits, pairs_from_links, split_without_leaks
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.scisumm import SOURCES, SciSumm, read_scisumm
 
@@ -313,7 +312,7 @@ def test_a_byte_order_mark_changes_nothing(build):
 
 def test_a_name_of_gigabytes_is_not_read(build, monkeypatch):
     root = build()
-    monkeypatch.setattr("cdlm_lab.data.scisumm_archive._MAX_FILE", 1 << 16)
+    monkeypatch.setattr("cdlm_lab.data.scisumm._MAX_FILE", 1 << 16)
     with tarfile.open(root / "cl_scisumm_2018.tar.xz", "w:xz", format=tarfile.GNU_FORMAT, preset=0) as tar:
         tar.addfile(tarfile.TarInfo("cl_scisumm_2018/" + "x" * (1 << 18)))
     with pytest.raises(DataError, match=r"more than 131,072 bytes between two files"):
@@ -322,7 +321,7 @@ def test_a_name_of_gigabytes_is_not_read(build, monkeypatch):
 
 def test_too_many_members(build, monkeypatch):
     root = build()
-    monkeypatch.setattr("cdlm_lab.data.scisumm_archive._MAX_MEMBERS", 3)
+    monkeypatch.setattr("cdlm_lab.data.scisumm._MAX_MEMBERS", 3)
     with pytest.raises(DataError, match=r"is too large \(\d+ bytes\), or member 4"):
         read_scisumm(root)
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.corpus import corpus_checksum, detect_format, open_corpus
+from cdlm_lab.data.clusters import corpus_checksum, detect_format, open_corpus
 from cdlm_lab.data.records import Document
-from cdlm_lab.data.scisumm import read_scisumm
-from cdlm_lab.data.scisumm_corpus import read_scisumm_corpus, scisumm_files
+from cdlm_lab.data.scisumm import read_scisumm, read_scisumm_corpus, scisumm_files
 
 NET = "scisummnet_2019/{0}/Reference_XML/{0}.xml"
 TASK = "cl_scisumm_2018/Training-Set-2018/R00-0001"

@@ -11,16 +11,16 @@ from random import Random
 
 import pytest
 
-from cdlm_lab.data import storyworld
 from cdlm_lab.data.records import Story
-from cdlm_lab.data.storyworld import stories, story
-from cdlm_lab.data.storyworld_names import PHONOLOGIES, name_word
+from cdlm_lab.data.storyworld import stories as storyworld
+from cdlm_lab.data.storyworld.names import PHONOLOGIES, name_word
+from cdlm_lab.data.storyworld.stories import stories, story
 
 MANY = 200
 WORD = r"[A-Z][a-z]+|\d+(,\d{3})*"  # an invented name or a number
 # sha256 of the texts of story(seed=0, split="train", index=0), joined by two line ends. Pinned so that
 # recorded runs stay comparable. After a wanted change of any text raise GENERATOR_VERSION and print anew:
-#   from hashlib import sha256; from cdlm_lab.data.storyworld import stories
+#   from hashlib import sha256; from cdlm_lab.data.storyworld.stories import stories
 #   texts = [d.text for s in stories(seed=0, split="train", stop=1) for d in s.cluster.documents]
 #   print(sha256("\n\n".join(texts).encode()).hexdigest())
 PINNED = ("1", "3442124b5622a0f6d6a76fb9e46c12e6aa4aa060e611116bfbf55a0ae918142e")

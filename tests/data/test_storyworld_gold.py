@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from cdlm_lab.data.records import SentenceRef, Story
-from cdlm_lab.data.storyworld import stories
-from cdlm_lab.data.storyworld_catalogue import BRIDGES_OF, EVENTS, SHARED, VOCABULARY
-from cdlm_lab.data.storyworld_plan import write_reports
-from cdlm_lab.data.storyworld_world import build_world
+from cdlm_lab.data.storyworld.catalogue import BRIDGES_OF, EVENTS, SHARED, VOCABULARY
+from cdlm_lab.data.storyworld.plan import write_reports
+from cdlm_lab.data.storyworld.stories import stories
+from cdlm_lab.data.storyworld.world import build_world
 
 MANY = 200
 PRONOUNS = {"he", "she", "his", "her", "him"}

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.tag_reading import TagReading, columns_of, iob2_tags, line_blocks, marked_parts
-from cdlm_lab.data.tagged_documents import spans_of
+from cdlm_lab.data.tagged import TagReading, columns_of, iob2_tags, line_blocks, marked_parts, spans_of
 
 PATH = Path("x.tsv")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.tagged_documents import (
+from cdlm_lab.data.tagged import (
     TaggedDocument,
     TaggedSentence,
     TagSpan,

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.tag_reading import TagReading
-from cdlm_lab.data.tagged_folder import read_tagged_split
+from cdlm_lab.data.tagged import TagReading, read_tagged_split
 
 START = "-DOCSTART- -X- -X- O\n\n"
 CONLL = f"{START}Orn NNP I-NP I-PER\nslept VBD I-VP O\n\n{START}Dram NNP I-NP B-LOC\n"

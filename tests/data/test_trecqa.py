@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.candidate_sets import clean_sets, counts_of
-from cdlm_lab.data.cards import check_files, read_card
+from cdlm_lab.data.candidates import clean_sets, counts_of, read_trecqa, trecqa_files
+from cdlm_lab.data.files import check_files, read_card
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.data.trecqa import read_trecqa, trecqa_files
 
 CARD = Path(__file__).resolve().parents[2] / "data" / "trecqa" / "README.md"
 TOKENS = {

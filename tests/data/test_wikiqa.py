@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.candidate_sets import clean_sets, counts_of
-from cdlm_lab.data.cards import check_files, read_card
+from cdlm_lab.data.candidates import HEADER, clean_sets, counts_of, read_wikiqa, wikiqa_files
+from cdlm_lab.data.files import check_files, read_card
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.data.wikiqa import HEADER, read_wikiqa, wikiqa_files
 
 CARD = Path(__file__).resolve().parents[2] / "data" / "wikiqa" / "README.md"
 HEAD = "\t".join(HEADER) + "\n"

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from cdlm_lab.data.word_vectors import read_word_vectors
+from cdlm_lab.data.files import read_word_vectors
 
 GLOVE = "the 0.5 -1.25 2\nof 1e-2 0 3.0\n. . 4 5 6\na\u00a0b\x85\u2028 7 8 9\n\nof 10 11 12\n– 13 14 15.5"
 WORDS = ("the", "of", ". .", "a\u00a0b\x85\u2028", "–")

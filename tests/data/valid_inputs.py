@@ -9,27 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.data.candidate_files import read_candidate_sets
-from cdlm_lab.data.cards import read_cards
-from cdlm_lab.data.claim_files import claim_sets, read_claims
-from cdlm_lab.data.coreference_conll import read_conll, read_conll_corpus
-from cdlm_lab.data.coreference_json import read_coreference_json
-from cdlm_lab.data.coreference_records import PassedOver
-from cdlm_lab.data.corpus import open_corpus, passed_over
-from cdlm_lab.data.ecb_plus import read_ecb_plus
-from cdlm_lab.data.ecb_plus_topics import read_ecb_plus_topics
-from cdlm_lab.data.files import DataError, open_bytes
-from cdlm_lab.data.hotpotqa import read_hotpotqa, read_predictions
-from cdlm_lab.data.linked_collection import read_linked_collection
-from cdlm_lab.data.marked_documents import read_marked_documents
-from cdlm_lab.data.pair_csv import read_pair_csv
-from cdlm_lab.data.pasted_documents import pasted_documents
-from cdlm_lab.data.scisumm import read_scisumm
-from cdlm_lab.data.scisumm_corpus import read_scisumm_corpus
-from cdlm_lab.data.tag_reading import TagReading
-from cdlm_lab.data.tagged_folder import read_tagged_split
-from cdlm_lab.data.word_vectors import read_word_vectors
-from cdlm_lab.topic_clustering import read_predicted_topics
+from cdlm_lab.clustering import read_predicted_topics
+from cdlm_lab.data.candidates import read_candidate_sets
+from cdlm_lab.data.claims import claim_sets, read_claims
+from cdlm_lab.data.clusters import open_corpus, passed_over
+from cdlm_lab.data.coreference_files import read_conll, read_conll_corpus, read_coreference_json
+from cdlm_lab.data.document_pairs import read_linked_collection, read_pair_csv
+from cdlm_lab.data.ecb_plus import read_ecb_plus, read_ecb_plus_topics
+from cdlm_lab.data.files import DataError, open_bytes, read_cards, read_word_vectors
+from cdlm_lab.data.questions import read_hotpotqa, read_predictions
+from cdlm_lab.data.records import PassedOver
+from cdlm_lab.data.scisumm import read_scisumm, read_scisumm_corpus
+from cdlm_lab.data.tagged import TagReading, read_tagged_split
+from cdlm_lab.data.typed_documents import pasted_documents, read_marked_documents
 
 Files = dict[str, bytes]
 Chance = random.Random

@@ -11,18 +11,18 @@ from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion
+from cdlm_lab.data.questions import MultihopQuestion
 from cdlm_lab.data.records import Cluster, Document, Fact
-from cdlm_lab.examples.encode_question import encode_question
-from cdlm_lab.examples.question_sequence import (
+from cdlm_lab.examples.cached_corpus import tokenise_clusters
+from cdlm_lab.examples.questions import (
     QUESTION_MARKS,
     QuestionSequence,
+    encode_question,
     question_marks_of,
     question_sequence,
 )
-from cdlm_lab.examples.special_tokens import SpecialTokens, from_tokenizer
-from cdlm_lab.examples.tokenised_corpus import tokenise_clusters
-from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer
+from cdlm_lab.models.encoder import load_tokenizer
 
 WORDS = [f"w{number}" for number in range(300)]
 

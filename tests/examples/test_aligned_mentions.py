@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
-from cdlm_lab.examples.aligned_mentions import sample_aligned_pairs
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.examples.mention_pairs import sample_aligned_pairs
 
 
 @pytest.fixture(scope="module")

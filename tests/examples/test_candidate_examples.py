@@ -9,15 +9,16 @@ import torch
 
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples.candidate_examples import (
+from cdlm_lab.examples.candidates import (
     CandidateExamples,
     ClaimExamples,
+    EncodedCandidates,
+    EncodedClaims,
     JointCollate,
+    JointLayout,
     PairedClaimCollate,
+    fixed_order,
 )
-from cdlm_lab.examples.candidate_groups import fixed_order
-from cdlm_lab.examples.encode_candidates import EncodedCandidates, EncodedClaims
-from cdlm_lab.examples.joint_sequence import JointLayout
 
 LAYOUT = JointLayout(sentences=4, length=4)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.examples.candidate_groups import (
+from cdlm_lab.examples.candidates import (
     Passes,
     cascade_scores,
     chunks,

@@ -103,7 +103,7 @@ class TestPurity:
             "import sys, numpy as np\n"
             "from datasets import Dataset\n"
             "from cdlm_lab.examples.cross_document import CrossDocumentExamples\n"
-            "from cdlm_lab.examples.special_tokens import SpecialTokens\n"
+            "from cdlm_lab.examples.tokens import SpecialTokens\n"
             f"corpus, special = Dataset.from_file({file!r}), {special!r}\n"
             "made = CrossDocumentExamples(\n"
             "    corpus=corpus, special=special, max_length=64, size=100, documents='random'\n"

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from cdlm_lab.data.coreference_records import CoreferenceDocument
-from cdlm_lab.examples.document_sequence import document_sequence
-from cdlm_lab.examples.encode_document import EncodedDocument
-from cdlm_lab.examples.special_tokens import SpecialTokens
+from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.examples.packing import document_sequence
+from cdlm_lab.examples.tokens import EncodedDocument, SpecialTokens
 
 SPECIAL = SpecialTokens(
     start=1, end=2, cls=3, sep=4, pad=0, mask=5, all_special=frozenset(range(6)), vocabulary_size=100

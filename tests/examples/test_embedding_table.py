@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from cdlm_lab.examples.embedding_table import embedding_table
+from cdlm_lab.examples.document_pairs import embedding_table
 
 
 def test_rows_in_front():

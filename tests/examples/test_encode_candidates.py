@@ -4,7 +4,7 @@ import pytest
 
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples.encode_candidates import EncodedCandidates, EncodedClaims
+from cdlm_lab.examples.candidates import EncodedCandidates, EncodedClaims
 
 SET = CandidateSet(id="q", question="w1 w2", candidates=("w3", "w4 w5"), correct=(True, False))
 CLAIM = EvidencedClaim(id="c", text="w6", evidence=("w7", "w8 w9"), label=None, group="g")

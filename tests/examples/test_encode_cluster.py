@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 from cdlm_lab.data.records import Cluster, Document, Fact
-from cdlm_lab.examples.encode_cluster import encode_cluster
+from cdlm_lab.examples.tokens import encode_cluster
 
 
 def cluster(*documents: Document) -> Cluster:

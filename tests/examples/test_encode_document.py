@@ -7,9 +7,9 @@ from importlib.util import find_spec
 import pytest
 from transformers import RobertaTokenizer
 
-from cdlm_lab.data.coreference_records import CoreferenceDocument
-from cdlm_lab.examples.encode_document import EncodedDocuments, encode_document
-from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.examples.tokens import EncodedDocuments, encode_document
+from cdlm_lab.models.encoder import load_tokenizer
 
 MINILM = pytest.param(
     "minilm",

@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import pre_tokenizers
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.encode_question import EncodedQuestions, encode_question
-from cdlm_lab.examples.question_sequence import QUESTION_MARKS
-from cdlm_lab.models.tiny import byte_level_tokenizer
-from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.questions import QUESTION_MARKS, EncodedQuestions, encode_question
+from cdlm_lab.models.encoder import byte_level_tokenizer, load_tokenizer
 
 
 def with_marks(tokenizer):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.examples.joint_sequence import JointLayout, encode_pieces, joint_sequence
-from cdlm_lab.examples.special_tokens import SpecialTokens
-from cdlm_lab.models.tiny import byte_level_tokenizer
+from cdlm_lab.examples.candidates import JointLayout, encode_pieces, joint_sequence
+from cdlm_lab.examples.tokens import SpecialTokens
+from cdlm_lab.models.encoder import byte_level_tokenizer
 
 SPECIAL = SpecialTokens(
     start=1, end=2, cls=3, sep=4, pad=0, mask=5, all_special=frozenset(range(6)), vocabulary_size=100

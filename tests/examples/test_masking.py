@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.examples.masking import mask_tokens
-from cdlm_lab.examples.special_tokens import SpecialTokens
+from cdlm_lab.examples.tokens import SpecialTokens
 
 SPECIAL = SpecialTokens(
     start=0, end=1, cls=2, sep=3, pad=4, mask=5, all_special=frozenset({*range(6), 500}), vocabulary_size=1000

@@ -9,8 +9,8 @@ from transformers import PreTrainedTokenizerFast
 
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import continuing_pieces, mask_tokens, words_of
-from cdlm_lab.examples.special_tokens import SpecialTokens, from_tokenizer
-from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer
+from cdlm_lab.models.encoder import load_tokenizer
 
 SPECIAL = SpecialTokens(
     start=0, end=1, cls=2, sep=3, pad=4, mask=5, all_special=frozenset(range(6)), vocabulary_size=30

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.collate import Collate
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.examples.match_sequence import (
+from cdlm_lab.examples.collate import Collate
+from cdlm_lab.examples.document_pairs import (
     EncodedSentences,
     MatchExamples,
     SentencesById,
     encode_sentences,
     match_sequence,
 )
-from cdlm_lab.examples.special_tokens import SpecialTokens
-from cdlm_lab.models.tiny import byte_level_tokenizer
+from cdlm_lab.examples.tokens import SpecialTokens
+from cdlm_lab.models.encoder import byte_level_tokenizer
 
 SPECIAL = SpecialTokens(
     start=1, end=2, cls=3, sep=4, pad=0, mask=5, all_special=frozenset(range(6)), vocabulary_size=100

@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdlm_lab.attention.global_tokens import mention_tokens
-from cdlm_lab.data.coreference_records import CoreferenceDocument, CoreferenceMention
-from cdlm_lab.examples.encode_document import EncodedDocuments
-from cdlm_lab.examples.mention_context import (
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention
+from cdlm_lab.examples.mention_pairs import (
     MENTION_END,
     MENTION_START,
     MentionMarks,
@@ -28,8 +27,8 @@ from cdlm_lab.examples.mention_context import (
     pair_size,
 )
 from cdlm_lab.examples.packing import LossOfText
-from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.models.encoder import load_tokenizer
 
 SECOND = 150  # the first word of the second document
 

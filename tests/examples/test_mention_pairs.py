@@ -13,21 +13,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.collate import Collate, batches_by_length
-from cdlm_lab.data.coreference_records import CoreferenceDocument, CoreferenceMention, Topic
-from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
-from cdlm_lab.examples.encode_document import EncodedDocuments
-from cdlm_lab.examples.mention_context import MENTION_END, MENTION_START, marks_from_tokenizer
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.mention_pairs import (
+    MENTION_END,
+    MENTION_START,
     MentionGroup,
     MentionPairExamples,
     all_pairs,
     group_mentions,
+    marks_from_tokenizer,
     mentions_in,
     positive_pairs,
     sampled_pairs,
 )
-from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 
 
 def document(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
-from cdlm_lab.examples.occurrences import BUCKETS, Occurrences, distance_bucket, nearest_occurrences
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.examples.tagging import BUCKETS, Occurrences, distance_bucket, nearest_occurrences
 
 
 def document(*sentences: str) -> TaggedDocument:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdlm_lab.examples.packing import LossOfText, Packed, pack_documents
-from cdlm_lab.examples.special_tokens import SpecialTokens
+from cdlm_lab.examples.tokens import SpecialTokens
 
 SPECIAL = SpecialTokens(
     start=0, end=1, cls=2, sep=3, pad=4, mask=5, all_special=frozenset(range(6)), vocabulary_size=1000

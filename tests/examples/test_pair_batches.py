@@ -9,11 +9,9 @@ import pytest
 import torch
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.examples.pair_batches import PairCollate
-from cdlm_lab.examples.sentence_pairs import SentencePairExamples, SentenceWords
-from cdlm_lab.examples.vocabulary import Vocabulary
-from cdlm_lab.models.hierarchical import HierarchicalConfig
-from cdlm_lab.models.matcher import DocumentMatcher
+from cdlm_lab.examples.document_pairs import PairCollate, SentencePairExamples, SentenceWords
+from cdlm_lab.examples.tokens import Vocabulary
+from cdlm_lab.models.matching import DocumentMatcher, HierarchicalConfig
 
 collate = PairCollate()
 

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from transformers import BertTokenizerFast
 
-from cdlm_lab.data.paragraphs import Paragraphed
-from cdlm_lab.examples.arrow_folder import tokenizer_fingerprint
-from cdlm_lab.examples.joint_sequence import encode_pieces
-from cdlm_lab.examples.paragraph_corpus import (
+from cdlm_lab.data.clusters import Paragraphed
+from cdlm_lab.examples.cached_corpus import (
     FORMAT_VERSION,
     ParagraphCounts,
+    corpus_fingerprint,
     paragraph_fingerprint,
     read_document,
     read_paragraph_counts,
     tokenise_paragraphs,
+    tokenizer_fingerprint,
 )
-from cdlm_lab.examples.tokenised_corpus import corpus_fingerprint
+from cdlm_lab.examples.candidates import encode_pieces
 
 DOCUMENTS = [
     Paragraphed(id="a", paragraphs=(("w1 w2", "w3"), ("w4 w5 w6",))),

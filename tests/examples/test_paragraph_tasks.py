@@ -16,10 +16,10 @@ import pytest
 from datasets import Dataset
 from torch.utils.data import DataLoader
 
-from cdlm_lab.data.paragraphs import Paragraphed
+from cdlm_lab.data.clusters import Paragraphed
 from cdlm_lab.examples import paragraph_tasks
-from cdlm_lab.examples.joint_sequence import JointLayout, joint_sequence
-from cdlm_lab.examples.paragraph_corpus import tokenise_paragraphs
+from cdlm_lab.examples.cached_corpus import tokenise_paragraphs
+from cdlm_lab.examples.candidates import JointLayout, joint_sequence
 from cdlm_lab.examples.paragraph_tasks import KINDS, ParagraphTasks, TaskCounts
 
 KEYS = ["input_ids", "token_type_ids", "position_ids", "starts", "labels", "mlm_labels"]

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.question_answers import answer_positions
-from cdlm_lab.examples.question_sequence import TITLE, QuestionSequence
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.questions import TITLE, QuestionSequence, answer_positions
 
 
 @pytest.fixture(scope="module")

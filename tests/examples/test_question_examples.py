@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.encode_question import EncodedQuestions
-from cdlm_lab.examples.question_examples import QuestionCollate, QuestionExamples
-from cdlm_lab.examples.question_sequence import question_marks_of
-from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.questions import EncodedQuestions, QuestionCollate, QuestionExamples, question_marks_of
+from cdlm_lab.examples.tokens import from_tokenizer
 
 
 def paragraph(title: str, *sentences: str) -> Paragraph:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.question_sequence import (
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.questions import (
     NO_SENTENCE,
     QUESTION_MARKS,
     QUESTION_TYPES,

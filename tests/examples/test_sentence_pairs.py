@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.examples.sentence_pairs import SentencePairExamples, SentenceWords
-from cdlm_lab.examples.vocabulary import Vocabulary
+from cdlm_lab.examples.document_pairs import SentencePairExamples, SentenceWords
+from cdlm_lab.examples.tokens import Vocabulary
 
 VOCABULARY = Vocabulary.of_words(("rain", ".", "fell"))
 WET = PairDocument(id="wet", sentences=("Rain fell.", "So?", "Rain, rain, rain fell."))

@@ -5,7 +5,7 @@ import pytest
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.examples.special_tokens import SpecialTokens, from_tokenizer
+from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer
 
 # 10 ids; 0 1 4 5 8 9 are special, 2 3 6 7 are words
 SCATTERED = SpecialTokens(

@@ -10,10 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence, tag_set
-from cdlm_lab.examples import tag_examples
-from cdlm_lab.examples.tag_examples import TagExamples, context_of, document_runs, words_read
-from cdlm_lab.examples.tag_sequences import SplitDocument, split_long
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, tag_set
+from cdlm_lab.examples import tagging as tag_examples
+from cdlm_lab.examples.tagging import (
+    SplitDocument,
+    TagExamples,
+    context_of,
+    document_runs,
+    split_long,
+    words_read,
+)
 
 TAGS = tag_set(("GPE", "PER"))
 

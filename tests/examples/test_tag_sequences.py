@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
-from cdlm_lab.examples.tag_sequences import SplitDocument, joined, split_long
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.examples.tagging import SplitDocument, joined, split_long
 
 
 def letters(words: tuple[str, ...]) -> list[int]:

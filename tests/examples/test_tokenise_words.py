@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cdlm_lab.examples.tokenise_words import tokenise_words
-from cdlm_lab.models.tokenizer import load_tokenizer
+from cdlm_lab.examples.tokens import tokenise_words
+from cdlm_lab.models.encoder import load_tokenizer
 
 
 def test_pieces_and_their_words(tokenizer):

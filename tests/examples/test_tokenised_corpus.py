@@ -16,7 +16,7 @@ import pytest
 from transformers import BertTokenizerFast, PythonBackend
 
 from cdlm_lab.data.records import Cluster, Document
-from cdlm_lab.examples.tokenised_corpus import (
+from cdlm_lab.examples.cached_corpus import (
     CorpusCounts,
     corpus_fingerprint,
     read_cluster,

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.examples.vocabulary import FILLING, UNKNOWN, Vocabulary, pieces_of
-from cdlm_lab.models.hierarchical import HierarchicalConfig
-from cdlm_lab.models.matcher import DocumentMatcher
+from cdlm_lab.examples.tokens import FILLING, UNKNOWN, Vocabulary, pieces_of
+from cdlm_lab.models.matching import DocumentMatcher, HierarchicalConfig
 
 WORDS = ("rain", ".", "été", "don", "'")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.cluster_corpora import CorpusSettings
 from cdlm_lab.experiments.pretraining import ModelSettings, Prepared, prepare
 from cdlm_lab.training.config import TrainingConfig
 

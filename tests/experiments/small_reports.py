@@ -5,20 +5,30 @@ from pathlib import Path
 
 import numpy as np
 
-from cdlm_lab.data.candidate_sets import counts_of
+from cdlm_lab.data.candidates import counts_of
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.experiments.answer_corpora import AnswerCorpus, AnswerSplit
-from cdlm_lab.experiments.answer_models import AnswerModels
-from cdlm_lab.experiments.answer_predictions import AnswerPredictions
-from cdlm_lab.experiments.answer_report import diagnoses, write_answer_report
-from cdlm_lab.experiments.answer_selection import AnswerRun, AnswerSettings, Ranked
-from cdlm_lab.experiments.claim_predictions import ClaimPredictions
-from cdlm_lab.experiments.claim_report import write_claim_report
-from cdlm_lab.experiments.fact_verification import VerificationRun, VerificationSettings, VerifierSettings
-from cdlm_lab.experiments.fine_tuning import FineTuning
+from cdlm_lab.experiments.answer_selection import (
+    AnswerCorpus,
+    AnswerModels,
+    AnswerPredictions,
+    AnswerRun,
+    AnswerSettings,
+    AnswerSplit,
+    Ranked,
+    diagnoses,
+    write_answer_report,
+)
+from cdlm_lab.experiments.fact_verification import (
+    ClaimPredictions,
+    VerificationRun,
+    VerificationSettings,
+    VerifierSettings,
+    write_claim_report,
+)
 from cdlm_lab.experiments.perplexity import ClusterLosses, comparisons_of, scores_of
-from cdlm_lab.experiments.seed_scores import mean_score
+from cdlm_lab.experiments.runs import FineTuning
+from cdlm_lab.metrics.significance import mean_score
 from cdlm_lab.report import Report, open_run
 
 SHIPPED = {variant: f"storyworld/{variant}" for variant in ("longformer", "local-cdlm", "cdlm")}

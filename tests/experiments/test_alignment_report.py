@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.experiments.alignment_report import alignment_rows, write_alignment_report
-from cdlm_lab.experiments.sentence_alignment import Aligned, AlignmentSettings, ranked
+from cdlm_lab.experiments.sentence_alignment import (
+    Aligned,
+    AlignmentSettings,
+    alignment_rows,
+    ranked,
+    write_alignment_report,
+)
 from cdlm_lab.report import open_run
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.candidate_files import checksum_of
+from cdlm_lab.data.candidates import checksum_of
 from cdlm_lab.data.files import DataError
-from cdlm_lab.experiments.answer_corpora import AnswerCorpus, cluster_of, read_answers
+from cdlm_lab.experiments.answer_selection import AnswerCorpus, cluster_of, read_answers
 from cdlm_lab.parameters import ParameterError
 
 HEADER = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"

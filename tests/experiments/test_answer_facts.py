@@ -1,11 +1,14 @@
 """What is told before a run of notebook 09 of questions, on questions written by hand."""
 
-from cdlm_lab.data.candidate_sets import clean_sets, counts_of
+from cdlm_lab.data.candidates import clean_sets, counts_of
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.experiments.answer_corpora import AnswerSplit
-from cdlm_lab.experiments.answer_facts import question_facts
-from cdlm_lab.experiments.answer_models import AnswerModels
-from cdlm_lab.experiments.answer_selection import AnswerRun, AnswerSettings
+from cdlm_lab.experiments.answer_selection import (
+    AnswerModels,
+    AnswerRun,
+    AnswerSettings,
+    AnswerSplit,
+    question_facts,
+)
 
 LONG = "word " * 40
 SETS = [

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.experiments import answer_latency
-from cdlm_lab.experiments.answer_latency import expected_ratios, timed_sets
+from cdlm_lab.experiments import answer_selection as answer_latency
+from cdlm_lab.experiments.answer_selection import expected_ratios, timed_sets
 
 
 def question(count: int) -> CandidateSet:

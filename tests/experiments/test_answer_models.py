@@ -8,10 +8,8 @@ import pytest
 import torch
 
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.experiments.answer_models import AnswerModels, new_ranker
-from cdlm_lab.experiments.answer_systems import ANSWER_SYSTEMS
-from cdlm_lab.models.joint_model import JointHead
-from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
+from cdlm_lab.experiments.answer_selection import ANSWER_SYSTEMS, AnswerModels, new_ranker
+from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model
 from cdlm_lab.parameters import ParameterError
 
 MODELS = AnswerModels(candidates=3, sentence_length=8, pairwise_length=12, head_layers="tanh")

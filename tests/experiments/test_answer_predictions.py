@@ -10,16 +10,18 @@ import pytest
 import torch
 
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples.candidate_groups import fixed_order
-from cdlm_lab.experiments import answer_predictions
-from cdlm_lab.experiments.answer_models import AnswerModels, Ranker, new_ranker
-from cdlm_lab.experiments.answer_predictions import (
+from cdlm_lab.examples.candidates import fixed_order
+from cdlm_lab.experiments import answer_selection as answer_predictions
+from cdlm_lab.experiments.answer_selection import (
+    ANSWER_SYSTEMS,
+    AnswerModels,
     AnswerPredictions,
+    Ranker,
+    new_ranker,
     rerank_answers,
     score_answers,
 )
-from cdlm_lab.experiments.answer_systems import ANSWER_SYSTEMS
-from cdlm_lab.models.joint_model import scores_of
+from cdlm_lab.models.joint import scores_of
 
 TEXT = "the mayor of a town left and nobody saw the storm that hit its harbour at night"
 WORDS = TEXT.split()

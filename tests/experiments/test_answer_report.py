@@ -9,30 +9,32 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from cdlm_lab.data.candidate_sets import counts_of
+from cdlm_lab.data.candidates import counts_of
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples.candidate_groups import fixed_order
-from cdlm_lab.experiments.answer_corpora import AnswerCorpus, AnswerSplit
-from cdlm_lab.experiments.answer_models import AnswerModels
-from cdlm_lab.experiments.answer_predictions import AnswerPredictions
-from cdlm_lab.experiments.answer_report import (
+from cdlm_lab.examples.candidates import fixed_order
+from cdlm_lab.experiments.answer_selection import (
+    AnswerCorpus,
+    AnswerModels,
+    AnswerPredictions,
+    AnswerRun,
+    AnswerScores,
+    AnswerSettings,
+    AnswerSplit,
+    Ranked,
     answers_table,
     collapse_figures,
     comparison_rows,
     diagnoses,
     diagnosis_rows,
+    predictions_of,
+    rankings_in_place,
+    read_rankings,
+    row_label,
     timing_figure,
     timing_told,
     write_answer_report,
 )
-from cdlm_lab.experiments.answer_scores import AnswerScores, predictions_of, row_label
-from cdlm_lab.experiments.answer_selection import (
-    AnswerRun,
-    AnswerSettings,
-    Ranked,
-)
-from cdlm_lab.experiments.fine_tuning import FineTuning
-from cdlm_lab.experiments.ranked_answers import rankings_in_place, read_rankings
+from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.report import Report, open_run, read_report
 from cdlm_lab.widgets.joint_numbers import Latency

@@ -7,26 +7,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.examples.candidate_groups import fixed_order, top_k
-from cdlm_lab.experiments import answer_latency, answer_selection
-from cdlm_lab.experiments.answer_corpora import AnswerCorpus
-from cdlm_lab.experiments.answer_facts import facts, group_preview
-from cdlm_lab.experiments.answer_latency import measured_latencies
-from cdlm_lab.experiments.answer_models import AnswerModels
-from cdlm_lab.experiments.answer_predictions import score_answers
-from cdlm_lab.experiments.answer_report import diagnoses, write_answer_report
+from cdlm_lab.examples.candidates import fixed_order, top_k
+from cdlm_lab.experiments import answer_selection
+from cdlm_lab.experiments import answer_selection as answer_latency
 from cdlm_lab.experiments.answer_selection import (
+    ANSWER_SYSTEMS,
     PARAMETERS,
+    AnswerCorpus,
+    AnswerModels,
     AnswerRun,
     AnswerSettings,
+    diagnoses,
+    facts,
+    group_preview,
+    measured_latencies,
+    own_ranking,
     prepare_answers,
     rank_answers,
+    rankings_in_place,
+    score_answers,
+    write_answer_report,
 )
-from cdlm_lab.experiments.answer_systems import ANSWER_SYSTEMS
-from cdlm_lab.experiments.fine_tuning import FineTuning
-from cdlm_lab.experiments.ranked_answers import own_ranking, rankings_in_place
+from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.metrics.ranking import mean_average_precision
-from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
+from cdlm_lab.models.joint import load_paragraph_model, save_paragraph_model
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report

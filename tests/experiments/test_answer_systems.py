@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.experiments.answer_systems import ANSWER_SYSTEMS, answer_systems
+from cdlm_lab.experiments.answer_selection import ANSWER_SYSTEMS, answer_systems
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.answer_table import PAPER_TABLE_1, PAPER_TABLES_2_AND_7
 

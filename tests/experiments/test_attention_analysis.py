@@ -11,15 +11,13 @@ from cdlm_lab.experiments.attention_analysis import (
     Analysis,
     AnalysisSettings,
     ModelRanks,
-    facts_of,
-    measured_ranks,
-    prepare_analysis,
-)
-from cdlm_lab.experiments.attention_analysis_report import (
     distribution_figure,
+    facts_of,
     gap_rows,
     head_differences,
     head_figures,
+    measured_ranks,
+    prepare_analysis,
     ranks_by_cell,
     table_rows,
     write_analysis_report,
@@ -84,7 +82,7 @@ def test_a_second_run_reads_nothing(analysis: Analysis, tmp_path: Path, monkeypa
     def refused(*arguments, **named):
         raise AssertionError("a pair was read again")
 
-    monkeypatch.setattr("cdlm_lab.experiments.rank_scoring.attend_to_source", refused)
+    monkeypatch.setattr("cdlm_lab.experiments.answer_selection.attend_to_source", refused)
     again = measured_ranks(analysis, tmp_path)
     np.testing.assert_array_equal(again["cdlm"].of_kind["event"], first["cdlm"].of_kind["event"])
 

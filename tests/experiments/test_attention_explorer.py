@@ -8,8 +8,8 @@ import torch
 
 from cdlm_lab.analysis.percentile_rank import source_scores, word_scores
 from cdlm_lab.analysis.source_attention import attend_to_source
-from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
-from cdlm_lab.experiments.attention_explorer import (
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.experiments.attention_analysis import (
     Reader,
     explorer,
     overview_of,

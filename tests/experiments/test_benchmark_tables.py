@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.experiments.benchmark_tables import cross_document_cost, short, tagging_cost
 from cdlm_lab.report import RunError
+from cdlm_lab.results.readme import cross_document_cost, short, tagging_cost
 
 
 def cells(table) -> list[list[str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.experiments.claim_corpora import (
+from cdlm_lab.experiments.fact_verification import (
     ClaimCorpus,
     label_counts,
     labels_of,

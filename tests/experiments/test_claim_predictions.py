@@ -12,11 +12,16 @@ import torch
 from torch import nn
 
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
-from cdlm_lab.examples.joint_sequence import JointLayout
-from cdlm_lab.experiments import claim_predictions
-from cdlm_lab.experiments.claim_predictions import ClaimPredictions, evidence_shares, predict_verdicts
-from cdlm_lab.experiments.claim_systems import CLAIM_SYSTEMS
-from cdlm_lab.experiments.claim_verifiers import Verifier, load_verifier
+from cdlm_lab.examples.candidates import JointLayout
+from cdlm_lab.experiments import fact_verification as claim_predictions
+from cdlm_lab.experiments.fact_verification import (
+    CLAIM_SYSTEMS,
+    ClaimPredictions,
+    Verifier,
+    evidence_shares,
+    load_verifier,
+    predict_verdicts,
+)
 
 LAYOUT = JointLayout(sentences=4, length=8)
 SENTENCES = ("The ferry sank at night.", "Nobody was hurt.", "The mayor came from Telk to see it all.")

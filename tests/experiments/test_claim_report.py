@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.claims import EvidencedClaim
-from cdlm_lab.experiments.claim_corpora import ClaimCorpus
-from cdlm_lab.experiments.claim_predictions import ClaimPredictions
-from cdlm_lab.experiments.claim_report import (
+from cdlm_lab.experiments.fact_verification import (
+    ClaimCorpus,
+    ClaimPredictions,
+    VerificationRun,
+    VerificationSettings,
+    VerifierSettings,
     comparison_rows,
     confusion_rows,
     score_tables,
@@ -19,12 +22,7 @@ from cdlm_lab.experiments.claim_report import (
     verification_rows,
     write_claim_report,
 )
-from cdlm_lab.experiments.fact_verification import (
-    VerificationRun,
-    VerificationSettings,
-    VerifierSettings,
-)
-from cdlm_lab.experiments.fine_tuning import FineTuning
+from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.report import Report, open_run
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.experiments.claim_systems import CLAIM_SYSTEMS, claim_systems, compared_pairs
+from cdlm_lab.experiments.fact_verification import CLAIM_SYSTEMS, claim_systems, compared_pairs
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.verification_table import PAPER_VERIFICATION
 

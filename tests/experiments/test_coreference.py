@@ -8,43 +8,42 @@ import pytest
 import torch
 
 from cdlm_lab.clustering import merge_tree
-from cdlm_lab.data.coreference_conll import read_conll
-from cdlm_lab.data.coreference_records import (
-    CoreferenceDocument,
-    CoreferenceMention,
-    Topic,
-    gold_clusters,
-)
+from cdlm_lab.data.coreference_files import read_conll
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters
 from cdlm_lab.examples.mention_pairs import MentionGroup
-from cdlm_lab.experiments.coreference import PairSettings, Prepared, prepare
-from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings, read_topics
-from cdlm_lab.experiments.coreference_prediction import (
+from cdlm_lab.experiments.coreference import (
+    SYSTEM,
+    CoreferenceSettings,
     GroupPrediction,
+    PairSettings,
+    Prepared,
     choose_threshold,
     dev_judge,
+    facts_of,
+    group_tree,
     key_of,
+    pair_errors,
+    pairs_of,
     predict,
+    prepare,
+    read_clusters,
+    read_topics,
     response_at,
+    score_rows,
+    scores_of_split,
+    shown_clusters,
     train_scorer,
     training_config,
-)
-from cdlm_lab.experiments.coreference_report import (
-    SYSTEM,
-    facts_of,
-    pairs_of,
-    read_clusters,
-    scores_of_split,
     write_clusters,
     write_coreference_report,
 )
-from cdlm_lab.experiments.coreference_views import group_tree, pair_errors, score_rows, shown_clusters
 from cdlm_lab.metrics.coreference import score
-from cdlm_lab.models.cross_encoder import load_pair_scorer
+from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
-from cdlm_lab.training.selection import JUDGED
+from cdlm_lab.training.validation import JUDGED
 
 SETTINGS = CoreferenceSettings(
     corpus="storyworld",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.coreference_records import PassedOver, mentions_of
 from cdlm_lab.data.files import DataError
-from cdlm_lab.experiments.coreference_corpora import (
+from cdlm_lab.data.records import PassedOver, mentions_of
+from cdlm_lab.experiments.coreference import (
     CoreferenceSettings,
     mention_groups,
     read_corpus,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cdlm_lab.data.coreference_records import CoreferenceDocument, CoreferenceMention, Topic
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.examples.mention_pairs import group_mentions
-from cdlm_lab.experiments.coreference_scores import baseline_responses, coreference_scores
+from cdlm_lab.experiments.coreference import baseline_responses, coreference_scores
 
 
 def document(name: str, topic: str, words: str, clusters: dict[int, str]) -> CoreferenceDocument:

@@ -6,10 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.experiments.corpora import CorpusSettings, held_out_examples, tokenised_split, training_examples
-from cdlm_lab.experiments.pretraining import Prepared, facts_of, prepare
-from cdlm_lab.experiments.preview import token_texts
-from cdlm_lab.experiments.variants import VARIANTS
+from cdlm_lab.experiments.cluster_corpora import (
+    VARIANTS,
+    CorpusSettings,
+    held_out_examples,
+    tokenised_split,
+    training_examples,
+)
+from cdlm_lab.experiments.pretraining import Prepared, facts_of, prepare, token_texts
 
 
 @pytest.mark.parametrize(

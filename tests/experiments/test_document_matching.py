@@ -8,35 +8,34 @@ import numpy as np
 import pytest
 
 from cdlm_lab.experiments import document_matching
-from cdlm_lab.experiments.aligned_pair import EXAMPLE, aligned_test_pair, own_pair, own_texts
-from cdlm_lab.experiments.alignment_report import (
-    alignment_rows,
-    mrr_figure,
-    write_alignment_report,
-)
 from cdlm_lab.experiments.document_matching import (
     PARAMETERS,
+    SYSTEMS,
+    MatchingCorpus,
+    MatchingModels,
     MatchingRun,
     MatchingSettings,
     MatchingTraining,
-    match_documents,
-    prepare_matching,
-    training_of,
-)
-from cdlm_lab.experiments.matching_corpora import MatchingCorpus
-from cdlm_lab.experiments.matching_models import MatchingModels
-from cdlm_lab.experiments.matching_report import (
     corpus_facts,
     cost_facts,
+    match_documents,
     matching_rows,
+    prepare_matching,
+    training_of,
     write_matching_report,
 )
-from cdlm_lab.experiments.matching_systems import SYSTEMS
 from cdlm_lab.experiments.sentence_alignment import (
+    EXAMPLE,
     AlignmentSettings,
     align_sentences,
+    aligned_test_pair,
     alignment_facts,
+    alignment_rows,
     matched_run,
+    mrr_figure,
+    own_pair,
+    own_texts,
+    write_alignment_report,
 )
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError

@@ -9,31 +9,40 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
-from cdlm_lab.examples.tag_examples import TagExample
-from cdlm_lab.experiments import document_tagging, tag_predictions
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.examples.tagging import TagExample
+from cdlm_lab.experiments import document_tagging
+from cdlm_lab.experiments import document_tagging as tag_predictions
 from cdlm_lab.experiments.document_tagging import (
+    EXAMPLE_TEXT,
     PARAMETERS,
+    TAG_SYSTEMS,
+    TagCorpus,
+    TaggedCorpus,
+    TaggingModels,
     TaggingRun,
     TaggingSettings,
     TaggingTraining,
+    TagPredictions,
     Training,
+    corpus_facts,
+    cost_facts,
     in_runs,
+    own_text_in_place,
+    predict_tags,
     prepare_tagging,
+    report_figures,
+    static_config,
     tag_documents,
+    tag_rows,
+    tags_in_place,
     training_config,
+    write_tagging_report,
 )
-from cdlm_lab.experiments.parallel import TrainingJob
-from cdlm_lab.experiments.tag_corpora import TagCorpus, TaggedCorpus
-from cdlm_lab.experiments.tag_predictions import TagPredictions, predict_tags
-from cdlm_lab.experiments.tagging_figures import report_figures
-from cdlm_lab.experiments.tagging_models import TaggingModels, static_config
-from cdlm_lab.experiments.tagging_report import corpus_facts, cost_facts, tag_rows, write_tagging_report
-from cdlm_lab.experiments.tagging_systems import TAG_SYSTEMS
-from cdlm_lab.experiments.tagging_views import EXAMPLE_TEXT, own_text_in_place, tags_in_place
-from cdlm_lab.metrics.span_f1 import f1_of, span_counts
-from cdlm_lab.models.document_tagger import new_static_tagger
+from cdlm_lab.experiments.runs import TrainingJob
+from cdlm_lab.metrics.counts import f1_of, span_counts
 from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.tagging import new_static_tagger
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
 from cdlm_lab.training.config import TrainingConfig

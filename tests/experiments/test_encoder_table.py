@@ -4,9 +4,8 @@ from pathlib import Path
 
 from small_reports import SHIPPED, answer_report, matching_report, perplexity_report
 
-from cdlm_lab.experiments.encoder_table import TaskColumn, encoder_table, task_columns
-from cdlm_lab.experiments.found_reports import find_reports
-from cdlm_lab.experiments.report_settings import KnownRuns
+from cdlm_lab.results.reports import KnownRuns, find_reports
+from cdlm_lab.results.tables import TaskColumn, encoder_table, task_columns
 
 
 def columns(folder: Path) -> list[TaskColumn]:

@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.analysis.dense_attention import attention_between
-from cdlm_lab.experiments import explored_cluster
-from cdlm_lab.experiments.attention_analysis import Analysis, AnalysisSettings, prepare_analysis
-from cdlm_lab.experiments.explored_cluster import ExploredCluster, documents_to_explore, explore_cluster
+from cdlm_lab.analysis.source_attention import attention_between
+from cdlm_lab.experiments import attention_analysis as explored_cluster
+from cdlm_lab.experiments.attention_analysis import (
+    Analysis,
+    AnalysisSettings,
+    ExploredCluster,
+    documents_to_explore,
+    explore_cluster,
+    prepare_analysis,
+)
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.explorer import Selection

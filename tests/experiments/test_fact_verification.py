@@ -7,23 +7,24 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.experiments import fact_verification
-from cdlm_lab.experiments.claim_corpora import ClaimCorpus
-from cdlm_lab.experiments.claim_facts import claim_facts, facts, training_facts
-from cdlm_lab.experiments.claim_preview import preview_rows
-from cdlm_lab.experiments.claim_report import write_claim_report
-from cdlm_lab.experiments.claim_systems import CLAIM_SYSTEMS
 from cdlm_lab.experiments.fact_verification import (
+    CLAIM_SYSTEMS,
     PARAMETERS,
+    ClaimCorpus,
     Found,
     VerificationRun,
     VerificationSettings,
     VerifierSettings,
+    claim_facts,
+    facts,
     prepare_verification,
+    preview_rows,
+    training_facts,
     verify_claims,
+    write_claim_report,
 )
-from cdlm_lab.experiments.fine_tuning import FineTuning
-from cdlm_lab.models.joint_head import JointHead
-from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
+from cdlm_lab.experiments.runs import FineTuning
+from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report

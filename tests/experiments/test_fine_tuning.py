@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.experiments.fine_tuning import FineTuning, config_of_passes, in_training_order
+from cdlm_lab.experiments.runs import FineTuning, config_of_passes, in_training_order
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.config import TrainingConfig
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from small_reports import matching_report, perplexity_report, pretraining_report
 
-from cdlm_lab.experiments.found_reports import find_reports
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
+from cdlm_lab.results.reports import find_reports
 
 LOSSES = {"longformer": 1.5, "cdlm": 1.0}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.experiments import kept_numbers
-from cdlm_lab.experiments.kept_numbers import KeptNumbers
+from cdlm_lab.experiments import runs as kept_numbers
+from cdlm_lab.experiments.runs import KeptNumbers
 
 
 def stopped_after_two(numbers: KeptNumbers) -> None:

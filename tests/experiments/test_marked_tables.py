@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.experiments.marked_tables import marked_tables, write_tables
 from cdlm_lab.report import RunError
+from cdlm_lab.results.readme import marked_tables, write_tables
 
 KNOWN = ("one", "two")
 BEGIN, END = b"<!-- table one begin -->", b"<!-- table one end -->"

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.cards import check_files, read_card
-from cdlm_lab.data.document_links import DocumentLink
-from cdlm_lab.data.document_pairs import PairDocument, check_splits
-from cdlm_lab.data.scisumm import SciSumm
-from cdlm_lab.data.scisumm_archive import NET
-from cdlm_lab.experiments import matching_corpora
-from cdlm_lab.experiments.matching_corpora import (
+from cdlm_lab.data.document_pairs import DocumentLink, PairDocument, check_splits
+from cdlm_lab.data.files import check_files, read_card
+from cdlm_lab.data.scisumm import NET, SciSumm
+from cdlm_lab.experiments import document_matching as matching_corpora
+from cdlm_lab.experiments.document_matching import (
     SAME_TEXT,
     MatchingCorpus,
     linked_pairs,

@@ -7,14 +7,20 @@ import pytest
 import torch
 
 from cdlm_lab.data.document_pairs import DocumentPair
-from cdlm_lab.data.pair_storyworld import read_storyworld_pairs
-from cdlm_lab.examples.vocabulary import Vocabulary
-from cdlm_lab.experiments.match_predictions import MatchPredictions, predict
-from cdlm_lab.experiments.matching_models import Matcher, MatcherParts, MatchingModels, new_matcher
-from cdlm_lab.experiments.matching_systems import SYSTEMS
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
+from cdlm_lab.examples.tokens import Vocabulary
+from cdlm_lab.experiments.document_matching import (
+    SYSTEMS,
+    Matcher,
+    MatcherParts,
+    MatchingModels,
+    MatchPredictions,
+    new_matcher,
+    predict,
+)
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.training.saved_model import save_model
+from cdlm_lab.training.checkpoints import save_model
 
 SMALL = MatchingModels(hidden_size=6, most_sentences=5, most_words=12, max_length=192)
 LEARNED = [name for name, system in SYSTEMS.items() if system.encoder != "words"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.experiments.matching_systems import SYSTEMS, system_rows, systems_named
+from cdlm_lab.experiments.document_matching import SYSTEMS, system_rows, systems_named
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.matching_table import PAPER_MATCHING
 

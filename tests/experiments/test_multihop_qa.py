@@ -6,33 +6,36 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.hotpotqa import hotpot_record, read_predictions, write_hotpot_questions
+from cdlm_lab.data.questions import hotpot_record, read_predictions, write_hotpot_questions
 from cdlm_lab.experiments import multihop_qa
-from cdlm_lab.experiments.answered_questions import (
+from cdlm_lab.experiments.multihop_qa import (
     EXAMPLE_DOCUMENTS,
     EXAMPLE_QUESTION,
-    answers_in_place,
-    own_answer,
-    own_question_in_place,
-    own_texts,
-    read_questions_of,
-)
-from cdlm_lab.experiments.multihop_qa import (
     PARAMETERS,
     AnswererSettings,
     MultihopSettings,
+    QuestionCorpus,
+    QuestionPredictions,
     answer_questions,
+    answers_in_place,
+    cluster_of,
+    facts,
+    kind_rows,
+    own_answer,
+    own_question_in_place,
+    own_texts,
     prepare_multihop,
+    question_preview,
+    question_rows,
+    read_questions,
+    read_questions_of,
+    write_question_report,
 )
-from cdlm_lab.experiments.question_corpora import QuestionCorpus, cluster_of, read_questions
-from cdlm_lab.experiments.question_predictions import QuestionPredictions
-from cdlm_lab.experiments.question_preview import question_preview
-from cdlm_lab.experiments.question_report import facts, kind_rows, question_rows, write_question_report
 from cdlm_lab.metrics.question_answering import hotpotqa
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
-from cdlm_lab.widgets.packed_example import packed_example_html
+from cdlm_lab.widgets.packed import packed_example_html
 
 SMALL = MultihopSettings(
     corpus=QuestionCorpus(train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1),

@@ -8,10 +8,17 @@ import pytest
 import torch
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.marked_documents import parse_marked_documents
-from cdlm_lab.experiments.coreference import PairSettings, Prepared, prepare
-from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings
-from cdlm_lab.experiments.own_documents import EXAMPLES, cluster_own, own_clusters, own_text
+from cdlm_lab.data.typed_documents import parse_marked_documents
+from cdlm_lab.experiments.coreference import (
+    EXAMPLES,
+    CoreferenceSettings,
+    PairSettings,
+    Prepared,
+    cluster_own,
+    own_clusters,
+    own_text,
+    prepare,
+)
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 
 

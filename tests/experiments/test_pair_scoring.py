@@ -6,23 +6,21 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.collate import Collate
-from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
-from cdlm_lab.examples.encode_document import EncodedDocuments
-from cdlm_lab.examples.mention_context import marks_from_tokenizer
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.mention_pairs import (
     MentionPairExamples,
     all_pairs,
     corefer,
     group_mentions,
+    marks_from_tokenizer,
     mentions_in,
     pairs_within,
 )
-from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.experiments import pair_scoring
-from cdlm_lab.experiments.coreference_prediction import THRESHOLDS
-from cdlm_lab.experiments.pair_scoring import score_pairs
-from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.experiments import coreference as pair_scoring
+from cdlm_lab.experiments.coreference import THRESHOLDS, score_pairs
+from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
 from cdlm_lab.models.encoder import TinySizes
 
 SIZES = TinySizes(

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.experiments.paragraph_answers import ParagraphAnswers, answer_tasks, paragraph_scores
-from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphTask
 from cdlm_lab.experiments.paragraph_pretraining import (
+    ParagraphAnswers,
+    ParagraphCorpus,
     ParagraphRun,
     ParagraphSettings,
+    ParagraphTask,
     ParagraphTraining,
+    answer_tasks,
+    paragraph_scores,
     prepare_paragraphs,
 )
 

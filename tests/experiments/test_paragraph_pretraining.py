@@ -9,22 +9,22 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
-from cdlm_lab.data.splits import SPLITS
+from cdlm_lab.data.records import SPLITS
 from cdlm_lab.experiments import paragraph_pretraining
-from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphTask
 from cdlm_lab.experiments.paragraph_pretraining import (
     PARAMETERS,
+    ParagraphCorpus,
     ParagraphRun,
     ParagraphSettings,
+    ParagraphTask,
     ParagraphTraining,
     has_copied_globals,
     prepare_paragraphs,
     pretrain,
 )
-from cdlm_lab.models.joint_head import JointHead, paragraph_head
-from cdlm_lab.models.joint_model import load_joint_model
+from cdlm_lab.models.joint import JointHead, load_joint_model, paragraph_head
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.training.saved_model import MODEL_FOLDER
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.trainer import TrainingResult
 
 SMALL = ParagraphSettings(

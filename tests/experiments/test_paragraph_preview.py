@@ -6,15 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.experiments.paragraph_answers import ParagraphAnswers
-from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphTask
 from cdlm_lab.experiments.paragraph_pretraining import (
+    ParagraphAnswers,
+    ParagraphCorpus,
     ParagraphRun,
     ParagraphSettings,
+    ParagraphTask,
     ParagraphTraining,
     prepare_paragraphs,
+    task_preview,
 )
-from cdlm_lab.experiments.paragraph_preview import task_preview
 
 
 @pytest.fixture(scope="module")

@@ -4,19 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphTask
 from cdlm_lab.experiments.paragraph_pretraining import (
+    ParagraphCorpus,
     ParagraphRun,
     ParagraphSettings,
+    ParagraphTask,
     ParagraphTraining,
-    prepare_paragraphs,
-    pretrain,
-)
-from cdlm_lab.experiments.paragraph_report import (
     cost_of_training,
     facts,
     losses_figure,
     measure,
+    prepare_paragraphs,
+    pretrain,
     score_rows,
     write_paragraph_report,
 )
@@ -89,7 +88,7 @@ def test_missing_hard_negatives_are_told(run: ParagraphRun, tmp_path: Path) -> N
 
 
 def test_cost_grows_with_what_is_asked(run: ParagraphRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdlm_lab.experiments.paragraph_report.measured_rate", lambda precision: 1e9)
+    monkeypatch.setattr("cdlm_lab.experiments.paragraph_pretraining.measured_rate", lambda precision: 1e9)
     cost = cost_of_training(run)
     mean = sum(len(run.splits["train"].examples[index]["input_ids"]) for index in range(6)) / 6
     assert cost.tokens == pytest.approx(mean)

@@ -23,27 +23,30 @@ from safetensors.torch import load_file
 from cdlm_lab.experiments import (
     answer_selection,
     coreference,
-    coreference_prediction,
     document_matching,
     fact_verification,
-    fine_tuning,
     multihop_qa,
     paragraph_pretraining,
-    parallel,
     pretraining,
 )
-from cdlm_lab.experiments.answer_corpora import AnswerCorpus
-from cdlm_lab.experiments.answer_models import AnswerModels
-from cdlm_lab.experiments.claim_corpora import ClaimCorpus
-from cdlm_lab.experiments.coreference_corpora import CoreferenceSettings
-from cdlm_lab.experiments.corpora import CorpusSettings
-from cdlm_lab.experiments.fine_tuning import FineTuning
-from cdlm_lab.experiments.matching_corpora import MatchingCorpus
-from cdlm_lab.experiments.matching_models import MatchingModels
-from cdlm_lab.experiments.paragraph_corpora import ParagraphCorpus, ParagraphTask
-from cdlm_lab.experiments.parallel import Recipe, TrainingJob, read_result, write_result
+from cdlm_lab.experiments import (
+    coreference as coreference_prediction,
+)
+from cdlm_lab.experiments import (
+    runs as fine_tuning,
+)
+from cdlm_lab.experiments import (
+    runs as parallel,
+)
+from cdlm_lab.experiments.answer_selection import AnswerCorpus, AnswerModels
+from cdlm_lab.experiments.cluster_corpora import CorpusSettings
+from cdlm_lab.experiments.coreference import CoreferenceSettings
+from cdlm_lab.experiments.document_matching import MatchingCorpus, MatchingModels
+from cdlm_lab.experiments.fact_verification import ClaimCorpus
+from cdlm_lab.experiments.multihop_qa import QuestionCorpus
+from cdlm_lab.experiments.paragraph_pretraining import ParagraphCorpus, ParagraphTask
 from cdlm_lab.experiments.pretraining import ModelSettings, prepare, pretrain
-from cdlm_lab.experiments.question_corpora import QuestionCorpus
+from cdlm_lab.experiments.runs import FineTuning, Recipe, TrainingJob, read_result, write_result
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
@@ -54,7 +57,7 @@ from cdlm_lab.training.trainer import TrainingResult
 # `python -c` with the folder of a run, `parallel`, and the settings as JSON; what a notebook does.
 PROGRAM = """
 import json, sys
-from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.cluster_corpora import CorpusSettings
 from cdlm_lab.experiments.pretraining import ModelSettings, prepare, pretrain
 from cdlm_lab.report import open_run
 from cdlm_lab.training.config import TrainingConfig

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.cluster_corpora import CorpusSettings
 from cdlm_lab.experiments.perplexity import (
     ClusterLosses,
     cluster_losses,

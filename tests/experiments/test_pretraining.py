@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
-from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.cluster_corpora import CorpusSettings
 from cdlm_lab.experiments.pretraining import (
     ModelSettings,
     Prepared,
@@ -16,8 +16,8 @@ from cdlm_lab.experiments.pretraining import (
     pretrain,
 )
 from cdlm_lab.report import open_run, read_report
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.saved_model import MODEL_FOLDER
 
 
 @pytest.mark.parametrize("variant", ["cdlm", "local-cdlm"])

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cdlm_lab.experiments.pretraining import Prepared
-from cdlm_lab.experiments.preview import cost_of_step, preview, token_texts
+from cdlm_lab.experiments.pretraining import Prepared, cost_of_step, preview, token_texts
 
 
 def test_preview_is_the_example(prepared: Prepared) -> None:

@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.encode_question import EncodedQuestions
-from cdlm_lab.examples.question_examples import QuestionCollate, QuestionExamples
-from cdlm_lab.examples.question_sequence import question_marks_of
-from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.experiments.question_predictions import QuestionPredictions, predict_answers
-from cdlm_lab.models.answer_decoding import AnswerSpan, DecodedAnswer, Place, decode
-from cdlm_lab.models.question_answering import load_question_answerer
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.questions import EncodedQuestions, QuestionCollate, QuestionExamples, question_marks_of
+from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.experiments.multihop_qa import QuestionPredictions, predict_answers
+from cdlm_lab.models.question_answering import (
+    AnswerSpan,
+    DecodedAnswer,
+    Place,
+    decode,
+    load_question_answerer,
+)
 
 BODY = ("The mayor of the town left. ", "A fire broke out. ", "The storm hit the harbour at night. ")
 # The sixth is cut to 96 tokens, and has more characters than the others.

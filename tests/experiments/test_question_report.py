@@ -6,21 +6,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.experiments import multihop_qa, question_report
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph
+from cdlm_lab.experiments import multihop_qa
+from cdlm_lab.experiments import multihop_qa as question_report
 from cdlm_lab.experiments.multihop_qa import (
     AnswererSettings,
     MultihopRun,
     MultihopSettings,
+    QuestionCorpus,
+    QuestionPredictions,
+    facts,
     prepare_multihop,
+    question_facts,
+    question_preview,
+    write_question_report,
 )
-from cdlm_lab.experiments.question_corpora import QuestionCorpus
-from cdlm_lab.experiments.question_predictions import QuestionPredictions
-from cdlm_lab.experiments.question_preview import question_preview
-from cdlm_lab.experiments.question_report import facts, question_facts, write_question_report
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES
-from cdlm_lab.models.answer_decoding import DecodedAnswer
 from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.question_answering import DecodedAnswer
 from cdlm_lab.report import Report, open_run
 
 # Two stories: the first asks a bridge and a comparison question, the second a bridge question.

@@ -6,13 +6,12 @@ import torch
 
 from cdlm_lab.analysis.percentile_rank import candidate_mask, source_scores, target_rank
 from cdlm_lab.analysis.source_attention import attend_to_source
-from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
-from cdlm_lab.examples.aligned_mentions import sample_aligned_pairs
-from cdlm_lab.examples.document_sequence import document_sequence
-from cdlm_lab.examples.encode_document import EncodedDocuments
-from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.experiments import rank_scoring
-from cdlm_lab.experiments.rank_scoring import FIRST_HEAD, PAPER, RANDOM_SPAN, target_ranks
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.examples.mention_pairs import sample_aligned_pairs
+from cdlm_lab.examples.packing import document_sequence
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.experiments import answer_selection as rank_scoring
+from cdlm_lab.experiments.answer_selection import FIRST_HEAD, PAPER, RANDOM_SPAN, target_ranks
 from cdlm_lab.models.encoder import TinySizes, load_encoder
 
 SIZES = TinySizes(

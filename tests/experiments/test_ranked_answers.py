@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.experiments.ranked_answers import (
+from cdlm_lab.experiments.answer_selection import (
     EXAMPLE_CANDIDATES,
     EXAMPLE_QUESTION,
     candidate_lines,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from small_reports import answer_report, claim_report, perplexity_report
 
-from cdlm_lab.experiments.readme_tables import TABLES, main, stale_tables, write_readme
 from cdlm_lab.report import RunError
+from cdlm_lab.results.readme import TABLES, main, stale_tables, write_readme
 
 MARKED = (
     "# Title\n\n<!-- table storyworld-perplexity begin -->\n<!-- table storyworld-perplexity end -->\n\nEnd."
@@ -31,7 +31,7 @@ def readme(tmp_path: Path) -> Path:
 def test_a_stale_table_is_told_with_the_command_and_mended(readme: Path, capsys: pytest.CaptureFixture):
     (told,) = stale_tables(readme)
     assert "README.md:3: table storyworld-perplexity" in told
-    assert f"cdlm_lab.experiments.readme_tables {readme}" in told
+    assert f"cdlm_lab.results.readme {readme}" in told
     assert main([str(readme), "--check"]) == 1
     assert readme.read_text(encoding="utf-8") == MARKED
     assert main([str(readme)]) == 0

@@ -5,10 +5,17 @@ from pathlib import Path
 
 from small_reports import matching_report, perplexity_report, pretraining_report
 
-from cdlm_lab.experiments.found_reports import FoundReport, FoundReports, find_reports
-from cdlm_lab.experiments.report_settings import SETTINGS, KnownRuns, corpus_name, corpus_of
-from cdlm_lab.experiments.reported_rows import READERS
 from cdlm_lab.report import open_run
+from cdlm_lab.results.reports import (
+    READERS,
+    SETTINGS,
+    FoundReport,
+    FoundReports,
+    KnownRuns,
+    corpus_name,
+    corpus_of,
+    find_reports,
+)
 
 
 def known(folder: Path) -> tuple[KnownRuns, dict[str, FoundReport]]:

@@ -6,16 +6,15 @@ from statistics import fmean
 import pytest
 from small_reports import answer_report, claim_report
 
-from cdlm_lab.experiments.alignment_report import alignment_rows
-from cdlm_lab.experiments.attention_analysis_report import table_rows
-from cdlm_lab.experiments.claim_report import verification_rows
-from cdlm_lab.experiments.matching_report import matching_rows
+from cdlm_lab.experiments.attention_analysis import table_rows
+from cdlm_lab.experiments.document_matching import matching_rows
+from cdlm_lab.experiments.document_tagging import tag_rows
+from cdlm_lab.experiments.fact_verification import verification_rows
+from cdlm_lab.experiments.multihop_qa import question_rows
 from cdlm_lab.experiments.perplexity import rows_of
-from cdlm_lab.experiments.question_report import question_rows
-from cdlm_lab.experiments.reported_rows import READERS, reported_rows
-from cdlm_lab.experiments.reported_scores import DEV, ReportedRow
-from cdlm_lab.experiments.tagging_report import tag_rows
+from cdlm_lab.experiments.sentence_alignment import alignment_rows
 from cdlm_lab.report import read_report
+from cdlm_lab.results.reports import DEV, READERS, ReportedRow, reported_rows
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdlm_lab.experiments.reported_scores import ReportedRow, ReportedScore
-from cdlm_lab.experiments.result_cells import (
+from cdlm_lab.results.reports import ReportedRow, ReportedScore
+from cdlm_lab.results.tables import (
     as_perplexity,
     in_per_cent,
     in_thousandths,

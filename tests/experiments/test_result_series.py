@@ -6,11 +6,16 @@ from statistics import fmean, stdev
 import pytest
 from small_reports import SHIPPED, matching_report, perplexity_report, pretraining_report
 
-from cdlm_lab.experiments.found_reports import find_reports
-from cdlm_lab.experiments.report_settings import KnownRuns
-from cdlm_lab.experiments.reported_scores import MATCHING, PERPLEXITY
-from cdlm_lab.experiments.result_series import Series, check_chosen, series_of
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.results.reports import (
+    MATCHING,
+    PERPLEXITY,
+    KnownRuns,
+    Series,
+    check_chosen,
+    find_reports,
+    series_of,
+)
 
 LOSSES = {"longformer": 1.5, "cdlm": 1.0}
 

@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 from small_reports import answer_report, claim_report, matching_report, perplexity_report
 
-from cdlm_lab.experiments.found_reports import find_reports
-from cdlm_lab.experiments.paper_tables import PAPER_TABLES
-from cdlm_lab.experiments.report_settings import KnownRuns
-from cdlm_lab.experiments.result_tables import FilledTable, fill_table, top_words
+from cdlm_lab.results.reports import KnownRuns, find_reports
+from cdlm_lab.results.tables import PAPER_TABLES, FilledTable, fill_table, top_words
 from cdlm_lab.widgets.result_table import ResultTable
 
 TABLES = {paper.name: paper for paper in PAPER_TABLES}

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from small_reports import matching_report, perplexity_report
 
-from cdlm_lab.experiments.results_book import (
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import Run, open_run
+from cdlm_lab.results.book import (
     PAPERS,
     TABLES_FILE,
     Book,
@@ -26,9 +28,6 @@ from cdlm_lab.experiments.results_book import (
     tables_into,
     write_book,
 )
-from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import open_run
-from cdlm_lab.report.folder import Run
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cdlm_lab.experiments.seed_scores import compare_means, mean_score, ratio_score, score_of_seeds
+from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score, score_of_seeds
 
 # Three items in two clusters: with the first seed two are right, with the second one.
 SEEDS = [np.array([1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])]

@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy.stats import t
 
-from cdlm_lab.experiments.seed_t_test import t_test_of_seeds
+from cdlm_lab.metrics.significance import t_test_of_seeds
 
 
 def test_it_is_welchs_test():

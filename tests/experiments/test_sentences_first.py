@@ -8,18 +8,23 @@ import pytest
 from test_coreference import PAIRS, SETTINGS, encoder  # noqa: F401
 
 from cdlm_lab.examples.mention_pairs import corefer, pairs_within
-from cdlm_lab.experiments import sentences_first
-from cdlm_lab.experiments.coreference import Prepared, prepare
-from cdlm_lab.experiments.coreference_prediction import (
+from cdlm_lab.experiments import coreference as sentences_first
+from cdlm_lab.experiments.coreference import (
+    FirstGo,
+    Prepared,
     dev_judge,
     first_go,
+    in_full,
+    in_two_goes,
+    losses_told,
+    passing_threshold,
     predict,
     prediction_examples,
+    prepare,
+    score_pairs,
     scoring_form,
+    what_sentences_lose,
 )
-from cdlm_lab.experiments.coreference_report import losses_told, what_sentences_lose
-from cdlm_lab.experiments.pair_scoring import score_pairs
-from cdlm_lab.experiments.sentences_first import FirstGo, in_full, in_two_goes, passing_threshold
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
 

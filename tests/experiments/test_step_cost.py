@@ -3,9 +3,8 @@
 import pytest
 from transformers import LongformerConfig
 
-from cdlm_lab.experiments.step_cost import bytes_per_number, measured_rate, training_seconds
 from cdlm_lab.models import precision as of_models
-from cdlm_lab.models.estimate import estimate
+from cdlm_lab.models.estimate import bytes_per_number, estimate, measured_rate, training_seconds
 
 CONFIG = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "attention_window": 4}
 
@@ -19,7 +18,7 @@ def test_half_precision_has_half_the_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     assert (bytes_per_number("float32"), bytes_per_number("bfloat16")) == (4, 2)
     for units, expected in ((("AMX",), 2), ((), 4)):
         monkeypatch.setattr(of_models, "bfloat16_units", lambda units=units: units)
-        monkeypatch.setattr("cdlm_lab.experiments.step_cost.default_device", lambda: "cpu")
+        monkeypatch.setattr("cdlm_lab.models.estimate.default_device", lambda: "cpu")
         assert bytes_per_number("auto") == expected
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.tag_storyworld import read_storyworld_tags
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
-from cdlm_lab.experiments.tag_corpora import TagCorpus, read_tagged
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.experiments.document_tagging import TagCorpus, read_tagged
 from cdlm_lab.parameters import ParameterError
 
 LABELLED = "Orn\tB-PER\nslept\tO\n"

@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence, tag_set
-from cdlm_lab.examples.tag_examples import TagExamples
-from cdlm_lab.examples.tag_sequences import split_long
-from cdlm_lab.experiments.tag_predictions import TagPredictions
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, tag_set
+from cdlm_lab.examples.tagging import TagExamples, split_long
+from cdlm_lab.experiments.document_tagging import TagPredictions
 
 TAGS = tag_set(["LOC", "PER"])  # O, B-LOC, I-LOC, B-PER, I-PER
 NOTHING, PLACE, PERSON, MORE = 0, 1, 3, 4

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from cdlm_lab.examples.occurrences import BUCKETS
-from cdlm_lab.experiments.tagging_figures import report_figures
+from cdlm_lab.examples.tagging import BUCKETS
+from cdlm_lab.experiments.document_tagging import report_figures
 
 
 def share(start: float, stop: float, value: float) -> dict[str, float]:

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
-from cdlm_lab.experiments.tag_predictions import predict_tags
-from cdlm_lab.experiments.tagging_models import Tagger, TaggerParts, TaggingModels, new_tagger
-from cdlm_lab.experiments.tagging_systems import TAG_SYSTEMS
-from cdlm_lab.models.sentence_encoder import ENDS
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.experiments.document_tagging import (
+    TAG_SYSTEMS,
+    Tagger,
+    TaggerParts,
+    TaggingModels,
+    new_tagger,
+    predict_tags,
+)
+from cdlm_lab.models.frozen import ENDS
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.training.saved_model import save_model
+from cdlm_lab.training.checkpoints import save_model
 
 
 def document(name: str) -> TaggedDocument:

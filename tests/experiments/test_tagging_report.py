@@ -7,14 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence
-from cdlm_lab.examples.tag_examples import TagExamples
-from cdlm_lab.examples.tag_sequences import SplitDocument
-from cdlm_lab.experiments.document_tagging import TaggingRun, TaggingSettings, TaggingTraining, Training
-from cdlm_lab.experiments.tag_corpora import TaggedCorpus
-from cdlm_lab.experiments.tag_predictions import TagPredictions
-from cdlm_lab.experiments.tagging_models import TaggingModels
-from cdlm_lab.experiments.tagging_report import (
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.examples.tagging import SplitDocument, TagExamples
+from cdlm_lab.experiments.document_tagging import (
+    TaggedCorpus,
+    TaggingModels,
+    TaggingRun,
+    TaggingSettings,
+    TaggingTraining,
+    TagPredictions,
+    Training,
     comparison_rows,
     corpus_facts,
     corpus_name,
@@ -23,7 +25,7 @@ from cdlm_lab.experiments.tagging_report import (
     top_rows,
     write_tagging_report,
 )
-from cdlm_lab.metrics.span_f1 import span_counts
+from cdlm_lab.metrics.counts import span_counts
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.report import Report, open_run, read_report
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.experiments.tagging_systems import TAG_SYSTEMS, tag_systems
+from cdlm_lab.experiments.document_tagging import TAG_SYSTEMS, tag_systems
 from cdlm_lab.parameters import ParameterError
 
 

@@ -6,15 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence, TagSpan, tag_set
-from cdlm_lab.examples.tag_examples import TagExamples
-from cdlm_lab.examples.tag_sequences import SplitDocument
-from cdlm_lab.experiments.document_tagging import Training
-from cdlm_lab.experiments.tag_predictions import TagPredictions
-from cdlm_lab.experiments.tagging_models import Tagger, TaggerParts, TaggingModels, new_tagger
-from cdlm_lab.experiments.tagging_systems import TAG_SYSTEMS
-from cdlm_lab.experiments.tagging_views import (
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagSpan, tag_set
+from cdlm_lab.examples.tagging import SplitDocument, TagExamples
+from cdlm_lab.experiments.document_tagging import (
     EXAMPLE_TEXT,
+    TAG_SYSTEMS,
+    Tagger,
+    TaggerParts,
+    TaggingModels,
+    TagPredictions,
+    Training,
+    new_tagger,
     own_document,
     own_tagger,
     own_text_in_place,

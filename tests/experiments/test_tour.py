@@ -2,10 +2,9 @@
 
 import torch
 
-from cdlm_lab.experiments.corpora import CorpusSettings
+from cdlm_lab.experiments.cluster_corpora import VARIANTS, CorpusSettings
 from cdlm_lab.experiments.pretraining import ModelSettings
 from cdlm_lab.experiments.tour import train_five
-from cdlm_lab.experiments.variants import VARIANTS
 from cdlm_lab.report import open_run
 from cdlm_lab.training.config import TrainingConfig
 

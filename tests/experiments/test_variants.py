@@ -8,11 +8,10 @@ import torch
 from torch import nn
 
 from cdlm_lab.experiments.attention_analysis import Analysis, AnalysisSettings
-from cdlm_lab.experiments.matching_models import MatcherParts, MatchingModels, new_matcher
-from cdlm_lab.experiments.matching_systems import systems_named
+from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, variant_of
+from cdlm_lab.experiments.document_matching import MatcherParts, MatchingModels, new_matcher, systems_named
 from cdlm_lab.experiments.multihop_qa import AnswererSettings, MultihopRun, MultihopSettings
-from cdlm_lab.experiments.variants import VARIANTS, checkpoint_of, variant_of
-from cdlm_lab.models.cross_encoder import load_pair_scorer
+from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.parameters import ParameterError
 

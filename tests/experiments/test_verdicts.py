@@ -7,23 +7,21 @@ import pytest
 
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.files import DataError
-from cdlm_lab.experiments import verdicts
-from cdlm_lab.experiments.claim_corpora import ClaimCorpus
-from cdlm_lab.experiments.claim_predictions import predict_verdicts
-from cdlm_lab.experiments.claim_systems import CLAIM_SYSTEMS
+from cdlm_lab.experiments import fact_verification as verdicts
 from cdlm_lab.experiments.fact_verification import (
+    CLAIM_SYSTEMS,
+    EXAMPLE_CLAIM,
+    EXAMPLE_EVIDENCE,
+    ClaimCorpus,
     VerificationRun,
     VerificationSettings,
     VerifierSettings,
-    prepare_verification,
-)
-from cdlm_lab.experiments.verdicts import (
-    EXAMPLE_CLAIM,
-    EXAMPLE_EVIDENCE,
     own_claim_in_place,
     own_judge,
     own_sentences,
     own_texts,
+    predict_verdicts,
+    prepare_verification,
     read_verdicts,
     verdicts_in_place,
 )

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
-from cdlm_lab.experiments.word_overlap import WordOverlap
+from cdlm_lab.experiments.document_matching import WordOverlap
 
 TEXTS = {
     "a": ("the cat sat", "a storm came"),

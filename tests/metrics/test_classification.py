@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
 
-from cdlm_lab.metrics.classification import binary_intervals, binary_scores, compare_binary
+from cdlm_lab.metrics.counts import binary_intervals, binary_scores, compare_binary
 
 PAIRS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=12)
 

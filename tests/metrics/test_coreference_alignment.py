@@ -10,8 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.metrics.coreference import b_cubed, ceaf_e, lea, muc, parts_by_topic, score, total_parts
-from cdlm_lab.metrics.coreference_alignment import checked_clusters, joined_topics, largest_total, overlaps
+from cdlm_lab.metrics.coreference import (
+    b_cubed,
+    ceaf_e,
+    checked_clusters,
+    joined_topics,
+    largest_total,
+    lea,
+    muc,
+    overlaps,
+    parts_by_topic,
+    score,
+    total_parts,
+)
 
 # (clusters, error, message after "key")
 REFUSED = [

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.metrics.coreference_baselines import alone, head_word, one_cluster, same_head, word_stem
+from cdlm_lab.metrics.coreference import alone, head_word, one_cluster, same_head, word_stem
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.metrics.language_modelling import perplexity
+from cdlm_lab.metrics.significance import perplexity
 
 # (loss, tokens) of a cluster; a mean loss of at most 20 nats keeps perplexities finite.
 CLUSTERS = st.lists(

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from cdlm_lab.metrics import resampling
-from cdlm_lab.metrics.resampling import check_resamples, percentile_interval, resampled_sums, row_blocks
+from cdlm_lab.metrics import significance as resampling
+from cdlm_lab.metrics.significance import (
+    check_resamples,
+    percentile_interval,
+    resampled_sums,
+    row_blocks,
+)
 
 
 def test_blocks_cover_every_row_once():

@@ -7,20 +7,20 @@ import re
 import numpy as np
 import pytest
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.encode_question import encode_question
-from cdlm_lab.examples.question_sequence import (
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.questions import (
     NO_SENTENCE,
     QUESTION_MARKS,
     QUESTION_TYPES,
     TITLE,
     QuestionSequence,
+    encode_question,
     question_marks_of,
     question_sequence,
 )
-from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.models.answer_decoding import SpanCandidate, answer_text, best_spans, decode
+from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.encoder import load_tokenizer
+from cdlm_lab.models.question_answering import SpanCandidate, answer_text, best_spans, decode
 
 QUESTION = MultihopQuestion(
     id="q",

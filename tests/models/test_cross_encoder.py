@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdlm_lab.examples.mention_context import MENTION_END, MENTION_START
+from cdlm_lab.examples.mention_pairs import MENTION_END, MENTION_START
 from cdlm_lab.models.checkpoint import CheckpointError, is_trained
-from cdlm_lab.models.cross_encoder import PairScorer, load_pair_scorer, pair_vectors
+from cdlm_lab.models.coreference import PairScorer, load_pair_scorer, pair_vectors
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 
 SIZES = TinySizes(

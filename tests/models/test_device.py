@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cdlm_lab.models.device import default_device
+from cdlm_lab.models.checkpoint import default_device
 
 
 @pytest.mark.parametrize(("there", "expected"), [(True, "cuda"), (False, "cpu")])

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cdlm_lab.models.checkpoint import CheckpointError
-from cdlm_lab.models.document_tagger import (
+from cdlm_lab.models.tagging import (
     StaticTagger,
     StaticTaggerConfig,
     equal_hidden_size,

@@ -8,17 +8,19 @@ import pytest
 import torch
 from transformers import BertConfig, LongformerConfig, PreTrainedModel, RobertaConfig
 
-from cdlm_lab.models.cross_encoder import load_pair_scorer
+from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.dropout import check_dropout, with_dropout
-from cdlm_lab.models.dynamic_tagger import TaggerHead, load_dynamic_tagger
 from cdlm_lab.models.encoder import load_encoder, load_language_model
-from cdlm_lab.models.finetuned_matcher import load_finetuned_matcher
-from cdlm_lab.models.joint_head import JointHead
-from cdlm_lab.models.joint_model import load_joint_model
-from cdlm_lab.models.pair_classifier import load_pair_classifier
-from cdlm_lab.models.paragraph_model import load_paragraph_model
-from cdlm_lab.models.pooled_pairs import PooledHead, load_pooled_pairs
+from cdlm_lab.models.joint import (
+    JointHead,
+    PooledHead,
+    load_joint_model,
+    load_paragraph_model,
+    load_pooled_pairs,
+)
+from cdlm_lab.models.matching import load_finetuned_matcher, load_pair_classifier
 from cdlm_lab.models.question_answering import load_question_answerer
+from cdlm_lab.models.tagging import TaggerHead, load_dynamic_tagger
 
 LENGTHS = {"max_length": 32, "window": 8}
 LAST = {"head": JointHead(kind="ie_1", sentences=3, length=6)}

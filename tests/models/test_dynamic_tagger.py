@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from cdlm_lab.models.checkpoint import CheckpointError, is_trained, own_randomness
-from cdlm_lab.models.dynamic_tagger import (
+from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.tagging import (
     DynamicTagger,
     HeadLayers,
     TaggerHead,
@@ -17,7 +18,6 @@ from cdlm_lab.models.dynamic_tagger import (
     load_dynamic_tagger,
     word_states,
 )
-from cdlm_lab.models.encoder import load_encoder
 
 TAGS = ["O", "B-PER", "I-PER"]
 FORM = {"max_length": 12, "window": 12}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.models.encoding_store import EncodingStore, key_of
+from cdlm_lab.models.frozen import EncodingStore, key_of
 
 RECORD = 16 + 8  # bytes of a key with the number of rows
 

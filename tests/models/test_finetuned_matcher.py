@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdlm_lab.examples.vocabulary import Vocabulary
+from cdlm_lab.examples.tokens import Vocabulary
 from cdlm_lab.models.checkpoint import CheckpointError, is_trained, own_randomness
-from cdlm_lab.models.finetuned_matcher import (
+from cdlm_lab.models.frozen import load_sentence_encoder
+from cdlm_lab.models.matching import (
+    DocumentMatcher,
     FineTunedMatcher,
+    HierarchicalConfig,
     load_finetuned_matcher,
 )
-from cdlm_lab.models.hierarchical import HierarchicalConfig
-from cdlm_lab.models.matcher import DocumentMatcher
-from cdlm_lab.models.sentence_encoder import load_sentence_encoder
 
 MAX_TOKENS = 8
 SHALLOW = {"encoder": "vectors", "cda": "shallow", "hidden_size": 5, "initializer_range": 0.4}

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cdlm_lab.models.hierarchical import HierarchicalConfig, HierarchicalEncoder, contextualised
+from cdlm_lab.models.matching import HierarchicalConfig, HierarchicalEncoder, contextualised
 
 KINDS = [("gru", "none"), ("gru", "shallow"), ("gru", "deep"), ("vectors", "none"), ("vectors", "shallow")]
 KINDS += [("average", "none")]

@@ -8,9 +8,9 @@ import torch
 from safetensors.torch import save_file
 from transformers import LongformerConfig
 
-from cdlm_lab.examples.joint_sequence import JointLayout
+from cdlm_lab.examples.candidates import JointLayout
 from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
-from cdlm_lab.models.joint_head import (
+from cdlm_lab.models.joint import (
     HEAD_FILE,
     JointHead,
     JointHeadLayers,

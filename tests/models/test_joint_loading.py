@@ -9,9 +9,7 @@ from transformers import AutoTokenizer
 
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import load_encoder
-from cdlm_lab.models.joint_head import JointHead
-from cdlm_lab.models.joint_loading import lengths_for, widen_token_types
-from cdlm_lab.models.joint_model import load_joint_model
+from cdlm_lab.models.joint import JointHead, lengths_for, load_joint_model, widen_token_types
 from cdlm_lab.models.language_model import CrossDocumentLM
 
 ROOM = 40

@@ -12,12 +12,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import BertModel, PreTrainedTokenizerFast, RobertaModel
 
-from cdlm_lab.examples.candidate_examples import JointCollate
-from cdlm_lab.examples.joint_sequence import JointLayout, joint_sequence
-from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.examples.candidates import JointCollate, JointLayout, joint_sequence
+from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.checkpoint import CheckpointError, is_trained
 from cdlm_lab.models.encoder import load_encoder
-from cdlm_lab.models.joint_model import JointHead, JointModel, load_joint_model, scores_of
+from cdlm_lab.models.joint import JointHead, JointModel, load_joint_model, scores_of
 
 K, LENGTH = 2, 8
 LAYOUT = {"sentences": K + 1, "length": LENGTH}  # 24 tokens, as many as BERT's and RoBERTa's positions

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cdlm_lab.models.loss import ROWS_AT_ONCE, over_items, word_losses
+from cdlm_lab.models.language_model import ROWS_AT_ONCE, over_items, word_losses
 
 
 @pytest.mark.parametrize(

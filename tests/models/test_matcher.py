@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdlm_lab.models.hierarchical import HierarchicalConfig
-from cdlm_lab.models.matcher import DocumentMatcher
+from cdlm_lab.models.matching import DocumentMatcher, HierarchicalConfig
 
 KINDS = [("gru", "none"), ("gru", "shallow"), ("gru", "deep"), ("vectors", "none"), ("vectors", "shallow")]
 KINDS += [("average", "none")]

@@ -11,7 +11,7 @@ from transformers import LongformerForMaskedLM, LongformerForSequenceClassificat
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.models.checkpoint import CheckpointError, is_trained
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
-from cdlm_lab.models.pair_classifier import PairClassifier, load_pair_classifier
+from cdlm_lab.models.matching import PairClassifier, load_pair_classifier
 
 SIZES = TinySizes(
     hidden_size=16, layers=2, heads=2, intermediate_size=32, vocabulary=300, initializer_range=0.2

@@ -10,14 +10,14 @@ import pytest
 import torch
 from transformers import BertModel, LongformerForMaskedLM, PreTrainedTokenizerFast
 
-from cdlm_lab.examples.candidate_examples import JointCollate
-from cdlm_lab.examples.joint_sequence import joint_sequence
-from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.examples.candidates import JointCollate, joint_sequence
+from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.checkpoint import is_trained
 from cdlm_lab.models.encoder import load_encoder, load_language_model
-from cdlm_lab.models.joint_model import JointHead, load_joint_model
-from cdlm_lab.models.paragraph_model import (
+from cdlm_lab.models.joint import (
+    JointHead,
     ParagraphModel,
+    load_joint_model,
     load_paragraph_model,
     save_paragraph_model,
 )

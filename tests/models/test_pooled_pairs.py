@@ -10,17 +10,10 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.examples.candidate_examples import JointCollate, PairedClaimCollate
-from cdlm_lab.examples.joint_sequence import JointLayout, joint_sequence
-from cdlm_lab.examples.special_tokens import from_tokenizer
+from cdlm_lab.examples.candidates import JointCollate, JointLayout, PairedClaimCollate, joint_sequence
+from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.checkpoint import is_trained
-from cdlm_lab.models.pooled_pairs import (
-    PooledHead,
-    PooledPairs,
-    largest,
-    load_pooled_pairs,
-    weighted_sum,
-)
+from cdlm_lab.models.joint import PooledHead, PooledPairs, largest, load_pooled_pairs, weighted_sum
 
 HEADS = {name: PooledHead(pooling=name, length=8) for name in ("max", "weighted_sum")}
 EVIDENCE = ([4, 7, 2], [5], [])  # pieces of the evidence of each claim

@@ -9,16 +9,22 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from cdlm_lab.data.multihop_questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.encode_question import EncodedQuestions
-from cdlm_lab.examples.question_examples import QuestionCollate, QuestionExamples
-from cdlm_lab.examples.question_sequence import NO, QUESTION_MARKS, SPAN, YES, question_marks_of
-from cdlm_lab.examples.special_tokens import from_tokenizer
-from cdlm_lab.models.answer_decoding import decode
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.questions import (
+    NO,
+    QUESTION_MARKS,
+    SPAN,
+    YES,
+    EncodedQuestions,
+    QuestionCollate,
+    QuestionExamples,
+    question_marks_of,
+)
+from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.checkpoint import CheckpointError, is_trained
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
-from cdlm_lab.models.question_answering import LOSS_WEIGHTS, QuestionAnswerer, load_question_answerer
-from cdlm_lab.training.saved_model import save_model
+from cdlm_lab.models.question_answering import LOSS_WEIGHTS, QuestionAnswerer, decode, load_question_answerer
+from cdlm_lab.training.checkpoints import save_model
 
 SIZES = TinySizes(
     hidden_size=16, layers=2, heads=2, intermediate_size=32, vocabulary=300, initializer_range=0.2

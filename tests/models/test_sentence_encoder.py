@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from cdlm_lab.models.checkpoint import minilm_folder
-from cdlm_lab.models.sentence_encoder import (
+from cdlm_lab.models.frozen import (
     SentenceEncoder,
     lengths_of,
     load_sentence_encoder,

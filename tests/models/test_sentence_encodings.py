@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.models import sentence_encodings
-from cdlm_lab.models.sentence_encodings import SentenceEncodings
+from cdlm_lab.models import frozen as sentence_encodings
+from cdlm_lab.models.frozen import SentenceEncodings
 
 ROW = 3 * 4  # bytes of a vector
 
@@ -31,7 +31,7 @@ class Letters:
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentence_encodings, "PIECE", 2)
+    monkeypatch.setattr(sentence_encodings, "SENTENCE_PIECE", 2)
 
 
 def files(folder: Path) -> tuple[Path, Path]:

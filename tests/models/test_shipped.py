@@ -5,12 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdlm_lab.models import shipped
-from cdlm_lab.models.checkpoint import CheckpointError
+from cdlm_lab.models import checkpoint as shipped
+from cdlm_lab.models.checkpoint import CheckpointError, ship, shipped_folder, shipped_names
 from cdlm_lab.models.encoder import TinySizes, load_language_model
-from cdlm_lab.models.joint_head import JointHead, paragraph_head
-from cdlm_lab.models.paragraph_model import load_paragraph_model, save_paragraph_model
-from cdlm_lab.models.shipped import ship, shipped_folder, shipped_names
+from cdlm_lab.models.joint import JointHead, load_paragraph_model, paragraph_head, save_paragraph_model
 
 SIZES = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
 

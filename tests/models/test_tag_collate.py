@@ -8,14 +8,18 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.data.tagged_documents import TaggedDocument, TaggedSentence, tag_set
-from cdlm_lab.examples.tag_examples import TagExamples
-from cdlm_lab.examples.tag_sequences import SplitDocument
-from cdlm_lab.models.document_tagger import StaticTagger, StaticTaggerConfig, new_static_tagger
-from cdlm_lab.models.dynamic_tagger import TaggerHead, load_dynamic_tagger
-from cdlm_lab.models.tag_collate import DynamicCollate, StaticCollate
-from cdlm_lab.models.word_encoder import load_word_encoder
-from cdlm_lab.models.word_encodings import WordEncodings
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, tag_set
+from cdlm_lab.examples.tagging import SplitDocument, TagExamples
+from cdlm_lab.models.frozen import WordEncodings, load_word_encoder
+from cdlm_lab.models.tagging import (
+    DynamicCollate,
+    StaticCollate,
+    StaticTagger,
+    StaticTaggerConfig,
+    TaggerHead,
+    load_dynamic_tagger,
+    new_static_tagger,
+)
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.trainer import train
 

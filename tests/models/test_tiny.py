@@ -10,12 +10,16 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.models.encoder import load_language_model
+from cdlm_lab.models.encoder import (
+    TinySizes,
+    load_language_model,
+    start_positions_as_sinusoids,
+    tiny_tokenizer,
+)
 from cdlm_lab.models.estimate import parameter_count
-from cdlm_lab.models.tiny import TinySizes, start_positions_as_sinusoids, tiny_tokenizer
 
 PRINT_HASH = (
-    "import hashlib; from cdlm_lab.models.tiny import tiny_tokenizer;"
+    "import hashlib; from cdlm_lab.models.encoder import tiny_tokenizer;"
     "print(hashlib.sha256(tiny_tokenizer().backend_tokenizer.to_str().encode()).hexdigest())"
 )
 
@@ -53,7 +57,7 @@ def test_a_word_is_the_same_at_the_beginning_of_a_text(tokenizer) -> None:
 
 
 def test_size_of_the_default_and_what_is_loaded_again(monkeypatch, tokenizer, tmp_path) -> None:
-    monkeypatch.setattr("cdlm_lab.models.tokenizer.tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
+    monkeypatch.setattr("cdlm_lab.models.encoder.tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
     before = torch.get_rng_state()
     model, tokenizer = load_language_model("tiny", max_length=1024, window=64)
     again, _ = load_language_model("tiny", max_length=1024, window=64)
@@ -91,7 +95,7 @@ def test_positions_start_as_sinusoids() -> None:
 
 
 def test_positions_of_tiny_are_sinusoids_unless_told(monkeypatch, tokenizer) -> None:
-    monkeypatch.setattr("cdlm_lab.models.tokenizer.tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
+    monkeypatch.setattr("cdlm_lab.models.encoder.tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
     for size, is_smooth in ((0.1, True), (0.0, False)):
         model, _ = load_language_model("tiny", max_length=64, window=8, sizes=TinySizes(position_size=size))
         weight = model.longformer.embeddings.position_embeddings.weight[2:]

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
-from cdlm_lab.batch.needs import missing_need
+from cdlm_lab.batch.plan import missing_need
 from cdlm_lab.models import to_safetensors
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import load_language_model

@@ -10,8 +10,8 @@ from transformers import BertForMaskedLM, LongformerConfig, LongformerModel
 
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.models.checkpoint import minilm_folder
-from cdlm_lab.models.tokenizer import load_tokenizer
-from cdlm_lab.models.word_encoder import WordEncoder, load_word_encoder, word_pieces
+from cdlm_lab.models.encoder import load_tokenizer
+from cdlm_lab.models.frozen import WordEncoder, load_word_encoder, word_pieces
 
 SENTENCES = [
     ["w1", "w2 w3", "w4"],  # an odd space within a word, which the tokenizer cuts at: two pieces

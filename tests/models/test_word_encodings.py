@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.models import word_encodings
-from cdlm_lab.models.word_encoder import load_word_encoder
-from cdlm_lab.models.word_encodings import WordEncodings
+from cdlm_lab.models import frozen as word_encodings
+from cdlm_lab.models.frozen import WordEncodings, load_word_encoder
 
 
 class Letters:

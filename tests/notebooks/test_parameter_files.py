@@ -9,7 +9,7 @@ import notebook_rules as rules
 import pytest
 import yaml
 
-from cdlm_lab.batch.marked_yaml import read_yaml
+from cdlm_lab.batch.grid import read_yaml
 from cdlm_lab.experiments import (
     answer_selection,
     document_matching,
@@ -18,12 +18,12 @@ from cdlm_lab.experiments import (
     multihop_qa,
     paragraph_pretraining,
 )
-from cdlm_lab.experiments.answer_models import AnswerModels
-from cdlm_lab.experiments.corpora import CorpusSettings
-from cdlm_lab.experiments.fine_tuning import FineTuning
-from cdlm_lab.experiments.paragraph_corpora import ParagraphTask
+from cdlm_lab.experiments.answer_selection import AnswerModels
+from cdlm_lab.experiments.cluster_corpora import CorpusSettings
+from cdlm_lab.experiments.paragraph_pretraining import ParagraphTask
 from cdlm_lab.experiments.pretraining import PARAMETERS
-from cdlm_lab.models.sentence_encoder import lengths_of
+from cdlm_lab.experiments.runs import FineTuning
+from cdlm_lab.models.frozen import lengths_of
 from cdlm_lab.training.config import TrainingConfig
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.report import RunError, document, open_run, read_report, values
+from cdlm_lab import report as document
+from cdlm_lab import report as values
+from cdlm_lab.report import RunError, open_run, read_report
 
 
 def test_a_report_comes_back_as_it_was(tmp_path: Path):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.report import RunError, folder, open_run, read_report
+from cdlm_lab import report as folder
+from cdlm_lab.report import RunError, open_run, read_report
 
 PARAMETERS = {"steps": 3, "rate": 0.1, "seed": 7, "factors": (("a", 1.0),)}
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,8 +7,8 @@ import torch
 from tiny_run import Examples, collate, tiny_model
 from torch import Tensor, nn
 
-from cdlm_lab.training import batch_time
-from cdlm_lab.training.batch_time import seconds_of_batch
+from cdlm_lab.training import history as batch_time
+from cdlm_lab.training.history import seconds_of_batch
 
 
 class Slow(nn.Module):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cdlm_lab.training import history
+from cdlm_lab.training.checkpoints import CheckpointError
 from cdlm_lab.training.history import RunHistory, append_record, read_history, truncate_history
-from cdlm_lab.training.resume import CheckpointError
 
 
 def written(path: Path, *steps: int) -> None:

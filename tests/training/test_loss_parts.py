@@ -12,7 +12,7 @@ from tiny_run import VOCABULARY, TinyModel, run, tiny_model
 from torch import Tensor, nn
 from transformers.modeling_outputs import MaskedLMOutput
 
-from cdlm_lab.training.loss_parts import LossParts, parts_of
+from cdlm_lab.training.validation import LossParts, parts_of
 
 
 class Output(dict):

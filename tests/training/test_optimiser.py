@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.training.optimiser import parameter_groups
+from cdlm_lab.training.trainer import parameter_groups
 
 
 def grouped(**settings: object) -> dict[str, tuple[float, float]]:

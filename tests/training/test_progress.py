@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.training.progress import STOP_FILE_VARIABLE, TrainingBar, stop_on_signals
+from cdlm_lab.training.history import STOP_FILE_VARIABLE, TrainingBar, stop_on_signals
 
 
 def test_the_bar_says_what_is_left_and_how_well_it_goes(capsys: pytest.CaptureFixture[str]):

@@ -16,8 +16,8 @@ import torch
 from tiny_run import tiny_config
 from torch import nn
 
-from cdlm_lab.training import resume
-from cdlm_lab.training.resume import (
+from cdlm_lab.training import checkpoints as resume
+from cdlm_lab.training.checkpoints import (
     CheckpointError,
     check_loaded,
     complete_checkpoints,

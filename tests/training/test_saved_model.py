@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cdlm_lab.models.encoder import TinySizes, load_language_model
-from cdlm_lab.training.saved_model import save_model
+from cdlm_lab.training.checkpoints import save_model
 
 SIZES = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
 

@@ -10,7 +10,7 @@ from tiny_run import TinyModel, run, tiny_config, tiny_model
 from torch import nn
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.training.selection import Selection
+from cdlm_lab.training.validation import Selection
 
 
 def perplexities(*values: float) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor
 from transformers import LongformerConfig
 
 from cdlm_lab.models.language_model import CrossDocumentLM
-from cdlm_lab.training.sharding import full_state, is_sharded, layers_of, shard, share_optimizer
+from cdlm_lab.training.processes import full_state, is_sharded, layers_of, shard, share_optimizer
 
 
 @pytest.fixture

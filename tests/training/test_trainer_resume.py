@@ -16,9 +16,9 @@ import tiny_run
 import torch
 from tiny_run import run, tiny_model
 
+from cdlm_lab.training.checkpoints import CheckpointError
 from cdlm_lab.training.history import read_history
-from cdlm_lab.training.resumable import ResumableTrainer
-from cdlm_lab.training.resume import CheckpointError
+from cdlm_lab.training.trainer import ResumableTrainer
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
 # Checkpoints at 3, 6, 9 fall between records at 1, 4, 8, so sums must survive them too.

@@ -19,8 +19,8 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import MaskedLMOutput
 
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.selection import Judge
 from cdlm_lab.training.trainer import TrainingResult, train
+from cdlm_lab.training.validation import Judge
 
 VOCABULARY = 40
 

@@ -5,12 +5,12 @@ import re
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.aligned_sentences import (
+from cdlm_lab.widgets.aligned import (
     AlignedColumn,
     aligned_sentences_html,
     compared_alignments_html,
 )
-from cdlm_lab.widgets.theme import CROSS, GLOBAL
+from cdlm_lab.widgets.html import CROSS, GLOBAL
 
 HOSTILE = "<script>x</script> \"'&\u202e"
 SHOWN = "&lt;script&gt;x&lt;/script&gt; &quot;&#x27;&amp;\u2039U+202E\u203a"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdlm_lab.widgets.bertviz_view import bertviz_html
+from cdlm_lab.widgets.bertviz import bertviz_html
 
 # bertviz leaves a file open each time it draws
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.bertviz_view import LIBRARIES, SUPPORTED, VENDOR, bertviz_html
+from cdlm_lab.widgets.bertviz import LIBRARIES, SUPPORTED, VENDOR, bertviz_html
 
 # bertviz leaves a file open each time it draws
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")

@@ -1,6 +1,6 @@
 """The buttons that hand what is chosen to another view: what a click does, and what a person is told."""
 
-from cdlm_lab.widgets.chosen_sentences import ChosenSentences
+from cdlm_lab.widgets.ask import ChosenSentences
 
 
 class Stage:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cdlm_lab.widgets.coreference_clusters import (
+from cdlm_lab.widgets.coreference import (
     IN_FOLD,
     IN_SIGHT,
     ShownCluster,

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from cdlm_lab.widgets.coreference_errors import CoreferenceErrors, PairError, ShownMention, errors_html
+from cdlm_lab.widgets.coreference import CoreferenceErrors, PairError, ShownMention, errors_html
 
 
 def pair(score, first="A", second="B", *, text="w"):

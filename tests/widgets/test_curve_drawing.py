@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.curve_drawing import RunHistory, curve_svg, smoothed, smoothing_span, ticks
+from cdlm_lab.widgets.live_curve import RunHistory, curve_svg, smoothed, smoothing_span, ticks
 
 
 def test_smoothed_by_hand():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cdlm_lab.clustering import labels_at, merge_tree
 from cdlm_lab.widgets.dendrogram import SYMBOLS, dendrogram_figure, leaf_order
-from cdlm_lab.widgets.shown_mention import HUES, UNKNOWN, ShownMention
+from cdlm_lab.widgets.html import HUES, UNKNOWN, ShownMention
 
 # 0 and 2 join at 0.9, 3 joins them at 0.45, 1 joins all at 0.05
 SCORES = np.array([[1, 0.05, 0.9, 0.6], [0.05, 1, 0.05, 0.05], [0.9, 0.05, 1, 0.3], [0.6, 0.05, 0.3, 1]])

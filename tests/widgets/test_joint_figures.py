@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cdlm_lab.widgets.html import GLOBAL, MASKED
 from cdlm_lab.widgets.joint_figures import (
     Latency,
     TaskLosses,
@@ -17,7 +18,6 @@ from cdlm_lab.widgets.joint_figures import (
     task_losses,
 )
 from cdlm_lab.widgets.score_spread import BINS, HIGHEST
-from cdlm_lab.widgets.theme import GLOBAL, MASKED
 
 HOSTILE = "<a href='x'>n</a>\u202e"
 SHOWN = "&lt;a href='x'&gt;n&lt;/a&gt;\u2039U+202E\u203a"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.widgets.leafing import Leafing, any_item
+from cdlm_lab.widgets.browse import Leafing, any_item
 
 FILTERS = {"size": {"all": any_item, "small": lambda item: item < 5, "huge": lambda item: item > 99}}
 

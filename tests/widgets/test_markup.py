@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from cdlm_lab.widgets.markup import (
+from cdlm_lab.widgets.html import (
     bytes_in_words,
     count_in_words,
     escaped,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.widgets.own_candidates import ANSWERS, EVIDENCE, OwnCandidates, own_candidates_box
+from cdlm_lab.widgets.ask import ANSWERS, EVIDENCE, OwnCandidates, own_candidates_box
 
 LINES = "In 1958.\n\n  It is a cape. \r\n"
 

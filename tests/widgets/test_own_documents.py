@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.widgets.own_documents import OwnDocuments
+from cdlm_lab.widgets.ask import OwnDocuments
 
 
 class Stage:

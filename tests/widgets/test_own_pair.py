@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.widgets.own_pair import OwnPair
+from cdlm_lab.widgets.ask import OwnPair
 
 
 class Stage:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.widgets.own_question import OwnQuestion, own_question_box
+from cdlm_lab.widgets.ask import OwnQuestion, own_question_box
 
 DOCUMENTS = "== a ==\nOne.\n\n== b ==\nTwo."
 

@@ -1,6 +1,6 @@
 """The box for a text of one's own; what clicking does in general is tested with questions of one's own."""
 
-from cdlm_lab.widgets.own_text import OwnText, own_text_box
+from cdlm_lab.widgets.ask import OwnText, own_text_box
 
 
 def tag(text):

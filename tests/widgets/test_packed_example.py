@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.packed_example import DocumentLoss, PackedPreview, packed_example_html
+from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview, packed_example_html
 
 ALLOWED_TAGS = {
     *("div", "style", "img", "bdi", "mark", "u", "b", "small", "i", "span", "details", "summary"),

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.paragraph_example import ParagraphExampleView, TaskSentence, paragraph_example_html
-from cdlm_lab.widgets.token_text import MarkedTokens
+from cdlm_lab.widgets.html import MarkedTokens
+from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence, paragraph_example_html
 
 # [CLS] a mill burned [SEP] nobody <was> hurt [SEP] the cup
 TOKENS = ["[CLS]", "a", "mill", "burned", "[SEP]", "nobody", "<was>", "hurt", "[SEP]", "the", "cup"]

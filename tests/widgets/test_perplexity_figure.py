@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from cdlm_lab.widgets.html import VARIANT_COLOURS, VARIANTS, paper_order, variant_colours
 from cdlm_lab.widgets.perplexity_figure import LossHistory, logarithmic_ticks, loss_curves, perplexity_figure
 from cdlm_lab.widgets.perplexity_table import PAPER_TABLE_1, Perplexity, PerplexityRow
-from cdlm_lab.widgets.theme import VARIANT_COLOURS, VARIANTS, paper_order, variant_colours
 
 
 def rows(*, cross=True):

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from cdlm_lab.data.multihop_questions import Paragraph
-from cdlm_lab.widgets.question_browser import EMPTY, QuestionBrowser, question_browser
-from cdlm_lab.widgets.read_question import ReadQuestion
+from cdlm_lab.data.questions import Paragraph
+from cdlm_lab.widgets.browse import EMPTY, QuestionBrowser, question_browser
+from cdlm_lab.widgets.questions import ReadQuestion
 
 PLAIN = ReadQuestion(
     id="q",

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from cdlm_lab.widgets.html import TEXT, VARIANT_COLOURS, VARIANTS
 from cdlm_lab.widgets.rank_density import density
 from cdlm_lab.widgets.rank_figures import head_maps, rank_distributions
 from cdlm_lab.widgets.rank_table import CELLS
-from cdlm_lab.widgets.theme import TEXT, VARIANT_COLOURS, VARIANTS
 
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
 HOSTILE = "<script>x</script>"

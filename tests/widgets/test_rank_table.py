@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from cdlm_lab.widgets.html import VARIANTS
 from cdlm_lab.widgets.rank_table import (
     CELLS,
     PAPER_TABLE_6,
@@ -13,7 +14,6 @@ from cdlm_lab.widgets.rank_table import (
     pairs_in_words,
     rank_table_html,
 )
-from cdlm_lab.widgets.theme import VARIANTS
 
 
 def cell(mean, *, pairs=1000, chance=53.1, p=None):

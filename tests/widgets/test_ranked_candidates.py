@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from cdlm_lab.widgets.ranked_candidates import OPEN, ReadRanking, ranking_html, rankings_page
-from cdlm_lab.widgets.theme import CROSS, GLOBAL, OTHER_COLOURS
+from cdlm_lab.widgets.html import CROSS, GLOBAL, OTHER_COLOURS
+from cdlm_lab.widgets.rankings import OPEN, ReadRanking, ranking_html, rankings_page
 
 HOSTILE = "<script>x</script> \"'&\u202e"
 SHOWN = "&lt;script&gt;x&lt;/script&gt; &quot;&#x27;&amp;\u2039U+202E\u203a"

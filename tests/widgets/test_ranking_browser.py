@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdlm_lab.widgets.ranked_candidates import ReadRanking
-from cdlm_lab.widgets.ranking_browser import EMPTY, RankingBrowser, ranking_browser
+from cdlm_lab.widgets.browse import EMPTY, RankingBrowser, ranking_browser
+from cdlm_lab.widgets.rankings import ReadRanking
 
 HIGH, LOW = 2.0, -2.0  # of the right candidate, which comes second; all others have 0
 

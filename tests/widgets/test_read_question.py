@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from cdlm_lab.data.multihop_questions import Paragraph
-from cdlm_lab.widgets.read_question import ReadQuestion, question_html, questions_page
-from cdlm_lab.widgets.theme import CROSS, GLOBAL, OTHER_COLOURS
+from cdlm_lab.data.questions import Paragraph
+from cdlm_lab.widgets.html import CROSS, GLOBAL, OTHER_COLOURS
+from cdlm_lab.widgets.questions import ReadQuestion, question_html, questions_page
 
 HOSTILE = "<script>x</script> \"'&\u202e"
 OUR_TAGS = {"div", "span", "bdi", "b", "u", "s", "br", "mark", "style"}

@@ -6,18 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from cdlm_lab.data.tagged_documents import TagSpan
-from cdlm_lab.widgets.read_tagged import (
+from cdlm_lab.data.tagged import TagSpan
+from cdlm_lab.widgets.html import CROSS, GLOBAL, HUES, OTHER_COLOURS
+from cdlm_lab.widgets.tagged import (
     ReadOccurrence,
     ReadSentence,
     ReadWord,
+    elsewhere,
     labels_of_reads,
-    sentence_html,
     tagged_page,
 )
-from cdlm_lab.widgets.shown_mention import HUES
-from cdlm_lab.widgets.theme import CROSS, GLOBAL, OTHER_COLOURS
-from cdlm_lab.widgets.word_occurrences import elsewhere
+from cdlm_lab.widgets.tagged import (
+    tagged_sentence_html as sentence_html,
+)
 
 HOSTILE = "<script>x</script>\"'&\u202e"
 SHOWN = "&lt;script&gt;x&lt;/script&gt;&quot;&#x27;&amp;\u2039U+202E\u203a"

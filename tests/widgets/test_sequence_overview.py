@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.sequence_overview import BINS, overview_svg
+from cdlm_lab.widgets.packed import BINS, overview_svg
 
 
 def bars(svg: str) -> list[float]:

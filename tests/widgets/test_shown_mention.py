@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.widgets.shown_mention import (
+from cdlm_lab.widgets.html import (
     HUES,
     LONGEST_CONTEXT,
     UNKNOWN,

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from cdlm_lab.widgets.read_tagged import ReadOccurrence, ReadSentence, ReadWord
-from cdlm_lab.widgets.tagged_browser import EMPTY, TaggedBrowser, tagged_browser
+from cdlm_lab.widgets.browse import EMPTY_TAGGED as EMPTY
+from cdlm_lab.widgets.browse import TaggedBrowser, tagged_browser
+from cdlm_lab.widgets.tagged import ReadOccurrence, ReadSentence, ReadWord
 
 
 def word(text, gold, predicted, weights=(0.25, 0.75)):

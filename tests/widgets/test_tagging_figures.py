@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cdlm_lab.analysis.tf_idf import QuantileShare
-from cdlm_lab.widgets.shown_mention import HUES
+from cdlm_lab.widgets.html import HUES
 from cdlm_lab.widgets.tagging_figures import (
     DistanceWeights,
     SweepPoint,

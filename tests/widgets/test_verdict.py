@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from cdlm_lab.widgets.theme import CROSS, GLOBAL, OTHER_COLOURS
-from cdlm_lab.widgets.verdict import ReadClaim, verdict_html, verdicts_page
+from cdlm_lab.widgets.html import CROSS, GLOBAL, OTHER_COLOURS
+from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html, verdicts_page
 
 HOSTILE = "<script>x</script> \"'&\u202e"
 SHOWN = "&lt;script&gt;x&lt;/script&gt; &quot;&#x27;&amp;\u2039U+202E\u203a"

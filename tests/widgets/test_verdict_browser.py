@@ -2,8 +2,9 @@
 
 import pytest
 
-from cdlm_lab.widgets.verdict import ReadClaim
-from cdlm_lab.widgets.verdict_browser import EMPTY, VerdictBrowser, verdict_browser
+from cdlm_lab.widgets.browse import EMPTY_VERDICTS as EMPTY
+from cdlm_lab.widgets.browse import VerdictBrowser, verdict_browser
+from cdlm_lab.widgets.verdicts import ReadClaim
 
 
 def read(number, predicted, gold):

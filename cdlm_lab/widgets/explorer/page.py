@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.widgets.markup import escaped
+from cdlm_lab.widgets.html import escaped
 
 SCRIPTS = (
     "text.js",

@@ -10,8 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from cdlm_lab.widgets.markup import visible
-from cdlm_lab.widgets.shown_mention import joined
+from cdlm_lab.widgets.html import joined, visible
 
 Place = tuple[int, int, int]  # number of the document, half-open span of its words
 Direction = Literal["both", "from", "to"]

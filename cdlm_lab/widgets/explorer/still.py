@@ -26,8 +26,7 @@ from cdlm_lab.widgets.explorer.still_text import (
     shade,
     text_of,
 )
-from cdlm_lab.widgets.markup import FRAME, escaped
-from cdlm_lab.widgets.shown_mention import muted
+from cdlm_lab.widgets.html import FRAME, escaped, muted
 
 NAMED = 8  # strongest words that are named: as many as the explorer draws curves to
 _HINT = (

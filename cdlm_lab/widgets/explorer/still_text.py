@@ -12,8 +12,7 @@ from itertools import groupby
 import numpy as np
 
 from cdlm_lab.widgets.explorer.records import Panel, Place, Selection, ShownDocument
-from cdlm_lab.widgets.markup import FRAME, MUTED, count_in_words, escaped
-from cdlm_lab.widgets.shown_mention import joined, shortened
+from cdlm_lab.widgets.html import FRAME, MUTED, count_in_words, escaped, joined, shortened
 
 # As shading.js has them, so that a word looks the same as in the explorer.
 STRONGEST, FIRST_SHADED, STEEPNESS, FAINTEST = 0.72, 80, 1.4, 0.005

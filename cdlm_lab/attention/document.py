@@ -1,0 +1,145 @@
+"""Attention of a word over occurrences of the same word elsewhere in its document (Joerke et al. 2020,
+"Doc-ARC", section 2.1).
+
+    e_k = [encoding of the word at occurrence k; embedding of its distance]          (equation 1)
+    c   = sum_k a_k e_k,    a = softmax_k(w . e_k)                               (equations 2 and 3)
+
+w has no bias, as in the paper; the released code's bias would be cancelled by the softmax.
+
+Attention pooling: many vectors become one, weighted by how much each has to say (Yang et al. 2016; Zhou et
+al. 2020, "CDA", equation 1).
+
+Cross-document attention: a part of one document is told of the parts of another (Zhou et al. 2020, "CDA",
+equation 2, section 3.3).
+
+    q' = affine([q; sum_v softmax_v(v . q) v]),    v over the parts of the other document
+
+The released code normalises one of the two directions over the batch instead of over the other document, so
+that a pair's score there depends on what else is in the batch; here both are as in the paper.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class AttentionPooling(nn.Module):
+    """y = sum_i a_i x_i with a = softmax_i(u^T tanh(W x_i + b)).
+
+    The released code takes tanh of u^T tanh(...) once more, which no equation has and which bounds the logits
+    to (-1, 1); here they are as in the paper.
+
+    Args:
+        size: of the vectors; W is square.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.affine = nn.Linear(size, size)
+        self.context = nn.Linear(size, 1, bias=False)  # u
+
+    def forward(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Pool over the last dimension but one.
+
+        Args:
+            states: (..., items, size).
+            mask: (..., items) bool, True = item, False = filling.
+
+        Returns:
+            (..., size) pooled, and the weights (..., items), which sum to 1, or to 0 where there is no item;
+            the pooled vector is 0 there.
+        """
+        logits = self.context(torch.tanh(self.affine(states))).squeeze(-1)
+        weights = masked_softmax(logits, mask)
+        return (weights.unsqueeze(-2) @ states).squeeze(-2), weights
+
+
+def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
+    """Softmax over the last dimension, over the items of `mask` (True = item) alone; all 0 where there is
+    none, with gradients that are 0 and not nan."""
+    floor = torch.finfo(logits.dtype).min
+    weights = torch.softmax(logits.masked_fill(~mask, floor), dim=-1)
+    return weights * mask
+
+
+def alignment_weights(queries: Tensor, parts: Tensor, mask: Tensor) -> Tensor:
+    """softmax_v(v . q) of each query over the parts: equation 2, and equation 3's AttScore.
+
+    Args:
+        queries: (batch, queries, size), of one document.
+        parts: (batch, parts, size), of the other one.
+        mask: (batch, parts) bool, True = part, False = filling.
+
+    Returns:
+        (batch, queries, parts); each row sums to 1, or to 0 if the other document has no part.
+    """
+    return masked_softmax(queries @ parts.transpose(1, 2), mask[:, None, :])
+
+
+class CrossDocumentAttention(nn.Module):
+    """Queries of one document, told of the parts of another.
+
+    Args:
+        size: of all vectors; the affine map goes from twice that.
+        combine: `concatenation` (the paper) or `addition` (its appendix A.5: no parameters, q plus what was
+            attended).
+
+    Raises:
+        ValueError: any other `combine`.
+    """
+
+    def __init__(self, size: int, *, combine: str = "concatenation") -> None:
+        super().__init__()
+        if combine not in ("concatenation", "addition"):
+            raise ValueError(f"combine is {combine!r}; choose concatenation or addition")
+        self.affine = nn.Linear(2 * size, size) if combine == "concatenation" else None
+
+    def forward(self, queries: Tensor, parts: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Arguments as of `alignment_weights`. Returns the new queries, (batch, queries, size), and the
+        weights, (batch, queries, parts)."""
+        weights = alignment_weights(queries, parts, mask)
+        attended = weights @ parts  # (batch, queries, size)
+        if self.affine is None:
+            return queries + attended, weights
+        return self.affine(torch.cat([queries, attended], dim=-1)), weights
+
+
+DISTANCE_BUCKETS = 9  # 0, 1, 2, 3, 4-7, 8-15, 16-31, 32-63, 64 and more (Lee et al. 2017)
+
+
+class OccurrenceAttention(nn.Module):
+    """c of equation 2.
+
+    Args:
+        size: of the encodings.
+        distance_size: of the embedding of a distance; 20 in the released code, the paper says nothing.
+    """
+
+    def __init__(self, size: int, *, distance_size: int = 20) -> None:
+        super().__init__()
+        self.distances = nn.Embedding(DISTANCE_BUCKETS, distance_size)
+        self.score = nn.Linear(size + distance_size, 1, bias=False)  # w
+
+    @property
+    def output_size(self) -> int:
+        """Of c: `size` and `distance_size` together."""
+        return self.score.in_features
+
+    def forward(self, encodings: Tensor, buckets: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Attend to the occurrences of each word.
+
+        Args:
+            encodings: (..., K, size), of the word at its occurrences.
+            buckets: (..., K) long, of their distances, counted in sentences, 0 to 8; not read where there is
+                no occurrence.
+            mask: (..., K) bool, True = occurrence, False = filling.
+
+        Returns:
+            c (..., size + distance_size), and the weights (..., K), which sum to 1. Both are 0 for a word
+            without occurrences, with gradients that are 0 and not nan.
+        """
+        embedded = self.distances(buckets.masked_fill(~mask, 0)).to(encodings.dtype)
+        occurrences = torch.cat([encodings, embedded], dim=-1)
+        weights = masked_softmax(self.score(occurrences).squeeze(-1), mask)
+        return (weights.unsqueeze(-2) @ occurrences).squeeze(-2), weights

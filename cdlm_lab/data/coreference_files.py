@@ -1,0 +1,848 @@
+"""Coreference clusters in the format of CoNLL-2012, which the reference scorers (scorer.pl, coval) read.
+
+    #begin document (36); part 000
+    36_1ecb<tab>36_ecb<tab>0<tab>Police<tab>(1)
+    36_1ecb<tab>36_ecb<tab>1<tab>made<tab>(2
+    36_1ecb<tab>36_ecb<tab>2<tab>arrests<tab>(3)|2)
+
+    #end document
+
+A line is a token: document, sub-topic, number in the sentence, word and, last, the mentions that start and
+end at it; an empty line ends a sentence. What stands between two "document" marks is scored as one: clusters
+go as far as that and no further, so cross-document clusters need a level above the document.
+
+Coreference data in the JSON files of the paper's code (`cross_encoder`, and `coref` of Cattan et al.).
+
+A folder with, for a split:
+`{split}.json`            document id -> [[sentence id, token id, text, validated], ...]
+`{split}_events.json`     [{"doc_id", "m_id", "tokens_ids": [token id, ...], "cluster_id", "topic", ...}, ...]
+`{split}_entities.json`   the same for entities
+
+Fields that are not named here (lemmas, tags, singleton, ...) are not looked at. Ids lose their ".xml"; a
+mention without `m_id`, or with one that was there before, is numbered. The topic of a document is that of its
+mentions. If they do not say, it is its id up to the first "_", where that is the topic of another document or
+the id one of ECB+ (36_1ecb); else they are of one topic, named as the split. (Where no mention says its
+topic: `coreference_records.topics_by_name`.) The sub-topic is named as `ecb_plus.read_ecb_plus` does if the
+id is of ECB+, else as the topic. A mention of separate tokens becomes the span from the first to the last;
+two sentences with a mention across them are one.
+
+The rows of a CoNLL file between "#begin document" and "#end document", as they are read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from cdlm_lab.data.files import (
+    DataError,
+    JsonRecord,
+    kind_of,
+    plain_name,
+    read_json,
+    read_json_list,
+    read_lines,
+    replaced_file,
+)
+from cdlm_lab.data.records import (
+    KINDS,
+    SPLIT_NAMES,
+    CoreferenceDocument,
+    CoreferenceMention,
+    Kind,
+    PassedOver,
+    TokenSpan,
+    Topic,
+    check_mention,
+    joined_sentences,
+    topics_by_name,
+)
+
+_FILES: dict[Kind, str] = {"event": "events", "entity": "entities"}
+_ECB_NAME = re.compile(r"\d+_\d+(ecb|ecbplus)")
+_TOKEN_REMEDY = 'write it as [sentence, token id, "text", true]'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Text:
+    """Tokens of a document; `places`: token id -> (sentence, position), None for a token without text."""
+
+    tokens: tuple[str, ...]
+    sentences: tuple[TokenSpan, ...]
+    validated: tuple[int, ...]
+    places: dict[int, tuple[int, int] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A mention as its record says, its sentence not known yet."""
+
+    name: str
+    document: str
+    tokens: TokenSpan
+    kind: Kind
+    cluster: str
+
+
+def read_coreference_json(
+    folder: str | Path,
+    split: str,
+    *,
+    kinds: Sequence[Kind] = KINDS,
+    passed_over: PassedOver | None = None,
+) -> Iterator[Topic]:
+    """The topics of a split, in order of their first document.
+
+    Args:
+        folder: where the files are.
+        split: first part of their names, as a rule train, dev or test.
+        kinds: which mentions to read; the files of the others may be missing.
+        passed_over: counts the mentions that cannot be used: without a cluster, of tokens or documents that
+            are not there, across three sentences. None = they are refused.
+
+    Raises:
+        ValueError: an unknown kind, or none.
+        DataError: (at the first topic) a missing file, broken JSON, a missing or wrong field, a document
+            without text, a document in two topics, a cluster of both kinds, no mentions. `line` is that at
+            which the mention or document starts.
+    """
+    if not kinds or not set(kinds) <= set(KINDS):
+        raise ValueError(f"kinds is {tuple(kinds)}; choose from {', '.join(KINDS)}")
+    return _read_topics(Path(folder), split, tuple(dict.fromkeys(kinds)), passed_over)
+
+
+def has_mentions(folder: str | Path, split: str, kind: Kind) -> bool:
+    """Whether the file with the mentions of a kind is there."""
+    return (Path(folder) / f"{split}_{_FILES[kind]}.json").is_file()
+
+
+def _read_topics(
+    folder: Path, split: str, kinds: tuple[Kind, ...], passed_over: PassedOver | None
+) -> Iterator[Topic]:
+    path = folder / f"{split}.json"
+    texts = _read_texts(path)
+    topics: dict[str, str] = {}
+    mentions: dict[str, dict[str, _Found]] = {name: {} for name in texts}
+    for kind in kinds:
+        for record in _read_objects(folder / f"{split}_{_FILES[kind]}.json", kinds):
+            try:
+                mention = _mention(record, texts, kind)
+            except DataError as error:
+                if passed_over is None:
+                    raise
+                field = error.field.rpartition("].")[2].partition("[")[0]
+                passed_over.add(f"{kind} mention whose {field} means nothing", f"{error.path}:{error.line}")
+                continue
+            topic = _name(record, "topic") if record.fields.get("topic") is not None else None
+            if topic and topics.setdefault(mention.document, topic) != topic:
+                what = f"{topic}, but {topics[mention.document]} in another mention of {mention.document}"
+                raise record.error("topic", what, "give all mentions of a document one topic")
+            if passed_over is not None and _goes_across(mention, texts):
+                place = f"{record.path}:{record.line}"
+                passed_over.add("mention across two sentences, which were joined", place)
+            others = mentions[mention.document]
+            name = mention.name if mention.name and mention.name not in others else f"number {len(others)}"
+            others[name] = mention
+    if not any(mentions.values()):
+        remedy = "annotate some, or take the split out"
+        raise DataError(path, f"no mention of kind {' or '.join(kinds)}", remedy, field="mentions")
+    documents: dict[str, list[CoreferenceDocument]] = {}
+    try:
+        for name, topic in _topic_of_each(texts, topics, split).items():
+            documents.setdefault(topic, []).append(_document(name, topic, texts[name], mentions[name]))
+        read = [Topic(id=topic, documents=tuple(members)) for topic, members in documents.items()]
+    except ValueError as error:
+        remedy = (
+            'correct the mention; where events and entities share numbers, read one kind: kinds=("event",)'
+        )
+        raise DataError(path, str(error), remedy, field="mentions") from None
+    yield from read
+
+
+def _goes_across(mention: _Found, texts: Mapping[str, _Text]) -> bool:
+    start, end = mention.tokens
+    return any(start < border < end for _, border in texts[mention.document].sentences)
+
+
+def _topic_of_each(names: Collection[str], said: Mapping[str, str], split: str) -> dict[str, str]:
+    """Document -> topic, for those too whose mentions do not say."""
+    if not said:
+        return topics_by_name(names, otherwise=split)
+    known, starts = set(said.values()), {name: name.partition("_")[0] for name in names}
+    return {
+        name: said.get(name) or (start if start in known or _ECB_NAME.fullmatch(name) else split)
+        for name, start in starts.items()
+    }
+
+
+def _document(name: str, topic: str, text: _Text, mentions: Mapping[str, _Found]) -> CoreferenceDocument:
+    match = _ECB_NAME.fullmatch(name)
+    sentences = joined_sentences(text.sentences, [mention.tokens for mention in mentions.values()])
+    starts = [start for start, _ in sentences]
+    validated = {bisect_right(starts, text.sentences[number][0]) - 1 for number in text.validated}
+    return CoreferenceDocument(
+        id=name,
+        topic=topic,
+        subtopic=f"{topic}_{match[1]}" if match else topic,
+        tokens=text.tokens,
+        sentences=sentences,
+        validated=tuple(sorted(validated)),
+        mentions=tuple(
+            CoreferenceMention(
+                id=f"{name}:{identifier}",
+                document=name,
+                tokens=mention.tokens,
+                sentence=bisect_right(starts, mention.tokens[0]) - 1,
+                kind=mention.kind,
+                cluster=mention.cluster,
+            )
+            for identifier, mention in sorted(mentions.items(), key=lambda item: item[1].tokens)
+        ),
+    )
+
+
+def _read_texts(path: Path) -> dict[str, _Text]:
+    source, value = read_json(path)
+    if not isinstance(value, dict):
+        what = f"{kind_of(value)} where an object belongs"
+        raise DataError(path, what, "write it as {document: [tokens]}", field="file")
+    if not value:
+        raise DataError(path, "no documents", "add some, or take the split out", field="file")
+    texts: dict[str, _Text] = {}
+    line, place, found = 1, 0, 0
+    for name, tokens in value.items():
+        if found >= 0:  # one that is written in another way is looked for to the end, but no second one
+            found = source.find(json.dumps(name, ensure_ascii=source.isascii()), place)
+            line, place = line + source.count("\n", place, max(place, found)), max(place, found)
+        record = JsonRecord(path=path, line=line, fields={name: tokens})
+        if name.removesuffix(".xml") in texts:
+            raise record.error(name, "two documents of this name", "name them apart, without .xml")
+        texts[name.removesuffix(".xml")] = _text(record, name)
+    return texts
+
+
+def _text(record: JsonRecord, name: str) -> _Text:
+    tokens: list[str] = []
+    sentences: dict[int, TokenSpan] = {}
+    validated: dict[int, None] = {}
+    places: dict[int, tuple[int, int] | None] = {}
+    for number, row in enumerate(_items(record, name)):
+        where = f"{name}[{number}]"
+        sentence, identifier, word, flag = _row(record, where, row)
+        if identifier in places:
+            raise record.error(where, f"a second token {identifier}", "number the tokens of a document apart")
+        if sentences and sentence < max(sentences):
+            what = f"sentence {sentence} after {max(sentences)}"
+            raise record.error(where, what, "put the tokens in order")
+        if not word.strip():
+            places[identifier] = None
+            continue
+        start, _ = sentences.setdefault(sentence, (len(tokens), 0))
+        places[identifier] = (len(sentences) - 1, len(tokens))
+        tokens.append(word.strip())
+        sentences[sentence] = (start, len(tokens))
+        if flag:
+            validated[len(sentences) - 1] = None
+    if not tokens:
+        raise record.error(name, "the document has no text", "leave it out")
+    return _Text(
+        tokens=tuple(tokens), sentences=tuple(sentences.values()), validated=tuple(validated), places=places
+    )
+
+
+def _row(record: JsonRecord, where: str, row: object) -> tuple[int, int, str, bool]:
+    if not isinstance(row, list) or len(row) != 4:
+        found = f"a list of {len(row)}" if isinstance(row, list) else kind_of(row)
+        raise record.error(where, f"{found} where four values belong", _TOKEN_REMEDY)
+    sentence, identifier, word, flag = row
+    if not isinstance(flag, bool):
+        raise record.error(f"{where}[3]", f"{kind_of(flag)} where true or false belongs", _TOKEN_REMEDY)
+    word = record.checked_text(f"{where}[2]", word)
+    numbers = [_whole(record, f"{where}[{place}]", item) for place, item in enumerate((sentence, identifier))]
+    return numbers[0], numbers[1], word, flag
+
+
+def _items(record: JsonRecord, field: str) -> list[object]:
+    value = record.fields.get(field, [])
+    if not isinstance(value, list):
+        raise record.error(field, f"{kind_of(value)} where a list belongs", "write it as [...]")
+    return value
+
+
+def _whole(record: JsonRecord, where: str, value: object) -> int:
+    """A number from 0, written as such or in quotes."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise record.error(where, f"{value!r} is not a whole number from 0", "write it as 3")
+
+
+def _mention(record: JsonRecord, texts: dict[str, _Text], kind: Kind) -> _Found:
+    name = record.text("doc_id").removesuffix(".xml")
+    if name not in texts:
+        raise record.error("doc_id", f"there is no document {name}", "name one of the documents of the split")
+    places = []
+    for number, item in enumerate(_items(record, "tokens_ids")):
+        where = f"tokens_ids[{number}]"
+        identifier = _whole(record, where, item)
+        place = texts[name].places.get(identifier)
+        if place is None:
+            what = f"the document {name} has no token {identifier} with text"
+            raise record.error(where, what, "name tokens of the document by their id")
+        places.append(place)
+    sentences = {sentence for sentence, _ in places}
+    if not places or max(sentences) - min(sentences) > 1:
+        what = "tokens of three sentences or more" if places else "no tokens"
+        raise record.error("tokens_ids", what, "name tokens of one sentence")
+    positions = [position for _, position in places]
+    return _Found(
+        name=_name(record, "m_id") if record.fields.get("m_id") is not None else "",
+        document=name,
+        tokens=(min(positions), max(positions) + 1),
+        kind=kind,
+        cluster=_name(record, "cluster_id"),
+    )
+
+
+def _name(record: JsonRecord, field: str) -> str:
+    """A number or a text that names something."""
+    value = record.fields.get(field)
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        what = f"{kind_of(value)} where a number or a text belongs" if field in record.fields else "missing"
+        raise record.error(field, what, f'write it as "{field}": 7')
+    return record.checked_text(field, str(value))
+
+
+def _read_objects(path: Path, kinds: tuple[Kind, ...]) -> Iterator[JsonRecord]:
+    """The objects of a file that holds one list, each with the line it starts at."""
+    if not path.is_file():
+        remedy = f"copy it there, or leave its kind out of kinds, which is {kinds}"
+        raise DataError(path, "there is no such file", remedy)
+    for number, (whole, item) in enumerate(read_json_list(path)):
+        yield whole.record(f"[{number}]", item)
+
+
+_HEADER = re.compile(r"\(?(.*?)\)?; part (\d{1,9})")
+# The name of a chain holds neither brackets, bars nor white space: 7, PRK-Misc_ACTOR. There is one way to
+# read each piece, lest a cell takes hours.
+_PIECE = re.compile(r"\(([^()|\s]++)\)|\(([^()|\s]++)(?!\))|([^()|\s]++)\)")
+_COLUMN = re.compile(rf"-|_|\*|({_PIECE.pattern})(\s*+(?:\|\s*+)?({_PIECE.pattern}))*+")
+_WORD, _FIVE = 3, 5  # CoNLL-2012 has the word in the fourth column, if there are five or more
+_SHARED_TASK = 10  # so many columns or more are those of CoNLL-2012, whose chains end with the document
+_COLUMN_REMEDY = 'write "-", or mentions as (1), (1 and 1), with | between them'
+_MOST_SENTENCES = 2  # that a mention may go across
+
+
+@dataclass(slots=True, kw_only=True)
+class ConllDraft:
+    """A document as far as it was read.
+
+    `topic`, `subtopic`: as its rows say, "" if they do not; `still_open`: chain -> (first token, line) of
+    mentions to be ended; `mentions`: (start, end, chain) -> line of its end; `mark`: what its rows say of the
+    sentence.
+    """
+
+    id: str
+    topic: str = ""
+    subtopic: str = ""
+    tokens: list[str] = field(default_factory=list)
+    sentences: list[TokenSpan] = field(default_factory=list)
+    mark: str = ""
+    still_open: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    mentions: dict[tuple[int, int, str], int] = field(default_factory=dict)
+
+    def record(self, *, topic: str, subtopic: str, chains: str, kind: Kind) -> CoreferenceDocument:
+        """The finished document; `chains`: goes before the names of its chains. Sentences that a mention goes
+        across are one."""
+        sentences = joined_sentences(self.sentences, [(start, end) for start, end, _ in self.mentions])
+        starts = [start for start, _ in sentences]
+        return CoreferenceDocument(
+            id=self.id,
+            topic=topic,
+            subtopic=subtopic,
+            tokens=tuple(self.tokens),
+            sentences=sentences,
+            validated=tuple(range(len(sentences))),
+            mentions=tuple(
+                CoreferenceMention(
+                    id=f"{self.id}:{start}-{end}:{chain}",
+                    document=self.id,
+                    tokens=(start, end),
+                    sentence=bisect_right(starts, start) - 1,
+                    kind=kind,
+                    cluster=f"{chains}:{chain}",
+                )
+                for start, end, chain in sorted(self.mentions)
+            ),
+        )
+
+
+class ConllSection:
+    """What stands between #begin and #end.
+
+    Args:
+        names: of the documents of the file so far.
+        passed_over: counts what cannot be used; None = it is refused.
+        is_marked: False = there was no #begin.
+    """
+
+    def __init__(
+        self,
+        *,
+        path: Path,
+        line: int,
+        name: str,
+        names: set[str],
+        passed_over: PassedOver | None = None,
+        is_marked: bool = True,
+    ) -> None:
+        header = _HEADER.fullmatch(name)
+        self.part = f"/{int(header[2])}" if header and int(header[2]) else ""
+        self.name = (header[1] if header else name) + self.part
+        self.path, self.line, self.names, self.passed_over = path, line, names, passed_over
+        self.documents: list[ConllDraft] = []
+        self.is_shared_task, self.is_marked = bool(self.part), is_marked
+        if not self.name:
+            raise self.error(
+                "a document without a name", "write #begin document (name); part 000", line, "#begin"
+            )
+
+    def error(self, what: str, remedy: str, line: int, column: str) -> DataError:
+        """A complaint about a line, to be raised."""
+        return DataError(self.path, what, remedy, line=line, field=column)
+
+    def topic(self, kind: Kind) -> Topic:
+        """All of it as one topic."""
+        self.end()
+        records = [
+            draft.record(topic=self.name, subtopic=self.name, chains=self.name, kind=kind)
+            for draft in self.documents
+        ]
+        return Topic(id=self.name, documents=tuple(records))
+
+    def end(self) -> None:
+        """No more rows. Raises DataError if there was no token; mentions that are open are passed over."""
+        if not self.documents:
+            raise self.error(f"{self.name} has no tokens", "remove it", self.line, "#begin")
+        self._end_document()
+
+    def add(self, text: str, line: int) -> None:
+        """A line of it: a token, or the end of a sentence."""
+        cells = text.rstrip().split("\t") if "\t" in text else text.split()
+        if not cells or not text.strip():
+            self._end_sentence()
+            return
+        if text.startswith("#") and self.passed_over is not None:
+            self.passed_over.add("line that starts with #", f"{self.path}:{line}")
+            return
+        if len(cells) < 2:
+            self.pass_over(
+                "row of one column", "one column", "write at least a document and its mentions", line, "row"
+            )
+            return
+        name, word = cells[0], cells[_WORD] if len(cells) >= _FIVE else "_"
+        topic, subtopic, sentence = "", "", ""
+        if len(cells) == 8 and cells[6] in ("True", "False"):
+            topic, subtopic, name, sentence, _, word = cells[:6]
+        elif len(cells) >= _SHARED_TASK:
+            self.is_shared_task = True
+        if not name.strip() or not word.strip():
+            self.pass_over(
+                "row with an empty cell", "an empty cell", "write a document and a word", line, "row"
+            )
+            return
+        mentions, column = cells[-1], f"column {len(cells)}"
+        if not _COLUMN.fullmatch(mentions):
+            what = f"{mentions!r} is none"
+            self.pass_over("last column that holds no mentions", what, _COLUMN_REMEDY, line, column)
+            mentions = "-"
+        draft = self._draft(name + self.part, line)
+        draft.topic, draft.subtopic = topic, subtopic
+        if sentence != draft.mark:
+            self._end_sentence()
+        draft.mark = sentence
+        draft.tokens.append(word)
+        self._add_mentions(draft, mentions, line, column)
+
+    def _draft(self, name: str, line: int) -> ConllDraft:
+        if not self.documents or self.documents[-1].id != name:
+            self._end_document()
+            if name in self.names:
+                what = f"{name} comes a second time"
+                raise self.error(what, "keep the lines of a document together", line, "document")
+            self.names.add(name)
+            self.documents.append(ConllDraft(id=name))
+        return self.documents[-1]
+
+    def _add_mentions(self, draft: ConllDraft, cell: str, line: int, column: str) -> None:
+        """As the scorers do: mentions of one token, then starts, then ends, each of the latest start."""
+        last = len(draft.tokens) - 1
+        pieces = _PIECE.findall(cell)
+        for single, _, _ in pieces:
+            if single:
+                self._add_mention(draft, last, single, line, column)
+        for _, chain, _ in pieces:
+            if chain:
+                draft.still_open.setdefault(chain, []).append((last, line))
+        for _, _, chain in pieces:
+            if chain and draft.still_open.get(chain):
+                self._add_mention(draft, draft.still_open[chain].pop()[0], chain, line, column)
+            elif chain:
+                what, remedy = f"{chain}) ends no mention", f"write ({chain} where it starts"
+                self.pass_over("end of a mention that does not start", what, remedy, line, column)
+
+    def _add_mention(self, draft: ConllDraft, start: int, chain: str, line: int, column: str) -> None:
+        end = len(draft.tokens)
+        sentences = 1 + sum(start < border < end for _, border in draft.sentences[-_MOST_SENTENCES:])
+        if (start, end, chain) in draft.mentions:
+            what = f"the mention of {chain} from token {start} comes a second time"
+            self.pass_over(
+                "mention that is there already, in the same chain", what, "write it once", line, column
+            )
+        elif sentences > _MOST_SENTENCES:
+            what, remedy = f"the mention of {chain} goes across three sentences", "end it in the first"
+            self.pass_over("mention across three sentences or more", what, remedy, line, column)
+        else:
+            draft.mentions[start, end, chain] = line
+            if sentences > 1 and self.passed_over is not None:
+                self.passed_over.add("mention across two sentences, which were joined", f"{self.path}:{line}")
+
+    def pass_over(self, reason: str, what: str, remedy: str, line: int, column: str) -> None:
+        """Count it, or raise DataError where nothing counts."""
+        error = self.error(what, remedy, line, column)
+        if self.passed_over is None:
+            raise error
+        self.passed_over.add(reason, f"{self.path}:{line}")
+
+    def _end_document(self) -> None:
+        self._end_sentence()
+        for chain, starts in self.documents[-1].still_open.items() if self.documents else ():
+            for _, line in starts:
+                what = f"the mention ({chain} does not end in its document"
+                remedy = f"write {chain}) where it ends"
+                self.pass_over("mention that does not end", what, remedy, line, "last column")
+
+    def _end_sentence(self) -> None:
+        if not self.documents:
+            return
+        draft = self.documents[-1]
+        start = draft.sentences[-1][1] if draft.sentences else 0
+        if start < len(draft.tokens):
+            draft.sentences.append((start, len(draft.tokens)))
+
+
+Level = Literal["corpus", "topic", "document"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+_BEGIN = re.compile(r"#\s*begin document\s*(.*)")
+_END = re.compile(r"#\s*end document")
+_ENDINGS = (".conll", "_conll")
+_OTHERS: dict[Kind, set[str]] = {"event": {"entity", "entities"}, "entity": {"event", "events"}}
+_TABS = re.compile(r"[\t\r\n]")
+
+
+def write_conll(
+    path: str | Path,
+    topics: Iterable[Topic],
+    clusters: Mapping[str, Iterable[CoreferenceMention]],
+    *,
+    level: Level = "topic",
+) -> dict[str, int]:
+    """Write clusters over the documents of `topics`: a key (`gold_clusters`) or a system's response.
+
+    The file is there whole or not at all. All sentences are written, so that the files of a key and a
+    response over the same topics fit each other.
+
+    Args:
+        clusters: name -> mentions; singletons are written as well.
+        level: what is scored as one: the corpus, a topic, or a document (for links within documents only).
+
+    Returns:
+        The number that stands in the file for each name, from 1 in order of first appearance.
+
+    Raises:
+        ValueError: an unknown level, no topics, a mention that does not fit the documents or is in two
+            clusters, mentions of one cluster that cross each other or stand in the same place, a name or
+            token with a tab or a line break.
+        DataError: the folder of `path` is not there.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"level is {level!r}; choose one of {', '.join(LEVELS)}")
+    if not Path(path).parent.is_dir():
+        raise DataError(path, "there is no such folder to write to", "make it first", field="folder")
+    topics = list(topics)
+    documents = {document.id: document for topic in topics for document in topic.documents}
+    if len(documents) < sum(len(topic.documents) for topic in topics) or not documents:
+        raise ValueError("two documents of one id, or none at all; give each topic once")
+    names = _by_document(clusters, documents)
+    numbers: dict[str, int] = {}
+    lines: list[str] = []
+    for name, section in _sections(topics, level):
+        lines.append(f"#begin document ({_plain(name, 'name')}); part 000\n")
+        lines += (
+            line for document in section for line in _rows(document, names.get(document.id, []), numbers)
+        )
+        lines.append("#end document\n")
+    with replaced_file(Path(path)) as file:
+        file.writelines(lines)
+    return numbers
+
+
+def _sections(topics: list[Topic], level: Level) -> Iterator[tuple[str, Iterable[CoreferenceDocument]]]:
+    if level == "corpus":
+        yield "corpus", (document for topic in topics for document in topic.documents)
+    for topic in topics:
+        if level == "topic":
+            yield topic.id, topic.documents
+        elif level == "document":
+            yield from ((document.id, [document]) for document in topic.documents)
+
+
+Named = tuple[CoreferenceMention, str]
+
+
+def _by_document(
+    clusters: Mapping[str, Iterable[CoreferenceMention]], documents: Mapping[str, CoreferenceDocument]
+) -> dict[str, list[Named]]:
+    """Document -> its mentions with the names of their clusters, checked."""
+    found: dict[str, list[Named]] = {}
+    places: dict[str, str] = {}
+    for name, mentions in clusters.items():
+        for mention in mentions:
+            if mention.document not in documents:
+                raise ValueError(f"{mention.name}: the topics to be written have no such document")
+            check_mention(mention, documents[mention.document])
+            if mention.id in places:
+                raise ValueError(f"{mention.name} is in the clusters {places[mention.id]} and {name}")
+            places[mention.id] = name
+            found.setdefault(mention.document, []).append((mention, name))
+    for named in found.values():
+        named.sort(key=lambda item: (item[0].tokens[0], -item[0].tokens[1]))
+        _check_nesting(named)
+    return found
+
+
+def _check_nesting(named: list[Named]) -> None:
+    """Mentions of one cluster must be told apart by their brackets alone."""
+    around: dict[str, list[CoreferenceMention]] = {}
+    for mention, name in named:
+        still_open = around.setdefault(name, [])
+        while still_open and still_open[-1].tokens[1] <= mention.tokens[0]:
+            still_open.pop()
+        if still_open:
+            outer = still_open[-1]
+            if outer.tokens == mention.tokens or outer.tokens[1] < mention.tokens[1]:
+                what = "stand in the same place" if outer.tokens == mention.tokens else "cross each other"
+                raise ValueError(
+                    f"{outer.name} and {mention.id} of cluster {name} {what}; CoNLL cannot say so"
+                )
+        still_open.append(mention)
+
+
+def _rows(document: CoreferenceDocument, named: list[Named], numbers: dict[str, int]) -> Iterator[str]:
+    """Lines of a document; `named` in order of start, the longer first. New names get their `numbers`."""
+    before: dict[int, list[str]] = {}
+    after: dict[int, list[str]] = {}
+    for mention, name in named:
+        number = numbers.setdefault(name, len(numbers) + 1)
+        start, end = mention.tokens
+        if end == start + 1:
+            before.setdefault(start, []).append(f"({number})")
+        else:
+            before.setdefault(start, []).append(f"({number}")
+            after.setdefault(end - 1, []).insert(0, f"{number})")
+    head = f"{_plain(document.id, 'document')}\t{_plain(document.subtopic, 'sub-topic')}"
+    for start, end in document.sentences:
+        for position in range(start, end):
+            pieces = before.get(position, []) + after.get(position, [])
+            word = _plain(document.tokens[position], f"token {position} of document {document.id}")
+            yield f"{head}\t{position - start}\t{word}\t{'|'.join(pieces) or '-'}\n"
+        yield "\n"
+
+
+def _plain(text: str, what: str) -> str:
+    if _TABS.search(text) or not text or (what == "document" and text.startswith("#")):
+        raise ValueError(f"{what} {text!r} cannot stand in a CoNLL file: empty, a tab, a line break or a #")
+    return text
+
+
+def read_conll(path: str | Path, *, kind: Kind = "entity") -> Iterator[Topic]:
+    """Topics of a CoNLL file, one for each "document" that it marks, one at a time.
+
+    Reads what `write_conll` writes, CoNLL-2012 files (a part other than 0 is added to the names, as in
+    "bc/cctv_0001/2"), files of two to four columns (words become "_"), and the eight columns of the paper's
+    code (topic, sub-topic, document, sentence, token, word, flag, mentions). Documents are told apart by
+    their column, and all their sentences count as validated; two sentences with a mention across them are
+    one. A cluster is named by its topic and its number ("36:1"), as numbers mean nothing beyond it; the
+    sub-topic is the topic. `read_conll_corpus` reads the files of a corpus, and passes over what cannot be
+    used.
+
+    Args:
+        kind: of the mentions; the format does not say.
+
+    Raises:
+        ValueError: an unknown kind.
+        DataError: a line that does not fit, a mention that does not start, does not end in its document, goes
+            across three sentences or comes twice, two documents of one name, no tokens, and as
+            `files.read_lines`.
+    """
+    _check_kind(kind)
+    for section in _read_sections(Path(path), None):
+        yield section.topic(kind)
+
+
+def read_conll_corpus(
+    files: Sequence[str | Path], *, kind: Kind, name: str, passed_over: PassedOver
+) -> list[Topic]:
+    """The topics of a cross-document corpus, whatever its files mark as a "document": the corpus, a topic, or
+    a document.
+
+    The topic of a document is, whichever there is first: that of its rows (eight columns); the name of the
+    section, if it holds several documents or is called otherwise; the parts of its name before the last "/"
+    ("0/221/0_news_119" is of topic 0 and sub-topic 0/221); its name up to the first "_", if that puts any two
+    documents together; and else all are of one topic. Names of chains mean the same within a section of
+    several documents; where each section is one document, within the topic; in rows of CoNLL-2012 (ten
+    columns or more, or parts), which know no other documents, within the section alone, which is a topic.
+
+    Args:
+        files: of one split; a document that is in two of them counts once.
+        kind: of the mentions; the format does not say.
+        name: of the topic, where nothing tells topics apart.
+        passed_over: counts what could not be used: mentions that do not start or end, that come twice or go
+            across three sentences, rows that do not fit.
+
+    Raises:
+        ValueError: an unknown kind.
+        DataError: no mention at all, two documents of one name in a file, no tokens, and as
+            `files.read_lines`.
+    """
+    _check_kind(kind)
+    found: dict[str, _Placed] = {}
+    sections: dict[str, int] = {}
+    for file in files:
+        for section in _read_sections(Path(file), passed_over):
+            if not section.documents:
+                passed_over.add("section without tokens", f"{file}:{section.line}")
+                continue
+            section.end()
+            sections[section.name] = sections.get(section.name, 0) + 1
+            for placed in _placed(section, again=sections[section.name] > 1):
+                if placed.draft.id in found:
+                    passed_over.add("document that was read already", f"{file}:{section.line}")
+                else:
+                    found[placed.draft.id] = placed
+    if not any(placed.draft.mentions for placed in found.values()):
+        first = next(iter(passed_over.found.items()), None)
+        what = f"no mention in {len(found)} documents" + (f" ({first[0]} at {first[1][1]})" if first else "")
+        raise DataError(files[0], what, 'write them in the last column, as (1), (1 and 1); "-" is none')
+    return _topics(list(found.values()), kind=kind, name=name)
+
+
+def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
+    """The CoNLL files of a corpus, by split: train, dev, test, or "" for files of which nothing says it.
+
+    A folder called as a split, or a name that begins or ends with one, says so ("val/topic_3.conll",
+    "dev_events_topic_level.conll", "key-test.conll"); a CoNLL file ends in `.conll` or `_conll`. Files whose
+    names say that they hold the other kind of mentions are left out. {} = there are none.
+    """
+    corpus = Path(corpus)
+    files = [corpus] if corpus.is_file() else sorted(corpus.rglob("*conll*"))
+    found: dict[str, list[Path]] = {}
+    for file in files:
+        *folders, name = file.relative_to(corpus.parent if corpus.is_file() else corpus).parts
+        words = re.findall(r"[a-z]+", plain_name(name).lower())
+        is_conll = file.is_file() and plain_name(name).endswith(_ENDINGS)
+        if not is_conll or _OTHERS[kind] & {*folders, *words}:
+            continue
+        places = [*folders, *words[:1], *words[-2:-1]]  # the last word is conll
+        split = next((SPLIT_NAMES[place] for place in places if place in SPLIT_NAMES), "")
+        found.setdefault("dev" if split == "validation" else split, []).append(file)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed:
+    """A document with its topic and sub-topic ("" if nothing tells them yet), and the name of what its chains
+    mean the same in ("" for the topic)."""
+
+    draft: ConllDraft
+    topic: str
+    subtopic: str
+    chains: str
+
+
+def _placed(section: ConllSection, *, again: bool) -> Iterator[_Placed]:
+    """`again`: there was a section of this name before."""
+    name = f"{section.name} at line {section.line} of {section.path.name}" if again else section.name
+    drafts = section.documents
+    several = len(drafts) > 1 or drafts[0].id != section.name
+    for draft in drafts:
+        above = draft.id.split("/")[:-1]
+        if draft.topic:
+            topic, subtopic, chains = draft.topic, draft.subtopic or draft.topic, name if several else ""
+        elif several or section.is_shared_task:
+            topic, subtopic, chains = section.name, section.name, name
+        else:
+            topic, subtopic, chains = "/".join(above[:1]), "/".join(above[:2]), ""
+        yield _Placed(draft=draft, topic=topic, subtopic=subtopic, chains=chains)
+
+
+def _topics(placed: Sequence[_Placed], *, kind: Kind, name: str) -> list[Topic]:
+    named = topics_by_name([one.draft.id for one in placed if not one.topic], otherwise=name)
+    documents: dict[str, list[CoreferenceDocument]] = {}
+    for one in placed:
+        topic = one.topic or named[one.draft.id]
+        record = one.draft.record(
+            topic=topic, subtopic=one.subtopic or topic, chains=one.chains or topic, kind=kind
+        )
+        documents.setdefault(topic, []).append(record)
+    return [Topic(id=topic, documents=tuple(members)) for topic, members in documents.items()]
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(KINDS)}")
+
+
+def _read_sections(path: Path, passed_over: PassedOver | None) -> Iterator[ConllSection]:
+    """Sections as they are read; the last line of each was read. With `passed_over`, rows outside of a
+    section are one, named as the file, and a section without end goes as far as the next one."""
+    section: ConllSection | None = None
+    names: set[str] = set()
+    for line, text in read_lines(path):
+        form = {"path": path, "line": line, "names": names, "passed_over": passed_over}
+        if begin := _BEGIN.match(text):
+            if section:
+                _pass_over_end(section)
+                yield section
+            section = ConllSection(name=begin[1].strip(), **form)
+        elif _END.match(text):
+            if section:
+                yield section
+            elif passed_over is None:
+                raise DataError(path, "no document has begun", "remove the line", line=line, field="#end")
+            section = None
+        elif section:
+            section.add(text, line)
+        elif text.strip() and passed_over is None:
+            what = "a line outside of a document"
+            raise DataError(path, what, "write #begin document above it", line=line, field="row")
+        elif text.strip() and not text.startswith("#"):
+            passed_over.add("rows without #begin document, which are one document", f"{path}:{line}")
+            section = ConllSection(name=path.name.partition(".")[0], is_marked=False, **form)
+            section.add(text, line)
+    if section:
+        _pass_over_end(section)
+        yield section
+
+
+def _pass_over_end(section: ConllSection) -> None:
+    if not section.is_marked:
+        return
+    what = f"{section.name} does not end"
+    section.pass_over("section without #end document", what, "write #end document", section.line, "#begin")

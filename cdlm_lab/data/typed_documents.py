@@ -1,0 +1,394 @@
+"""A few documents of one's own with marked mentions, typed into a box or read from a file or a folder.
+
+    == police report ==
+    A <m>fire</m> broke out in the <m>old mill</m> on Monday. Nobody was hurt.
+
+    == newspaper ==
+    The <m>blaze at the <m>mill</m></m> was put out after three hours.
+
+A line that starts with "==" is a heading and begins a document; a text without headings is one document.
+Mentions stand between `<m>` and `</m>` (or `<M>` and `</M>`) and may hold others; they end before a blank
+line. All else is text, other angle brackets too. Nothing is known of which mentions corefer, so that each
+gets a cluster of its own.
+
+Tokens are words, with what stands inside them (O'Brien, 15-year-old, 3.5, 1,473, 10:30, U.S.), possessives
+and short verbs ('s, 're), which the corpora have apart too, and any other character by itself. Invisible
+ones, as those that turn the direction of writing, are left out. A mention starts and ends with a token. An
+English sentence splitter ends sentences, and so does a blank line; nothing ends one inside a mention.
+
+A few documents pasted into a box, one below the other.
+
+    == Kiss and Tell ==
+    Kiss and Tell is a film starring Shirley Temple.
+
+    == Shirley Temple ==
+    As an adult, she served as Chief of Protocol.
+
+A line that starts with "==" is a heading and begins a document; a text without headings is one document. All
+else is text. `marked_documents` has the same headings.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from sentencex import get_sentence_boundaries
+
+from cdlm_lab.data.files import DataError, entries, read_lines
+from cdlm_lab.data.records import (
+    KINDS,
+    CoreferenceDocument,
+    CoreferenceMention,
+    Kind,
+    TokenSpan,
+    Topic,
+)
+
+UNNAMED = "document 1"
+Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
+_HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Lines of one document; `line`: where it begins."""
+
+    title: str
+    line: int
+    lines: Sequence[Line]
+
+
+def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str, str]]:
+    """Title and text of each document, in order.
+
+    Titles have no "==" and single spaces; texts keep their lines, without white space around them. A text
+    without headings is "document 1".
+
+    Args:
+        text: in the format above; lines end at "\\n" or "\\r\\n".
+        source: what complaints call the text.
+
+    Raises:
+        DataError: an empty text, text before the first heading, a heading without title or end, two documents
+            of one title, a document without text, half a character (a lone surrogate).
+    """
+    lines = lines_of(text, source=source, remedy="write or paste a document")
+    documents = []
+    for section in sections_of(source, lines):
+        body = "\n".join(line.rstrip("\r") for _, line in section.lines).strip()
+        if not body:
+            what = f"the document {section.title} has no text"
+            remedy = "write some, or leave the document out"
+            raise DataError(source, what, remedy, line=section.line, field="text")
+        documents.append((section.title, body))
+    return documents
+
+
+def lines_of(text: str, *, source: str, remedy: str) -> list[Line]:
+    """The lines of what somebody typed, without a byte order mark.
+
+    Args:
+        remedy: what to do about an empty text.
+
+    Raises:
+        DataError: an empty text, half a character (a lone surrogate).
+    """
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        raise DataError(source, "the text is empty", remedy, field="text")
+    if half := _HALF_A_CHARACTER.search(text):
+        what, line = f"half a character (U+{ord(half[0]):04X})", text.count("\n", 0, half.start()) + 1
+        raise DataError(source, what, "delete it and type it again", line=line, field="text")
+    return list(enumerate(text.split("\n"), start=1))
+
+
+def filled_lines(text: str, *, source: str, remedy: str) -> list[str]:
+    """The lines that are not empty, without white space at their ends; arguments and errors as of
+    `lines_of`."""
+    return [line.strip() for _, line in lines_of(text, source=source, remedy=remedy) if line.strip()]
+
+
+def first_and_others(text: str, *, source: str, first: str, other: str) -> tuple[str, str]:
+    """What stands on the first line that is not empty, and the lines after it as one text.
+
+    Args:
+        first, other: what these lines are, for messages: "a question", "candidate".
+
+    Raises:
+        DataError: as of `lines_of`; nothing but the first line.
+    """
+    remedy = f"write {first} on the first line and one {other} on each line below"
+    line, *others = filled_lines(text, source=source, remedy=remedy)
+    if not others:
+        raise DataError(source, f"there is {first} but no {other}", remedy, field="text")
+    return line, "\n".join(others)
+
+
+def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
+    """What stands below each heading; all as "document 1" if there is none.
+
+    Raises:
+        DataError: text before the first heading, a heading without title or end, two of one title.
+    """
+    starts = [place for place, (_, line) in enumerate(lines) if is_heading(line)]
+    if not starts:
+        return [Section(title=UNNAMED, line=1, lines=lines)]
+    for number, line in lines[: starts[0]]:
+        if line.strip():
+            remedy = "write a heading above it: == title =="
+            raise DataError(source, "text before the first heading", remedy, line=number, field="text")
+    found: dict[str, Section] = {}
+    for start, end in pairwise([*starts, len(lines)]):
+        number, line = lines[start]
+        title = _title(source, number, line.strip())
+        if title in found:
+            what = f"a document {title} begins in line {found[title].line} already"
+            raise DataError(source, what, "name them apart", line=number, field="heading")
+        found[title] = Section(title=title, line=number, lines=lines[start + 1 : end])
+    return list(found.values())
+
+
+def is_heading(line: str) -> bool:
+    """True = it begins a document, or its heading is not finished."""
+    return line.lstrip().startswith("==")
+
+
+def _title(source: str | Path, line: int, heading: str) -> str:
+    title = " ".join(heading.strip("=").split())
+    if not heading.endswith("=="):
+        what = "a line that starts with == is a heading, but == at its end is missing"
+    elif title:
+        return title
+    else:
+        what = "no title"
+    raise DataError(source, what, "write it as == title ==", line=line, field="heading")
+
+
+TOPIC = "own documents"
+_Marked = tuple[int, int, int]  # start and end of a mention in characters, line of its <m>
+
+_MARK = re.compile(r"(</?m>)", re.IGNORECASE)
+_NEARLY_A_MARK = re.compile(r"</?m>|\[/?m\]|&lt;/?m&gt;", re.IGNORECASE)  # spaces are gone by then
+_SPACE = re.compile(r"\s")
+_ENDING = r"['’](?:s|m|d|re|ve|ll)(?!\w)"
+# Characters that belong to the one before: accents (U+0300-036F), how to draw an emoji (U+FE00-FE0F), and the
+# soft hyphen (U+00AD), which no token keeps.
+_IN_WORD = r"[\w\u0300-\u036f\xad]*"
+_TOKEN = re.compile(
+    rf"""(?:[^\W\d_]\.){{2,}}(?!\w)
+    | {_ENDING}
+    | \w{_IN_WORD} (?: (?: (?!{_ENDING})['’] | [-‐‑.] | (?<=\d)[,:](?=\d) ) \w{_IN_WORD} )*
+    | \S[\u0300-\u036f\ufe00-\ufe0f]*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class _Body:
+    """What a document holds, as far as it is read; `ends` of the sentences, in tokens."""
+
+    tokens: list[str] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    mentions: list[TokenSpan] = field(default_factory=list)
+
+    def add(self, source: str | Path, text: str, marked: Sequence[_Marked]) -> None:
+        """Add the tokens, sentences and mentions of the next paragraph."""
+        starts = _sentence_starts(text)
+        cuts = {0, len(text), *starts, *(place for start, end, _ in marked for place in (start, end))}
+        counts: dict[int, int] = {}  # place in the text -> number of tokens before it
+        first = len(self.tokens)
+        for start, end in pairwise(sorted(cuts)):
+            counts[start] = len(self.tokens)
+            self.tokens.extend(_tokens(text, start, end))
+        counts[len(text)] = len(self.tokens)
+        found: set[TokenSpan] = set()
+        for start, end, line in marked:
+            span = counts[start], counts[end]
+            if span[0] == span[1]:
+                remedy = "write them around the words of a mention"
+                raise DataError(source, "no words between <m> and </m>", remedy, line=line, field="marks")
+            if span in found:
+                what = f"{' '.join(self.tokens[slice(*span)])[:40]!r} is marked twice"
+                raise DataError(source, what, "take one <m> and </m> out", line=line, field="marks")
+            found.add(span)
+        ends = {counts[place] for place in (*starts, len(text))} - _inside(found)
+        self.ends.extend(sorted(end for end in ends if end > first))
+        self.mentions.extend(found)
+
+
+def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> Topic:
+    """The documents of a text, in its order, as one topic named "own documents".
+
+    A text without headings is "document 1". All sentences are validated; mentions are called
+    "{document}:{number}", in order of their spans, from 0, and so are their clusters.
+
+    Args:
+        text: in the format above; lines end at "\\n" or "\\r\\n".
+        kind: of all mentions.
+        source: what complaints call the text.
+
+    Raises:
+        ValueError: an unknown kind.
+        DataError: an empty text, a document without text, text before the first heading, a heading without
+            title or end or with marks, two documents of one title, `</m>` without `<m>`, `<m>` that is not
+            closed before a blank line or the end of the document, marks without words between them, words
+            marked twice, no mention in any document, half a character (a lone surrogate).
+    """
+    _check_kind(kind)
+    return _parse(source, lines_of(text, source=source, remedy="write a document with marked mentions"), kind)
+
+
+def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = True) -> Topic:
+    """The documents of a file in the format above, or of a folder: each of its `*.txt` files (or `*.TXT`), in
+    order of their names, is one document without a heading, named as the file without ".txt".
+
+    Args:
+        kind: of all mentions.
+        needs_marks: False = plain texts will do; see `nearly_a_mark`.
+
+    Raises:
+        ValueError: an unknown kind.
+        DataError: as of `parse_marked_documents` and `files.read_lines`; a folder without such files, a
+            heading in one of them.
+    """
+    _check_kind(kind)
+    path = Path(path)
+    if not path.is_dir():
+        return _parse(path, list(read_lines(path)), kind, needs_marks=needs_marks)
+    files = [file for file in entries(path) if file.suffix.lower() == ".txt"]
+    if not files:
+        remedy = "put each document there as a file of its own, or give the path of one file"
+        raise DataError(path, "no files named *.txt", remedy, field="folder")
+    named: dict[str, Path] = {}
+    for file in files:
+        if (other := named.setdefault(file.stem, file)) is not file:
+            what = f"{other.name} is document {file.stem} too"
+            raise DataError(file, what, "name them apart", field="file name")
+    documents = [_document(file, _whole_file(file), kind) for file in files]
+    return _topic(path, documents, needs_marks=needs_marks)
+
+
+def nearly_a_mark(documents: Iterable[CoreferenceDocument]) -> str:
+    """What somebody wrote for a mark that is none, as `< m>` or `[m]`, the first of it; "" = nothing."""
+    found = _NEARLY_A_MARK.search("".join("".join(document.tokens) for document in documents))
+    return found[0] if found else ""
+
+
+def _parse(source: str | Path, lines: Sequence[Line], kind: Kind, *, needs_marks: bool = True) -> Topic:
+    sections = sections_of(source, lines)
+    for section in sections:
+        if _MARK.search(section.title):
+            remedy = "write it as == title =="
+            raise DataError(source, "a mark in the title", remedy, line=section.line, field="heading")
+    documents = [_document(source, section, kind) for section in sections]
+    return _topic(source, documents, needs_marks=needs_marks)
+
+
+def _whole_file(path: Path) -> Section:
+    lines = list(read_lines(path))
+    for number, line in lines:
+        if is_heading(line):
+            what = "a heading, but each file of a folder is one document"
+            remedy = "take the heading out, or read this file by itself"
+            raise DataError(path, what, remedy, line=number, field="heading")
+    return Section(title=path.stem, line=1, lines=lines)
+
+
+def _check_kind(kind: Kind) -> None:
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(KINDS)}")
+
+
+def _topic(source: str | Path, documents: Sequence[CoreferenceDocument], *, needs_marks: bool) -> Topic:
+    if needs_marks and not any(document.mentions for document in documents):
+        what, remedy = "no mention in any document", "write <m> before and </m> behind the words of each"
+        if found := nearly_a_mark(documents):
+            what = f"{what}, and {found} is not a mark"
+        raise DataError(source, what, remedy, field="marks")
+    return Topic(id=TOPIC, documents=tuple(documents))
+
+
+def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDocument:
+    body = _Body()
+    for filled, lines in groupby(section.lines, key=lambda line: bool(line[1].strip())):
+        if filled:
+            body.add(source, *_without_marks(source, lines))
+    if not body.tokens:
+        what, remedy = f"the document {section.title} has no text", "write some, or leave the document out"
+        raise DataError(source, what, remedy, line=section.line, field="text")
+    names = [f"{section.title}:{number}" for number in range(len(body.mentions))]
+    return CoreferenceDocument(
+        id=section.title,
+        topic=TOPIC,
+        subtopic=TOPIC,
+        tokens=tuple(body.tokens),
+        sentences=tuple(pairwise([0, *body.ends])),
+        validated=tuple(range(len(body.ends))),
+        mentions=tuple(
+            CoreferenceMention(
+                id=name,
+                document=section.title,
+                tokens=span,
+                sentence=bisect_right(body.ends, span[0]),
+                kind=kind,
+                cluster=name,
+            )
+            for name, span in zip(names, sorted(body.mentions), strict=True)
+        ),
+    )
+
+
+def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, list[_Marked]]:
+    """The text of a paragraph, and where its mentions stand in that."""
+    pieces: list[str] = []
+    opened: list[tuple[int, int]] = []
+    marked: list[_Marked] = []
+    length = 0
+    for number, line in lines:
+        for piece in _MARK.split(f"{line}\n"):
+            if piece.lower() == "<m>":
+                opened.append((length, number))
+            elif piece.lower() != "</m>":
+                pieces.append(piece)
+                length += len(piece)
+            elif opened:
+                start, first = opened.pop()
+                marked.append((start, length, first))
+            else:
+                remedy = "write <m> before the first word of the mention"
+                raise DataError(source, "</m> without <m>", remedy, line=number, field="marks")
+    if opened:
+        what = "<m> is not closed before the next blank line, heading or end of the text"
+        remedy = "write </m> behind the last word of the mention"
+        raise DataError(source, what, remedy, line=opened[0][1], field="marks")
+    return "".join(pieces), marked
+
+
+def _inside(spans: Iterable[TokenSpan]) -> set[int]:
+    """Numbers of the tokens in spans, their first ones excepted: no sentence may begin there."""
+    inside: set[int] = set()
+    reached = 0
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if end > reached:  # what lies in a span that was looked at adds nothing, however deep the nesting
+            inside.update(range(start + 1, end))
+            reached = end
+    return inside
+
+
+def _tokens(text: str, start: int, end: int) -> Iterator[str]:
+    """Those of text[start:end], without control characters and such that only change the layout."""
+    for match in _TOKEN.finditer(text, start, end):
+        if unicodedata.category(match[0][0]) not in ("Cc", "Cf"):
+            yield match[0].replace("\xad", "")
+
+
+def _sentence_starts(text: str) -> list[int]:
+    # A text is the same however its lines are wrapped. And sentencex 1.0.32 panics at white space of several
+    # bytes, as in "J", no-break space, full stop.
+    return [found["start_index"] for found in get_sentence_boundaries("en", _SPACE.sub(" ", text))]

@@ -1,0 +1,532 @@
+"""Documents as paragraphs of sentences, tokenised once into a memory-mapped Arrow file.
+
+Folder of one tokenised corpus, `<cache_dir>/<fingerprint>/`: `paragraphs.arrow` (one row a document) and
+`counts.json`, made as `arrow_folder` says. Memory stays the same however large the corpus is. Sentences are
+kept whole; a layout cuts them when an example is made.
+
+A corpus as a memory-mapped Arrow file, made once and read from there ever after.
+
+Folder of one corpus, `<cache_dir>/<fingerprint>/`: the Arrow file and `counts.json`. The folder is written
+under another name and renamed when it is complete, and a lock lets one process build while others wait, so
+nothing half-made is ever read. The fingerprint names everything that decides what is in it.
+
+Clusters of documents, tokenised once into a memory-mapped Arrow file and read from there ever after.
+
+Folder of one tokenised corpus, `<cache_dir>/<fingerprint>/`: `clusters.arrow` (one row a cluster) and
+`counts.json`, made as `arrow_folder` says. Memory stays the same however large the corpus is.
+
+The paper (section 2.3) uses clusters of at least 3 documents. Empty documents are removed BEFORE counting;
+the released code counts them, so that a trailing separator in a corpus file lets clusters of two documents
+in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from datasets import Dataset, Features, List, Value
+from datasets.arrow_writer import ArrowWriter
+from filelock import FileLock
+
+from cdlm_lab.data.clusters import LEAST_CHARACTERS, Paragraphed
+from cdlm_lab.data.records import Cluster
+from cdlm_lab.examples.candidates import encode_pieces
+from cdlm_lab.examples.tokens import EncodedCluster, encode_cluster
+from cdlm_lab.progress import shared_out, tracked
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+_COUNTS_FILE = "counts.json"
+
+
+def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase, *parts: str | int) -> str:
+    """32 hexadecimal digits that change with the parts and with anything that changes the tokens.
+
+    Args:
+        tokenizer: a fast one; hashed is what it does, not where it was loaded from.
+        parts: whatever else decides what is in the corpus.
+
+    Raises:
+        ValueError: a tokenizer that is not a fast one.
+    """
+    check_fast(tokenizer)
+    rules = json.loads(tokenizer.backend_tokenizer.to_str())
+    # Left behind by whatever was tokenised last; no corpus is built with either.
+    rules.pop("truncation", None)
+    rules.pop("padding", None)
+    return hashlib.sha256(json.dumps([*parts, rules], sort_keys=True).encode()).hexdigest()[:32]
+
+
+def check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise ValueError unless the tokenizer is a fast one."""
+    if not tokenizer.is_fast:
+        raise ValueError(
+            f"{type(tokenizer).__name__} is a slow tokenizer, which does not say where in the text a token "
+            "stands; load the fast one (a folder with tokenizer.json)"
+        )
+
+
+def built_once(
+    cache_dir: Path, *, fingerprint: str, arrow_file: str, build: Callable[[Path], Any]
+) -> Dataset:
+    """The corpus of that fingerprint, made first if it is not there yet.
+
+    Args:
+        cache_dir: holds one folder for each fingerprint; created if missing.
+        fingerprint: from `tokenizer_fingerprint`.
+        arrow_file: name of the Arrow file.
+        build: writes that file at the path it is given and returns its counts, a dataclass; called only if
+            the corpus must be made. Whatever it raises passes through, and nothing is left behind.
+
+    Returns:
+        A memory-mapped dataset.
+
+    Raises:
+        ValueError: a fingerprint that is no file name; a file in the cache that cannot be read.
+    """
+    folder = _folder(cache_dir, fingerprint)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(f".{fingerprint}.lock")):
+        # The folder appears under its name only when both files are there.
+        if not all((folder / name).is_file() for name in (arrow_file, _COUNTS_FILE)):
+            _build(folder, arrow_file, build)
+    return _opened(folder / arrow_file)
+
+
+def kept_counts(cache_dir: Path, *, fingerprint: str, maker: str) -> dict[str, Any]:
+    """The counts kept beside a corpus, as plain JSON.
+
+    Args:
+        cache_dir, fingerprint: as of `built_once`.
+        maker: the function that makes such a corpus, for the message.
+
+    Raises:
+        FileNotFoundError: no such corpus has been made.
+    """
+    path = _folder(cache_dir, fingerprint) / _COUNTS_FILE
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such tokenised corpus; make it with {maker}")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _folder(cache_dir: Path, fingerprint: str) -> Path:
+    if not re.fullmatch(r"[0-9A-Za-z_-]+", fingerprint):
+        raise ValueError(
+            f"the fingerprint {fingerprint!r} is no file name; take it from the corpus's fingerprint function"
+        )
+    return Path(cache_dir) / fingerprint
+
+
+def _build(folder: Path, arrow_file: str, build: Callable[[Path], Any]) -> None:
+    """Write the corpus under another name and rename it; the caller holds the lock."""
+    # Only killed builds leave these behind: whoever builds holds the lock.
+    for leftover in [*folder.parent.glob(f".{folder.name}.*.building"), folder]:
+        shutil.rmtree(leftover, ignore_errors=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".building", dir=folder.parent))
+    try:
+        counts = build(unfinished / arrow_file)
+        (unfinished / _COUNTS_FILE).write_text(json.dumps(asdict(counts), indent=2) + "\n", encoding="utf-8")
+        unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _opened(path: Path) -> Dataset:
+    """Memory-map the Arrow file."""
+    try:
+        return Dataset.from_file(str(path))
+    except Exception as error:  # pyarrow and datasets raise many kinds for a damaged file
+        raise ValueError(
+            f"{path} cannot be read ({error}); delete the folder {path.parent} and run again"
+        ) from error
+
+
+FORMAT_VERSION = 1  # part of every fingerprint; raise it when the columns or their meaning change
+COLUMNS = Features(
+    {
+        "cluster_id": Value("string"),
+        "document_ids": List(Value("string")),
+        "input_ids": List(List(Value("int32"))),
+        "fact_ids": List(List(Value("int32"))),
+    }
+)
+_ARROW_FILE = "clusters.arrow"
+_CLUSTERS_AT_ONCE = 64  # rows kept in memory before they are written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TokenisedCluster:
+    """One row of a tokenised corpus.
+
+    Attributes:
+        id: of the cluster.
+        document_ids: of its non-empty documents.
+        input_ids: of each document int32 (tokens,), no special tokens; views of the file, not to be written
+            to.
+        fact_ids: of each document int32 (tokens,): the number, within the cluster, of the fact a token
+            belongs to; -1 = none.
+    """
+
+    id: str
+    document_ids: tuple[str, ...]
+    input_ids: tuple[np.ndarray, ...]
+    fact_ids: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusCounts:
+    """What went into a tokenised corpus.
+
+    Attributes:
+        clusters_read: all clusters of the source.
+        clusters_kept: those with enough non-empty documents.
+        clusters_dropped: those with fewer.
+        minimum_documents: how many are enough.
+        documents: in the clusters kept.
+        empty_documents_removed: documents without text in all clusters read.
+        tokens: of the documents, special tokens not counted.
+        longest_document: tokens of the longest one.
+        documents_per_cluster: number of documents -> number of clusters kept that have so many, ascending.
+    """
+
+    clusters_read: int = 0
+    clusters_kept: int = 0
+    clusters_dropped: int = 0
+    minimum_documents: int = 3
+    documents: int = 0
+    empty_documents_removed: int = 0
+    tokens: int = 0
+    longest_document: int = 0
+    documents_per_cluster: dict[int, int] = field(default_factory=dict)
+
+
+def corpus_fingerprint(
+    corpus_checksum: str, tokenizer: PreTrainedTokenizerBase, *, minimum_documents: int = 3
+) -> str:
+    """Name of the cache folder: 32 hexadecimal digits that change with anything that changes the tokens.
+
+    Args:
+        corpus_checksum: names everything that decides which clusters are read: files, split, size, seed.
+        tokenizer: a fast one; hashed is what it does, not where it was loaded from.
+        minimum_documents: as for `tokenise_clusters`.
+
+    Raises:
+        ValueError: a tokenizer that is not a fast one.
+    """
+    return tokenizer_fingerprint(tokenizer, FORMAT_VERSION, corpus_checksum, minimum_documents)
+
+
+def tokenise_clusters(
+    clusters: Callable[[], Iterator[Cluster]],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    cache_dir: Path,
+    fingerprint: str,
+    minimum_documents: int = 3,
+    expected: int = 0,
+    processes: int = 1,
+) -> Dataset:
+    """The tokenised corpus of that fingerprint, made first if it is not there yet.
+
+    Args:
+        clusters: gives the clusters one by one; called only if the corpus must be made.
+        tokenizer: a fast one, for the character offsets of tokens.
+        cache_dir: holds one folder for each fingerprint; created if missing.
+        fingerprint: from `corpus_fingerprint`.
+        minimum_documents: clusters with fewer non-empty documents are dropped and counted.
+        expected: how many clusters `clusters` gives, for the time left; 0 = not known.
+        processes: that tokenise; the corpus is the same with any number.
+
+    Returns:
+        A memory-mapped dataset with the columns `cluster_id`, `document_ids`, `input_ids` and `fact_ids`, one
+        row a cluster, in the order of the source. `read_cluster` reads a row, `read_counts` the counts.
+
+    Raises:
+        ValueError: no cluster is large enough; `minimum_documents` below 1; a slow tokenizer; a fingerprint
+            that is no file name; a file in the cache that cannot be read. Whatever reading the source raises
+            passes through; nothing is left behind.
+    """
+    check_fast(tokenizer)
+    if minimum_documents < 1:
+        raise ValueError(f"minimum_documents is {minimum_documents}; it must be at least 1 (the paper: 3)")
+    return built_once(
+        cache_dir,
+        fingerprint=fingerprint,
+        arrow_file=_ARROW_FILE,
+        build=lambda path: _write_arrow(
+            tracked(clusters(), desc="tokenising", unit="cluster", total=expected),
+            tokenizer,
+            path=path,
+            minimum_documents=minimum_documents,
+            processes=processes,
+        ),
+    )
+
+
+def read_counts(cache_dir: Path, *, fingerprint: str) -> CorpusCounts:
+    """The counts kept beside a tokenised corpus.
+
+    Raises:
+        FileNotFoundError: no such corpus has been made.
+    """
+    values = kept_counts(cache_dir, fingerprint=fingerprint, maker="tokenise_clusters")
+    per_cluster = {int(size): count for size, count in values.pop("documents_per_cluster").items()}
+    return CorpusCounts(**values, documents_per_cluster=per_cluster)
+
+
+def read_cluster(corpus: Dataset, row: int) -> TokenisedCluster:
+    """Read one row without turning tokens into Python numbers.
+
+    Args:
+        corpus: from `tokenise_clusters`, or a selection of it, in the format `corpus.with_format("arrow")`.
+        row: 0 to `len(corpus) - 1`.
+    """
+    table = corpus[row]
+    return TokenisedCluster(
+        id=table["cluster_id"][0].as_py(),
+        document_ids=tuple(table["document_ids"][0].as_py()),
+        input_ids=tuple(_arrays(table["input_ids"][0].values)),
+        fact_ids=tuple(_arrays(table["fact_ids"][0].values)),
+    )
+
+
+def _arrays(lists) -> Iterator[np.ndarray]:
+    """Views into an Arrow array of lists, one a document."""
+    offsets = lists.offsets.to_numpy()
+    values = lists.values.to_numpy()
+    for start, end in pairwise(offsets):
+        yield values[start:end]
+
+
+def _encoded(cluster: Cluster, *, tokenizer: PreTrainedTokenizerBase) -> tuple[EncodedCluster, int]:
+    """The row of a cluster, and how many documents are not in it."""
+    row = encode_cluster(cluster, tokenizer)
+    return row, len(cluster.documents) - len(row["input_ids"])
+
+
+def _write_arrow(
+    clusters: Iterator[Cluster],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    path: Path,
+    minimum_documents: int,
+    processes: int,
+) -> CorpusCounts:
+    """Stream the clusters into an Arrow file."""
+    sums: Counter[str] = Counter()
+    sizes: Counter[int] = Counter()
+    longest = 0
+    with ArrowWriter(path=str(path), features=COLUMNS, writer_batch_size=_CLUSTERS_AT_ONCE) as writer:
+        encode = partial(_encoded, tokenizer=tokenizer)
+        for row, empty in shared_out(encode, clusters, processes=processes):
+            lengths = [len(ids) for ids in row["input_ids"]]
+            sums["clusters_read"] += 1
+            sums["empty_documents_removed"] += empty
+            if len(lengths) < minimum_documents:
+                sums["clusters_dropped"] += 1
+                continue
+            writer.write(row)
+            sums.update(clusters_kept=1, documents=len(lengths), tokens=sum(lengths))
+            sizes[len(lengths)] += 1
+            longest = max(longest, *lengths)
+        writer.finalize()
+    if not sums["clusters_kept"]:
+        raise ValueError(
+            f"none of the {sums['clusters_read']:,} clusters has at least {minimum_documents} non-empty "
+            "documents; lower minimum_documents, or check how the corpus separates documents"
+        )
+    return CorpusCounts(
+        **sums,
+        minimum_documents=minimum_documents,
+        longest_document=longest,
+        documents_per_cluster=dict(sorted(sizes.items())),
+    )
+
+
+PARAGRAPH_COLUMNS = Features(
+    {
+        "document_id": Value("string"),
+        "paragraph_sizes": List(Value("int32")),  # sentences of each paragraph
+        "input_ids": List(List(Value("int32"))),  # of each sentence, without special tokens
+    }
+)
+_PARAGRAPH_ARROW_FILE = "paragraphs.arrow"
+_DOCUMENTS_AT_ONCE = 64  # rows kept in memory before they are written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TokenisedDocument:
+    """One row of a tokenised corpus.
+
+    Attributes:
+        id: of the document.
+        tokens: int32 (tokens,), of all sentences, no special tokens; a view of the file, not to be written
+            to.
+        ends: int32 (sentences + 1,), 0 and then where in `tokens` each sentence ends.
+        paragraphs: int64 (sentences,), the number of the paragraph each sentence is of, ascending from 0.
+    """
+
+    id: str
+    tokens: np.ndarray
+    ends: np.ndarray
+    paragraphs: np.ndarray
+
+    def sentence(self, number: int) -> np.ndarray:
+        """The tokens of a sentence, counted from 0; int32 (tokens,), a view."""
+        return self.tokens[self.ends[number] : self.ends[number + 1]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParagraphCounts:
+    """What went into a tokenised corpus.
+
+    Attributes:
+        documents_read: all documents of the source.
+        documents_kept: those with a sentence.
+        paragraphs, sentences, tokens: of the documents kept; special tokens not counted.
+        longest_sentence: tokens of the longest one.
+    """
+
+    documents_read: int = 0
+    documents_kept: int = 0
+    paragraphs: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    longest_sentence: int = 0
+
+
+def paragraph_fingerprint(corpus_checksum: str, tokenizer: PreTrainedTokenizerBase) -> str:
+    """Name of the cache folder: 32 hexadecimal digits that change with anything that changes the tokens.
+
+    Args:
+        corpus_checksum: names everything that decides which documents are read: files, split, size, seed.
+        tokenizer: a fast one; hashed is what it does, not where it was loaded from.
+
+    Raises:
+        ValueError: a tokenizer that is not a fast one.
+    """
+    return tokenizer_fingerprint(tokenizer, "paragraphs", FORMAT_VERSION, corpus_checksum)
+
+
+def tokenise_paragraphs(
+    documents: Callable[[], Iterator[Paragraphed]],
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    cache_dir: Path,
+    fingerprint: str,
+    processes: int = 1,
+) -> Dataset:
+    """The tokenised corpus of that fingerprint, made first if it is not there yet.
+
+    Args:
+        documents: gives the documents one by one; called only if the corpus must be made.
+        tokenizer: a fast one.
+        cache_dir: holds one folder for each fingerprint; created if missing.
+        fingerprint: from `paragraph_fingerprint`.
+        processes: that tokenise; the corpus is the same with any number.
+
+    Returns:
+        A memory-mapped dataset with the columns `document_id`, `paragraph_sizes` and `input_ids`, one row a
+        document, in the order of the source. Sentences without a token are left out, as are paragraphs and
+        documents of which nothing remains. `read_document` reads a row, `read_paragraph_counts` the counts.
+
+    Raises:
+        ValueError: no document has a sentence; a slow tokenizer; a fingerprint that is no file name; a file
+            in the cache that cannot be read. Whatever reading the source raises passes through; nothing is
+            left behind.
+    """
+    check_fast(tokenizer)
+    return built_once(
+        cache_dir,
+        fingerprint=fingerprint,
+        arrow_file=_PARAGRAPH_ARROW_FILE,
+        build=lambda path: _write_paragraphs(
+            tracked(documents(), desc="tokenising", unit="document"),
+            tokenizer,
+            path=path,
+            processes=processes,
+        ),
+    )
+
+
+def read_paragraph_counts(cache_dir: Path, *, fingerprint: str) -> ParagraphCounts:
+    """The counts kept beside a tokenised corpus.
+
+    Raises:
+        FileNotFoundError: no such corpus has been made.
+    """
+    return ParagraphCounts(**kept_counts(cache_dir, fingerprint=fingerprint, maker="tokenise_paragraphs"))
+
+
+def read_document(corpus: Dataset, row: int) -> TokenisedDocument:
+    """Read one row without turning tokens into Python numbers.
+
+    Args:
+        corpus: from `tokenise_paragraphs`, or a selection of it, in the format `corpus.with_format("arrow")`.
+        row: 0 to `len(corpus) - 1`.
+    """
+    table = corpus[row]
+    sizes = table["paragraph_sizes"][0].values.to_numpy()
+    sentences = table["input_ids"][0].values
+    offsets = sentences.offsets.to_numpy()
+    return TokenisedDocument(
+        id=table["document_id"][0].as_py(),
+        tokens=sentences.values.to_numpy()[offsets[0] : offsets[-1]],
+        ends=offsets - offsets[0],
+        paragraphs=np.repeat(np.arange(len(sizes)), sizes),
+    )
+
+
+def _write_paragraphs(
+    documents: Iterator[Paragraphed], tokenizer: PreTrainedTokenizerBase, *, path: Path, processes: int
+) -> ParagraphCounts:
+    """Stream the documents into an Arrow file."""
+    sums: Counter[str] = Counter()
+    longest = 0
+    with ArrowWriter(
+        path=str(path), features=PARAGRAPH_COLUMNS, writer_batch_size=_DOCUMENTS_AT_ONCE
+    ) as writer:
+        encode = partial(_encoded_paragraphs, tokenizer=tokenizer)
+        for row in shared_out(encode, documents, processes=processes):
+            sums["documents_read"] += 1
+            lengths = [len(ids) for ids in row["input_ids"]]
+            if not lengths:
+                continue
+            writer.write(row)
+            sums.update(documents_kept=1, paragraphs=len(row["paragraph_sizes"]))
+            sums.update(sentences=len(lengths), tokens=sum(lengths))
+            longest = max(longest, *lengths)
+        writer.finalize()
+    if not sums["documents_kept"]:
+        raise ValueError(
+            f"none of the {sums['documents_read']:,} documents has a sentence; those of fewer than "
+            f"{LEAST_CHARACTERS} characters do not count"
+        )
+    return ParagraphCounts(**sums, longest_sentence=longest)
+
+
+def _encoded_paragraphs(document: Paragraphed, *, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """The row of a document."""
+    texts = [text for paragraph in document.paragraphs for text in paragraph]
+    encoded = iter(encode_pieces(texts, tokenizer))
+    read = [[ids for ids in islice(encoded, len(paragraph)) if len(ids)] for paragraph in document.paragraphs]
+    filled = [paragraph for paragraph in read if paragraph]
+    return {
+        "document_id": document.id,
+        "paragraph_sizes": [len(paragraph) for paragraph in filled],
+        "input_ids": [ids for paragraph in filled for ids in paragraph],
+    }

@@ -1,0 +1,609 @@
+"""Questions over several paragraphs as examples of a model that answers them, and batches of such examples
+(CDLM sections 3.4 and C.3).
+
+A question and its paragraphs in tokens, with the characters that each token of a paragraph was made of.
+
+A question and all of its paragraphs in one sequence (CDLM sections 3.4 and C.3, after Beltagy et al.
+2020), with the way back from its positions to sentences and characters:
+
+    [CLS] [q] Who? [/q] <doc-s> <t> Title </t> [s] One. [/s] [s] Two. [/s] </doc-s> <doc-s> ... </doc-s> [SEP]
+
+The paper writes `<s>` and `</s>` around a sentence. Those are Longformer's `[CLS]` and `[SEP]` already, so
+here, as in Beltagy et al., they are `[s]` and `[/s]`.
+
+- Global attention, policy `question_titles_sentences`: `[CLS]`, the question with its two marks, each `<t>`
+  and each `[s]`. (The released code has `<doc-s>` in place of `<t>`, and that only as an option.)
+- What is too long is cut by the policy `equal_share`: the question and the titles stay whole; each paragraph
+  gets an equal share of the room for sentences, their marks counted, and what a short one leaves goes to the
+  others. A paragraph loses its end. A sentence may be cut in the middle; one without a token left has no
+  marks either. A share that ends with room for no more than marks leaves it unused.
+
+Where in a sequence the answer to its question stands, in tokens. (The loss sums over all places, as in
+Clark and Gardner 2018, section 3.2.)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph, Place, answer_occurrences
+from cdlm_lab.examples.packing import equal_share
+from cdlm_lab.examples.tokens import EncodedById, SpecialTokens
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EncodedParagraph:
+    """A paragraph in tokens, without special ones.
+
+    Offsets are half-open ranges of characters. White space around a token is none of its characters, and what
+    is nothing but white space has an empty range. Several tokens may be of one character, as the bytes of an
+    accented letter; each has all of it.
+
+    Attributes:
+        title_ids: int32 (title tokens,).
+        title_offsets: int32 (title tokens, 2), characters of the title.
+        ids: int32 (tokens,), of all sentences.
+        offsets: int32 (tokens, 2), characters of `Paragraph.text`.
+        sentence: int32 (tokens,), number of the sentence of each, ascending.
+        sentence_count: sentences of the paragraph, those without any token too.
+    """
+
+    title_ids: np.ndarray
+    title_offsets: np.ndarray
+    ids: np.ndarray
+    offsets: np.ndarray
+    sentence: np.ndarray
+    sentence_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EncodedQuestion:
+    """A question in tokens, without special ones.
+
+    Attributes:
+        id: of the question.
+        question_ids: int32 (tokens,).
+        paragraphs: in the order of the question's.
+    """
+
+    id: str
+    question_ids: np.ndarray
+    paragraphs: tuple[EncodedParagraph, ...]
+
+
+_Text = tuple[np.ndarray, np.ndarray]  # ids (tokens,) and offsets (tokens, 2) of one text
+
+
+def encode_question(question: MultihopQuestion, tokenizer: PreTrainedTokenizerBase) -> EncodedQuestion:
+    """Tokenise the question, each title and each sentence by itself, each as if a space stood before it.
+
+    Args:
+        tokenizer: a fast one, which says where in the text each token stands.
+    """
+    texts = [question.text]
+    for paragraph in question.paragraphs:
+        texts += [paragraph.title, *paragraph.sentences]
+    encoded = iter(_encoded(texts, tokenizer))
+    question_ids, _ = next(encoded)
+    return EncodedQuestion(
+        id=question.id,
+        question_ids=question_ids,
+        paragraphs=tuple(_paragraph(paragraph, encoded) for paragraph in question.paragraphs),
+    )
+
+
+class EncodedQuestions(EncodedById[MultihopQuestion, EncodedQuestion]):
+    """Questions by their ids; errors as of `EncodedById`."""
+
+    def __init__(self, questions: Iterable[MultihopQuestion], tokenizer: PreTrainedTokenizerBase) -> None:
+        super().__init__(questions, lambda one: encode_question(one, tokenizer), kind="questions")
+
+
+def _paragraph(paragraph: Paragraph, encoded: Iterator[_Text]) -> EncodedParagraph:
+    """Of the next encoded texts: its title, then its sentences."""
+    title_ids, title_offsets = next(encoded)
+    sentences = [next(encoded) for _ in paragraph.sentences]
+    starts = np.cumsum([0, *map(len, paragraph.sentences)])
+    return EncodedParagraph(
+        title_ids=title_ids,
+        title_offsets=title_offsets,
+        ids=np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in sentences)]),
+        offsets=np.concatenate(
+            [
+                np.empty((0, 2), np.int32),
+                # From the sentence's own characters to the paragraph's.
+                *(spans + np.int32(start) for (_, spans), start in zip(sentences, starts, strict=False)),
+            ]
+        ),
+        sentence=np.repeat(np.arange(len(sentences), dtype=np.int32), [len(ids) for ids, _ in sentences]),
+        sentence_count=len(sentences),
+    )
+
+
+def _encoded(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[_Text]:
+    """Ids and offsets of each text; one of white space alone has no tokens."""
+    encoded = tokenizer(
+        # With the space a byte-level BPE reads the first word as within a text, whatever its settings.
+        [f" {text.strip()}" if text.strip() else "" for text in texts],
+        add_special_tokens=False,
+        split_special_tokens=True,  # a "[s]" or "</doc-s>" that somebody wrote in an article is text
+        return_offsets_mapping=True,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,
+    )
+    return [
+        (np.array(ids, dtype=np.int32), _own_characters(text, spans))
+        for text, ids, spans in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True)
+    ]
+
+
+def _own_characters(text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+    """int32 (tokens, 2), characters of `text`, from those of ` {text.strip()}`, without white space around
+    them; whether a byte-level BPE counts the space before a word differs between tokenizers."""
+    first = len(text) - len(text.lstrip())
+    own = []
+    for start, end in spans:
+        # The space put in front is no character of the text.
+        low, high = (max(place + first - 1, first) for place in (start, end))
+        low += len(text[low:high]) - len(text[low:high].lstrip())
+        own.append((low, low + len(text[low:high].strip())))
+    return np.array(own, dtype=np.int32).reshape(-1, 2)
+
+
+QUESTION_START, QUESTION_END = "[q]", "[/q]"
+TITLE_START, TITLE_END = "<t>", "</t>"
+SENTENCE_START, SENTENCE_END = "[s]", "[/s]"
+QUESTION_MARKS = (QUESTION_START, QUESTION_END, TITLE_START, TITLE_END, SENTENCE_START, SENTENCE_END)
+GLOBAL_POLICY, CUTTING_POLICY = "question_titles_sentences", "equal_share"
+
+QUESTION_TYPES = ("span", "yes", "no")
+SPAN, YES, NO = range(3)
+TITLE, NO_SENTENCE = -1, -2
+_NO_PARAGRAPH = -1
+_PER_SENTENCE = 2  # `[s]` and `[/s]`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionMarks:
+    """Ids of the six marks, in the order of QUESTION_MARKS."""
+
+    question_start: int
+    question_end: int
+    title_start: int
+    title_end: int
+    sentence_start: int
+    sentence_end: int
+
+
+def question_marks_of(tokenizer: PreTrainedTokenizerBase) -> QuestionMarks:
+    """Read the ids off a tokenizer that has all six as special tokens.
+
+    Raises:
+        ValueError: it has not; the message names the first it lacks. A mark that is an ordinary token is
+            lacking too: it could not be told from the same signs in a text.
+    """
+    known = {token.content: i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    for mark in QUESTION_MARKS:
+        if mark not in known:
+            raise ValueError(
+                f"the tokenizer {tokenizer.name_or_path!r} has no special token {mark}: load it with "
+                "cdlm_lab.models.question_answering.load_question_answerer, which adds what is missing"
+            )
+    names = QuestionMarks.__dataclass_fields__
+    return QuestionMarks(**{name: known[mark] for name, mark in zip(names, QUESTION_MARKS, strict=True)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuestionSequence:
+    """One sequence.
+
+    Attributes:
+        input_ids: int64 (seq,).
+        global_attention_mask: int64 (seq,), 1 = global.
+        paragraph: int64 (seq,), number of the paragraph, of its marks too; -1 = none.
+        sentence: int64 (seq,), number of the sentence of a token of text, TITLE in titles; NO_SENTENCE at
+            all else: marks, the question, special tokens.
+        offsets: int64 (seq, 2), characters [start, end) of the title or of `Paragraph.text`, without the
+            white space around them; (0, 0) where `sentence` is NO_SENTENCE.
+        paragraph_positions: int64 (paragraphs,), of each `<t>`.
+        sentence_positions: int64 (sentences,), of each `[s]`: of the sentences of which anything is there.
+        sentence_names: int64 (sentences, 2), the paragraph of each and its number in it.
+        lost_sentences: of each paragraph, the sentences of which nothing is in the sequence; those that have
+            no tokens, as blank ones, too.
+        lost_tokens: tokens of sentences left out.
+    """
+
+    input_ids: np.ndarray
+    global_attention_mask: np.ndarray
+    paragraph: np.ndarray
+    sentence: np.ndarray
+    offsets: np.ndarray
+    paragraph_positions: np.ndarray
+    sentence_positions: np.ndarray
+    sentence_names: np.ndarray
+    lost_sentences: tuple[int, ...]
+    lost_tokens: int
+
+    @property
+    def answerable(self) -> np.ndarray:
+        """Bool (seq,), True = token of a title or a sentence. One of white space alone is none: as an answer
+        it would say nothing."""
+        return (self.sentence != NO_SENTENCE) & (self.offsets[:, 0] < self.offsets[:, 1])
+
+    @property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """What a model reads of it, by name: `input_ids`, `global_attention_mask`, `answerable`,
+        `paragraph_positions` and `sentence_positions`."""
+        return {
+            "input_ids": self.input_ids,
+            "global_attention_mask": self.global_attention_mask,
+            "answerable": self.answerable,
+            "paragraph_positions": self.paragraph_positions,
+            "sentence_positions": self.sentence_positions,
+        }
+
+
+def question_sequence(
+    encoded: EncodedQuestion, *, special: SpecialTokens, marks: QuestionMarks, max_length: int
+) -> QuestionSequence:
+    """Write a question into one sequence of at most `max_length` tokens, special ones included.
+
+    Raises:
+        ValueError: there is no room for the question, the titles and a token of each paragraph.
+    """
+    kept = _kept_tokens(encoded, max_length)
+    parts = [
+        _part([special.cls], attends=True),
+        _part([marks.question_start, *encoded.question_ids, marks.question_end], attends=True),
+    ]
+    for number, (paragraph, count) in enumerate(zip(encoded.paragraphs, kept, strict=True)):
+        parts += _paragraph_parts(paragraph, number, count=count, special=special, marks=marks)
+    table = np.concatenate([*parts, _part([special.sep])])
+    ids, attends, paragraph, sentence = table[:, :4].T.copy()
+    sentence_positions = np.flatnonzero((ids == marks.sentence_start) & (sentence == NO_SENTENCE))
+    in_paragraphs = paragraph[sentence_positions]
+    return QuestionSequence(
+        input_ids=ids,
+        global_attention_mask=attends,
+        paragraph=paragraph,
+        sentence=sentence,
+        offsets=table[:, 4:].copy(),
+        paragraph_positions=np.flatnonzero((ids == marks.title_start) & (sentence == NO_SENTENCE)),
+        sentence_positions=sentence_positions,
+        # Text follows each mark: a sentence without any has none.
+        sentence_names=np.stack([in_paragraphs, sentence[sentence_positions + 1]], axis=1),
+        lost_sentences=tuple(
+            each.sentence_count - int((in_paragraphs == number).sum())
+            for number, each in enumerate(encoded.paragraphs)
+        ),
+        lost_tokens=sum(len(each.ids) for each in encoded.paragraphs) - sum(kept),
+    )
+
+
+def _kept_tokens(encoded: EncodedQuestion, max_length: int) -> list[int]:
+    """Tokens of the sentences of each paragraph that have room."""
+    paragraphs = encoded.paragraphs
+    # [CLS] [q] question [/q] [SEP], and of each paragraph <doc-s> <t> title </t> </doc-s>
+    frame = 4 + len(encoded.question_ids) + sum(4 + len(each.title_ids) for each in paragraphs)
+    least = frame + (_PER_SENTENCE + 1) * len(paragraphs)
+    if max_length < least:
+        raise ValueError(
+            f"question {encoded.id}: max_length is {max_length}; the question, its titles and one token of "
+            f"each paragraph need {least} with their marks; raise it or leave the question out"
+        )
+    costs = [_cost(each) for each in paragraphs]
+    totals = [int(cost[-1]) if len(cost) else 0 for cost in costs]
+    shares, _ = equal_share(totals, budget=max_length - frame, per_document=0)
+    return [int((cost <= share).sum()) for cost, share in zip(costs, shares, strict=True)]
+
+
+def _cost(paragraph: EncodedParagraph) -> np.ndarray:
+    """int (tokens,): what the sentences take up if the paragraph ends with this token, marks included."""
+    _, sentences_before = np.unique(paragraph.sentence, return_inverse=True)
+    return np.arange(1, len(paragraph.ids) + 1) + _PER_SENTENCE * (sentences_before + 1)
+
+
+def _paragraph_parts(
+    paragraph: EncodedParagraph, number: int, *, count: int, special: SpecialTokens, marks: QuestionMarks
+) -> list[np.ndarray]:
+    """The rows of one paragraph, cut to `count` tokens of its sentences."""
+    parts = [
+        _part([special.start], paragraph=number),
+        _part([marks.title_start], paragraph=number, attends=True),
+        _part(paragraph.title_ids, paragraph=number, sentence=TITLE, offsets=paragraph.title_offsets),
+        _part([marks.title_end], paragraph=number),
+    ]
+    sentences = paragraph.sentence[:count]
+    for sentence in np.unique(sentences):
+        start, end = np.searchsorted(sentences, [sentence, sentence + 1])
+        offsets = paragraph.offsets[start:end]
+        parts += [
+            _part([marks.sentence_start], paragraph=number, attends=True),
+            _part(paragraph.ids[start:end], paragraph=number, sentence=sentence, offsets=offsets),
+            _part([marks.sentence_end], paragraph=number),
+        ]
+    return [*parts, _part([special.end], paragraph=number)]
+
+
+def _part(
+    ids: Sequence[int] | np.ndarray,
+    *,
+    paragraph: int = _NO_PARAGRAPH,
+    sentence: int = NO_SENTENCE,
+    offsets: np.ndarray | int = 0,
+    attends: bool = False,
+) -> np.ndarray:
+    """int64 (tokens, 6): id, 1 = global, paragraph, sentence, first character, end."""
+    rows = np.empty((len(ids), 6), dtype=np.int64)
+    rows[:, 0] = ids
+    rows[:, 1:4] = attends, paragraph, sentence
+    rows[:, 4:] = offsets
+    return rows
+
+
+def answer_positions(question: MultihopQuestion, sequence: QuestionSequence) -> np.ndarray:
+    """Every occurrence of the answer's text in the titles and the sentences of the gold paragraphs.
+
+    `answer_occurrences` says what is one, in paragraphs as they are before they are cut; one that is not
+    wholly in the sequence is left out.
+
+    Args:
+        question: that the sequence was made of.
+
+    Returns:
+        int64 (occurrences, 2), positions of the first and the last token, inclusive, both `answerable`, in
+        order of the sequence. (0, 2) if there is none, the answer is yes, no or not known, or no paragraph is
+        known to be gold.
+    """
+    places = answer_occurrences(question.answer, question.paragraphs, gold=question.gold_paragraphs)
+    found = [tokens for place in places if (tokens := _tokens(sequence, place)) is not None]
+    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+
+
+def _tokens(sequence: QuestionSequence, place: Place) -> tuple[int, int] | None:
+    """First and last token with a character of the place; None if not all of it is there."""
+    number, part, start, end = place
+    sentence = sequence.sentence
+    text = (sentence == TITLE) if part == "title" else (sentence != TITLE) & (sentence != NO_SENTENCE)
+    here = np.flatnonzero((sequence.paragraph == number) & text & sequence.answerable)
+    starts, ends = sequence.offsets[here].T
+    inside = here[(starts < end) & (ends > start)]
+    # A paragraph loses its end, so that what is there up to the last character is there from the first.
+    if not len(inside) or ends.max() < end:
+        return None
+    return int(inside[0]), int(inside[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitFacts:
+    """What of some questions is in their sequences.
+
+    Attributes:
+        questions: looked at.
+        questions_cut: those that lose tokens.
+        tokens, tokens_lost: of sentences; given, and of them left out.
+        sentences, sentences_lost: given, and of them those of which nothing is in a sequence, blank ones too.
+        supporting, supporting_lost: the same of supporting sentences.
+        span_questions: those that a span answers and whose supporting sentences are known.
+        without_occurrence: of them, those whose answer stands nowhere in the gold paragraphs as far as they
+            are in the sequence.
+    """
+
+    questions: int
+    questions_cut: int
+    tokens: int
+    tokens_lost: int
+    sentences: int
+    sentences_lost: int
+    supporting: int
+    supporting_lost: int
+    span_questions: int
+    without_occurrence: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuestionExamples:
+    """Map-style dataset of questions; each sequence is written when it is read.
+
+    `examples[i]` is a dict of
+    - `input_ids` int64 (seq,), `global_attention_mask` int64 (seq,), 1 = global;
+    - `answerable` bool (seq,), True = an answer may start or end here;
+    - `paragraph_positions` int64 (paragraphs,) and `sentence_positions` int64 (sentences,), of their marks;
+    and with labels
+    - `labels` int64 (), the type of the answer, a number of QUESTION_TYPES;
+    - `answer_positions` int64 (occurrences, 2), see `answer_positions`;
+    - `paragraph_labels` int64 (paragraphs,), 1 = has supporting sentences;
+    - `sentence_labels` int64 (sentences,), 1 = supporting.
+
+    Attributes:
+        questions: in order.
+        encoded: the questions by id; `EncodedQuestions` encodes each once, when it is first needed.
+        special: ids of the special tokens.
+        marks: ids of the marks.
+        max_length: of a sequence, special tokens included.
+        labelled: False = the four keys of labels are left out.
+
+    Raises:
+        ValueError: labels are wanted of a question without an answer or without supporting facts.
+    """
+
+    questions: Sequence[MultihopQuestion]
+    encoded: Mapping[str, EncodedQuestion]
+    special: SpecialTokens
+    marks: QuestionMarks
+    max_length: int
+    labelled: bool = True
+
+    def __post_init__(self) -> None:
+        for question in self.questions if self.labelled else ():
+            if question.answer is None or not (question.supporting or question.unknown_supporting):
+                lacking = "answer" if question.answer is None else "supporting facts"
+                raise ValueError(
+                    f"question {question.id} has no {lacking}; leave it out, or set labelled to False"
+                )
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
+        sequence = self.describe(index)
+        labels = _labels(self.questions[index], sequence) if self.labelled else {}
+        return sequence.inputs | labels
+
+    def in_order(self, order: Sequence[int] | np.ndarray) -> QuestionExamples:
+        """The questions of these numbers, in this order; they stay encoded. Raises IndexError for a question
+        that is not there."""
+        return replace(self, questions=[self.questions[self._number(index)] for index in order])
+
+    def describe(self, index: int) -> QuestionSequence:
+        """The sequence of one question with what was left out of it.
+
+        Raises:
+            IndexError: an index below 0 or not below the number of questions.
+            ValueError: there is no room for it in `max_length`.
+        """
+        encoded = self.encoded[self.questions[self._number(index)].id]
+        return question_sequence(encoded, special=self.special, marks=self.marks, max_length=self.max_length)
+
+    def fit_facts(self) -> FitFacts:
+        """How much of the questions is in their sequences; reads all of them. Errors as of `describe`."""
+        total: Counter[str] = Counter()
+        for index, question in enumerate(self.questions):
+            total.update(_fit(question, self.describe(index)))
+        return FitFacts(**{name: total[name] for name in FitFacts.__dataclass_fields__})
+
+    def _number(self, index: int) -> int:
+        number = operator.index(index)
+        if not 0 <= number < len(self):
+            raise IndexError(f"there is no question {number}; there are {len(self)}, counted from 0")
+        return number
+
+
+def _labels(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, np.ndarray]:
+    """The four keys that the answer and the supporting facts of a question give."""
+    needed, gold = _needed(question), question.gold_paragraphs
+    return {
+        "labels": np.array(QUESTION_TYPES.index(question.type), dtype=np.int64),
+        "answer_positions": answer_positions(question, sequence),
+        "sentence_labels": np.array(
+            [tuple(name) in needed for name in sequence.sentence_names.tolist()], dtype=np.int64
+        ),
+        "paragraph_labels": np.isin(np.arange(len(question.paragraphs)), gold).astype(np.int64),
+    }
+
+
+def _needed(question: MultihopQuestion) -> set[tuple[int, int]]:
+    """Paragraph and number in it of each supporting sentence."""
+    numbers = {paragraph.title: number for number, paragraph in enumerate(question.paragraphs)}
+    return {(numbers[title], sentence) for title, sentence in question.supporting}
+
+
+def _fit(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, int]:
+    """What one question adds to each field of FitFacts."""
+    needed = _needed(question)
+    there = set(map(tuple, sequence.sentence_names.tolist()))
+    seeks_span = question.type == "span" and bool(needed)
+    return {
+        "questions": 1,
+        "questions_cut": int(sequence.lost_tokens > 0),
+        "tokens": int((sequence.sentence >= 0).sum()) + sequence.lost_tokens,
+        "tokens_lost": sequence.lost_tokens,
+        "sentences": sum(len(paragraph.sentences) for paragraph in question.paragraphs),
+        "sentences_lost": sum(sequence.lost_sentences),
+        "supporting": len(needed),
+        "supporting_lost": len(needed - there),
+        "span_questions": int(seeks_span),
+        "without_occurrence": int(seeks_span and not len(answer_positions(question, sequence))),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionCollate:
+    """Pads examples of `QuestionExamples` and stacks them into what `QuestionAnswerer.forward` takes; give it
+    to a `Trainer` or `DataLoader` as it is.
+
+    Attributes:
+        pad_token_id: fills `input_ids`; positions are filled with -1, labels of sentences and paragraphs with
+            -100, masks with 0 or False.
+
+    Example, for `QuestionCollate(pad_token_id=0)`, of two of the keys:
+
+        [{"input_ids": [5, 7, 9], "answer_positions": [[1, 2]], ...},
+         {"input_ids": [5, 9],    "answer_positions": [], ...}]
+        gives
+        {"input_ids":        [[5, 7, 9], [5, 9, 0]],
+         "attention_mask":   [[1, 1, 1], [1, 1, 0]],
+         "answer_positions": [[[1, 2]], [[-1, -1]]], ...}
+    """
+
+    pad_token_id: int
+
+    def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
+        """Pad and stack.
+
+        Args:
+            examples: see `QuestionExamples`; the labels in all or in none.
+
+        Returns:
+            `input_ids`, `attention_mask` (1 = a token, 0 = padding), `global_attention_mask`: (batch, seq);
+            `answerable`: bool (batch, seq); `paragraph_positions`: (batch, paragraphs);
+            `sentence_positions`: (batch, sentences); and, if there, `labels`: (batch,); `answer_positions`:
+            (batch, occurrences, 2), maybe with 0 occurrences; `sentence_labels`, `paragraph_labels`: as the
+            positions. Integers are int64; each length is the longest of the batch.
+
+        Raises:
+            ValueError: no examples; different or other keys.
+        """
+        _check_keys(examples)
+        fill = _FILL | {"input_ids": self.pad_token_id}
+        batch = {key: _padded([one[key] for one in examples], fill=fill[key]) for key in examples[0]}
+        ones = [np.ones(len(one["input_ids"]), dtype=np.int64) for one in examples]
+        return batch | {"attention_mask": _padded(ones, fill=0)}
+
+
+_FILL: dict[str, int | bool] = {
+    "global_attention_mask": 0,
+    "answerable": False,
+    "paragraph_positions": -1,
+    "sentence_positions": -1,
+    "labels": -100,  # never padded: one for each question
+    "answer_positions": -1,
+    "sentence_labels": -100,
+    "paragraph_labels": -100,
+}
+_LABELS = {"labels", "answer_positions", "sentence_labels", "paragraph_labels"}
+
+
+def _check_keys(examples: Sequence[Mapping[str, np.ndarray]]) -> None:
+    if not examples:
+        raise ValueError("no examples to collate")
+    keys = examples[0].keys()
+    if keys | _LABELS != _FILL.keys() | {"input_ids"} or keys & _LABELS not in (set(), _LABELS):
+        raise ValueError(
+            f"examples[0] has the keys {sorted(keys)}; they must be those of QuestionExamples, with the four "
+            "of labels or without"
+        )
+    for number, example in enumerate(examples):
+        if example.keys() != keys:
+            what = f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
+            raise ValueError(what)
+
+
+def _padded(rows: Sequence[np.ndarray], *, fill: int | bool) -> torch.Tensor:
+    """Stack arrays that differ in their first axis, if they have one."""
+    shape = (max(map(len, rows)), *rows[0].shape[1:]) if rows[0].ndim else ()
+    out = np.full((len(rows), *shape), fill, dtype=bool if isinstance(fill, bool) else np.int64)
+    for number, row in enumerate(rows):
+        out[(number, *map(slice, row.shape[:1]))] = row
+    return torch.from_numpy(out)

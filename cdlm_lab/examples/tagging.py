@@ -1,0 +1,455 @@
+"""Labelled sequences with their words' occurrences elsewhere, as examples of document-attentive taggers
+(Joerke et al. 2020, "Doc-ARC", section 2).
+
+Tagged documents in sequences that an encoder has room for (Joerke et al. 2020, "Doc-ARC", section 3).
+
+"All labeled sequences are kept at their original length [...]. All unlabeled (context) sequences longer than
+256 tokens are partitioned into chunks". A labelled sentence can be too long as well: it is cut in the same
+way, and the tags of its parts are joined again before they are scored. A single word that is too long, as an
+address may be, becomes a sequence by itself, of which the encoders read the first pieces.
+
+Where the words of labelled sentences stand elsewhere in their document (Joerke et al. 2020, "Doc-ARC",
+section 2.1: the K closest occurrences of the same word type).
+
+"The 'closest' sequences are those with the minimum absolute difference in sentence index to the target
+sentence"; "we allow sequences to attend over the target occurrence itself". The paper leaves open, and we
+choose: of occurrences at the same distance the earlier is nearer, and several in one sentence count each.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, spans_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitDocument:
+    """A document whose long sentences are cut.
+
+    Attributes:
+        document: its sentences are the sequences; the words of the original in their order, none missing.
+            The tags are those of the original too, so the later part of a span that was cut starts with `I-`.
+        origin: of each sequence the number of the sentence that it is, or is a part of.
+        shortened: how many words have more pieces than a sequence may; only their first ones are read.
+    """
+
+    document: TaggedDocument
+    origin: tuple[int, ...]
+    shortened: int = 0
+
+
+def split_long(
+    document: TaggedDocument,
+    *,
+    pieces: Callable[[Sequence[str]], list[int]],
+    most_labelled: int,
+    most_context: int,
+) -> SplitDocument:
+    """Cut sentences between words, so that no sequence has more pieces than it may.
+
+    Each part takes as many words as it has room for. Tags are not looked at: where spans end is not known of
+    a document that is yet to be tagged.
+
+    Args:
+        document: as a reader gives it.
+        pieces: how many pieces of the tokenizer each word of a sentence has.
+        most_labelled, most_context: pieces of a sequence, special tokens not counted.
+
+    Raises:
+        ValueError: a limit below 1; a sentence without words, or with another number of tags or of what
+            `pieces` gives.
+
+    Example: with room for 4 pieces, words of 2, 1, 2 and 3 give sequences of two words, one and one.
+    """
+    for name, limit in (("most_labelled", most_labelled), ("most_context", most_context)):
+        if limit < 1:
+            raise ValueError(f"{name} is {limit}; it must be at least 1")
+    sequences: list[TaggedSentence] = []
+    origin: list[int] = []
+    shortened = 0
+    for number, sentence in enumerate(document.sentences):
+        where = f"document {document.id}, sentence {number}"
+        most = most_context if sentence.tags is None else most_labelled
+        sizes = _sizes(sentence, pieces, where)
+        shortened += sum(size > most for size in sizes)
+        parts = list(_parts(sentence, sizes, most))
+        sequences += parts
+        origin += [number] * len(parts)
+    return SplitDocument(
+        document=TaggedDocument(id=document.id, sentences=tuple(sequences)),
+        origin=tuple(origin),
+        shortened=shortened,
+    )
+
+
+def joined(split: SplitDocument, tags: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Tags of the labelled sentences of the original, from those of the labelled sequences, in order.
+
+    Raises:
+        ValueError: tags for another number of sequences, or of words of one.
+    """
+    labelled = split.document.labelled
+    if len(tags) != len(labelled):
+        raise ValueError(
+            f"document {split.document.id} has {len(labelled)} labelled sequences, but there are tags of "
+            f"{len(tags)}"
+        )
+    found: dict[int, list[str]] = {}
+    for number, given in zip(labelled, tags, strict=True):
+        words = len(split.document.sentences[number].words)
+        if len(given) != words:
+            raise ValueError(
+                f"document {split.document.id}, sequence {number} has {words} words, but there are tags of "
+                f"{len(given)}"
+            )
+        found.setdefault(split.origin[number], []).extend(given)
+    return list(found.values())
+
+
+def _sizes(sentence: TaggedSentence, pieces: Callable[[Sequence[str]], list[int]], where: str) -> list[int]:
+    """Pieces of each word of a sentence that is one."""
+    words = len(sentence.words)
+    if not words:
+        raise ValueError(f"{where} has no words; leave it out when reading")
+    if sentence.tags is not None and len(sentence.tags) != words:
+        raise ValueError(f"{where} has {words} words, but {len(sentence.tags)} tags")
+    sizes = pieces(sentence.words)
+    if len(sizes) != words:
+        raise ValueError(f"{where} has {words} words, but `pieces` gives numbers for {len(sizes)}")
+    return sizes
+
+
+def _parts(sentence: TaggedSentence, sizes: Sequence[int], most: int) -> Iterator[TaggedSentence]:
+    """The sentence itself if there is room for it, else its parts."""
+    edges, room = [0], most
+    for place, size in enumerate(sizes):
+        if size > room and place > edges[-1]:
+            edges.append(place)
+            room = most
+        room -= size
+    if len(edges) == 1:
+        yield sentence
+        return
+    for first, stop in pairwise([*edges, len(sizes)]):
+        tags = None if sentence.tags is None else sentence.tags[first:stop]
+        yield TaggedSentence(words=sentence.words[first:stop], tags=tags)
+
+
+# Those of Lee et al. 2017, "adapted" (section 2.1): with 0, and 4 is not one of its own.
+_LEAST = (1, 2, 3, 4, 8, 16, 32, 64)
+BUCKETS = ("0", "1", "2", "3", "4-7", "8-15", "16-31", "32-63", "64+")
+_NONE = -1
+_ROWS = 8192  # words looked for at once: with K = 50 some 20 MB, however long the book
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Occurrences:
+    """The nearest occurrences of each word of the labelled sentences of a document, nearest first.
+
+    Attributes:
+        places: int32 (words, K, 2), number of the sentence in the document and of the word in it; -1 where
+            there are fewer than K.
+        distances: int32 (words, K), between the numbers of the sentences; -1 where there are fewer.
+        starts: int64 (labelled sentences + 1,), the first row of each labelled sentence and, last, the number
+            of words.
+    """
+
+    places: np.ndarray
+    distances: np.ndarray
+    starts: np.ndarray
+
+
+def nearest_occurrences(document: TaggedDocument, *, most: int, target: bool = True) -> Occurrences:
+    """Find them, by the difference of the numbers of the sentences, at the same difference the earlier first.
+
+    Words are of one type if they are the same string: case counts. The time grows with the words of the
+    document and with K times those of labelled sentences.
+
+    Args:
+        document: in the sequences that distances are counted in.
+        most: K; 0 for a tagger that looks at no other occurrence.
+        target: True = the word itself is one of its occurrences; like the others of its sentence it is at
+            distance 0. False = it is left out, and only it.
+
+    Raises:
+        ValueError: `most` below 0.
+    """
+    if most < 0:
+        raise ValueError(f"most is {most}; it must be at least 0")
+    listing = _Listing.of(document)
+    labelled = document.labelled
+    asked = np.flatnonzero(np.isin(listing.sentence, labelled))
+    places = np.full((len(asked), most, 2), _NONE, dtype=np.int32)
+    distances = np.full((len(asked), most), _NONE, dtype=np.int32)
+    for first in range(0, len(asked), _ROWS):
+        rows = slice(first, first + _ROWS)
+        found, distance = listing.nearest(asked[rows], most=most, target=target)
+        there = found >= 0
+        distances[rows] = np.where(there, distance, _NONE)
+        places[rows, :, 0] = np.where(there, listing.sentence[found], _NONE)
+        places[rows, :, 1] = np.where(there, listing.word[found], _NONE)
+    sizes = [len(document.sentences[number].words) for number in labelled]
+    return Occurrences(places=places, distances=distances, starts=np.cumsum([0, *sizes], dtype=np.int64))
+
+
+def distance_bucket(distances: np.ndarray) -> np.ndarray:
+    """Numbers in BUCKETS of distances in sentences, int64 of the same shape; 0 too where there is no
+    occurrence (-1), so that each is a row of an embedding: masks come from places."""
+    return np.searchsorted(_LEAST, distances, side="right")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Listing:
+    """The words of a document, numbered through, in two orders in which those of a type stand together.
+
+    Attributes:
+        kind, sentence, word: (words,), of each word its type, its sentence and its number in that.
+        forth: (words,), numbers of words by type, in the order of the text.
+        back: (words,), the same, but from the last sentence to the first; within one in the order of the
+            text. So what is nearest in earlier sentences stands in one piece here, as that in later ones
+            does in `forth`, with equal distances in the order of the text.
+        ends: (types,), where each type ends in both.
+    """
+
+    kind: np.ndarray
+    sentence: np.ndarray
+    word: np.ndarray
+    forth: np.ndarray
+    back: np.ndarray
+    ends: np.ndarray
+
+    @classmethod
+    def of(cls, document: TaggedDocument) -> _Listing:
+        sizes = np.array([len(sentence.words) for sentence in document.sentences], dtype=np.int64)
+        kind = np.fromiter(_types(document), dtype=np.int64, count=sizes.sum())
+        sentence = np.repeat(np.arange(len(sizes)), sizes)
+        return cls(
+            kind=kind,
+            sentence=sentence,
+            word=np.arange(len(kind)) - np.repeat(np.cumsum(sizes) - sizes, sizes),
+            forth=np.argsort(kind, kind="stable"),
+            back=np.lexsort((-sentence, kind)),
+            ends=np.cumsum(np.bincount(kind)),
+        )
+
+    def nearest(self, asked: np.ndarray, *, most: int, target: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers (asked, most) of the words nearest to each of those asked about, -1 = none; distances."""
+        kind, here = self.kind[asked], self.sentence[asked]
+        # One more of the later ones, as the word itself is among them and may be left out.
+        earlier = self._run(self.back, -self.sentence, kind, 1 - here, most)
+        later = self._run(self.forth, self.sentence, kind, here, most + 1)
+        found = np.concatenate([earlier, later], axis=1)
+        distance = np.abs(self.sentence[found] - here[:, None])
+        wanted = (found >= 0) & (target | (found != asked[:, None]))
+        far = len(self.sentence)  # farther than any
+        nearest = np.argsort(np.where(wanted, distance, far), axis=1, kind="stable")[:, :most]
+        found = np.where(wanted, found, _NONE)
+        return np.take_along_axis(found, nearest, axis=1), np.take_along_axis(distance, nearest, axis=1)
+
+    def _run(
+        self, order: np.ndarray, rank: np.ndarray, kind: np.ndarray, least: np.ndarray, width: int
+    ) -> np.ndarray:
+        """Of each type the first `width` words in `order` whose `rank` is at least `least`; -1 = none."""
+        span = self.sentence.max() + 2  # ranks lie between -max and max; `least` may be one more
+        keys = self.kind[order] * 2 * span + rank[order]
+        places = np.searchsorted(keys, kind * 2 * span + least)[:, None] + np.arange(width)
+        there = places < self.ends[kind][:, None]
+        return np.where(there, order[np.where(there, places, 0)], _NONE)
+
+
+def _types(document: TaggedDocument) -> Iterator[int]:
+    """A number for each word, the same for the same string."""
+    numbers: dict[str, int] = {}
+    for sentence in document.sentences:
+        for word in sentence.words:
+            yield numbers.setdefault(word, len(numbers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TagExample:
+    """A labelled sequence.
+
+    Attributes:
+        document: its number among the documents of the examples.
+        sentence: its number in that document, in sequences.
+        words: its words.
+        labels: int64 (words,), numbers of tags.
+        places: int64 (words, K, 2), sequence and word of each occurrence, in the same document; -1 = none.
+        buckets: int64 (words, K), numbers in `occurrences.BUCKETS`; 0 where there is no occurrence.
+    """
+
+    document: int
+    sentence: int
+    words: tuple[str, ...]
+    labels: np.ndarray
+    places: np.ndarray
+    buckets: np.ndarray
+
+
+class TagExamples:
+    """Map-style dataset with a `TagExample` for each labelled sequence, document after document.
+
+    The occurrences of a document are looked for when one of its examples is first read, and kept: 9 bytes for
+    each word of a labelled sequence and each of its K occurrences, nothing for words of the context.
+
+    Attributes:
+        documents: that `document` of an example is the number in.
+        tags: that labels are the numbers in, see `tagged_documents.tag_set`.
+        most: K, occurrences of a word; 0 for a tagger that looks at none.
+        target: True = a word is one of its own occurrences.
+        sequences: int64 (examples, 2), document and sequence of each example.
+
+    Raises:
+        ValueError: `most` below 0; a tag that is not among `tags`; tags of another number than the words.
+    """
+
+    def __init__(
+        self, documents: Sequence[SplitDocument], tags: Sequence[str], *, most: int, target: bool = True
+    ) -> None:
+        if most < 0:
+            raise ValueError(f"most is {most}; it must be at least 0")
+        self.documents, self.tags, self.most, self.target = documents, tuple(tags), most, target
+        self._labels = {tag: number for number, tag in enumerate(self.tags)}
+        self._found: dict[int, _Kept] = {}
+        for split in documents:
+            self._check_tags(split)
+        pairs = [(n, sentence) for n, split in enumerate(documents) for sentence in split.document.labelled]
+        self.sequences = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def __getitem__(self, index: int) -> TagExample:
+        """Raises IndexError for an index below 0 or not below the number of examples."""
+        document, number = self._sequence(index)
+        sentence = self.documents[document].document.sentences[number]
+        if document not in self._found:
+            self._found[document] = _keep(self.documents[document], most=self.most, target=self.target)
+        places, buckets = self._found[document].of_sentence(number)
+        return TagExample(
+            document=document,
+            sentence=number,
+            words=sentence.words,
+            labels=np.array([self._labels[tag] for tag in sentence.tags], dtype=np.int64),
+            places=places.astype(np.int64),
+            buckets=buckets.astype(np.int64),
+        )
+
+    def in_order(self, order: Sequence[int] | np.ndarray) -> TagExamples:
+        """The examples of these numbers, in this order, one maybe more than once; occurrences that one of the
+        two finds, both have. Raises IndexError for an example that is not there."""
+        chosen = copy.copy(self)
+        chosen.sequences = np.array([self._sequence(n) for n in order], dtype=np.int64).reshape(-1, 2)
+        return chosen
+
+    def describe(self, index: int) -> str:
+        """One line: the document, where the sequence stands in it, and how much there is to look at.
+
+        Raises:
+            IndexError: as `examples[index]`.
+        """
+        example = self[index]
+        split = self.documents[example.document]
+        tags = split.document.sentences[example.sentence].tags
+        there = example.places[example.places[..., 0] >= 0]
+        return (
+            f"{split.document.id}, sentence {split.origin[example.sentence]} (sequence {example.sentence}): "
+            f"{len(example.words)} words, {len(spans_of(tags))} spans, {len(there)} occurrences in "
+            f"{len(np.unique(there[:, 0]))} sequences"
+        )
+
+    def _sequence(self, index: int) -> tuple[int, int]:
+        number = operator.index(index)
+        if not 0 <= number < len(self):
+            raise IndexError(f"there is no example {number}; there are {len(self)}, counted from 0")
+        document, sentence = self.sequences[number].tolist()
+        return document, sentence
+
+    def _check_tags(self, split: SplitDocument) -> None:
+        for number in split.document.labelled:
+            sentence = split.document.sentences[number]
+            where = f"document {split.document.id}, sequence {number}"
+            if unknown := set(sentence.tags) - self._labels.keys():
+                raise ValueError(f"{where} has the tag {min(unknown)!r}; the tags are {', '.join(self.tags)}")
+            if len(sentence.tags) != len(sentence.words):
+                raise ValueError(f"{where} has {len(sentence.words)} words, but {len(sentence.tags)} tags")
+
+
+def context_of(examples: Iterable[TagExample]) -> list[tuple[int, int]]:
+    """Document and sequence of all places of some examples, each once, sorted: what has to be encoded so that
+    their words can be looked up in it."""
+    found = set()
+    for example in examples:
+        sequences = np.unique(example.places[..., 0])
+        found.update((example.document, number) for number in sequences[sequences >= 0].tolist())
+    return sorted(found)
+
+
+def words_read(examples: TagExamples) -> list[tuple[str, ...]]:
+    """The words of all sequences that a tagger of these examples reads: theirs, and their places', each once,
+    document after document."""
+    targets = set(map(tuple, examples.sequences.tolist()))
+    places = targets.union(context_of(examples[number] for number in range(len(examples))))
+    return [examples.documents[number].document.sentences[place].words for number, place in sorted(places)]
+
+
+def document_runs(examples: TagExamples, *, batch_size: int, rng: np.random.Generator) -> np.ndarray:
+    """An order, int64 (examples,), whose batches are neighbours of one document, for sharing their context.
+
+    What a document has beyond whole batches is taken from its start and its end, how much from which is
+    drawn, so that batches differ from one call to the next. These leftovers of all documents, which are
+    shuffled, make batches of several documents. Batches are shuffled; only the last can be shorter, so the
+    order may be cut into batches from its start.
+
+    Raises:
+        ValueError: `batch_size` below 1.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
+    document = examples.sequences[:, 0]
+    groups = np.split(np.argsort(document, kind="stable"), np.cumsum(np.bincount(document))[:-1])
+    whole, rest = [], []
+    for number in rng.permutation(len(groups)):
+        own = groups[number]
+        spare = len(own) % batch_size
+        first = rng.integers(spare + 1)
+        stop = len(own) - spare + first
+        whole.append(own[first:stop])
+        rest += [own[:first], own[stop:]]
+    order = np.concatenate([*whole, *rest])
+    cut = len(order) - len(order) % batch_size
+    return np.concatenate([rng.permutation(order[:cut].reshape(-1, batch_size)).ravel(), order[cut:]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Kept:
+    """The occurrences of a document as small as they go: sequences that are labelled, `starts` of their rows,
+    places int32 (words, K, 2), buckets int8 (words, K)."""
+
+    labelled: np.ndarray
+    starts: np.ndarray
+    places: np.ndarray
+    buckets: np.ndarray
+
+    def of_sentence(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Places and buckets of the words of a labelled sequence."""
+        nth = np.searchsorted(self.labelled, number)
+        rows = slice(self.starts[nth], self.starts[nth + 1])
+        return self.places[rows], self.buckets[rows]
+
+
+def _keep(split: SplitDocument, *, most: int, target: bool) -> _Kept:
+    found = nearest_occurrences(split.document, most=most, target=target)
+    return _Kept(
+        labelled=np.array(split.document.labelled),
+        starts=found.starts,
+        places=found.places,
+        buckets=distance_bucket(found.distances).astype(np.int8),
+    )

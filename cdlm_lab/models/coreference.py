@@ -1,0 +1,162 @@
+"""The pairwise scorer of cross-document coreference: both documents of two mentions read at once (CDLM
+sections 3.2 and C.1).
+
+The vector of a pair is [s, m_i, m_j, m_i * m_j]: the state of `[CLS]`, the sum of the states of each
+mention's tokens, and the product of the two sums. An MLP with one hidden layer of 1,024 and tanh turns it
+into one logit. (The released code has two hidden layers with ReLU instead; the paper's is built here.)
+
+Choices where the paper is silent: the loss is binary cross entropy; nothing is dropped out in the MLP, whose
+weights are drawn as the encoder's config says; what stands on the encoder computes in float32.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers import LongformerConfig, LongformerModel, PreTrainedTokenizerFast
+from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
+from transformers.utils import ModelOutput
+
+from cdlm_lab.attention.layer import read_only_globals
+from cdlm_lab.examples.mention_pairs import MENTION_END, MENTION_START
+from cdlm_lab.models.checkpoint import is_trained
+from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import copy_local_to_global, load_encoder_with_head
+from cdlm_lab.models.language_model import over_items
+from cdlm_lab.models.precision import as_weights, in_full
+
+HIDDEN = 1024  # of the MLP, C.1
+
+
+@dataclass
+class PairOutput(ModelOutput):
+    """What `PairScorer` returns.
+
+    Attributes:
+        loss: (), float32, summed cross entropy of the pairs over their number; None without labels.
+        logits: (batch,), float32; the sigmoid of one is the probability that the mentions corefer.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+
+
+class PairScorer(LongformerPreTrainedModel):
+    """Longformer and the MLP over [s, m_i, m_j, m_i * m_j].
+
+    All that the MLP reads are states of global tokens. So the local projections of the last layer get no
+    gradient (every other weight does), and a model from `load_pair_scorer` computes no more of that layer.
+    """
+
+    # transformers.Trainer then counts the pairs of the whole effective batch
+    accepts_loss_kwargs = True
+
+    def __init__(self, config: LongformerConfig) -> None:
+        super().__init__(config)
+        self.longformer = LongformerModel(config, add_pooling_layer=False)
+        self.scorer = nn.Sequential(
+            nn.Linear(4 * config.hidden_size, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 1)
+        )
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        mention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> PairOutput:
+        """Score a batch of pairs.
+
+        Args:
+            input_ids: (batch, seq), `[CLS]` first.
+            attention_mask: (batch, seq), 1 = token, 0 = padding; None = no padding.
+            global_attention_mask: (batch, seq), 1 = global, as `[CLS]` and both mentions must be.
+            mention_mask: (batch, 2, seq), True = token of mention i.
+            labels: (batch,), 1 = the mentions corefer, 0 = they do not.
+            num_items_in_batch: pairs of the whole effective batch; None = those of this one.
+
+        Raises:
+            ValueError: no `mention_mask`, or `[CLS]` or a token of a mention is not global.
+        """
+        if mention_mask is None:
+            raise ValueError("mention_mask is missing; it says where the two mentions are")
+        _check_globals(global_attention_mask, mention_mask)
+        states = self.longformer(
+            input_ids, attention_mask, global_attention_mask=global_attention_mask, return_dict=True
+        ).last_hidden_state  # (batch, seq, dim)
+        with in_full(states.device):
+            vectors = pair_vectors(as_weights(states, self.scorer), mention_mask)
+            logits = self.scorer(vectors).squeeze(-1).float()  # (batch,)
+        if labels is None:
+            return PairOutput(logits=logits)
+        total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
+        loss = over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
+        return PairOutput(loss=loss, logits=logits)
+
+
+def _check_globals(global_mask: Tensor | None, mention_mask: Tensor) -> None:
+    """Raise ValueError unless all that the MLP reads is global."""
+    read = mention_mask.any(dim=1)
+    read[:, 0] = True
+    if global_mask is None or (read & (global_mask != 1)).any():
+        raise ValueError(
+            "[CLS] and the tokens of both mentions must be global: set them to 1 in global_attention_mask"
+        )
+
+
+def pair_vectors(states: Tensor, mention_mask: Tensor) -> Tensor:
+    """[s, m_i, m_j, m_i * m_j] of each pair.
+
+    Args:
+        states: (batch, seq, dim), `[CLS]` first.
+        mention_mask: (batch, 2, seq), True = token of mention i.
+
+    Returns:
+        (batch, 4 * dim), in the dtype of `states`.
+    """
+    mentions = torch.bmm(mention_mask.float(), states.float()).to(states.dtype)  # (batch, 2, dim)
+    first, second = mentions.unbind(1)
+    return torch.cat([states[:, 0], first, second, first * second], dim=-1)
+
+
+def load_pair_scorer(
+    name_or_path: str | os.PathLike[str],
+    *,
+    max_length: int,
+    window: int,
+    attention: str = "auto",
+    dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
+    seed: int = 0,
+    reset_globals: bool = False,
+) -> tuple[PairScorer, PreTrainedTokenizerFast]:
+    """A pair scorer on top of any encoder, or a trained one from its folder, and its tokenizer.
+
+    The marks `<m>` and `</m>` are added to the tokenizer; their embeddings and the MLP are drawn from `seed`.
+    Arguments and errors otherwise as of `load_encoder`.
+
+    Args:
+        reset_globals: True = the global projections of an encoder start as its local ones, as the paper has
+            it for Longformer and Local CDLM (section 3, "Baseline LMs").
+    """
+    model, tokenizer = load_encoder_with_head(
+        PairScorer,
+        name_or_path,
+        max_length=max_length,
+        window=window,
+        attention=attention,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        seed=seed,
+        marks=(MENTION_START, MENTION_END),
+    )
+    if reset_globals and not is_trained(os.fspath(name_or_path), PairScorer):
+        copy_local_to_global(model)
+    read_only_globals(model.longformer)
+    return model, tokenizer

@@ -1,0 +1,623 @@
+"""Encodings of sentences kept on disk: each is computed once, whatever document, split or run it is in.
+
+They lie in `<folder>/<fingerprint of the encoder>/`, a row for each sentence in float32, under the hash of
+its text; how, says encoding_store.py.
+
+Sentences as vectors: the average of what BERT makes of their tokens (Zhou et al. 2020, "CDA", section
+5.1), for BERT-AVG and BERT-HAN.
+
+A sentence is read alone, as `[CLS]` tokens `[SEP]`, and every token of it sees every other; no token is
+global, so a converted BERT computes what BERT does.
+
+Words as vectors, each read in its sentence by a frozen encoder: the inputs of the static tagger (Joerke et
+al. 2020, "Doc-ARC", section 4.1: "the last four layers of BERT as a token's representation").
+
+A sentence is read alone, as `[CLS]` pieces `[SEP]`, and every piece of it sees every other; no piece is
+global, so a converted BERT computes what BERT does. A word is the mean of its pieces (footnote 1), or of the
+first ones if it has more than there is room for.
+
+Rows of numbers kept on disk under the hash of what they encode: each is computed once, whatever document,
+split or run it is in.
+
+    vectors.bin   the rows, little-endian float32 or float16
+    keys.bin      for each key, in the same order: its 16 bytes and, where keys have several rows ("ragged"),
+                  the number of all rows up to its last, int64
+    size.json     {"size": numbers in a row}, with "precision": "half" and "layout": "ragged" where they hold
+
+Both files only grow: rows first, and once they are on the disk their keys. So a killed run loses its last
+piece at most; what it left half-written is cut off. Several processes may share a folder.
+
+Encodings of words kept on disk: each sentence is computed once, whatever document, split or run it is in,
+and read where it lies (Joerke et al. 2020, "Doc-ARC", section 2.2: "cache these representations in CPU
+memory").
+
+They lie in `<folder>/<fingerprint of the encoder>_half/`, or without `_half` in float32: a row for each word
+of a sentence, under the hash of its words; how, says encoding_store.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+from torch.nn.utils.rnn import pad_sequence
+from transformers import LongformerModel, PreTrainedTokenizerFast
+
+from cdlm_lab.data.files import DataError, replaced_file
+from cdlm_lab.examples.collate import batches_by_length
+from cdlm_lab.examples.tokens import tokenise_words
+from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.precision import Precision, computing_in, resolve_precision
+from cdlm_lab.progress import Progress
+
+BATCH_SIZE = 64  # sentences at once; more are no faster
+ENDS = 2  # [CLS] and [SEP]
+
+
+class SentenceEncoder:
+    """A frozen encoder of sentences.
+
+    Args:
+        model: in eval mode, on the device that it is to run on; its weights must not change any more.
+        tokenizer: of that model.
+        max_tokens: what a sentence is cut to, `[CLS]` and `[SEP]` included.
+        precision: of the forward pass, as of `resolve_precision`; the vectors are float32 in each.
+    """
+
+    def __init__(
+        self,
+        model: LongformerModel,
+        tokenizer: PreTrainedTokenizerFast,
+        *,
+        max_tokens: int,
+        precision: Precision = "float32",
+    ) -> None:
+        self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
+        self.precision = resolve_precision(precision, device=model.device.type)
+
+    @property
+    def size(self) -> int:
+        """Of a vector."""
+        return self.model.config.hidden_size
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change with whatever changes the vectors: weights, tokenizer,
+        `max_tokens`, window, precision."""
+        digest = hashlib.sha256(self.tokenizer.backend_tokenizer.to_str().encode())
+        if self.precision != "float32":
+            digest.update(self.precision.encode())
+        digest.update(f"{self.max_tokens} {self.model.config.attention_window}".encode())
+        for name, weight in sorted(self.model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(weight.detach().cpu().contiguous().numpy())
+        return digest.hexdigest()[:16]
+
+    def encode(self, sentences: Sequence[str], *, batch_size: int = BATCH_SIZE) -> np.ndarray:
+        """The vectors of sentences: (sentences, size), float32."""
+        if not sentences:
+            return np.zeros((0, self.size), dtype=np.float32)
+        words = self.tokenizer(
+            list(sentences),
+            add_special_tokens=False,
+            split_special_tokens=True,  # a "[SEP]" that somebody wrote in a text is text, as in `Vocabulary`
+            verbose=False,  # sentences longer than the model are cut below
+        )["input_ids"]
+        begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        rows = [torch.tensor([begin, *tokens[: self.max_tokens - ENDS], end]) for tokens in words]
+        ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+        device = self.model.device
+        with torch.inference_mode(), computing_in(self.precision, device):
+            vectors = sentence_vectors(self.model, ids.to(device), mask.to(device), batch_size=batch_size)
+        return vectors.float().cpu().numpy()
+
+
+def mean_states(model: LongformerModel, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+    """The mean of the last hidden states of each sentence's tokens: (sentences, size).
+
+    `[CLS]` and `[SEP]` are tokens like all others, as in sentence-transformers.
+
+    Args:
+        input_ids: (sentences, tokens).
+        attention_mask: (sentences, tokens), 1 = token, 0 = padding; each sentence has a token.
+    """
+    states = model(input_ids, attention_mask).last_hidden_state
+    there = attention_mask[..., None].to(states.dtype)
+    return (states * there).sum(1) / there.sum(1)
+
+
+def sentence_vectors(
+    model: LongformerModel, input_ids: Tensor, attention_mask: Tensor, *, batch_size: int = BATCH_SIZE
+) -> Tensor:
+    """As `mean_states`, in batches of like length, so that little is spent on padding. Padding comes last."""
+    lengths = attention_mask.sum(1).tolist()
+    batches = batches_by_length(lengths, [0] * len(lengths), batch_size)
+    parts = []
+    for rows in batches:
+        width = lengths[rows[0]]  # the longest comes first
+        parts.append(mean_states(model, input_ids[rows, :width], attention_mask[rows, :width]))
+    order = torch.tensor([row for rows in batches for row in rows], device=input_ids.device)
+    return torch.cat(parts)[order.argsort()]
+
+
+def load_sentence_encoder(
+    name_or_path: str | os.PathLike[str],
+    *,
+    max_tokens: int,
+    window: int | None = None,
+    attention: str = "auto",
+    precision: Precision = "float32",
+    seed: int = 0,
+) -> SentenceEncoder:
+    """Any encoder that `load_encoder` knows as a sentence encoder, on the default device.
+
+    Arguments and errors as of `SentenceEncoder`, of `load_encoder`, and of `lengths_of`.
+    """
+    lengths = lengths_of(max_tokens=max_tokens, window=window)
+    model, tokenizer = load_encoder(name_or_path, **lengths, attention=attention, seed=seed)
+    return SentenceEncoder(model.to(default_device()), tokenizer, max_tokens=max_tokens, precision=precision)
+
+
+def lengths_of(*, max_tokens: int, window: int | None) -> dict[str, int]:
+    """The arguments `max_length` and `window` of `load_encoder` for sentences.
+
+    Args:
+        max_tokens: what a sentence is cut to, `[CLS]` and `[SEP]` included.
+        window: total width of attention; None = twice `max_tokens`, so that every token sees every other. It
+            costs nothing: short texts are not filled up to the window. A Longformer that has no room for so
+            many positions needs a narrower one.
+
+    Raises:
+        ValueError: `max_tokens` leaves no room for a token of the sentence.
+    """
+    if max_tokens <= ENDS:
+        raise ValueError(f"max_tokens is {max_tokens}; [CLS] and [SEP] count, so take {ENDS + 1} or more")
+    width = 2 * max_tokens if window is None else window
+    return {"max_length": max(max_tokens, width), "window": width}
+
+
+LAYERS = 4
+SHOWN = 60  # characters of a sentence in a message
+
+
+class WordEncoder:
+    """A frozen encoder of words in sentences.
+
+    Args:
+        model: in eval mode, on the device that it is to run on; its weights must not change any more.
+        tokenizer: of that model.
+        layers: hidden layers whose states are concatenated, from the last one back.
+        max_tokens: the most that a sentence may have, `[CLS]` and `[SEP]` included.
+        precision: of the forward pass, as of `resolve_precision`; the vectors are float32 in each.
+
+    Raises:
+        ValueError: the model has fewer layers.
+    """
+
+    def __init__(
+        self,
+        model: LongformerModel,
+        tokenizer: PreTrainedTokenizerFast,
+        *,
+        layers: int = LAYERS,
+        max_tokens: int,
+        precision: Precision = "float32",
+    ) -> None:
+        if not 1 <= layers <= model.config.num_hidden_layers:
+            there = model.config.num_hidden_layers
+            raise ValueError(f"layers is {layers}; the encoder has {there}, so take 1 to {there}")
+        self.model, self.tokenizer = model, tokenizer
+        self.layers, self.max_tokens = layers, max_tokens
+        self.precision = resolve_precision(precision, device=model.device.type)
+
+    @property
+    def size(self) -> int:
+        """Of a vector: the model's hidden size times the layers."""
+        return self.model.config.hidden_size * self.layers
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change with whatever changes the vectors: weights, tokenizer, layers,
+        `max_tokens`, window, precision."""
+        sentences = SentenceEncoder(self.model, self.tokenizer, max_tokens=self.max_tokens).fingerprint
+        computed = "" if self.precision == "float32" else f" torch.{self.precision}"
+        return hashlib.sha256(f"words {self.layers} {sentences}{computed}".encode()).hexdigest()[:16]
+
+    def pieces(self, words: Sequence[str]) -> list[int]:
+        """How many pieces each word of a sentence has, 1 or more; `max_tokens` must have room for their sum
+        and two."""
+        return np.bincount(word_pieces(self.tokenizer, words)[1]).tolist()
+
+    def encode(self, sentences: Sequence[Sequence[str]], *, batch_size: int = BATCH_SIZE) -> list[np.ndarray]:
+        """The vectors of the words of each sentence: (words, size), float32.
+
+        Raises:
+            ValueError: a sentence has more pieces than `max_tokens` has room for.
+        """
+        room = self.max_tokens - ENDS
+        split = [word_pieces(self.tokenizer, words, most=room) for words in sentences]
+        lengths = [len(ids) for ids, _ in split]
+        for words, length in zip(sentences, lengths, strict=True):
+            if length > room:
+                what = f"the sentence {' '.join(words)[:SHOWN]!r} has {length} pieces"
+                raise ValueError(f"{what}, but there is room for {room}; split it, or raise max_tokens")
+        batches = batches_by_length(lengths, [0] * len(lengths), batch_size)
+        with torch.inference_mode(), computing_in(self.precision, self.model.device):
+            vectors = [rows for batch in batches for rows in self._encode([split[n] for n in batch])]
+        order = np.concatenate([*batches, []]).argsort()
+        return [vectors[place] for place in order]
+
+    def _encode(self, batch: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
+        begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        rows = [torch.tensor([begin, *ids.tolist(), end]) for ids, _ in batch]
+        ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+        device = self.model.device
+        output = self.model(ids.to(device), mask.to(device), output_hidden_states=True)
+        counts = [np.bincount(numbers) for _, numbers in batch]
+        places = np.concatenate(
+            [1 + row * ids.shape[1] + np.arange(len(numbers)) for row, (_, numbers) in enumerate(batch)]
+        )
+        means = [
+            _means_of_runs(states.float().flatten(0, 1), places, counts=np.concatenate(counts))
+            for states in output.hidden_states[-self.layers :]
+        ]
+        vectors = torch.cat(means, dim=-1).cpu().numpy()
+        return np.split(vectors, np.cumsum([len(words) for words in counts])[:-1])
+
+
+def word_pieces(
+    tokenizer: PreTrainedTokenizerFast, words: Sequence[str], *, most: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pieces of the words of a sentence, and which word each is of.
+
+    Every word is tokenised as if a space stood before it; one without any piece, as a lone control character,
+    is an unknown one.
+
+    Args:
+        most: of the pieces of a word only the first so many are taken; None = all.
+
+    Returns:
+        ids: int64 (pieces,), no special tokens.
+        numbers: int64 (pieces,), rising; every word from 0 to the last has a piece.
+
+    Raises:
+        ValueError: a word has no piece and the tokenizer no unknown one.
+    """
+    if not words:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    ids, numbers = tokenise_words(words, tokenizer)
+    if most is not None and len(ids) > most:
+        nth = np.arange(len(ids)) - np.searchsorted(numbers, numbers)  # of each piece in its word
+        ids, numbers = ids[nth < most], numbers[nth < most]
+    silent = np.setdiff1d(np.arange(len(words)), numbers)
+    if not len(silent):
+        return ids, numbers
+    if tokenizer.unk_token_id is None:
+        what = f"word {silent[0]}, {words[silent[0]]!r}, has no piece"
+        raise ValueError(f"{what} and the tokenizer no unknown one; leave it out")
+    places = np.searchsorted(numbers, silent)
+    return np.insert(ids, places, tokenizer.unk_token_id), np.insert(numbers, places, silent)
+
+
+def load_word_encoder(
+    name_or_path: str | os.PathLike[str],
+    *,
+    layers: int = LAYERS,
+    max_tokens: int,
+    window: int | None = None,
+    precision: Precision = "float32",
+    seed: int = 0,
+) -> WordEncoder:
+    """Any encoder that `load_encoder` knows as an encoder of words, on the default device.
+
+    Arguments and errors as of `WordEncoder`, of `load_encoder`, and of `lengths_of`.
+    """
+    lengths = lengths_of(max_tokens=max_tokens, window=window)
+    model, tokenizer = load_encoder(name_or_path, **lengths, seed=seed)
+    return WordEncoder(
+        model.to(default_device()), tokenizer, layers=layers, max_tokens=max_tokens, precision=precision
+    )
+
+
+def _means_of_runs(states: Tensor, places: np.ndarray, *, counts: np.ndarray) -> Tensor:
+    """The means of the first `counts[0]` of the states at `places`, of the next `counts[1]`, ...: (words,
+    hidden)."""
+    chosen, starts = (
+        torch.from_numpy(numbers).to(states.device) for numbers in (places, counts.cumsum() - counts)
+    )
+    return embedding_bag(chosen, states, starts, mode="mean")
+
+
+VECTORS, KEYS, SIZE, LOCK = "vectors.bin", "keys.bin", "size.json", "lock"
+KEY_BYTES = 16
+PLAIN = {"size": None, "precision": "single", "layout": "flat"}  # what holds where size.json is silent
+HALF, RAGGED = {"precision": "half"}, {"layout": "ragged"}
+
+Item = TypeVar("Item")
+
+
+class EncodingStore:
+    """The rows in `folder`, which is made where it is not there.
+
+    Args:
+        size: numbers in a row.
+        half: True = they are kept as float16, rounded to 11 binary digits, in half the room.
+        ragged: True = a key has any number of rows; False = one.
+
+    Raises:
+        DataError: its files do not fit each other, or were made with other arguments.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, size: int, half: bool = False, ragged: bool = False
+    ) -> None:
+        self.folder, self.size = Path(folder), size
+        self._form = {"size": size, **(HALF if half else {}), **(RAGGED if ragged else {})}
+        self._ragged, self._number = ragged, np.dtype("<f2" if half else "<f4")
+        self._record = np.dtype([("key", f"V{KEY_BYTES}")] + [("stop", "<i8")] * ragged)
+        self._places: dict[bytes, int] = {}
+        self._stops = array("q")  # rows up to and with those of a key, by its place
+        self._table = np.zeros((0, size), dtype=self._number)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            self._prepare()
+
+    def __len__(self) -> int:
+        """Keys that are known."""
+        return len(self._places)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._places
+
+    def span(self, key: bytes) -> tuple[int, int]:
+        """The first row of a key in `table`, and the one after its last. KeyError: it is not known."""
+        place = self._places[key]
+        return (self._stops[place - 1] if place else 0), self._stops[place]
+
+    @property
+    def table(self) -> np.ndarray:
+        """All rows that are known: (rows, size), float32 or float16, memory-mapped and read-only."""
+        rows = self._rows
+        if len(self._table) < rows:
+            file = self.folder / VECTORS
+            mapped = np.memmap(file, dtype=self._number, mode="r", shape=(rows, self.size))
+            self._table = np.asarray(mapped)  # the same memory; slices of a memmap are slow to make
+        return self._table
+
+    def fill(
+        self,
+        wanted: Mapping[bytes, Item],
+        encode: Callable[[list[Item]], Sequence[np.ndarray]],
+        *,
+        piece: int,
+        name: str,
+    ) -> None:
+        """Compute what is missing, with a bar called `name`.
+
+        Args:
+            wanted: what is to be encoded, by its key.
+            encode: gives the rows of each: (size,), or (rows, size) if the store is ragged.
+            piece: that many are computed before they are written.
+
+        Raises:
+            ValueError: a number does not fit half precision.
+        """
+        missing = [key for key in wanted if key not in self]
+        if not missing:
+            return
+        with Progress(total=len(missing), desc=name, unit=" sentences") as bar:
+            for start in range(0, len(missing), piece):
+                part = missing[start : start + piece]
+                self._read_keys()  # another process may have been here
+                if keys := [key for key in part if key not in self]:
+                    self._append(keys, encode([wanted[key] for key in keys]))
+                bar.update(len(part))
+
+    def _append(self, keys: list[bytes], encodings: Sequence[np.ndarray]) -> None:
+        with self._locked():
+            self._prepare()
+            fresh = {
+                key: np.reshape(rows, (-1, self.size))
+                for key, rows in zip(keys, encodings, strict=True)
+                if key not in self
+            }
+            if not fresh:
+                return
+            records = np.zeros(len(fresh), dtype=self._record)
+            records["key"] = np.frombuffer(b"".join(fresh), dtype=f"V{KEY_BYTES}")
+            if self._ragged:
+                records["stop"] = self._rows + np.cumsum([len(rows) for rows in fresh.values()])
+            _write(self.folder / VECTORS, self._joined(list(fresh.values())))
+            _write(self.folder / KEYS, records)
+            self._read_keys()
+
+    def _joined(self, parts: list[np.ndarray]) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            rows = np.concatenate(parts, dtype=self._number, casting="same_kind")
+        if self._number.itemsize == 2 and not np.isfinite(rows).all():
+            largest = max(np.abs(part).max() for part in parts)
+            what = f"an encoding has the number {largest:.6g}, which half precision cannot hold"
+            raise ValueError(f"{what}; keep it with half=False")
+        return rows
+
+    @property
+    def _rows(self) -> int:
+        return self._stops[-1] if self._stops else 0
+
+    def _read_keys(self) -> None:
+        """Learn of the keys that were added since the last time; half a record is not one yet."""
+        known = len(self._stops)
+        with open(self.folder / KEYS, "rb") as file:
+            file.seek(known * self._record.itemsize)
+            added = file.read()
+        records = np.frombuffer(added, dtype=self._record, count=len(added) // self._record.itemsize)
+        stops = records["stop"] if self._ragged else np.arange(known + 1, known + 1 + len(records))
+        if (np.diff(stops, prepend=self._rows) < 0).any():
+            self._refuse(self.folder / KEYS, "the numbers of rows do not grow from key to key")
+        self._places.update(zip(records["key"].tolist(), range(known, known + len(records)), strict=True))
+        self._stops.extend(stops.tolist())
+
+    def _prepare(self) -> None:
+        """Check the files, read the keys, and cut off what a killed run left half-written. Only under the
+        lock: what another process is about to write looks the same."""
+        vectors, keys, size = (self.folder / name for name in (VECTORS, KEYS, SIZE))
+        for file in (vectors, keys):
+            file.touch()
+        if not size.exists() and not keys.stat().st_size:
+            with replaced_file(size) as file:
+                json.dump(self._form, file)
+        found = _form_in(size)
+        for name, value in (PLAIN | self._form).items():
+            if found[name] != value:
+                self._refuse(size, f"the {name} is {found[name]}, but the encoder's is {value}")
+        self._read_keys()
+        row = self._number.itemsize * self.size
+        if vectors.stat().st_size < self._rows * row:
+            there, of_what = vectors.stat().st_size // row, "rows" if self._ragged else "keys"
+            self._refuse(vectors, f"{there} vectors for {self._rows} {of_what}")
+        for file, length in ((vectors, self._rows * row), (keys, len(self._stops) * self._record.itemsize)):
+            if file.stat().st_size > length:
+                os.truncate(file, length)
+
+    def _refuse(self, file: Path, what: str) -> None:
+        raise DataError(file, what, f"delete the folder {self.folder}, it will be computed anew")
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Alone among all processes."""
+        with open(self.folder / LOCK, "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # let go of when the file is closed
+            yield
+
+
+def key_of(text: str) -> bytes:
+    """The key of a text: 16 bytes, BLAKE2b."""
+    return blake2b(text.encode(), digest_size=KEY_BYTES).digest()
+
+
+def _form_in(file: Path) -> dict[str, object]:
+    """What the file says; size None if it says nothing."""
+    try:
+        return {**PLAIN, **json.loads(file.read_text(encoding="utf-8"))}
+    except (OSError, ValueError, TypeError):
+        return PLAIN
+
+
+def _write(file: Path, content: np.ndarray) -> None:
+    with open(file, "ab") as opened:
+        opened.write(content)
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+PIECE = 256  # sentences that are computed before they are written
+BETWEEN_WORDS = "\n"
+
+
+class WordEncodings:
+    """The encodings of one encoder below `folder`, which is made where it is not there.
+
+    Args:
+        half: True = they are kept in float16, in half the room; False = in float32, as they are computed.
+
+    Raises:
+        DataError: its files do not fit each other or the encoder.
+    """
+
+    def __init__(self, encoder: WordEncoder, folder: str | os.PathLike[str], *, half: bool = True) -> None:
+        self._encoder = encoder
+        self.folder = Path(folder) / f"{encoder.fingerprint}{'_half' if half else ''}"
+        self._store = EncodingStore(self.folder, size=encoder.size, half=half, ragged=True)
+
+    @property
+    def size(self) -> int:
+        """Of a vector."""
+        return self._encoder.size
+
+    def __len__(self) -> int:
+        """Sentences that are known."""
+        return len(self._store)
+
+    def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
+        """Compute what is missing, with a bar called `name`.
+
+        Raises:
+            ValueError: a sentence is too long for the encoder, or has a word with a line feed; an encoding
+                does not fit half precision.
+        """
+        wanted = {_key(words): words for words in sentences if words}
+        self._store.fill(wanted, self._encoder.encode, piece=PIECE, name=name)
+
+    def rows(self, sentence: Sequence[str]) -> np.ndarray:
+        """The encodings of the words of a sentence: (words, size), float16 or float32, read-only: a part of
+        the memory-mapped file. If it is missing it is computed; for many that is faster with `ensure`
+        beforehand."""
+        if not sentence:
+            return self._store.table[:0]
+        key = _key(sentence)
+        if key not in self._store:
+            self.ensure([sentence])
+        first, stop = self._store.span(key)
+        return self._store.table[first:stop]
+
+
+def _key(words: Sequence[str]) -> bytes:
+    """Different for different words. Raises ValueError for a line feed in a word."""
+    text = BETWEEN_WORDS.join(words)
+    if text.count(BETWEEN_WORDS) != len(words) - 1:
+        number = next(number for number, word in enumerate(words) if BETWEEN_WORDS in word)
+        raise ValueError(f"word {number}, {words[number]!r}, has a line feed in it; take it out")
+    return key_of(text)
+
+
+SENTENCE_PIECE = 512  # sentences that are computed before they are written
+
+
+class SentenceEncodings:
+    """The encodings of one encoder below `folder`, which is made where it is not there.
+
+    Raises:
+        DataError: its files do not fit each other or the encoder.
+    """
+
+    def __init__(self, encoder: SentenceEncoder, folder: str | os.PathLike[str]) -> None:
+        self._encoder = encoder
+        self.folder = Path(folder) / encoder.fingerprint
+        self._store = EncodingStore(self.folder, size=encoder.size)
+
+    @property
+    def size(self) -> int:
+        """Of a vector."""
+        return self._encoder.size
+
+    def __len__(self) -> int:
+        """Sentences that are known."""
+        return len(self._store)
+
+    def ensure(self, sentences: Iterable[str], *, name: str = "encoding") -> None:
+        """Compute what is missing, with a bar called `name`."""
+        wanted = {key_of(sentence): sentence for sentence in sentences}
+        self._store.fill(wanted, self._encoder.encode, piece=SENTENCE_PIECE, name=name)
+
+    def vectors(self, sentences: Sequence[str]) -> np.ndarray:
+        """The encodings of sentences: (sentences, size), float32. What is missing is computed; for many
+        documents that is faster with `ensure` beforehand."""
+        self.ensure(sentences)
+        rows = np.array([self._store.span(key_of(sentence))[0] for sentence in sentences], dtype=np.int64)
+        return np.array(self._store.table[rows], dtype=np.float32)

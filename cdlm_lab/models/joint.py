@@ -1,0 +1,858 @@
+"""Pre-training with paragraphs: which of k sentences stand in one paragraph with s_0 (MSPP, "multi-sentences
+in paragraph prediction"), and what the masked tokens are (Di Liello et al. 2022, section 3.4 and appendix B).
+
+The loss is the sum of two, "equally weighted":
+
+- `mspp`: mean cross entropy of the candidates;
+- `mlm`: mean over examples of the mean cross entropy of their masked tokens.
+
+The paper does not say what the second mean is over; the released code takes it over all masked tokens of a
+micro-batch. Here each example weighs as many candidates as it has, which is the same for all that are full:
+then micro-batches add up to the full batch under one count, that of candidates.
+
+Four heads on the embeddings E_0 ... E_k of sentences that were read together, the states of their front
+tokens (Di Liello et al. 2022, "MSPP", sections 3.2 and 3.3; examples/joint_sequence.py writes the sequences).
+
+    ie_1    linear(E_0)                    one label
+    ae_1    linear(mean of E_0 ... E_k)    one label
+    ie_k    linear(E_i)                    a label of each candidate
+    ae_k    linear([E_0; E_i])             a label of each candidate
+
+Choices where the paper is silent: the mean of `ae_1` is over the sentences that are there; nothing is dropped
+out in a linear head. In the released code each head has a hidden layer (`tanh` here), `ae_1` is a sum, and an
+absent candidate is read as an empty sentence.
+
+Loading encoders for sentences that are read together: every token sees every other, and there is a token
+type for each sentence.
+
+A question or claim and its candidates read at once by one encoder, with a head on the embeddings of the
+sentences (Di Liello et al. 2022, "MSPP", section 3; for the heads see joint_head.py, for the sequences
+examples/joint_sequence.py).
+
+Every token sees every other and none is global, so a converted BERT computes what BERT does.
+
+With k = 1 it is the pairwise cross-encoder that the paper compares with.
+
+A claim read with one piece of evidence at a time, and the pairs pooled: what joint reading is compared
+with (Di Liello et al. 2022, table 8; the poolings are those of Tymoshenko and Moschitti 2021).
+
+    E_0 of each (claim, evidence) -> pooled over the claim's evidence -> linear -> label of the claim
+
+`max` takes the largest value of each dimension, `weighted_sum` the sum by the softmax, over the claim's
+evidence, of w E_0. The paper does not say what the weights are of; w is a choice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+from transformers import (
+    LongformerConfig,
+    LongformerForMaskedLM,
+    LongformerModel,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
+from transformers.utils import ModelOutput
+
+from cdlm_lab.attention.layer import LocalGlobalSelfAttention
+from cdlm_lab.data.files import replaced_file
+from cdlm_lab.examples.candidates import JointLayout
+from cdlm_lab.examples.masking import NOT_MASKED
+from cdlm_lab.models.checkpoint import (
+    HEAD_FILE,
+    CheckpointError,
+    first_line,
+    is_trained,
+    named_faults,
+    own_randomness,
+    read_config,
+    refuse_not_finite,
+    shipped_folder,
+    without_bars,
+)
+from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import load_encoder, load_language_model, load_trained
+from cdlm_lab.models.frozen import lengths_of
+from cdlm_lab.models.language_model import CrossDocumentLM, over_items, word_losses
+from cdlm_lab.models.model_folder import CONFIG_FILE
+from cdlm_lab.models.precision import as_weights, in_full
+
+KINDS = ("ie_1", "ae_1", "ie_k", "ae_k")
+LAYERS = ("linear", "tanh")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointHead:
+    """What stands on the encoder, and the layout of the sequences that it reads.
+
+    Attributes:
+        kind: `ie_1`, `ae_1`, `ie_k` or `ae_k`, see the head of this module.
+        labels: how many there are to choose from.
+        sentences, length, positions: as of `JointLayout`.
+        layers: `linear`, or the released code's `tanh`: dropout, linear, tanh, dropout, linear.
+
+    Raises:
+        ValueError: an unknown kind or unknown layers, fewer than 2 labels, a layout that cannot be.
+    """
+
+    kind: str
+    labels: int = 2
+    sentences: int = 6
+    length: int = 64
+    positions: str = "strided"
+    layers: str = "linear"
+
+    def __post_init__(self) -> None:
+        for name, choices in (("kind", KINDS), ("layers", LAYERS)):
+            if (found := getattr(self, name)) not in choices:
+                raise ValueError(f"{name} is {found!r}; choose one of {', '.join(choices)}")
+        if self.labels < 2:
+            raise ValueError(f"labels is {self.labels}; there must be 2 or more to choose from")
+        _ = self.layout  # which refuses what cannot be
+
+    @property
+    def layout(self) -> JointLayout:
+        """That of its sequences."""
+        return JointLayout(sentences=self.sentences, length=self.length, positions=self.positions)
+
+    @property
+    def of_candidates(self) -> bool:
+        """True for `ie_k` and `ae_k`, which label each candidate."""
+        return self.kind in ("ie_k", "ae_k")
+
+
+class JointHeadLayers(nn.Module):
+    """From the embeddings of sentences to logits.
+
+    Args:
+        head: its form.
+        config: of the encoder, for size and dropout.
+    """
+
+    def __init__(self, head: JointHead, config: LongformerConfig) -> None:
+        super().__init__()
+        self.form = head
+        size = config.hidden_size * (2 if head.kind == "ae_k" else 1)
+        dropout, output = nn.Dropout(config.hidden_dropout_prob), nn.Linear(size, head.labels)
+        hidden = (dropout, nn.Linear(size, size), nn.Tanh(), dropout) if head.layers == "tanh" else ()
+        self.layers = nn.Sequential(*hidden, output)
+
+    def forward(self, embeddings: Tensor, starts: Tensor) -> Tensor:
+        """Logits, float32: (batch, k, labels), 0 of absent candidates, or (batch, labels).
+
+        Args:
+            embeddings: (batch, k + 1, dim), 0 of absent sentences.
+            starts: (batch, k + 1) long, -1 = absent.
+        """
+        with in_full(embeddings.device):
+            return self._logits(as_weights(embeddings, self.layers), starts).float()
+
+    def _logits(self, embeddings: Tensor, starts: Tensor) -> Tensor:
+        question, candidates = embeddings[:, 0], embeddings[:, 1:]
+        if self.form.kind == "ie_1":
+            return self.layers(question)
+        if self.form.kind == "ae_1":
+            there = (starts >= 0).sum(1, keepdim=True)
+            return self.layers(embeddings.sum(1) / there)
+        if self.form.kind == "ae_k":
+            candidates = torch.cat([question[:, None].expand_as(candidates), candidates], dim=-1)
+        return self.layers(candidates).masked_fill(starts[:, 1:, None] < 0, 0.0)
+
+
+def sentence_states(
+    encoder: LongformerModel, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor, position_ids: Tensor
+) -> Tensor:
+    """The last hidden states, (batch, tokens, dim); arguments as of `JointModel.forward`."""
+    first = encoder.embeddings.padding_idx + 1  # the row of position 0
+    form = {"token_type_ids": token_type_ids, "position_ids": position_ids + first, "return_dict": True}
+    return encoder(input_ids, mask, **form).last_hidden_state
+
+
+def front_states(states: Tensor, starts: Tensor, *, sentences: int) -> Tensor:
+    """The embeddings of sentences: (batch, k + 1, dim), 0 of absent ones.
+
+    Args:
+        states: (batch, tokens, dim).
+        starts: (batch, k + 1) long, where the front token of each sentence is; -1 = absent.
+        sentences: how many there must be, k + 1.
+
+    Raises:
+        ValueError: there are more or fewer.
+    """
+    if starts.shape[1] != sentences:
+        raise ValueError(
+            f"the sequences have {starts.shape[1]} sentences, the model reads {sentences}; write them by the "
+            "layout of its head"
+        )
+    rows = torch.arange(len(states), device=states.device)[:, None]
+    return states[rows, starts.clamp(min=0)].masked_fill((starts < 0)[..., None], 0.0)
+
+
+def summed_loss(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Summed cross entropy of the labels, and how many these are: () each.
+
+    Args:
+        logits: (..., labels) float32.
+        labels: (...,), -100 = none.
+    """
+    total = nn.functional.cross_entropy(
+        logits.flatten(0, -2), labels.flatten().long(), ignore_index=NOT_MASKED, reduction="sum"
+    )
+    return total, (labels != NOT_MASKED).sum()
+
+
+def check_labels(labels: Tensor, starts: Tensor) -> None:
+    """Raise ValueError if an absent candidate has a label: labels (batch, k), starts (batch, k + 1)."""
+    if ((labels != NOT_MASKED) & (starts[:, 1:] < 0)).any():
+        raise ValueError(f"an absent candidate has a label; give it {NOT_MASKED}")
+
+
+def write_head(layers: JointHeadLayers, folder: Path) -> None:
+    """Write a head of paragraph pre-training, with its form, into the folder of the encoder."""
+    weights = {name: weight.detach().cpu().contiguous() for name, weight in layers.state_dict().items()}
+    with replaced_file(folder / HEAD_FILE, binary=True) as file:
+        file.write(save(weights, metadata={"format": "pt", "head": json.dumps(asdict(layers.form))}))
+
+
+def paragraph_head(folder: str) -> tuple[JointHead, dict[str, Tensor]] | None:
+    """The head that `write_head` left in a folder: its form and its weights by name; None if there is none.
+
+    Raises:
+        CheckpointError: the file is damaged, or no such head.
+    """
+    file = Path(folder) / HEAD_FILE
+    if not file.is_file():
+        return None
+    try:
+        with safe_open(file, framework="pt") as opened:
+            form = JointHead(**json.loads(opened.metadata()["head"]))
+            weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    except Exception as error:
+        raise CheckpointError(
+            f"{file}: no head of paragraph pre-training ({first_line(error)}); save the model again"
+        ) from error
+    refuse_not_finite(weights, str(file))
+    return form, weights
+
+
+def start_from_paragraph_head(layers: JointHeadLayers, folder: str) -> bool:
+    """Give a head the weights of that in a folder, if one of the same kind, labels and layers is there.
+
+    Returns:
+        True if so.
+
+    Raises:
+        CheckpointError: the file is damaged, or of another model.
+    """
+    found = paragraph_head(folder)
+    if found is None or _shape(found[0]) != _shape(layers.form):
+        return False
+    try:
+        layers.load_state_dict(found[1])
+    except RuntimeError as error:  # says over many lines what the shapes are
+        raise CheckpointError(
+            f"{folder}: {HEAD_FILE} is not of the encoder beside it; remove it, or save the model again"
+        ) from error
+    return True
+
+
+def _shape(head: JointHead) -> tuple[str, int, str]:
+    return head.kind, head.labels, head.layers
+
+
+Model = TypeVar("Model", bound=PreTrainedModel)
+MADE_TO_MEASURE = ("tiny", "minilm")  # no folders: they get as many positions as are asked for
+
+
+def load_on_sentences(
+    model_class: type[Model],
+    name: str,
+    *,
+    head: Any | None,
+    window: int | None,
+    seed: int,
+    load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerFast]] = load_encoder,
+    max_length: int | None = None,
+    **form: Any,
+) -> tuple[Model, PreTrainedTokenizerFast]:
+    """A model over joint sequences, on top of an encoder or trained, from its folder, and its tokenizer.
+
+    Args:
+        model_class: it keeps its encoder in `longformer` and the form of its head, a `head_class`, in
+            `config.joint`.
+        name: a folder that such a model was saved in, or an encoder as of `load_encoder`.
+        head: the form; it has a `layout`. None = that of the trained model.
+        window: total width of attention; None = every token sees every other.
+        load: what loads the encoder; what comes with it, as an `lm_head`, becomes part of the model.
+        seed: of the head's weights and of all that the checkpoint does not bring.
+        max_length: as of `lengths_for`.
+        form: `attention`, `dropout` and `attention_dropout`, as of `load_encoder`.
+
+    Raises:
+        ValueError: an encoder without `head`; a trained model with another one. Others as of `load_encoder`.
+        CheckpointError: the encoder has too few positions for the sentences.
+    """
+    trained = is_trained(name, model_class)
+    if trained:
+        config = read_config(name)
+        with named_faults(name, CONFIG_FILE):
+            found = model_class.head_class(**config.joint)
+        if head is not None and head != found:
+            raise ValueError(f"{name}: trained with {found}, not {head}; ask for that, or give no head")
+        head = found
+    elif head is None:
+        raise ValueError(f"{name}: not a trained {model_class.__name__}; give a head for it")
+    lengths = lengths_for(name, tokens=head.layout.tokens, window=window, max_length=max_length)
+    if trained:
+        model, tokenizer = load_trained(model_class, name, **lengths, **form)
+    else:
+        source, tokenizer = load(name, **lengths, **form, seed=seed)
+        model = _on_top(source, model_class, head=head, seed=seed)
+    if window is None:
+        see_all(model, tokens=head.layout.tokens)
+    return model, tokenizer
+
+
+def _on_top(source: PreTrainedModel, model_class: type[Model], *, head: Any, seed: int) -> Model:
+    """A model with the parts of `source`, an encoder or a language model, and a head drawn from the seed."""
+    encoder = source.base_model
+    widen_token_types(encoder, head.layout.sentences)
+    source.config.joint = asdict(head)
+    with own_randomness(seed):  # all but the head is replaced below
+        model = model_class(source.config)
+    model.longformer = encoder
+    if source is not encoder:
+        model.lm_head = source.lm_head
+    return model.eval()
+
+
+def lengths_for(
+    name: str, *, tokens: int, window: int | None, max_length: int | None = None
+) -> dict[str, int]:
+    """The arguments `max_length` and `window` of `load_encoder` for sequences of up to `tokens` tokens.
+
+    They are those of `lengths_of`, except that a Longformer which has fewer positions than the window would
+    be wide is loaded with a narrower one; `see_all` widens it afterwards.
+
+    Args:
+        max_length: positions that an encoder gets at least which is converted or made, so that longer texts
+            can be read with it later.
+
+    Raises:
+        CheckpointError: a Longformer has fewer positions than `tokens`.
+    """
+    lengths = lengths_of(max_tokens=tokens, window=window)
+    room = _room(name)
+    if room is not None and room < tokens:
+        raise CheckpointError(
+            f"{name}: reads {room} tokens, but the sentences may have {tokens} together; take fewer or "
+            "shorter ones, or a longer checkpoint"
+        )
+    if room is not None and window is None:
+        narrower = min(lengths["window"], room - room % 2)
+        lengths = {"max_length": min(lengths["max_length"], room), "window": narrower}
+    lengths["max_length"] = max(lengths["max_length"], max_length or 0)
+    return lengths
+
+
+def _room(name: str) -> int | None:
+    """How many positions a Longformer has; None of others, which get as many as are asked for."""
+    if name in MADE_TO_MEASURE:
+        return None
+    config = read_config(str(shipped_folder(name) or name))
+    if config.model_type != "longformer":
+        return None
+    return config.max_position_embeddings - config.pad_token_id - 1
+
+
+def see_all(model: nn.Module, *, tokens: int) -> None:
+    """Let every token of a sequence of up to `tokens` see every other, in place: a Longformer's window is
+    twice as wide then."""
+    for module in model.modules():
+        if isinstance(module, LocalGlobalSelfAttention):
+            module.window = 2 * tokens
+        elif hasattr(module, "one_sided_attn_window_size"):  # Hugging Face's own
+            module.one_sided_attn_window_size = tokens
+    model.config.attention_window = [2 * tokens] * model.config.num_hidden_layers
+
+
+def widen_token_types(encoder: LongformerModel, rows: int) -> None:
+    """Give an encoder at least `rows` token types, in place; new ones are copies of its last."""
+    table = encoder.embeddings.token_type_embeddings.weight.detach()
+    if len(table) < rows:
+        wider = torch.cat([table, table[-1:].expand(rows - len(table), -1)])
+        encoder.embeddings.token_type_embeddings = nn.Embedding.from_pretrained(wider, freeze=False)
+        encoder.config.type_vocab_size = rows
+
+
+@dataclass
+class JointOutput(ModelOutput):
+    """What `JointModel` returns.
+
+    Attributes:
+        loss: (), float32, summed cross entropy of the labels over their number; None without labels.
+        logits: float32, (batch, k, labels) of `ie_k` and `ae_k`, 0 of absent candidates; (batch, labels) of
+            `ie_1` and `ae_1`.
+        embeddings: (batch, k + 1, dim), E_0 ... E_k, 0 of absent sentences.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    embeddings: Tensor | None = None
+
+
+class JointModel(LongformerPreTrainedModel):
+    """Longformer and a head; no token is global, so the global projections get no gradient.
+
+    Attributes:
+        config: of the encoder, and besides `joint`, the arguments of `JointHead`.
+    """
+
+    head_class = JointHead
+    # transformers.Trainer then counts the labels of the whole effective batch
+    accepts_loss_kwargs = True
+
+    def __init__(self, config: LongformerConfig) -> None:
+        super().__init__(config)
+        self.longformer = LongformerModel(config, add_pooling_layer=False)
+        self.head = JointHeadLayers(JointHead(**config.joint), config)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        token_type_ids: Tensor,
+        position_ids: Tensor,
+        starts: Tensor,
+        labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> JointOutput:
+        """Label a batch of groups.
+
+        Args:
+            input_ids, attention_mask: (batch, tokens); 1 = token, 0 = padding.
+            token_type_ids: (batch, tokens), of which sentence a token is, 0 ... k.
+            position_ids: (batch, tokens), from 0, whatever the encoder; of padding any that there is.
+            starts: (batch, k + 1) long, where the front token of each sentence is; -1 = absent.
+            labels: (batch, k) of `ie_k` and `ae_k`, (batch,) of `ie_1` and `ae_1`; -100 = none.
+            num_items_in_batch: labels of the whole effective batch; None = those of this one.
+
+        Raises:
+            ValueError: more or fewer sentences than the head reads; a label of an absent candidate.
+        """
+        form = self.head.form
+        states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
+        embeddings = front_states(states, starts, sentences=form.sentences)
+        logits = self.head(embeddings, starts)
+        if labels is None:
+            return JointOutput(logits=logits, embeddings=embeddings)
+        if form.of_candidates:
+            check_labels(labels, starts)
+        total, items = summed_loss(logits, labels)
+        loss = over_items(total, items=items, num_items_in_batch=num_items_in_batch)
+        return JointOutput(loss=loss, logits=logits, embeddings=embeddings)
+
+
+def load_joint_model(
+    name_or_path: str | os.PathLike[str],
+    *,
+    head: JointHead | None = None,
+    dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
+    seed: int = 0,
+    attention: str = "auto",
+    window: int | None = None,
+    keep_head: bool = True,
+) -> tuple[JointModel, PreTrainedTokenizerFast]:
+    """A joint model on top of any encoder, or a trained one from its folder, and its tokenizer.
+
+    An encoder with fewer token types than there are sentences gets more, which start as copies of its last.
+    In the released code they start at random.
+
+    Args:
+        name_or_path: a folder that a `JointModel` was saved in, or an encoder as of `load_encoder`, among
+            them what `save_paragraph_model` left.
+        head: what to put on the encoder. A trained model must have been trained with it; None = whatever it
+            was trained with.
+        dropout: of hidden states and head; None = as the checkpoint says.
+        attention_dropout: of attention weights; `checkpoint` = as the checkpoint says.
+        seed: of the head's weights and of all that the checkpoint does not bring.
+        attention: as of `load_encoder`.
+        window: total width of attention; None = every token sees every other.
+        keep_head: True = where the head of paragraph pre-training lies beside the encoder and is of the same
+            kind, labels and layers, start from it.
+
+    Raises:
+        ValueError: an encoder without `head`; a trained model with another one. Others as of `load_encoder`.
+        CheckpointError: the encoder has too few positions for the sentences; its paragraph head is damaged.
+    """
+    name = os.fspath(name_or_path)
+    model, tokenizer = load_on_sentences(
+        JointModel,
+        name,
+        head=head,
+        window=window,
+        attention=attention,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        seed=seed,
+    )
+    if keep_head and not is_trained(name, JointModel):
+        start_from_paragraph_head(model.head, name)
+    return model, tokenizer
+
+
+def scores_of(logits: Tensor) -> np.ndarray:
+    """The log-odds of label 1, float64 (...), of logits (..., 2). Probabilities would often be equal, at 1.0.
+
+    Raises:
+        ValueError: more or fewer than two labels.
+    """
+    if logits.shape[-1] != 2:
+        raise ValueError(f"logits are of {logits.shape[-1]} labels; log-odds are of two")
+    values = logits.detach().cpu().double().numpy()
+    return values[..., 1] - values[..., 0]
+
+
+POOLINGS = ("max", "weighted_sum")
+PAIR = 2  # sentences: claim and evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledHead:
+    """What stands on the encoder, and the layout of the pairs that it reads.
+
+    Attributes:
+        pooling: `max` or `weighted_sum`.
+        labels: how many there are to choose from.
+        length, positions: as of `JointLayout`.
+
+    Raises:
+        ValueError: unknown pooling, fewer than 2 labels, a layout that cannot be.
+    """
+
+    pooling: str
+    labels: int = 3
+    length: int = 64
+    positions: str = "strided"
+
+    def __post_init__(self) -> None:
+        if self.pooling not in POOLINGS:
+            raise ValueError(f"pooling is {self.pooling!r}; choose one of {', '.join(POOLINGS)}")
+        if self.labels < 2:
+            raise ValueError(f"labels is {self.labels}; there must be 2 or more to choose from")
+        _ = self.layout  # which refuses what cannot be
+
+    @property
+    def layout(self) -> JointLayout:
+        """That of a claim with one piece of evidence."""
+        return JointLayout(sentences=PAIR, length=self.length, positions=self.positions)
+
+
+@dataclass
+class PooledOutput(ModelOutput):
+    """What `PooledPairs` returns, float32.
+
+    Attributes:
+        loss: (), summed cross entropy of the claims over their number; None without labels.
+        logits: (claims, labels).
+        shares: (pairs,), without gradient: how much of the pooled vector comes from a pair, 1 in all for a
+            claim. Of `weighted_sum` its weight, of `max` the part of the dimensions in which it is largest.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    shares: Tensor | None = None
+
+
+class PooledPairs(LongformerPreTrainedModel):
+    """Longformer, pooling and a linear layer; no token is global, so the global projections get no gradient.
+
+    Attributes:
+        config: of the encoder, and besides `joint`, the arguments of `PooledHead`.
+    """
+
+    head_class = PooledHead
+    # transformers.Trainer then counts the claims of the whole effective batch
+    accepts_loss_kwargs = True
+
+    def __init__(self, config: LongformerConfig) -> None:
+        super().__init__(config)
+        form = PooledHead(**config.joint)
+        self.longformer = LongformerModel(config, add_pooling_layer=False)
+        # without bias, which a softmax cancels
+        self.score = nn.Linear(config.hidden_size, 1, bias=False) if form.pooling == "weighted_sum" else None
+        self.classifier = nn.Linear(config.hidden_size, form.labels)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        token_type_ids: Tensor,
+        position_ids: Tensor,
+        starts: Tensor,
+        claim: Tensor,
+        labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> PooledOutput:
+        """Label a batch of claims.
+
+        Args:
+            input_ids, attention_mask, token_type_ids, position_ids: (pairs, tokens), as of
+                `JointModel.forward`.
+            starts: (pairs, 2) long, of claim and evidence; -1 = absent: a claim without evidence is one pair
+                without it.
+            claim: (pairs,) long, number of the claim, from 0; each has a pair.
+            labels: (claims,), -100 = none.
+            num_items_in_batch: labels of the whole effective batch; None = those of this one.
+
+        Raises:
+            ValueError: a claim has no pair; there are more claims than labels.
+        """
+        states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
+        read = front_states(states, starts, sentences=PAIR)[:, 0]  # (pairs, dim)
+        claims = int(claim.max()) + 1 if labels is None else len(labels)
+        pairs = torch.bincount(claim, minlength=claims)
+        if len(pairs) > claims or not pairs.all():
+            raise ValueError(
+                f"of {claims} claims {int((pairs > 0).sum())} have pairs, numbered up to "
+                f"{len(pairs) - 1}; number them from 0, and give one without evidence a pair without it"
+            )
+        with in_full(read.device):
+            if self.score is None:
+                pooled, shares = largest(read.float(), claim, claims=claims)
+            else:
+                scores = self.score(as_weights(read, self.score))[:, 0].float()
+                pooled, shares = weighted_sum(read.float(), scores, claim, claims=claims)
+            logits = self.classifier(as_weights(pooled, self.classifier)).float()
+        loss = None
+        if labels is not None:
+            total, items = summed_loss(logits, labels)
+            loss = over_items(total, items=items, num_items_in_batch=num_items_in_batch)
+        return PooledOutput(loss=loss, logits=logits, shares=shares.detach())
+
+
+def largest(read: Tensor, claim: Tensor, *, claims: int) -> tuple[Tensor, Tensor]:
+    """The largest value of each dimension over the pairs of a claim.
+
+    Args:
+        read: (pairs, dim).
+        claim: (pairs,) long, number of the claim, below `claims`; each has a pair.
+
+    Returns:
+        (claims, dim), and (pairs,): in what part of the dimensions a pair has the largest value; several that
+        have it go shares.
+    """
+    pooled = read.new_full((claims, read.shape[1]), -torch.inf)
+    pooled = pooled.scatter_reduce(0, claim[:, None].expand_as(read), read, "amax")
+    wins = (read == pooled[claim]).to(read.dtype)
+    winners = torch.zeros_like(pooled).index_add(0, claim, wins)
+    return pooled, (wins / winners[claim]).mean(1)
+
+
+def weighted_sum(read: Tensor, scores: Tensor, claim: Tensor, *, claims: int) -> tuple[Tensor, Tensor]:
+    """The sum over the pairs of a claim, weighted by the softmax of their scores over it.
+
+    Args:
+        read: (pairs, dim).
+        scores: (pairs,).
+        claim: as of `largest`.
+
+    Returns:
+        (claims, dim), and the weights, (pairs,).
+    """
+    top = scores.new_full((claims,), -torch.inf).scatter_reduce(0, claim, scores.detach(), "amax")
+    powers = (scores - top[claim]).exp()
+    weights = powers / powers.new_zeros(claims).index_add(0, claim, powers)[claim]
+    return read.new_zeros(claims, read.shape[1]).index_add(0, claim, weights[:, None] * read), weights
+
+
+def load_pooled_pairs(
+    name_or_path: str | os.PathLike[str],
+    *,
+    head: PooledHead | None = None,
+    dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
+    seed: int = 0,
+    attention: str = "auto",
+    window: int | None = None,
+) -> tuple[PooledPairs, PreTrainedTokenizerFast]:
+    """A model of pooled pairs on top of any encoder, or a trained one from its folder, and its tokenizer.
+    Arguments and errors as of `load_joint_model`."""
+    return load_on_sentences(
+        PooledPairs,
+        os.fspath(name_or_path),
+        head=head,
+        window=window,
+        attention=attention,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        seed=seed,
+    )
+
+
+@dataclass
+class ParagraphOutput(ModelOutput):
+    """What `ParagraphModel` returns.
+
+    Attributes:
+        loss: (), float32, the sum of both parts; None without labels.
+        logits: (batch, k, 2), float32, of the candidates; 0 of absent ones.
+        parts: `mlm` and `mspp` -> (), float32, without gradient; None without labels.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    parts: dict[str, Tensor] | None = None
+
+
+class ParagraphModel(LongformerForMaskedLM):
+    """Longformer, its language-model head and a head of candidates, `ie_k` or `ae_k`; no token is global, so
+    the global projections get no gradient.
+
+    Attributes:
+        config: of the encoder, and besides `joint`, the arguments of `JointHead`.
+
+    Raises:
+        ValueError: the head is not of candidates, or has other than two labels.
+    """
+
+    head_class = JointHead
+    # transformers.Trainer then counts the candidates of the whole effective batch
+    accepts_loss_kwargs = True
+    loss_parts = ("mlm", "mspp")
+
+    def __init__(self, config: LongformerConfig) -> None:
+        super().__init__(config)
+        head = JointHead(**config.joint)
+        if not head.of_candidates or head.labels != 2:
+            raise ValueError(
+                f"the head is {head.kind} of {head.labels} labels; paragraphs need ie_k or ae_k of two"
+            )
+        self.head = JointHeadLayers(head, config)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        token_type_ids: Tensor,
+        position_ids: Tensor,
+        starts: Tensor,
+        labels: Tensor | None = None,
+        mlm_labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> ParagraphOutput:
+        """Both tasks on a batch of examples.
+
+        Args:
+            input_ids, attention_mask, token_type_ids, position_ids, starts: as of `JointModel.forward`.
+            labels: (batch, k), 1 = in one paragraph with s_0, 0 = not, -100 = absent.
+            mlm_labels: (batch, tokens), the token that was masked, -100 where none was.
+            num_items_in_batch: candidates of the whole effective batch; None = those of this one.
+
+        Raises:
+            ValueError: more or fewer sentences than the head reads; a label of an absent candidate; labels
+                of one task without those of the other.
+        """
+        if (labels is None) != (mlm_labels is None):
+            raise ValueError("labels and mlm_labels belong together; give both or none")
+        states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
+        logits = self.head(front_states(states, starts, sentences=self.head.form.sentences), starts)
+        if labels is None:
+            return ParagraphOutput(logits=logits)
+        check_labels(labels, starts)
+        total, items = summed_loss(logits, labels)
+        totals = {"mlm": self._masked_loss(states, mlm_labels, labels), "mspp": total}
+        parts = {
+            name: over_items(value, items=items, num_items_in_batch=num_items_in_batch)
+            for name, value in totals.items()
+        }
+        return ParagraphOutput(
+            loss=parts["mlm"] + parts["mspp"],
+            logits=logits,
+            parts={name: value.detach() for name, value in parts.items()},
+        )
+
+    def _masked_loss(self, states: Tensor, mlm_labels: Tensor, labels: Tensor) -> Tensor:
+        """The mean cross entropy of the masked tokens of each example times its candidates, summed: ()."""
+        masked = mlm_labels != NOT_MASKED
+        logits = self.lm_head(states[masked])  # (n_masked, vocab)
+        each = word_losses(logits, mlm_labels[masked].long())
+        weight = (labels != NOT_MASKED).sum(1) / masked.sum(1).clamp(min=1)  # (batch,)
+        return (each * weight[masked.nonzero()[:, 0]]).sum()
+
+
+def load_paragraph_model(
+    name_or_path: str | os.PathLike[str],
+    *,
+    head: JointHead | None = None,
+    dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
+    seed: int = 0,
+    attention: str = "auto",
+    window: int | None = None,
+    max_length: int | None = None,
+) -> tuple[ParagraphModel, PreTrainedTokenizerFast]:
+    """A model to pre-train, on top of any language model, and its tokenizer.
+
+    Of an encoder without language-model head, as `minilm`, that is new, with a warning. Arguments and errors
+    otherwise as of `load_joint_model`.
+
+    Args:
+        name_or_path: as of `load_language_model`; a folder that `save_paragraph_model` left, whose head is
+            gone on with if it is of the same kind and layers; or one that a `ParagraphModel` was saved in, as
+            checkpoints of a training are.
+        max_length: positions that a model gets at least which is converted or made, for it can never read a
+            longer text; None = twice the most tokens of a sequence.
+    """
+    name = os.fspath(name_or_path)
+    model, tokenizer = load_on_sentences(
+        ParagraphModel,
+        name,
+        head=head,
+        window=window,
+        load=partial(load_language_model, new_head=True),
+        max_length=max_length,
+        attention=attention,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        seed=seed,
+    )
+    if not is_trained(name, ParagraphModel):
+        start_from_paragraph_head(model.head, name)
+    return model, tokenizer
+
+
+def save_paragraph_model(
+    model: ParagraphModel, tokenizer: PreTrainedTokenizerFast, folder: str | os.PathLike[str]
+) -> None:
+    """Write what pre-training is for: a plain `LongformerForMaskedLM`, which opens wherever a model is named,
+    and its head in a file beside it, from which `load_joint_model` starts. Under torchrun for rank 0 only."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    config = deepcopy(model.config)
+    del config.joint
+    with torch.device("meta"):  # all its parts are replaced below
+        plain = CrossDocumentLM(config)
+    plain.longformer, plain.lm_head = model.longformer, model.lm_head
+    write_head(model.head, folder)  # first, so that no complete model is without it
+    with without_bars():
+        plain.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

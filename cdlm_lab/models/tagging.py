@@ -1,0 +1,712 @@
+"""From examples of document-attentive tagging to the batches of the two taggers: what is attended to, words
+for the static one and sentences for the dynamic one, is in a batch once, however many words attend to it.
+
+Longest rows decide the size of a batch, so cut long sentences (`split_long`) and put examples together that
+share their context (`document_runs`).
+
+Tagging words with what their document says of the same words elsewhere, over encodings that stay as they
+are: static Doc-ARC (Joerke et al. 2020, sections 2 and 4.1).
+
+    encodings of a sentence's words x_1 ... x_n         -> f_c, a biLSTM
+    for each k, of the k-th occurrences of x_1 ... x_n  -> f_c (eq. 5), in the order of that sentence
+    a word's occurrences                                -> attention -> c (eq. 1 to 3)
+    [f_c(x); c(x)]                                      -> f_s, a biLSTM -> dropout, linear, softmax (eq. 4)
+
+So of the rest of the document nothing is read but the encodings of the occurrences; words around them tell by
+way of the frozen encoder alone. If a word has fewer than k occurrences nothing is attended to there ("we
+only attend over these K' relevant instances"). What f_c reads in its place the paper does not say: here it is
+a vector of zeros, in the released code the encoding of the [CLS] of whichever sentence comes first.
+
+With `context_order` "sentence" (ours, no equation of the paper's) f_c reads instead every sentence that has
+an occurrence, whole and in its own order. It has as many parameters and was a little better in the recorded
+runs on storyworld (data/results/).
+
+Without context it is the paper's baseline, two biLSTMs one on the other: the same without c.
+
+What Table 6 means by "H 256" and "9.5M trainable parameters" with BERT-base: encodings are the last four
+layers one beside the other (3,072 numbers), H is of one direction, and the sentence to be tagged goes through
+the same f_c as its context. That makes 9.49M with the 11 tags of JNLPBA, and is what the released code has.
+No other reading comes near: eq. 4 to the letter, with the encoding itself beside c, makes 14.7M; H of both
+directions together 4.0M (to the letter 6.8M); the mean of the four layers 4.8M (5.3M).
+
+Choices where the paper is silent: dropout before the last layer alone and its rate, as in the released code;
+weights are drawn as PyTorch does, there too. Unlike in that code, filling is masked everywhere, so that
+neither the other sentences of a batch nor missing occurrences change anything.
+
+Tagging words with what their document says of the same words elsewhere, the encoder trained along: dynamic
+Doc-ARC (Joerke et al. 2020, sections 2.2 and 4.2), and its baselines.
+
+    all sentences of a batch, to be tagged or attended to -> encoder, last layer -> e: mean of a word's pieces
+    a word's occurrences -> attention -> c (eq. 1 to 3)
+    [e(x); c(x)] -> f_s, a biLSTM -> dropout -> linear -> softmax (eq. 4)
+
+There is no context encoder f_c. Without context it is the baseline with one biLSTM (Table 3); without the
+biLSTM as well it is the encoder fine-tuned, as BERT in Table 4.
+
+H is of one direction: with 128, an encoder of 4.39M parameters (BERT-tiny) makes the 4.8M of Table 8; with
+128 for both together it were 4.6M. In the paper a sentence is encoded as often as a word attends to it; here
+once for each batch, which changes no number without dropout. Dropout and weights otherwise as of
+`StaticTagger`.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+from transformers import (
+    LongformerConfig,
+    LongformerModel,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
+from transformers.utils import ModelOutput
+
+from cdlm_lab.attention.document import OccurrenceAttention
+from cdlm_lab.examples.masking import NOT_MASKED
+from cdlm_lab.examples.tagging import SplitDocument, TagExample, context_of
+from cdlm_lab.models.checkpoint import is_trained, own_randomness, read_own_model
+from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import load_encoder, load_trained
+from cdlm_lab.models.frozen import ENDS, WordEncodings, word_pieces
+from cdlm_lab.models.language_model import over_items
+from cdlm_lab.models.matching import contextualised
+
+CONTEXT_ENCODERS = ("bilstm", "linear")
+CONTEXT_ORDERS = ("target", "sentence")
+
+
+class StaticTaggerConfig(PretrainedConfig):
+    """Sizes and sort of a static tagger.
+
+    Args:
+        size: of the encoding of a word: the encoder's hidden size times the layers that are taken.
+        tags: all of them, in the order of the logits.
+        hidden_size: of an LSTM in one direction (the paper: 256).
+        context: False = no attention to the rest of the document, the paper's baseline.
+        context_encoder: f_c: `bilstm` as in the paper, or `linear` (ours), one map of each word by itself,
+            which costs a fraction.
+        context_order: in which a biLSTM f_c reads occurrences: that of the sentence to be tagged, `target`
+            (the paper's), or that of the `sentence` that they stand in.
+        distance_size: of the embedding of a distance.
+        dropout: before the last layer.
+
+    Raises:
+        ValueError: no size, no tags or one twice, an unknown context encoder, a linear one without context.
+    """
+
+    model_type = "cdlm_lab_static_tagger"
+
+    def __init__(
+        self,
+        *,
+        size: int = 0,
+        tags: Sequence[str] = (),
+        hidden_size: int = 256,
+        context: bool = True,
+        context_encoder: str = "bilstm",
+        context_order: str = "target",
+        distance_size: int = 20,
+        dropout: float = 0.25,
+        **rest: object,
+    ) -> None:
+        if size < 1:
+            raise ValueError("size is 0; give that of the words' encodings")
+        check_tags(tags)
+        for name, value, known in (
+            ("context_encoder", context_encoder, CONTEXT_ENCODERS),
+            ("context_order", context_order, CONTEXT_ORDERS),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} is {value!r}; choose one of {', '.join(known)}")
+        if context_encoder == "linear" and not context:
+            raise ValueError("context_encoder 'linear' needs context; the baseline has two biLSTMs")
+        self.size, self.tags, self.hidden_size = size, list(tags), hidden_size
+        self.context, self.context_encoder = context, context_encoder
+        self.context_order = context_order
+        self.distance_size, self.dropout = distance_size, dropout
+        super().__init__(**rest)
+
+    @property
+    def whole_sentences(self) -> bool:
+        """Whether f_c reads whole sentences of the context, and not only the words attended to."""
+        return self.context and self.context_encoder == "bilstm" and self.context_order == "sentence"
+
+
+@dataclass
+class TagOutput(ModelOutput):
+    """What a tagger returns, float32.
+
+    Attributes:
+        loss: (), summed cross entropy of the labelled words over their number; None without labels.
+        logits: (batch, words, tags).
+        weights: (batch, words, K), of each word's occurrences (equation 3), 0 where there is none; None
+            without context.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    weights: Tensor | None = None
+
+
+class StaticTagger(PreTrainedModel):
+    """See the head of this module; make one with `new_static_tagger`."""
+
+    config_class = StaticTaggerConfig
+    # transformers.Trainer then counts the words of the whole effective batch
+    accepts_loss_kwargs = True
+
+    def __init__(self, config: StaticTaggerConfig) -> None:
+        super().__init__(config)
+        width = 2 * config.hidden_size  # of both directions
+        linear = config.context_encoder == "linear"
+        self.context_encoder = nn.Linear(config.size, width) if linear else bilstm(config.size, width)
+        self.attention = None
+        read = width
+        if config.context:
+            self.attention = OccurrenceAttention(width, distance_size=config.distance_size)
+            read += self.attention.output_size
+        self.sequence_encoder = bilstm(read, width)
+        self.dropout = nn.Dropout(config.dropout)
+        self.classifier = nn.Linear(width, len(config.tags))
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Nothing: PyTorch has drawn them."""
+
+    def forward(
+        self,
+        targets: Tensor,
+        attention_mask: Tensor,
+        context: Tensor | None = None,
+        places: Tensor | None = None,
+        buckets: Tensor | None = None,
+        context_lengths: Tensor | None = None,
+        labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> TagOutput:
+        """Tag a batch of sentences.
+
+        Args:
+            targets: (batch, words, size), encodings of the words to be tagged.
+            attention_mask: (batch, words) bool, True = word; in each row those come first.
+            context: (occurrences, size), encodings of all words that are attended to, each once.
+            places: (batch, words, K) long, of each word's occurrences: rows of `context`; -1 = none.
+            buckets: (batch, words, K) long, of their distances; not read where there is none.
+            context_lengths: (sentences,) long, for the context order `sentence` alone: `context` is then the
+                words of that many sentences, one after the other, of so many words each.
+            labels: (batch, words) long, numbers of tags; -100 = filling, or not to be learnt.
+            num_items_in_batch: labels of the whole effective batch; None = those of this one.
+
+        Raises:
+            ValueError: context for a tagger without, or none for one with it; the same of `context_lengths`.
+        """
+        given = [part is not None for part in (context, places, buckets)]
+        if given != [self.config.context] * 3:
+            raise ValueError(
+                "a tagger with context takes context, places and buckets, one without takes none of them; "
+                f"this is one {'with' if self.config.context else 'without'}"
+            )
+        if (context_lengths is not None) != self.config.whole_sentences:
+            raise ValueError("context_lengths are for the context order 'sentence', which needs them")
+        states, weights = self._encoded(targets, attention_mask), None
+        if self.attention is not None:
+            if context_lengths is None:
+                encoded = self._of_occurrences(context, places, attention_mask)
+            else:
+                encoded = rows_at(self._of_sentences(context, context_lengths), places)
+            attended, weights = self.attention(encoded, buckets, places >= 0)
+            states = torch.cat([states, attended], dim=-1)
+        states = contextualised(self.sequence_encoder, states, attention_mask)
+        logits = self.classifier(self.dropout(states))
+        return tag_output(logits, weights=weights, labels=labels, num_items_in_batch=num_items_in_batch)
+
+    def _encoded(self, words: Tensor, mask: Tensor) -> Tensor:
+        """f_c of sentences, (sentences, words, 2 * hidden_size)."""
+        if isinstance(self.context_encoder, nn.Linear):
+            return self.context_encoder(words)
+        return contextualised(self.context_encoder, words, mask)
+
+    def _of_sentences(self, context: Tensor, lengths: Tensor) -> Tensor:
+        """f_c of whole sentences of the context, (words, 2 * hidden_size), in the order of `context`."""
+        if not len(lengths):
+            return context.new_zeros(0, 2 * self.config.hidden_size)
+        sentences = pad_sequence(context.split(lengths.tolist()), batch_first=True)
+        mask = torch.arange(sentences.shape[1], device=lengths.device) < lengths[:, None]
+        return self._encoded(sentences, mask)[mask]
+
+    def _of_occurrences(self, context: Tensor, places: Tensor, attention_mask: Tensor) -> Tensor:
+        """f_c of each word's occurrences (equation 5), (batch, words, K, 2 * hidden_size). Rows of which no
+        word has a k-th occurrence are not computed. Arguments as of `forward`."""
+        if isinstance(self.context_encoder, nn.Linear):
+            return rows_at(self.context_encoder(context), places)
+        mask = attention_mask[:, None] & (places >= 0).any(1)[..., None]  # (batch, K, words)
+        found = rows_at(context, places.transpose(1, 2))
+        read = self._encoded(found.flatten(0, 1), mask.flatten(0, 1))
+        return read.unflatten(0, mask.shape[:2]).transpose(1, 2)
+
+
+def check_tags(tags: Sequence[str]) -> None:
+    """Raise ValueError without tags, or if one is there twice."""
+    if not tags or isinstance(tags, str) or len(set(tags)) != len(tags):
+        raise ValueError(f"tags are {tags!r}; give each tag once, as `tag_set` does")
+
+
+def bilstm(size: int, width: int) -> nn.LSTM:
+    """An LSTM in both directions, from `size` numbers to `width` of both together."""
+    return nn.LSTM(size, width // 2, batch_first=True, bidirectional=True)
+
+
+def rows_at(states: Tensor, numbers: Tensor) -> Tensor:
+    """`states[numbers]`, (..., size), of states (rows, size); of -1 a vector of zeros."""
+    padded = nn.functional.pad(states, (0, 0, 1, 0))
+    # the same as indexing, of which the gradient would be many times slower
+    return nn.functional.embedding(numbers + 1, padded)
+
+
+def tag_output(
+    logits: Tensor,
+    *,
+    weights: Tensor | None,
+    labels: Tensor | None,
+    num_items_in_batch: Tensor | int | None,
+) -> TagOutput:
+    """Logits and weights in float32, with the loss if there are labels. Arguments as of `StaticTagger`."""
+    logits, loss = logits.float(), None
+    if labels is not None:
+        total = nn.functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), ignore_index=NOT_MASKED, reduction="sum"
+        )
+        items = (labels != NOT_MASKED).sum()
+        loss = over_items(total, items=items, num_items_in_batch=num_items_in_batch)
+    return TagOutput(loss=loss, logits=logits, weights=None if weights is None else weights.float())
+
+
+def new_static_tagger(config: StaticTaggerConfig, *, seed: int = 0) -> StaticTagger:
+    """An untrained tagger in eval mode, its weights drawn from `seed`; the global generator stays as it
+    is."""
+    with own_randomness(seed):
+        return StaticTagger(config).eval()
+
+
+def load_static_tagger(folder: str | os.PathLike[str]) -> StaticTagger:
+    """The tagger that `save_pretrained` left in a folder, in eval mode.
+
+    Raises:
+        CheckpointError: there is none; weights are missing, left over or of another shape.
+    """
+    # before the order was written down there was no other
+    return read_own_model(StaticTagger, os.fspath(folder), before={"context_order": "sentence"})
+
+
+def equal_hidden_size(config: StaticTaggerConfig) -> int:
+    """The hidden size with which the baseline has as many parameters as nearest possible to the tagger of
+    `config`, which has context."""
+
+    def without_context(hidden_size: int) -> int:
+        form = {"size": config.size, "tags": config.tags, "hidden_size": hidden_size}
+        return _parameters(StaticTaggerConfig(**form, context=False))
+
+    return nearest_size(without_context, _parameters(config))
+
+
+def nearest_size(count: Callable[[int], int], wanted: int) -> int:
+    """The size, 1 or more, of which `count`, a growing function, comes nearest to `wanted`."""
+    first = 1 + bisect_left(range(1, 2**16), wanted, key=count)  # whose count is at least that
+    return min((max(first - 1, 1), first), key=lambda size: abs(count(size) - wanted))
+
+
+def _parameters(config: StaticTaggerConfig) -> int:
+    with torch.device("meta"):  # shapes without numbers
+        return StaticTagger(config).num_parameters()
+
+
+SEQUENCE_ENCODERS = ("bilstm", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggerHead:
+    """What stands on the encoder.
+
+    Attributes:
+        tags: all of them, in the order of the logits.
+        context: False = no attention to the rest of the document.
+        sequence_encoder: f_s: `bilstm`, or `none`.
+        hidden_size: of the LSTM in one direction (the paper: 128).
+        distance_size: of the embedding of a distance.
+        dropout: before the last layer.
+
+    Raises:
+        ValueError: no tags or one twice; an unknown sequence encoder.
+    """
+
+    tags: Sequence[str]
+    context: bool = True
+    sequence_encoder: str = "bilstm"
+    hidden_size: int = 128
+    distance_size: int = 20
+    dropout: float = 0.25
+
+    def __post_init__(self) -> None:
+        check_tags(self.tags)
+        object.__setattr__(self, "tags", list(self.tags))  # as it comes back from a file
+        if self.sequence_encoder not in SEQUENCE_ENCODERS:
+            raise ValueError(
+                f"sequence_encoder is {self.sequence_encoder!r}; choose one of {', '.join(SEQUENCE_ENCODERS)}"
+            )
+
+
+class HeadLayers(nn.Module):
+    """From words and their occurrences to logits, see the head of this module.
+
+    Args:
+        head: its form.
+        size: of the encoder's vectors.
+    """
+
+    def __init__(self, head: TaggerHead, *, size: int) -> None:
+        super().__init__()
+        width = size
+        self.attention = None
+        if head.context:
+            self.attention = OccurrenceAttention(size, distance_size=head.distance_size)
+            width += self.attention.output_size
+        self.sequence_encoder = None
+        if head.sequence_encoder == "bilstm":
+            self.sequence_encoder = bilstm(width, 2 * head.hidden_size)
+            width = 2 * head.hidden_size
+        self.dropout = nn.Dropout(head.dropout)
+        self.classifier = nn.Linear(width, len(head.tags))
+
+
+class DynamicTagger(LongformerPreTrainedModel):
+    """Longformer and the layers above; no token is global, so the global projections get no gradient.
+
+    Attributes:
+        config: of the encoder, and besides `tagger`, the arguments of `TaggerHead`.
+    """
+
+    # transformers.Trainer then counts the words of the whole effective batch
+    accepts_loss_kwargs = True
+
+    def __init__(self, config: LongformerConfig) -> None:
+        super().__init__(config)
+        self.longformer = LongformerModel(config, add_pooling_layer=False)
+        self.head = HeadLayers(TaggerHead(**config.tagger), size=config.hidden_size)
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Of the encoder as usual; the head is as PyTorch has drawn it."""
+        if not any(module is own for own in self.head.modules()):
+            super()._init_weights(module)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        words: Tensor,
+        target_rows: Tensor,
+        word_mask: Tensor,
+        places: Tensor | None = None,
+        buckets: Tensor | None = None,
+        labels: Tensor | None = None,
+        num_items_in_batch: Tensor | int | None = None,
+    ) -> TagOutput:
+        """Tag a batch of sentences.
+
+        Args:
+            input_ids, attention_mask: (sequences, tokens), of all sentences to be tagged or attended to, each
+                once; 1 = token, 0 = padding, which comes last.
+            words: (sequences, tokens) long, of each token the number of its word in the sentence; -1 = of
+                none. A word's state is the mean of those of its tokens.
+            target_rows: (batch,) long, rows of the sentences to be tagged.
+            word_mask: (batch, words) bool, True = word of such a sentence; in each row those come first.
+            places: (batch, words, K, 2) long, of each word's occurrences: row and word in it; -1 = none.
+            buckets: (batch, words, K) long, of their distances; not read where there is none.
+            labels: (batch, words) long, numbers of tags; -100 = filling, or not to be learnt.
+            num_items_in_batch: labels of the whole effective batch; None = those of this one.
+
+        Raises:
+            ValueError: places or buckets for a tagger without context, or none for one with it.
+        """
+        head = self.head
+        if [places is not None, buckets is not None] != [head.attention is not None] * 2:
+            raise ValueError("places and buckets are for a tagger with context, which needs both")
+        states = self.longformer(input_ids, attention_mask).last_hidden_state
+        every = word_states(states, words, most=max(words.shape[1], word_mask.shape[1]))
+        read, weights = every[target_rows, : word_mask.shape[1]], None
+        if head.attention is not None:
+            there = places[..., 0] >= 0
+            numbers = (places[..., 0] * every.shape[1] + places[..., 1]).masked_fill(~there, -1)
+            attended, weights = head.attention(rows_at(every.flatten(0, 1), numbers), buckets, there)
+            read = torch.cat([read, attended], dim=-1)
+        if head.sequence_encoder is not None:
+            read = contextualised(head.sequence_encoder, read, word_mask)
+        logits = head.classifier(head.dropout(read))
+        return tag_output(logits, weights=weights, labels=labels, num_items_in_batch=num_items_in_batch)
+
+
+def word_states(states: Tensor, words: Tensor, *, most: int) -> Tensor:
+    """The mean of the states of each word's tokens (footnote 1).
+
+    Args:
+        states: (sequences, tokens, size).
+        words: (sequences, tokens) long, number of the word, below `most`; -1 = of none.
+
+    Returns:
+        (sequences, most, size) float32; 0 where there is no word.
+    """
+    rows = torch.arange(len(words), device=words.device)[:, None]
+    # one place more than there are words, which takes up the tokens of none
+    place = torch.where(words < 0, len(words) * most, rows * most + words).flatten()
+    sums = states.new_zeros(len(words) * most + 1, states.shape[-1], dtype=torch.float32)
+    sums = sums.index_add(0, place, states.flatten(0, 1).float())
+    counts = torch.bincount(place, minlength=len(sums))[:, None].clamp(min=1)
+    return (sums / counts)[:-1].view(len(words), most, -1)
+
+
+def load_dynamic_tagger(
+    name_or_path: str | os.PathLike[str],
+    *,
+    head: TaggerHead | None = None,
+    max_length: int,
+    window: int,
+    attention: str = "auto",
+    dropout: float | None = None,
+    attention_dropout: AttentionDropout = 0.0,
+    seed: int = 0,
+) -> tuple[DynamicTagger, PreTrainedTokenizerFast]:
+    """A tagger on top of any encoder, or a trained one from its folder, and its tokenizer.
+
+    Args:
+        head: what to put on the encoder. A trained tagger must have been trained with it; None = whatever it
+            was trained with.
+        dropout, attention_dropout: of the encoder; that of the head is in `head`.
+        seed: of the head's weights and of all that the checkpoint does not bring.
+
+    Other arguments and errors as of `load_encoder`.
+
+    Raises:
+        ValueError: an encoder without `head`; a trained tagger with another one.
+    """
+    name = os.fspath(name_or_path)
+    form = {
+        "max_length": max_length,
+        "window": window,
+        "attention": attention,
+        "dropout": dropout,
+        "attention_dropout": attention_dropout,
+    }
+    if is_trained(name, DynamicTagger):
+        model, tokenizer = load_trained(DynamicTagger, name, **form)
+        if head is not None and (found := TaggerHead(**model.config.tagger)) != head:
+            raise ValueError(f"{name}: trained with {found}, not {head}; ask for that, or give no head")
+        return model, tokenizer
+    if head is None:
+        raise ValueError(f"{name}: not a trained tagger; give a head for it")
+    encoder, tokenizer = load_encoder(name, **form, seed=seed)
+    encoder.config.tagger = asdict(head)
+    with own_randomness(seed):  # all but the head is replaced below
+        model = DynamicTagger(encoder.config)
+    model.longformer = encoder
+    with own_randomness(seed):  # so that heads of one form start alike, on whatever encoder
+        model.head = HeadLayers(head, size=encoder.config.hidden_size)
+    return model.eval(), tokenizer
+
+
+def equal_head(head: TaggerHead, *, size: int) -> TaggerHead:
+    """The head without context that has as many parameters as nearest possible to `head`, on an encoder with
+    vectors of `size`."""
+
+    def baseline(hidden_size: int) -> TaggerHead:
+        return replace(head, context=False, sequence_encoder="bilstm", hidden_size=hidden_size)
+
+    def parameters(form: TaggerHead) -> int:
+        with torch.device("meta"):  # shapes without numbers
+            return sum(weight.numel() for weight in HeadLayers(form, size=size).parameters())
+
+    return baseline(nearest_size(lambda hidden_size: parameters(baseline(hidden_size)), parameters(head)))
+
+
+NOWHERE = -1
+SequenceNumber = tuple[int, int]  # of the document, and of the sequence in it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StaticCollate:
+    """Batches of `StaticTagger`; give it to a `Trainer` or `DataLoader` as it is.
+
+    Attributes:
+        encodings: of all sequences; what is missing is computed, so `ensure` them beforehand.
+        documents: those of the `TagExamples`.
+        context: False = for a tagger without context.
+        whole_sentences: True = for one whose `context_order` is `sentence`.
+    """
+
+    encodings: WordEncodings
+    documents: Sequence[SplitDocument]
+    _: KW_ONLY
+    context: bool = True
+    whole_sentences: bool = False
+
+    def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
+        """Look up encodings and pad.
+
+        Args:
+            examples: of a `TagExamples`.
+
+        Returns:
+            `targets` (batch, words, size), `attention_mask` (batch, words) bool and `labels` (batch, words);
+            with context also `context` (occurrences, size), `places` (batch, words, K) and `buckets` (batch,
+            words, K), and of whole sentences `context_lengths`; all as `StaticTagger.forward` takes them,
+            encodings in float32. Words of the mask count as tokens in a training.
+
+        Raises:
+            ValueError: no examples; errors as of `WordEncodings.ensure`.
+        """
+        _check(examples)
+        targets = [self.encodings.rows(example.words) for example in examples]
+        batch = {
+            "targets": self._vectors(targets),
+            "attention_mask": _mask([len(rows) for rows in targets]),
+            "labels": _padded([example.labels for example in examples], fill=NOT_MASKED),
+        }
+        return batch | (self._occurrences(examples) if self.context else {})
+
+    def _occurrences(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
+        """`context`, `places` and `buckets`: the words attended to, each once, and which each word's are; or
+        all words of the sentences that these are in, with `context_lengths`."""
+        sequences = context_of(examples)
+        sentences = [self.encodings.rows(_words(self.documents, sequence)) for sequence in sequences]
+        lengths = torch.tensor([len(rows) for rows in sentences], dtype=torch.int64)
+        starts = lengths.cumsum(0) - lengths
+        found = _places(examples, sequences)
+        there = found["places"][..., 0] >= 0
+        row, word = found["places"][there].T
+        numbers = starts[row] + word  # among all words of the sentences
+        if self.whole_sentences:
+            used, found["context_lengths"] = torch.arange(lengths.sum()), lengths
+        else:
+            used, numbers = torch.unique(numbers, return_inverse=True)
+        row = torch.searchsorted(starts, used, right=True) - 1
+        chosen = zip(row.tolist(), (used - starts[row]).tolist(), strict=True)
+        vectors = np.array([sentences[row][word] for row, word in chosen], dtype=np.float32)
+        return found | {
+            "context": torch.from_numpy(vectors.reshape(-1, self.encodings.size)),
+            "places": torch.full(there.shape, NOWHERE).masked_scatter(there, numbers),
+        }
+
+    def _vectors(self, sentences: Sequence[np.ndarray]) -> Tensor:
+        """(sentences, longest, size) float32, 0 where there is no word."""
+        longest = max(map(len, sentences), default=0)
+        vectors = torch.zeros(len(sentences), longest, self.encodings.size)
+        view = vectors.numpy()
+        for row, rows in zip(view, sentences, strict=True):
+            row[: len(rows)] = rows
+        return vectors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DynamicCollate:
+    """Batches of `DynamicTagger`; give it to a `Trainer` or `DataLoader` as it is.
+
+    Attributes:
+        tokenizer: of the tagger; its `model_max_length` is what a sequence may have.
+        documents: those of the `TagExamples`.
+        context: False = for a tagger without context.
+    """
+
+    tokenizer: PreTrainedTokenizerFast
+    documents: Sequence[SplitDocument]
+    _: KW_ONLY
+    context: bool = True
+
+    def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
+        """Tokenise and pad.
+
+        Args:
+            examples: of a `TagExamples`.
+
+        Returns:
+            `input_ids`, `attention_mask` and `words` (sequences, tokens); `target_rows` (batch,), `word_mask`
+            (batch, words) bool and `labels` (batch, words); with context also `places` (batch, words, K, 2)
+            and `buckets` (batch, words, K); all as `DynamicTagger.forward` takes them.
+
+        Raises:
+            ValueError: no examples; a sequence that is longer than the model.
+        """
+        _check(examples)
+        targets = [(example.document, example.sentence) for example in examples]
+        sequences = sorted({*targets, *(context_of(examples) if self.context else ())})
+        row = {sequence: number for number, sequence in enumerate(sequences)}
+        batch = self._tokens(sequences) | {
+            "target_rows": torch.tensor([row[sequence] for sequence in targets]),
+            "word_mask": _mask([len(example.words) for example in examples]),
+            "labels": _padded([example.labels for example in examples], fill=NOT_MASKED),
+        }
+        return batch | (_places(examples, sequences) if self.context else {})
+
+    def _tokens(self, sequences: Sequence[SequenceNumber]) -> dict[str, Tensor]:
+        begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        room = self.tokenizer.model_max_length - ENDS
+        ids, words = [], []
+        for sequence in sequences:
+            pieces, numbers = word_pieces(self.tokenizer, _words(self.documents, sequence), most=room)
+            if len(pieces) > room:
+                number, place = sequence
+                raise ValueError(
+                    f"document {self.documents[number].document.id}, sequence {place} has {len(pieces)} "
+                    f"pieces, but the model has room for {room}; split it"
+                )
+            ids.append(np.array([begin, *pieces, end]))
+            words.append(np.array([NOWHERE, *numbers, NOWHERE]))
+        return {
+            "input_ids": _padded(ids, fill=self.tokenizer.pad_token_id),
+            "attention_mask": _mask([len(row) for row in ids]).long(),
+            "words": _padded(words, fill=NOWHERE),
+        }
+
+
+def _check(examples: Sequence[TagExample]) -> None:
+    if not examples:
+        raise ValueError("no examples to collate")
+
+
+def _words(documents: Sequence[SplitDocument], sequence: SequenceNumber) -> tuple[str, ...]:
+    number, place = sequence
+    return documents[number].document.sentences[place].words
+
+
+def _places(examples: Sequence[TagExample], sequences: Sequence[SequenceNumber]) -> dict[str, Tensor]:
+    """`places` with rows, numbers in `sequences`, instead of numbers in a document, and `buckets`."""
+    row_of = {sequence: row for row, sequence in enumerate(sequences)}
+    places = []
+    for example in examples:
+        numbers, inverse = np.unique(example.places[..., 0], return_inverse=True)
+        rows = [row_of.get((example.document, number), NOWHERE) for number in numbers.tolist()]
+        known = np.array(rows, dtype=np.int64)[inverse].reshape(example.places.shape[:-1])
+        places.append(np.stack([known, example.places[..., 1]], axis=-1))
+    buckets = [example.buckets for example in examples]
+    return {"places": _padded(places, fill=NOWHERE), "buckets": _padded(buckets, fill=0)}
+
+
+def _mask(lengths: Sequence[int]) -> Tensor:
+    """(rows, longest) bool, True = there."""
+    longest = max(lengths, default=0)
+    return torch.arange(longest) < torch.tensor(lengths, dtype=torch.int64)[:, None]
+
+
+def _padded(rows: Sequence[np.ndarray], *, fill: int) -> Tensor:
+    """Stack integers that differ in their first axis, int64."""
+    out = np.full((len(rows), max(map(len, rows)), *rows[0].shape[1:]), fill, dtype=np.int64)
+    for place, row in zip(out, rows, strict=True):
+        place[: len(row)] = row
+    return torch.from_numpy(out)

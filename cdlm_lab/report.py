@@ -1,0 +1,578 @@
+"""What a run leaves behind: a folder that is refused if used, and `report.json`, from which tables are
+made.
+
+Values as JSON has them, and files that are written whole or not at all.
+
+What `report.json` says.
+
+What a run ran on: versions, hardware, peak memory, commit. Imports nothing that is not imported
+already.
+
+The folder of a run: taken before any work, held by one process, finished by its report.
+
+A run that was interrupted is taken up again by the same command, a finished one is never written over. Under
+torchrun (RANK in the environment) only rank 0 looks at the folder and writes.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import math
+import os
+import platform
+import re
+import resource
+import socket
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import cdlm_lab
+from cdlm_lab.data.files import replaced_file
+from cdlm_lab.errors import Told
+from cdlm_lab.parameters import BY_HOW_MANY, ParameterError, check_types, with_those_of_before
+from cdlm_lab.progress import is_first, usable_cores
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+
+
+class RunError(Told, RuntimeError):
+    """A run's folder or report cannot be used; the message says which, why, and what to do."""
+
+
+def plain_score(score: Any, where: str) -> dict[str, Any]:
+    """A score as a mapping with "value"; `where` begins the message if it is none.
+
+    Raises:
+        RunError: neither a number nor a mapping with "value"; and as in `plain`.
+    """
+    values = plain(score, where)
+    if isinstance(values, int | float) and not isinstance(values, bool):
+        return {"value": values}
+    if not isinstance(values, dict) or "value" not in values:
+        raise RunError(f"{where} is {score!r}; it must be a number, or a mapping with 'value'")
+    return values
+
+
+def plain(value: Any, where: str) -> Any:
+    """The value as JSON has it: tuples become lists, paths text, scalars and arrays of NumPy plain numbers.
+
+    Raises:
+        RunError: nan, infinity, a number of more than 64 bits, text that UTF-8 cannot hold, a key that is not
+            text, or something that JSON has not; it names the place.
+    """
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str) or _HALF_PAIR.search(key):
+                raise RunError(f"{where} has the key {key!r}; keys must be text")
+        return {key: plain(item, f"{where}[{key!r}]") for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), where)
+    if isinstance(value, list | tuple):
+        return [plain(item, f"{where}[{number}]") for number, item in enumerate(value)]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RunError(f"{where} is {value}, which is no score and not in JSON: find out where it comes from")
+    if isinstance(value, int) and abs(value) >= 2**64:
+        raise RunError(f"{where} has more than 64 bits: find out where it comes from")
+    if isinstance(value, str) and _HALF_PAIR.search(value):
+        raise RunError(
+            f"{where} has half a surrogate pair, which is no character: find out where it comes from"
+        )
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise RunError(f"{where} is {value!r} ({type(value).__name__}), which JSON has not")
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Whole or not at all."""
+    with replaced_file(path) as file:
+        json.dump(values, file, indent=2, ensure_ascii=False, allow_nan=False)
+        file.write("\n")
+
+
+@contextmanager
+def kept(path: Path) -> Iterator[None]:
+    """Says what to do if a file of a run cannot be written within.
+
+    Raises:
+        RunError: the disk is full, or the file may not be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        what = "the disk is full" if full else f"{error.strerror or error}"
+        remedy = "free some space" if full else "see to it that it may be written, or choose another folder"
+        told = f"{path} was not written: {what}; {remedy}, and give the same command again to go on"
+        raise RunError(told) from error
+
+
+REPORT_FILE = "report.json"
+_DEEPEST, _LONGEST = 50, 200  # levels of values; characters of what is said of them
+FORMAT = 1  # raised when a field changes its meaning
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The contents of `report.json`.
+
+    Attributes:
+        name: of the experiment.
+        parameters: all parameters of the run.
+        seed: the parameter of that name, or None.
+        scores: name -> {"value": ..., and what belongs to it: "low", "high", "n", ...}. In [0, 1] unless the
+            score has another scale, as perplexity has.
+        data: name -> checksum, or what else identifies the data.
+        tables: name -> rows, each a mapping of column to value.
+        figures: name -> file, relative to the folder of the run.
+        versions: of Python and of the packages that matter.
+        hardware: processor, cores, memory, devices.
+        seconds: wall time, over all resumptions; of a session that was killed, up to its last sign of life.
+        peak_memory: {"cpu": bytes, "cuda": bytes} of this process in the last session.
+        git_commit: of cdlm_lab, with "-dirty" if it was changed since; None where there is none.
+        started, finished: UTC, ISO 8601.
+    """
+
+    name: str
+    parameters: dict[str, Any]
+    seed: int | None
+    scores: dict[str, dict[str, Any]]
+    data: dict[str, Any]
+    tables: dict[str, list[dict[str, Any]]]
+    figures: dict[str, str]
+    versions: dict[str, str]
+    hardware: dict[str, Any]
+    seconds: float
+    peak_memory: dict[str, int]
+    git_commit: str | None
+    started: str
+    finished: str
+
+
+def save_report(report: Report, folder: Path) -> None:
+    """Write `report.json` into a folder, in one go; raises RunError if the disk is full."""
+    with kept(folder / REPORT_FILE):
+        write_json(folder / REPORT_FILE, {"format": FORMAT, **asdict(report)})
+
+
+def read_report(path: str | os.PathLike[str]) -> Report:
+    """Read a `report.json`, or the one in a folder.
+
+    Raises:
+        RunError: there is none, it is not JSON, it lacks a field, or one holds what no report has.
+    """
+    file = Path(path)
+    file = file / REPORT_FILE if file.is_dir() and file.name != REPORT_FILE else file
+    try:
+        if not file.exists():
+            raise RunError(f"there is no {file}: the run has not finished, or the path is wrong")
+        if not file.is_file():
+            raise RunError(f"{file}: is no file")
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunError(f"{file}: cannot be read ({error.strerror or error})") from None
+    except json.JSONDecodeError as error:
+        raise RunError(f"{file}:{error.lineno}: not JSON ({error.msg})") from None
+    except UnicodeDecodeError:
+        raise RunError(f"{file}: not text in UTF-8") from None
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
+        raise RunError(f"{file}: not JSON ({error})") from None
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        found = repr(values.get("format"))[:_LONGEST] if isinstance(values, dict) else None
+        raise RunError(f"{file}: format is {found}, this version of cdlm_lab reads {FORMAT}")
+    names = [known.name for known in fields(Report)]
+    if missing := [name for name in names if name not in values]:
+        raise RunError(f"{file}: the field {missing[0]!r} is missing")
+    if _levels(values) > _DEEPEST:
+        raise RunError(f"{file}: has more than {_DEEPEST} levels of lists and mappings")
+    try:
+        report = Report(**{name: plain(values[name], name) for name in names})
+        check_types(report)
+    except (RunError, ParameterError) as error:
+        told = str(error).partition(": write")[0].partition(": find out")[0]
+        raise RunError(f"{file}: {told[:_LONGEST]}") from None
+    return report
+
+
+def _levels(values: Any) -> int:
+    """How deep lists and mappings lie in each other."""
+    level, count = [values], 0
+    while level:
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        count += 1
+    return count
+
+
+PACKAGES = ("torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy", "scipy")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, cdlm_lab and those of PACKAGES that are installed."""
+    found = {"python": platform.python_version(), "cdlm_lab": cdlm_lab.__version__}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def hardware() -> dict[str, Any]:
+    """Processor, cores (of the machine, and those that the process may use), bytes of memory, CUDA
+    devices."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "cores_available": usable_cores(),
+        "memory": psutil.virtual_memory().total,
+        "system": f"{platform.system()} {platform.machine()}",
+        "cuda": [_cuda().get_device_name(n) for n in range(_cuda().device_count())] if _cuda() else [],
+    }
+
+
+def peak_memory() -> dict[str, int]:
+    """The most bytes that this process held: "cpu" resident, and "cuda" allocated by torch on its busiest
+    device."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = {"cpu": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+    if cuda := _cuda():
+        peak["cuda"] = max(cuda.max_memory_allocated(n) for n in range(cuda.device_count()))
+    return peak
+
+
+def git_commit() -> str | None:
+    """The commit of the checkout that cdlm_lab runs from, with "-dirty" if it was changed since; None without
+    one."""
+    source = Path(__file__).resolve()
+    try:
+        # An installed copy may lie inside somebody else's checkout, which says nothing about it.
+        _git("ls-files", "--error-unmatch", source.name, folder=source.parent)
+        commit = _git("rev-parse", "HEAD", folder=source.parent)
+        changed = _git("status", "--porcelain", "--untracked-files=no", folder=source.parent)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ("-dirty" if changed else "")
+
+
+def _git(*command: str, folder: Path) -> str:
+    done = subprocess.run(
+        ["git", *command], cwd=folder, capture_output=True, text=True, check=True, timeout=20
+    )
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _cuda() -> Any:
+    """torch.cuda if torch was used and sees a device, else None."""
+    torch = sys.modules.get("torch")
+    return torch.cuda if torch is not None and torch.cuda.is_available() else None
+
+
+RUN_FILE, LOCK_FILE = "run.json", ".lock"
+ASIDE = ".old-"  # in the name of a folder that another run has taken the place of, as grids put them aside
+# What papermill and schedulers put into the folder before the notebook begins.
+_NOT_OURS = (".ipynb", ".log", ".out", ".err")
+_EMPTY: Mapping[str, Any] = {}
+
+
+@dataclass(kw_only=True)
+class Run:
+    """A folder held for the life of the process; made by `open_run`.
+
+    Attributes:
+        folder: of the run; anything may be written there.
+        name: of the experiment.
+        parameters: as JSON has them (tuples are lists).
+        resumed: True if an interrupted run is taken up (known in rank 0 only).
+        writer: False in ranks other than 0, which write nothing.
+    """
+
+    folder: Path
+    name: str
+    parameters: dict[str, Any]
+    resumed: bool
+    writer: bool
+    _sessions: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    _lock: int | None = field(default=None, repr=False)
+
+    def write_report(
+        self,
+        *,
+        scores: Mapping[str, Any],
+        data: Mapping[str, Any] = _EMPTY,
+        tables: Mapping[str, Sequence[Mapping[str, Any]]] = _EMPTY,
+        figures: Mapping[str, str | Path] = _EMPTY,
+    ) -> Report:
+        """Finish the run: write `report.json` in one go and let go of the folder.
+
+        Args:
+            scores: name -> number, or mapping with "value".
+            data: name -> checksum or other JSON value.
+            tables: name -> rows.
+            figures: name -> file in the run's folder.
+
+        Raises:
+            RunError: a score without a value, a number that is nan or infinite, a value that JSON has not, a
+                figure that is not there; the run is finished already.
+        """
+        if (self.folder / REPORT_FILE).exists() and self.writer:
+            raise RunError(_finished(self.folder))
+        now = _now()
+        report = Report(
+            name=self.name,
+            parameters=self.parameters,
+            seed=self.parameters.get("seed"),
+            scores={name: plain_score(score, f"scores[{name!r}]") for name, score in scores.items()},
+            data=plain(data, "data"),
+            tables={
+                name: [dict(row) for row in plain(rows, f"tables[{name!r}]")] for name, rows in tables.items()
+            },
+            figures={name: self._figure(name, file) for name, file in figures.items()},
+            versions=versions(),
+            hardware=hardware(),
+            seconds=round(
+                sum(session["seconds"] for session in self._sessions[:-1]) + _since(self._began, now), 3
+            ),
+            peak_memory=peak_memory(),
+            git_commit=git_commit(),
+            started=self._sessions[0]["started"] if self._sessions else now,
+            finished=now,
+        )
+        if self.writer:
+            save_report(report, self.folder)
+            self.close()
+        return report
+
+    def close(self) -> None:
+        """Let go of the folder; otherwise that happens when the process ends, however it ends."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    @property
+    def _began(self) -> str:
+        return self._sessions[-1]["started"] if self._sessions else _now()
+
+    def _figure(self, name: str, file: str | Path) -> str:
+        path = self.folder / file  # an absolute `file` stands for itself
+        if self.writer and not path.is_file():
+            raise RunError(f"figures[{name!r}]: there is no file {path}; write it before the report")
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise RunError(f"figures[{name!r}]: {path} is not in the folder of the run, {self.folder}")
+        return path.resolve().relative_to(self.folder.resolve()).as_posix()
+
+
+def open_run(
+    folder: str | os.PathLike[str], *, name: str, parameters: Mapping[str, Any], resume: bool = True
+) -> Run:
+    """Take a folder for a run, before any work is done.
+
+    Args:
+        folder: is made if it does not exist. Notebooks and logs in it do not count as used.
+        name: of the experiment.
+        parameters: all parameters, JSON values; the same again take up an interrupted run, but for those in
+            `BY_HOW_MANY`, which may be others.
+        resume: False = refuse an interrupted run too.
+
+    Raises:
+        RunError: the folder holds a finished run, other files, a run with another name or parameters, or a
+            live one; the disk is full.
+    """
+    path, values = Path(folder), plain(parameters, "parameters")
+    if not is_first():
+        return Run(folder=path, name=name, parameters=values, resumed=False, writer=False)
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path} is a file; a run needs a folder")
+    refuse_foreign(path)
+    with kept(path):
+        path.mkdir(parents=True, exist_ok=True)
+    session = {"started": _now(), "pid": os.getpid(), "host": socket.gethostname(), "seconds": None}
+    lock = _take_lock(path, session)
+    try:
+        sessions = [*_earlier_sessions(path, name=name, parameters=values, resume=resume), session]
+        with kept(path / RUN_FILE):
+            write_json(path / RUN_FILE, {"name": name, "parameters": values, "sessions": sessions})
+    except BaseException:
+        if lock is not None:
+            os.close(lock)
+        raise
+    return Run(
+        folder=path,
+        name=name,
+        parameters=values,
+        resumed=len(sessions) > 1,
+        writer=True,
+        _sessions=sessions,
+        _lock=lock,
+    )
+
+
+def is_held(folder: Path) -> bool:
+    """True if a live process holds the folder of a run, as far as locks tell here."""
+    try:
+        number = os.open(folder / LOCK_FILE, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(number)
+    return False
+
+
+def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
+    """Hold the folder until the process ends, and say in the lock file who does; None if this process holds
+    it already, or locks do not work here."""
+    with kept(folder / LOCK_FILE):
+        number = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(number)
+        holder = _holder(folder)
+        # A cell that is run a second time in the same kernel goes on with what the kernel holds.
+        if (holder.get("pid"), holder.get("host")) == (os.getpid(), socket.gethostname()):
+            return None
+        who = "process {pid} on {host}, started {started}" if holder else "another process, just started"
+        raise RunError(
+            f"{folder} is in use by {who.format(**holder)}: wait for it, end it, or choose another folder"
+        ) from None
+    except OSError as error:
+        os.close(number)
+        warnings.warn(
+            f"{folder}: cannot be locked ({error}); see to it that no other run uses it", stacklevel=3
+        )
+        return None
+    with suppress(OSError):  # on a full disk it holds all the same
+        os.ftruncate(number, 0)
+        os.write(number, json.dumps(session).encode())
+    return number
+
+
+def _holder(folder: Path) -> dict[str, Any]:
+    """Who holds the lock: `pid`, `host`, `started`; {} if that is not known, as in the moment between taking
+    it and writing that down, when the file may still name the one before."""
+    try:
+        holder = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8"))
+        process, host, started = holder["pid"], holder["host"], holder["started"]
+        gone = host == socket.gethostname() and not psutil.pid_exists(process)
+        return {} if gone else {"pid": process, "host": host, "started": started}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+
+
+def _earlier_sessions(
+    folder: Path, *, name: str, parameters: dict[str, Any], resume: bool
+) -> list[dict[str, Any]]:
+    """The sessions of the interrupted run in the folder, none if it is new; see `open_run` for what is
+    refused."""
+    if not (folder / RUN_FILE).exists():
+        return []
+    old_name, old, sessions = read_run_file(folder)
+    if not resume:
+        raise RunError(f"{folder} holds an interrupted run: resume it, delete it, or choose another folder")
+    if old_name != name:
+        raise RunError(f"{folder} holds a run of {old_name!r}, not of {name!r}: choose another folder")
+    if changed := _changes(with_those_of_before(old, parameters), parameters):
+        raise RunError(
+            f"{folder} holds an interrupted run with other parameters: {', '.join(changed)}. "
+            "Use the old ones to resume it, or choose another folder"
+        )
+    if sessions[-1]["seconds"] is None:
+        sessions[-1]["seconds"] = _since(sessions[-1]["started"], _last_sign_of_life(folder))
+    return sessions
+
+
+def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+    """Name, parameters and sessions of a run that has begun.
+
+    Raises:
+        RunError: its `run.json` is damaged.
+    """
+    try:
+        values = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+        name, parameters, sessions = str(values["name"]), dict(values["parameters"]), list(values["sessions"])
+        for session in sessions:
+            _since(session["started"], session["started"])
+            session["seconds"] = None if session["seconds"] is None else float(session["seconds"])
+        if not sessions:
+            raise ValueError("no session")
+        return name, parameters, sessions
+    except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError):
+        told = f"{folder / RUN_FILE} cannot be read: move the folder away, or choose another"
+        raise RunError(told) from None
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that is not free for a run.
+
+    Raises:
+        RunError: it holds a finished run, or it is no run's and has files that somebody may miss.
+    """
+    if (folder / REPORT_FILE).exists():
+        raise RunError(_finished(folder))
+    if folder.is_dir() and not (folder / RUN_FILE).exists():
+        names = (path.name for path in folder.iterdir() if path.suffix not in _NOT_OURS)
+        found = sorted(name for name in names if not name.startswith("."))
+        if found:
+            listed = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+            raise RunError(f"{folder} holds other files ({listed}): choose an empty or a new folder")
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    def shown(values: Mapping[str, Any], name: str) -> str:
+        return repr(values[name]) if name in values else "(absent)"
+
+    names = sorted((old.keys() | new.keys()) - set(BY_HOW_MANY))
+    return [f"{n} {shown(old, n)} -> {shown(new, n)}" for n in names if shown(old, n) != shown(new, n)]
+
+
+def _last_sign_of_life(folder: Path) -> str:
+    """When a file of the run was last written: about when a killed process died."""
+    times = []
+    for path in folder.rglob("*"):
+        if path.suffix not in _NOT_OURS and path.name != LOCK_FILE and path.is_file():
+            times.append(path.stat().st_mtime)
+    return datetime.fromtimestamp(max(times), UTC).isoformat()
+
+
+def _finished(folder: Path) -> str:
+    return f"{folder} holds a finished run ({REPORT_FILE}): choose another folder, or delete this one"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def _since(start: str, end: str) -> float:
+    return max((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds(), 0.0)

@@ -1,0 +1,256 @@
+"""The results book, notebook 12: every table of the papers from the reports of a folder, ours beside theirs,
+and every encoder on every task. It reads reports and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cdlm_lab.data.files import replaced_file
+from cdlm_lab.report import Report, Run, kept, plain
+from cdlm_lab.results.readme import write_readme
+from cdlm_lab.results.reports import (
+    FoundReports,
+    KnownRuns,
+    LeftAside,
+    check_chosen,
+    find_reports,
+    malformed,
+)
+from cdlm_lab.results.tables import (
+    PAPER_TABLES,
+    FilledTable,
+    TaskColumn,
+    encoder_table,
+    fill_table,
+    task_columns,
+    top_words,
+)
+from cdlm_lab.widgets.html import escaped
+from cdlm_lab.widgets.result_table import (
+    ResultTable,
+    markdown_text,
+    result_table_html,
+    result_table_markdown,
+)
+
+PARAMETERS = ("run_folder", "results", "leave_out", "choose", "readme")
+PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # as names of tables begin
+TABLES_FILE = "tables.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """All tables.
+
+    Attributes:
+        found: what was found, and what was left aside.
+        tables: of the papers, in their order; a table that was measured in several settings stands here
+            several times.
+        words: Table 5 of Doc-ARC.
+        columns: of the table of encoders.
+    """
+
+    found: FoundReports
+    tables: Sequence[FilledTable]
+    words: ResultTable
+    columns: Sequence[TaskColumn]
+
+
+def open_book(
+    results: str | Path, *, leave_out: str = "", choose: str = "", own: str | Path | None = None
+) -> Book:
+    """Read the reports of a folder.
+
+    Args:
+        results: a folder of runs, or data/results.
+        leave_out, choose: names of reports, separated by spaces, `*` standing for anything: those that are
+            not used, and those that are taken before newer ones that have the same row.
+        own: the folder of this run, which may lie among the others.
+
+    Raises:
+        ParameterError: there is no such folder, or no report of such a name.
+    """
+    found = _without_misnamed(_without_damaged(find_reports(results, leave_out=leave_out, own=own)))
+    check_chosen(found, choose)
+    return _filled(found, choose=choose)
+
+
+def _filled(found: FoundReports, *, choose: str = "") -> Book:
+    runs = KnownRuns(found)
+    return Book(
+        found=found,
+        tables=[filled for paper in PAPER_TABLES for filled in fill_table(paper, found, runs, choose=choose)],
+        words=top_words(found, runs),
+        columns=task_columns(found, runs, choose=choose),
+    )
+
+
+def found_rows(book: Book) -> list[list[str]]:
+    """Report, experiment, seed and when it was finished, as cells of HTML."""
+    return [
+        [
+            escaped(one.name),
+            escaped(one.report.name),
+            "" if one.report.seed is None else str(one.report.seed),
+            escaped(one.report.finished[:16].replace("T", " ")),
+        ]
+        for one in book.found.reports
+    ]
+
+
+def aside_rows(book: Book) -> list[list[str]]:
+    """What is not used, and why, as cells of HTML."""
+    return [[escaped(one.name), escaped(one.why)] for one in book.found.aside]
+
+
+def damage_told(book: Book) -> str:
+    """How many reports are damaged, and which."""
+    names = [one.name for one in book.found.aside if one.damaged]
+    if not names:
+        return "no report is damaged"
+    return f"{len(names)} damaged report{'s' * (len(names) > 1)} left out: {', '.join(names)}"
+
+
+def paper_html(book: Book, paper: str) -> str:
+    """The tables of a paper, `cdlm`, `cda`, `doc-arc` or `mspp`, as HTML."""
+    return "".join(map(result_table_html, _tables_of(book, paper)))
+
+
+def encoders_html(book: Book) -> str:
+    """The table of encoders as HTML."""
+    table = encoder_table(book.columns)
+    return "nothing was measured with any encoder" if table is None else result_table_html(table)
+
+
+def write_book(run: Run, book: Book) -> Report:
+    """`tables.md` with all tables, and the report: every number with the reports that it is from, and what
+    is missing."""
+    with kept(run.folder / TABLES_FILE), replaced_file(run.folder / TABLES_FILE) as file:
+        file.write(book_markdown(book))
+    return run.write_report(
+        scores=_scores(book),
+        data={
+            "results": book.found.folder.as_posix(),
+            "reports": len(book.found.reports),
+            "damaged": sum(one.damaged for one in book.found.aside),
+        },
+        tables={
+            "found": [
+                {"report": one.name, "experiment": one.report.name, "finished": one.report.finished}
+                for one in book.found.reports
+            ],
+            "aside": [{"what": one.name, "why": one.why} for one in book.found.aside],
+            "not run": [{"table": table, "system": system} for table, system in missing_rows(book)],
+        },
+    )
+
+
+def missing_rows(book: Book) -> list[tuple[str, str]]:
+    """(table, system) that no report has in any setting."""
+    found = {(one.name, system) for one in book.tables for system in one.rows}
+    return [
+        (paper.name, system)
+        for paper in PAPER_TABLES
+        if paper.is_published
+        for system in paper.systems
+        if (paper.name, system) not in found
+    ]
+
+
+def book_markdown(book: Book) -> str:
+    """All tables in GitHub's Markdown, each under its caption, with the reports that it is from."""
+    encoders = encoder_table(book.columns)
+    tables = [table for paper in PAPERS for table in _tables_of(book, paper)]
+    tables += [encoders] if encoders else []
+    parts = []
+    for table in tables:
+        lines = "\n".join(f"- {markdown_text(line)}" for line in table.sources)
+        parts.append(
+            f"## {markdown_text(table.caption)}\n\n{result_table_markdown(table)}\n"
+            + (f"\n{lines}\n" if lines else "")
+        )
+    return "\n".join(parts)
+
+
+def tables_into(readme: str) -> str:
+    """Write the marked tables of a README anew from the data/results beside it; says what changed. "" =
+    nothing is written."""
+    if not readme:
+        return "no README was written: readme is empty"
+    changed = write_readme(Path(readme))
+    return (
+        f"{readme}: {', '.join(changed)} written anew"
+        if changed
+        else f"{readme}: all tables are as they were"
+    )
+
+
+def _tables_of(book: Book, paper: str) -> list[ResultTable]:
+    tables = [one.table for one in book.tables if one.name.startswith(f"{paper}-")]
+    return tables + ([book.words] if paper == "doc-arc" else [])
+
+
+def _without_misnamed(found: FoundReports) -> FoundReports:
+    runs = KnownRuns(found)
+    misnamed = {one.name: why for one in found.reports if (why := runs.misnamed(one))}
+    return replace(
+        found,
+        reports=[one for one in found.reports if one.name not in misnamed],
+        aside=[*found.aside, *(LeftAside(name=name, why=why) for name, why in misnamed.items())],
+    )
+
+
+def _without_damaged(found: FoundReports) -> FoundReports:
+    """Without reports of which alone no book can be made: one of them would end the book of all."""
+    damaged: dict[str, LeftAside] = {}
+    for one in (*found.reports, *found.others):
+        fills = bool(one.rows)
+        alone = replace(found, reports=[one] * fills, others=[one] * (not fills), aside=[])
+        try:
+            runs = KnownRuns(alone)
+            runs.misnamed(one)
+            runs.told(one.name)
+            runs.encoder_of(one.name)
+            runs.by_head  # noqa: B018
+            if fills:
+                book = _filled(alone)
+                plain(
+                    {"rows": found_rows(book), "text": book_markdown(book), "scores": _scores(book)}, one.name
+                )
+        except Exception as error:
+            damaged[one.name] = malformed(one.name, error)
+    return replace(
+        found,
+        reports=[one for one in found.reports if one.name not in damaged],
+        others=[one for one in found.others if one.name not in damaged],
+        aside=[*(one for one in found.aside if one.name not in damaged), *damaged.values()],
+    )
+
+
+def _scores(book: Book) -> dict[str, dict]:
+    """`table/corpus/setting/system/measure`, settings of a table on a corpus counted from 1, the oldest
+    first; `encoder/task/corpus/name of the encoder`."""
+    scores: dict[str, dict] = {}
+    count: dict[tuple[str, str], int] = {}
+    for one in book.tables:
+        setting = count[one.name, one.corpus] = count.get((one.name, one.corpus), 0) + 1
+        for system, taken in one.rows.items():
+            for measure, score in taken.row.scores.items():
+                low, high = score.interval or (None, None)
+                scores[f"{one.name}/{one.corpus}/{setting}/{system}/{measure}"] = {
+                    "value": score.value,
+                    "low": low,
+                    "high": high,
+                    "deviation": score.deviation,
+                    "seeds": score.seeds,
+                    "p": score.p,
+                    "reports": [found.name for found in taken.sources],
+                }
+    for column in book.columns:
+        for encoder, taken in column.taken.items():
+            score = taken.row.scores[column.task.measure]
+            name = f"encoder/{column.task.name}/{column.corpus}/{encoder}"
+            scores[name] = {"value": score.value, "reports": [found.name for found in taken.sources]}
+    return scores

@@ -1,0 +1,351 @@
+"""What a training leaves for others to load.
+
+Checkpoints that are complete or do not exist, so that a run killed at any moment can go on.
+
+A checkpoint is written under a temporary name beside the others, `.checkpoint-300.unfinished`; then a list of
+its files with their sizes and checksums is added, everything is flushed to the disk, and the folder is
+renamed to `checkpoint-300`. What a killed process leaves behind has the temporary name and is removed by the
+next run. A checkpoint whose files are no longer what was written, to the last bit, is passed over: the run
+goes on from another one, and two are kept for that. Lists that older versions wrote have sizes only.
+
+The state of torch's random generators, of all processes, in one safetensors file without pickle.
+
+Only torch's are kept: nothing in the library draws from the global generators of Python or NumPy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.trainer import TRAINER_STATE_NAME
+
+from cdlm_lab.data.files import sha256_of_file
+from cdlm_lab.errors import Told
+from cdlm_lab.models.checkpoint import without_bars
+from cdlm_lab.progress import is_first
+from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
+
+FILE_LIST = "complete.json"
+PROGRESS_FILE = "progress.json"
+_FINISHED = re.compile(r"checkpoint-(\d+)")
+_UNFINISHED = re.compile(r"\.checkpoint-(\d+)\.(unfinished|removed)")
+# Libraries written in other languages report a full disk in words of their own, not as an OSError. PyTorch's
+# writer only says that it got less onto the disk than it meant to.
+_FULL_DISK_WORDS = (
+    "no space left",
+    "os error 28",
+    "disk quota exceeded",
+    "file write failed",
+    "unexpected pos",
+)
+_FULL_DISK_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
+
+
+class CheckpointError(Told, RuntimeError):
+    """A checkpoint could not be written or read; the message says which, why, and what to do."""
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """Where the finished checkpoint of a step lies."""
+    return folder / f"checkpoint-{step}"
+
+
+def checkpoint_step(checkpoint: Path) -> int:
+    """The number of updates done when the checkpoint was written.
+
+    Raises:
+        ValueError: the folder is not named as a checkpoint is.
+    """
+    match = _FINISHED.fullmatch(checkpoint.name)
+    if match is None:
+        raise ValueError(f"{checkpoint} is not a checkpoint: its name must be checkpoint-<step>")
+    return int(match[1])
+
+
+def complete_checkpoints(folder: Path) -> list[Path]:
+    """The complete checkpoints in a folder, oldest first; none if there is no such folder."""
+    found = [path for path in _entries(folder) if _FINISHED.fullmatch(path.name) and is_complete(path)]
+    return sorted(found, key=checkpoint_step)
+
+
+def last_complete_checkpoint(folder: Path) -> Path | None:
+    """The complete checkpoint with the most steps, or None."""
+    return max(complete_checkpoints(folder), key=checkpoint_step, default=None)
+
+
+def last_good_checkpoint(folder: Path) -> Path | None:
+    """The checkpoint with the most steps that is whole, as is the best one when it was written, which the end
+    of the run needs; None if there is no checkpoint at all. It reads all of their files, and warns of those
+    that are damaged.
+
+    Raises:
+        CheckpointError: all are damaged.
+    """
+    faults: list[str] = []
+    for step in sorted(_steps(folder), reverse=True):
+        checkpoint = checkpoint_path(folder, step)
+        needed = dict.fromkeys([checkpoint, checkpoint_path(folder, best_step(checkpoint) or step)])
+        fault = next((f"{path}: {damage}" for path in needed if (damage := damage_of(path))), "")
+        if not fault:
+            if faults:
+                told = "; ".join(dict.fromkeys(faults))
+                warnings.warn(f"damaged: {told}. The run goes on from {checkpoint}", stacklevel=2)
+            return checkpoint
+        faults.append(fault)
+    if faults:
+        raise CheckpointError(
+            f"no checkpoint can be gone on from: {'; '.join(dict.fromkeys(faults))}. Bring one back from a "
+            f"copy, or delete {folder} to train from the beginning"
+        )
+    return None
+
+
+def is_complete(checkpoint: Path) -> bool:
+    """True if all files are there with the sizes that were noted when the checkpoint was finished."""
+    return not damage_of(checkpoint, thorough=False)
+
+
+def damage_of(checkpoint: Path, *, thorough: bool = True) -> str:
+    """The first file of a checkpoint that is not what was written, and how; "" = all are. `thorough`: False =
+    look at their sizes alone."""
+    try:
+        listed = json.loads((checkpoint / FILE_LIST).read_text(encoding="utf-8"))
+        noted = {
+            name: (kept, "") if isinstance(kept, int) else (kept["size"], kept["sha256"])
+            for name, kept in listed.items()
+        }
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return f"{FILE_LIST}, the list of its files, is missing or cannot be read"
+    for name, (size, checksum) in noted.items():
+        try:
+            found = (checkpoint / name).stat().st_size
+            if found != size:
+                return f"{name} has {found} bytes, not {size}"
+            if thorough and checksum and sha256_of_file(checkpoint / name) != checksum:
+                return f"{name} is not what was written (its checksum is another)"
+        except (OSError, ValueError) as error:
+            missing = isinstance(error, FileNotFoundError)
+            return f"{name} {'is missing' if missing else f'cannot be read ({error})'}"
+    return ""
+
+
+def best_step(checkpoint: Path) -> int | None:
+    """The step of the best checkpoint when this one was written; None if there was none."""
+    try:
+        state = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
+        return state["best_global_step"] or None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def steps_to_keep(folder: Path, step: int) -> set[int]:
+    """The checkpoint just written and the best; if they are one, also the best before it, or else the last
+    before it. Should one of the two turn out to be damaged, the other is there to go on from."""
+    best = best_step(checkpoint_path(folder, step))
+    earlier = [path for path in complete_checkpoints(folder) if checkpoint_step(path) < step]
+    if best in (None, step) and earlier:
+        best = best_step(earlier[-1]) or checkpoint_step(earlier[-1])
+    return {step, best or step}
+
+
+def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]:
+    """What `progress.json` of a checkpoint says: settings, seconds, tokens, and the sums between two records.
+
+    Raises:
+        CheckpointError: the checkpoint was written with settings other than `config`; one that an older
+            version did not know is passed over, and those that are free to change.
+    """
+    progress = json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8"))
+    now, before = json.loads(json.dumps(dataclasses.asdict(config))), progress["config"]
+    changed = [
+        f"{name} {value!r} -> {now[name]!r}"
+        for name, value in before.items()
+        if name in now and name not in FREE_TO_CHANGE and now[name] != value
+    ]
+    if changed:
+        raise CheckpointError(
+            f"{checkpoint} was written with other settings: {', '.join(changed)}. "
+            "Go on with the old ones, or choose another folder"
+        )
+    return progress
+
+
+def check_loaded(model: nn.Module, *, missing: Collection[str], unexpected: Collection[str]) -> None:
+    """Hold what `load_state_dict` says against the model; weights tied to ones that were loaded are not
+    missing.
+
+    Raises:
+        CheckpointError: weights are missing, or there are some that the model has no place for.
+    """
+    weights = model.state_dict()
+    loaded = {value.data_ptr() for name, value in weights.items() if name not in missing}
+    absent = sorted(name for name in missing if weights[name].data_ptr() not in loaded)
+    if absent or unexpected:
+        faults = [f"{name} is missing" for name in absent] + [
+            f"{name} is unknown" for name in sorted(unexpected)
+        ]
+        more = f" and {len(faults) - 3} more" if len(faults) > 3 else ""
+        raise CheckpointError(
+            f"the checkpoint does not fit {type(model).__name__}: {', '.join(faults[:3])}{more}; "
+            "was it written by another kind of model?"
+        )
+
+
+@contextlib.contextmanager
+def writing_checkpoint(folder: Path, step: int) -> Iterator[Path]:
+    """Gives an empty folder to write a checkpoint into; finishes it afterwards, or removes it if anything
+    fails.
+
+    For one process only; under torchrun that is rank 0.
+
+    Raises:
+        CheckpointError: the disk is full. What else goes wrong is passed on as it is. In every case nothing
+            of the new checkpoint is left, and older ones are untouched.
+    """
+    temporary = folder / f".checkpoint-{step}.unfinished"
+    finished = checkpoint_path(folder, step)
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        yield temporary
+        _finish(temporary, finished)
+    except BaseException as error:
+        # Counted before the partial checkpoint is removed: afterwards there is room again.
+        free = shutil.disk_usage(folder).free if folder.is_dir() else 0
+        shutil.rmtree(temporary, ignore_errors=True)
+        if not is_full_disk(error):
+            raise
+        last = last_complete_checkpoint(folder)
+        kept = f"the last good one is {last}" if last else "there is no earlier one"
+        raise CheckpointError(
+            f"the disk is full ({free / 2**20:.0f} MiB free): {finished} was not written, {kept}. "
+            "Free some space and give the same command again to go on from there"
+        ) from error
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """True if the error, or one that it came from, says that the disk or the quota is full."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in _FULL_DISK_NUMBERS:
+            return True
+        if any(words in str(cause).lower() for words in _FULL_DISK_WORDS):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed processes left behind. No other process may be writing into the folder."""
+    for path in _entries(folder):
+        if _UNFINISHED.fullmatch(path.name):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def keep_only(folder: Path, steps: Collection[int]) -> None:
+    """Remove all checkpoints but those of the given steps; what has another name is left alone."""
+    for path in _entries(folder):
+        match = _FINISHED.fullmatch(path.name)
+        if match and int(match[1]) not in steps:
+            # Renamed first: a process killed half-way must not leave something that looks like a checkpoint.
+            doomed = folder / f".{path.name}.removed"
+            shutil.rmtree(doomed, ignore_errors=True)
+            os.replace(path, doomed)
+            shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _finish(temporary: Path, finished: Path) -> None:
+    """List the files, flush all of them, and give the folder its name."""
+    files = sorted(path for path in temporary.rglob("*") if path.is_file())
+    listed = {
+        path.relative_to(temporary).as_posix(): {"size": path.stat().st_size, "sha256": sha256_of_file(path)}
+        for path in files
+    }
+    (temporary / FILE_LIST).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
+    for path in files:  # safetensors makes files that only their owner may read
+        shutil.copymode(temporary / FILE_LIST, path)
+    for path in [*files, temporary / FILE_LIST, temporary]:
+        _flush(path)
+    if finished.exists():  # incomplete, or written by a run that was resumed from an earlier step
+        keep_only(finished.parent, [s for s in _steps(finished.parent) if s != checkpoint_step(finished)])
+    os.replace(temporary, finished)
+    _flush(finished.parent)
+
+
+def _steps(folder: Path) -> list[int]:
+    matches = (_FINISHED.fullmatch(path.name) for path in _entries(folder))
+    return [int(match[1]) for match in matches if match]
+
+
+def _flush(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _entries(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+
+
+RANDOM_STATE_FILE = "random_state.safetensors"
+
+
+def gather_random_state(accelerator: Accelerator) -> dict[str, Tensor]:
+    """The states of all processes, "cpu" and, where there is one, "cuda": uint8 (process, bytes). All must
+    call it."""
+    states = {"cpu": torch.get_rng_state()}
+    if accelerator.device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(accelerator.device)
+    gathered = {
+        name: accelerator.gather(state[None].to(accelerator.device)) for name, state in states.items()
+    }
+    return {name: state.cpu().contiguous() for name, state in gathered.items()}
+
+
+def save_random_state(states: dict[str, Tensor], checkpoint: Path) -> None:
+    """Write what `gather_random_state` gave into the folder of a checkpoint."""
+    save_file(states, checkpoint / RANDOM_STATE_FILE)
+
+
+def load_random_state(checkpoint: Path, accelerator: Accelerator) -> bool:
+    """Set the generators of this process as they were; False if the checkpoint knows no such process, as when
+    it was written by fewer, and nothing was set."""
+    states = load_file(checkpoint / RANDOM_STATE_FILE)
+    process = accelerator.process_index
+    cuda = accelerator.device.type == "cuda"
+    if process >= len(states["cpu"]) or (cuda and "cuda" not in states):
+        return False
+    torch.set_rng_state(states["cpu"][process].clone())
+    if cuda:
+        torch.cuda.set_rng_state(states["cuda"][process].clone(), accelerator.device)
+    return True
+
+
+# Folders of a run: the model to load, and the checkpoints and history of its training.
+MODEL_FOLDER, TRAINING_FOLDER = "model", "training"
+
+
+def save_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
+    """Write both, if there are both, as safetensors and JSON; under torchrun only rank 0 writes."""
+    if is_first():
+        with without_bars():
+            model.save_pretrained(folder)
+        if tokenizer is not None:
+            tokenizer.save_pretrained(folder)
