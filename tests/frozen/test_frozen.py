@@ -26,15 +26,17 @@ import pytest
 import torch
 import yaml
 
-from cdlm_lab.data.candidate_storyworld import read_storyworld_candidates
-from cdlm_lab.data.claim_storyworld import read_storyworld_claims
-from cdlm_lab.data.coreference_storyworld import read_storyworld_topics
-from cdlm_lab.data.pair_storyworld import read_storyworld_pairs
-from cdlm_lab.data.question_storyworld import read_storyworld_questions
-from cdlm_lab.data.storyworld import GENERATOR_VERSION, stories
-from cdlm_lab.data.tag_storyworld import read_storyworld_tags
+from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION, stories
+from cdlm_lab.data.storyworld.task_sets import (
+    read_storyworld_candidates,
+    read_storyworld_claims,
+    read_storyworld_pairs,
+    read_storyworld_questions,
+    read_storyworld_tags,
+    read_storyworld_topics,
+)
+from cdlm_lab.models.checkpoint import shipped_names
 from cdlm_lab.models.encoder import load_language_model
-from cdlm_lab.models.shipped import shipped_names
 
 ROOT = Path(__file__).resolve().parents[2]
 FROZEN = Path(__file__).with_name("frozen.json")

@@ -16,7 +16,8 @@ def test_the_library_is_read():
 
 @pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
 def test_every_module_follows(rule: Rule):
-    assert rules.all_faults(rule, MODULES) == []
+    found = rules.all_faults(rule, MODULES)
+    assert not found, "\n".join([f"{rule.__name__}: {rule.__doc__}", *found])
 
 
 def test_a_fault_is_named_with_its_module_and_line():

@@ -46,6 +46,15 @@ def test_files_are_counted_by_folder(tmp_path: Path):
     assert sizes.files_in_folders(tmp_path) == {"cdlm_lab": 1, "cdlm_lab/data": 2}
 
 
+def test_a_folder_without_tests_is_found(tmp_path: Path):
+    for file in ("cdlm_lab/a.py", "cdlm_lab/data/b.py", "cdlm_lab/c/__init__.py", "tests/data/conftest.py"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    assert sizes.folders_without_tests(tmp_path) == ["cdlm_lab/data"]
+    (tmp_path / "tests/data/test_any.py").touch()
+    assert sizes.folders_without_tests(tmp_path) == []
+
+
 def test_lines_are_counted_by_folder_with_those_below():
     modules = [module("data.x", "a\n\nb"), module("data.deep.y", "a"), module("z", "a\nb")]
     assert sizes.lines_of_folders(modules) == {"cdlm_lab": 6, "cdlm_lab/data": 4, "cdlm_lab/data/deep": 1}
@@ -117,6 +126,7 @@ def test_an_exception_that_is_no_longer_needed_is_named_and_lowered():
     counted = {RULE: {"cdlm_lab/data": 70, "cdlm_lab/widgets": 9}}
     above, lower = sizes.compare(RULE, counted[RULE], borne[RULE])
     assert above == []
+    assert sizes.compare(RULE, {"cdlm_lab/data": 79}, {"cdlm_lab/data": 80}) == ([], [])
     assert lower == [
         "files in a folder: cdlm_lab/data: 80 can be 70",
         "files in a folder: cdlm_lab/widgets: 60 can be 15",
