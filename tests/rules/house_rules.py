@@ -21,6 +21,7 @@ LAYERS = (
     ("models",),
     ("examples",),
     ("attention", "metrics", "data"),
+    ("scores",),
     ("parameters", "progress"),
     ("errors",),
 )
