@@ -1103,7 +1103,7 @@ def _tests(units: Mapping[str, list[dict[str, Parts]]], *, seed: int) -> list[di
                 "low": compared.low,
                 "high": compared.high,
                 "p_bootstrap": compared.p_bootstrap,
-                "p": compared.p_permutation,
+                "p": compared.p,
             }
         )
     for row, corrected in zip(rows, holm([row["p"] for row in rows]), strict=True):
