@@ -21,7 +21,7 @@ LAYERS = (
     ("models",),
     ("examples",),
     ("attention", "metrics", "data"),
-    ("parameters", "progress"),
+    ("parameters", "progress", "scores"),
     ("errors",),
 )
 HEIGHT = {group: height for height, groups in enumerate(reversed(LAYERS)) for group in groups}
@@ -37,6 +37,7 @@ WITHOUT = {
     "progress": ("torch", "transformers"),
     "errors": ("torch", "transformers"),
     "report": ("torch", "transformers"),
+    "scores": ("torch", "transformers"),
     "batch": ("torch", "transformers", "snakemake"),
 }
 UNPICKLERS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal")
