@@ -177,6 +177,13 @@ def numbers(value: Any) -> Iterator[str]:
             yield f"{inner:.6g}"
 
 
+def untimed(scores: Any) -> Any:
+    """Scores of one run, rows or named, without the seconds that it took."""
+    if isinstance(scores, Mapping):
+        return {name: score for name, score in scores.items() if "seconds" not in name}
+    return [row for row in scores if "seconds" not in row["metric"]]
+
+
 def sorted_numbers(value: Any) -> str:
     """The numbers of a report in order, so that it may be laid out in another manner."""
     return " ".join(sorted(numbers(value), key=lambda text: (float(text), text)))
@@ -199,7 +206,7 @@ def grid_numbers(folder: Path, *, all_of_them: bool = False) -> dict[str, str]:
         if ".old-" in path.parent.name:  # set aside when it was made again
             continue
         report = json.loads(path.read_text(encoding="utf-8"))
-        found[path.parent.name] = sorted_numbers(report if all_of_them else {"scores": report["scores"]})
+        found[path.parent.name] = sorted_numbers(report if all_of_them else untimed(report["scores"]))
     return found
 
 

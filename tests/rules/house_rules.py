@@ -21,8 +21,12 @@ LAYERS = (
     ("models",),
     ("examples",),
     ("attention", "metrics", "data"),
+<<<<<<< HEAD
     ("scores",),
     ("parameters", "progress"),
+=======
+    ("parameters", "progress", "scores"),
+>>>>>>> freeze-merge
     ("errors",),
 )
 HEIGHT = {group: height for height, groups in enumerate(reversed(LAYERS)) for group in groups}
@@ -38,6 +42,7 @@ WITHOUT = {
     "progress": ("torch", "transformers"),
     "errors": ("torch", "transformers"),
     "report": ("torch", "transformers"),
+    "scores": ("torch", "transformers"),
     "batch": ("torch", "transformers", "snakemake"),
 }
 UNPICKLERS = ("pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal")
