@@ -21,12 +21,8 @@ LAYERS = (
     ("models",),
     ("examples",),
     ("attention", "metrics", "data"),
-<<<<<<< HEAD
     ("scores",),
     ("parameters", "progress"),
-=======
-    ("parameters", "progress", "scores"),
->>>>>>> freeze-merge
     ("errors",),
 )
 HEIGHT = {group: height for height, groups in enumerate(reversed(LAYERS)) for group in groups}
