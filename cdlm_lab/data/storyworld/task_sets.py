@@ -1,4 +1,4 @@
-"""Storyworld as the data set of each task: readers that yield one record at a time, the same on every machine.
+"""Storyworld as the data set of each task: readers that yield a record at a time, the same on every machine.
 
 `split` is train, dev or test (they share no facts), `stories` how many, `start` the number of the first one;
 ranges of stories that do not overlap share no documents.
@@ -296,7 +296,7 @@ def read_storyworld_questions(
     of other reports: of the story's own, then of other stories. A bridge question takes first, if the range
     has one, another story's reply to a question of the same wording, then reports of that story and of its
     own in turn, so that of four paragraphs two are of each. Otherwise the one sentence that tells where
-    somebody grew up, or that of the story with the most reports, would be the answer, clue or no clue.
+    somebody grew up, or that of the story which most paragraphs are from, would be the answer, clue or not.
 
     Other stories are those of the same type of event, then the rest, each counted from the next story on and,
     after the last, from the first again. The names that a question turns on stand in none but the two
