@@ -43,7 +43,7 @@ def test_defaults_are_those_of_the_paper():
         ),
         (
             {"learning_rate_factors": (("a", -2.0),)},
-            "learning_rate_factors\[0\]\[1\] is -2.0; it must be at least 0",
+            r"learning_rate_factors\[0\]\[1\] is -2.0; it must be at least 0",
         ),
         ({"seed": -1}, "seed is -1"),
         ({"workers": -1}, "workers is -1; it must be at least 0"),
