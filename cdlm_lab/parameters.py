@@ -37,7 +37,7 @@ from typing import Any, TypeVar, dataclass_transform
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from cdlm_lab.errors import Told
+from cdlm_lab.errors import PlainError
 
 # Of notebooks: by how many processes a run is made, not what it makes; a run may go on with other values.
 BY_HOW_MANY = ("parallel", "workers")
@@ -50,7 +50,7 @@ _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary
 Kind = TypeVar("Kind")
 
 
-class ParameterError(Told, ValueError):
+class ParameterError(PlainError, ValueError):
     """A parameter has an unknown name or a value that cannot be; the message says which, why, and what to
     write."""
 
