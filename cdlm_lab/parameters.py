@@ -141,6 +141,21 @@ def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) ->
             check_like(name, namespace[name], default)
 
 
+Settings = typing.TypeVar("Settings")
+
+
+def read_parameters(namespace: Mapping[str, Any], kind: type[Settings]) -> Settings:
+    """The settings that a notebook's parameters make, from inside it: call it as `read_parameters(globals(),
+    Settings)`. `kind`: a dataclass with a field for each parameter.
+
+    Raises:
+        ParameterError: an unknown name (see `refuse_unknown`), or what the settings refuse.
+    """
+    names = [field.name for field in dataclasses.fields(kind)]
+    refuse_unknown(namespace, names)
+    return kind(**{name: namespace[name] for name in names})
+
+
 def _defaults(cells: Sequence[object]) -> dict[str, object]:
     """The values of the last cell of literals before a cell that papermill added; {} if it added none."""
     literal = [cell for cell in cells if isinstance(cell, str) and _literal_assignments(cell)]

@@ -46,11 +46,12 @@ from cdlm_lab.experiments.fact_verification import ClaimCorpus
 from cdlm_lab.experiments.multihop_qa import QuestionCorpus
 from cdlm_lab.experiments.paragraph_pretraining import ParagraphCorpus, ParagraphTask
 from cdlm_lab.experiments.pretraining import ModelSettings, prepare, pretrain
-from cdlm_lab.experiments.runs import FineTuning, Recipe, TrainingJob, read_result, write_result
+from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, read_result, write_result
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 
