@@ -1,9 +1,24 @@
-"""Checks on parameters before any work begins: values of the wrong type and names that nobody knows.
+"""Settings: typed, checked when they are made, and one list of a notebook's parameters.
 
-Papermill passes a misspelt `-p lerning_rate 0.5` on as one more global name, with no more than a line in its
-log, and the default trains; `-y "learning_rate: 1e-4"` arrives as the text "1e-4". So nothing is coerced
-here: every frozen dataclass of parameters calls `check_types` in its `__post_init__`, and every notebook
-calls `refuse_unknown` in the cell after its parameters.
+    @settings
+    class Training:
+        steps: int = Field(default=100, ge=1)
+        precision: Literal["auto", "bfloat16", "float32"] = "auto"
+
+        def __post_init__(self) -> None:  # rules between fields
+            if self.steps == 13:
+                raise ParameterError("steps is 13; choose another number")
+
+    @settings
+    class Experiment:  # the parts of a run; a notebook's parameters are the fields of all parts
+        corpus: Corpus = Corpus()
+        training: Training = Training(steps=30)
+
+    given = read_settings(globals(), Experiment, "run_folder", "own_text")  # in a notebook
+
+A wrong value is a ParameterError of one line. Papermill passes a misspelt `-p lerning_rate 0.5` on as one
+more global name and the default trains, and `-y "learning_rate: 1e-4"` arrives as the text "1e-4": so unknown
+names are refused, and nothing is coerced (an int may stand for a float, a bool for neither; nan is no value).
 """
 
 from __future__ import annotations
@@ -16,7 +31,11 @@ import types
 import typing
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any, Literal
+from functools import lru_cache, wraps
+from typing import Any, TypeVar, dataclass_transform
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from cdlm_lab.errors import Told
 
@@ -24,8 +43,11 @@ from cdlm_lab.errors import Told
 BY_HOW_MANY = ("parallel", "workers")
 # Words that may stand for a number, as which a parameter comes.
 WORDS = {"attention_dropout": "checkpoint"}
-_ADDED = "# Parameters"  # so the cell of papermill begins
 IPYTHON_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
+_ADDED = "# Parameters"  # so the cell of papermill begins
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
+
+Kind = TypeVar("Kind")
 
 
 class ParameterError(Told, ValueError):
@@ -33,31 +55,76 @@ class ParameterError(Told, ValueError):
     write."""
 
 
-def check_types(instance: object) -> None:
-    """Hold every field of a dataclass instance against its annotation.
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(Field, dataclasses.field))
+def settings(kind: type[Kind]) -> type[Kind]:
+    """Make a class of typed fields a frozen dataclass that checks its values (see above)."""
+    checked = pydantic_dataclass(kind, frozen=True, kw_only=True, config=_STRICT)
+    init = checked.__init__
 
-    Understood annotations: int, float, str, bool, None, Any, Literal, unions, tuple, list, Sequence, dict,
-    Mapping (with or without arguments) and classes. An int may stand where a float is annotated; a bool is no
-    int; nan is no value. A list may stand for a Sequence, not for a tuple.
+    @wraps(init)
+    def one_line(self: Any, **values: Any) -> None:
+        try:
+            init(self, **values)
+        except ValidationError as error:
+            raise _parameter_error(error, checked) from None
 
-    Args:
-        instance: a dataclass instance; annotations may be strings (`from __future__ import annotations`).
+    checked.__init__ = one_line  # type: ignore[method-assign]
+    return checked
 
-    Raises:
-        ParameterError: names the field, its value and what to write instead.
+
+def read_settings(namespace: Mapping[str, Any], kind: type[Kind], *also: str) -> Kind:
+    """The settings that a notebook's parameters cell gives; `also` are its parameters that are no settings.
+
+    Raises ParameterError for unknown names and for wrong values.
     """
-    for name, annotation in typing.get_type_hints(type(instance)).items():
-        if hasattr(instance, name) and typing.get_origin(annotation) is not typing.ClassVar:
+    names = parameter_names(kind)
+    refuse_unknown(namespace, (*names, *also))
+    return settings_of(kind, {name: namespace[name] for name in names if name in namespace})
+
+
+def settings_of(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
+    """Settings with these values in their parts, and defaults elsewhere. Other names are left out."""
+    hints = typing.get_type_hints(kind)
+    parts = {
+        part.name: settings_of(hints[part.name], _defaults_of(part) | values)
+        if dataclasses.is_dataclass(hints[part.name])
+        else values[part.name]
+        for part in dataclasses.fields(kind)  # type: ignore[arg-type]
+        if part.name in values or dataclasses.is_dataclass(hints[part.name])
+    }
+    return kind(**parts)
+
+
+def parameter_names(kind: type[Any]) -> tuple[str, ...]:
+    """The names of the fields of settings, and of all their parts."""
+    hints = typing.get_type_hints(kind)
+    parts = [part.name for part in dataclasses.fields(kind)]
+    nested = [
+        parameter_names(hints[name]) if dataclasses.is_dataclass(hints[name]) else (name,) for name in parts
+    ]
+    return tuple(name for names in nested for name in names)
+
+
+def parameters_of(settings: Any) -> dict[str, Any]:
+    """The values of settings and of all their parts, by name."""
+    values: dict[str, Any] = {}
+    for part in dataclasses.fields(settings):
+        value = getattr(settings, part.name)
+        values |= parameters_of(value) if dataclasses.is_dataclass(value) else {part.name: value}
+    return values
+
+
+def check_types(instance: object) -> None:
+    """Hold every field of a plain dataclass instance against its annotation; raises ParameterError."""
+    for name, annotation in _hints(type(instance)).items():
+        if hasattr(instance, name):
             _check(name, getattr(instance, name), annotation)
 
 
 def check_like(name: str, value: object, default: object) -> None:
     """Hold a value against the type of a parameter's default. A default None takes anything, "auto" a number
-    too, a float a whole number, and a tuple a list; a parameter in `WORDS` takes its word.
-
-    Raises:
-        ParameterError: as of `check_types`.
-    """
+    too, a float a whole number, and a tuple a list; a parameter in `WORDS` takes its word. Raises
+    ParameterError."""
     if name in WORDS and value == WORDS[name]:
         return
     if default is None or (default == "auto" and isinstance(value, int | float)):
@@ -88,12 +155,6 @@ def check_choice(instance: object, choices: Collection[str], *names: str) -> Non
     for name in names:
         if (value := getattr(instance, name)) not in choices:
             raise ParameterError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
-
-
-def parameters_of(settings: Any) -> dict[str, Any]:
-    """The fields of all parts of some settings, a dataclass of dataclasses, by their names."""
-    parts = (getattr(settings, part.name) for part in dataclasses.fields(settings))
-    return {name: value for part in parts for name, value in dataclasses.asdict(part).items()}
 
 
 def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
@@ -139,21 +200,6 @@ def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) ->
     for name, default in _defaults(cells if isinstance(cells, list) else []).items():
         if name in namespace:
             check_like(name, namespace[name], default)
-
-
-Settings = typing.TypeVar("Settings")
-
-
-def read_parameters(namespace: Mapping[str, Any], kind: type[Settings]) -> Settings:
-    """The settings that a notebook's parameters make, from inside it: call it as `read_parameters(globals(),
-    Settings)`. `kind`: a dataclass with a field for each parameter.
-
-    Raises:
-        ParameterError: an unknown name (see `refuse_unknown`), or what the settings refuse.
-    """
-    names = [field.name for field in dataclasses.fields(kind)]
-    refuse_unknown(namespace, names)
-    return kind(**{name: namespace[name] for name in names})
 
 
 def _defaults(cells: Sequence[object]) -> dict[str, object]:
@@ -224,91 +270,139 @@ def _is_literal(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant)
 
 
+@lru_cache
+def _hints(kind: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {name: hint for name, hint in hints.items() if typing.get_origin(hint) is not typing.ClassVar}
+
+
+def _defaults_of(part: dataclasses.Field[Any]) -> dict[str, Any]:
+    """The values of a part's own default, which may differ from those of its class."""
+    default = part.default
+    if default is dataclasses.MISSING and part.default_factory is not dataclasses.MISSING:
+        default = part.default_factory()
+    return parameters_of(default) if dataclasses.is_dataclass(default) else {}
+
+
 def _check(where: str, value: Any, annotation: Any) -> None:
-    """Raise ParameterError unless the value fits the annotation; `where` is "steps" or "factors[0][1]"."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if annotation is Any or isinstance(annotation, typing.TypeVar):
-        return
-    if origin is Literal:
-        _check_choice(where, value, arguments)
-    elif origin in (typing.Union, types.UnionType):
-        _check_union(where, value, arguments)
-    elif (origin or annotation) in (tuple, list, Sequence):
-        _check_items(where, value, origin or annotation, arguments)
-    elif (origin or annotation) in (dict, Mapping):
-        _expect(isinstance(value, Mapping), where, value, "a mapping")
-        for key, item in value.items():
-            _check(f"the key {key!r} of {where}", key, arguments[0] if arguments else Any)
-            _check(f"{where}[{key!r}]", item, arguments[1] if arguments else Any)
-    elif annotation in (None, type(None)):
-        _expect(value is None, where, value, "None")
+    """Raise ParameterError unless the value fits the annotation."""
+    try:
+        _adapter(annotation).validate_python(value)
+    except ValidationError as error:
+        raise ParameterError(_line(error.errors(), where, annotation)) from None
+
+
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    config = None if dataclasses.is_dataclass(annotation) else _STRICT
+    return TypeAdapter(annotation, config=config)
+
+
+def _parameter_error(error: ValidationError, kind: type) -> ParameterError:
+    """The first fault of settings, in one line."""
+    faults = error.errors()
+    first = faults[0]
+    if isinstance(own := first.get("ctx", {}).get("error"), ParameterError):
+        return own
+    if not first["loc"]:
+        return ParameterError(f"{kind.__name__}: {first['msg']}")
+    name = str(first["loc"][0])
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    if name not in fields:
+        return ParameterError(f"unknown parameter {name} = {first['input']!r}: {closest_name(name, fields)}")
+    of_field = [fault for fault in faults if fault["loc"][0] == name]
+    if first["type"] == "missing" and len(first["loc"]) == 1:
+        return ParameterError(f"{name} is missing in {kind.__name__}")
+    inside = [{**fault, "loc": fault["loc"][1:]} for fault in of_field]
+    return ParameterError(_line(inside, name, _hints(kind)[name]))
+
+
+def _line(faults: Sequence[Any], where: str, annotation: Any) -> str:
+    """What is wrong with a value: "factors[0][1] is the text 'b'; it must be a number"."""
+    members = [member for member in typing.get_args(annotation) if member is not type(None)]
+    if _is_union(annotation) and len(members) > 1 and len(faults) > 1:
+        names, value = " | ".join(map(_member_name, members)), faults[0]["input"]
+        return f"{where} is {value!r} ({type(value).__name__}); it must be {names}"
+    fault = faults[0]
+    value, key = fault["input"], fault["loc"][-1:] == ("[key]",)
+    steps = fault["loc"][:-1] if key else fault["loc"]
+    if key:
+        where = f"the key {steps[-1]!r} of {where}"
     else:
-        _check_plain(where, value, origin or annotation)
+        where += "".join(f"[{step!r}]" for step in steps)
+    return _MESSAGES.get(fault["type"], _expected)(where, value, fault)
 
 
-def _check_choice(where: str, value: Any, choices: tuple[Any, ...]) -> None:
-    if not any(type(value) is type(choice) and value == choice for choice in choices):
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise ParameterError(f"{where} is {value!r}; it must be one of {listed}")
+def _expected(where: str, value: Any, fault: Mapping[str, Any]) -> str:
+    kind, context = fault["type"], fault.get("ctx", {})
+    if kind in _LIMITS:
+        return f"{where} is {value}; it must be {_LIMITS[kind]} {next(iter(context.values()))}"
+    word = _WORD_OF.get(context.get("class", kind), f"a {context['class']}" if "class" in context else None)
+    if word is None:
+        return f"{where} is {value!r}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+    return f"{where} is {value!r} ({type(value).__name__}); it must be {word}"
 
 
-def _check_union(where: str, value: Any, members: tuple[Any, ...]) -> None:
-    faults: list[ParameterError] = []
-    for member in members:
-        try:
-            return _check(where, value, member)
-        except ParameterError as fault:
-            if member not in (None, type(None)):
-                faults.append(fault)
-    if len(faults) == 1:  # X | None: what X would have said is clearer
-        raise faults[0]
-    names = " | ".join(map(_member_name, members))
-    raise ParameterError(f"{where} is {value!r} ({type(value).__name__}); it must be {names}")
+def _not_a_number(where: str, value: Any, fault: Mapping[str, Any]) -> str:
+    whole = fault["type"].startswith("int")
+    return (
+        _text_for_number(where, value, int if whole else float)
+        if isinstance(value, str)
+        else _expected(where, value, fault)
+    )
+
+
+def _not_text(where: str, value: Any, fault: Mapping[str, Any]) -> str:
+    way = f": write {value!r} in quotes, or with papermill -r {where} {value}"
+    return _expected(where, value, fault) + (way if isinstance(value, int | float) else "")
+
+
+def _wrong_length(where: str, value: Any, fault: Mapping[str, Any]) -> str:
+    if fault["type"] == "missing":
+        return f"{where.rpartition('[')[0]} is {value!r}; it needs an item {fault['loc'][-1]}"
+    return f"{where} is {value!r}; it must have {fault['ctx']['max_length']} items, not {len(value)}"
+
+
+_WORD_OF = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "True or False",
+    "string_type": "text",
+    "tuple_type": "a tuple",
+    "list_type": "a list",
+    "sequence_str": "a list or tuple",
+    "Sequence": "a list or tuple",
+    "mapping_type": "a mapping",
+    "dict_type": "a mapping",
+    "none_required": "None",
+}
+_LIMITS = {
+    "greater_than_equal": "at least",
+    "greater_than": "above",
+    "less_than_equal": "at most",
+    "less_than": "below",
+}
+_MESSAGES = {
+    "int_type": _not_a_number,
+    "float_type": _not_a_number,
+    "string_type": _not_text,
+    "missing": _wrong_length,
+    "too_long": _wrong_length,
+    "finite_number": lambda where, value, fault: f"{where} is {value}, which is not a number",
+    "literal_error": lambda where, value, fault: (
+        f"{where} is {value!r}; it must be one of {fault['ctx']['expected'].replace(' or ', ', ')}"
+    ),
+}
+
+
+def _is_union(annotation: Any) -> bool:
+    return typing.get_origin(annotation) in (typing.Union, types.UnionType)
 
 
 def _member_name(member: Any) -> str:
-    if typing.get_origin(member) is Literal:
+    if typing.get_origin(member) is typing.Literal:
         return " | ".join(map(repr, typing.get_args(member)))
-    return "None" if member is type(None) else getattr(member, "__name__", str(member))
-
-
-def _check_items(where: str, value: Any, kind: Any, arguments: tuple[Any, ...]) -> None:
-    word = {tuple: "a tuple", list: "a list"}.get(kind, "a list or tuple")
-    accepted = isinstance(value, list | tuple) if kind is Sequence else isinstance(value, kind)
-    _expect(accepted, where, value, word)
-    if kind is tuple and arguments and arguments[-1] is not Ellipsis:
-        if len(value) != len(arguments):
-            raise ParameterError(
-                f"{where} is {value!r}; it must have {len(arguments)} items, not {len(value)}"
-            )
-        items = arguments
-    else:
-        items = (arguments[0] if arguments else Any,) * len(value)
-    for number, (item, annotation) in enumerate(zip(value, items, strict=True)):
-        _check(f"{where}[{number}]", item, annotation)
-
-
-def _check_plain(where: str, value: Any, kind: Any) -> None:
-    """A single value against a class; numbers as in the docstring of `check_types`."""
-    if kind is bool or not isinstance(kind, type):
-        _expect(isinstance(value, bool) or kind is not bool, where, value, "True or False")
-    elif kind in (int, float):
-        if isinstance(value, str):
-            raise ParameterError(_text_for_number(where, value, kind))
-        accepted = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
-        _expect(accepted, where, value, "a whole number" if kind is int else "a number")
-        if value != value:
-            raise ParameterError(f"{where} is nan, which is not a number")
-    elif kind is str:
-        way = f": write {value!r} in quotes, or with papermill -r {where} {value}"
-        _expect(isinstance(value, str), where, value, f"text{way if isinstance(value, int | float) else ''}")
-    else:
-        _expect(isinstance(value, kind), where, value, f"a {kind.__name__}")
-
-
-def _expect(accepted: bool, where: str, value: Any, expected: str) -> None:
-    if not accepted:
-        raise ParameterError(f"{where} is {value!r} ({type(value).__name__}); it must be {expected}")
+    return getattr(member, "__name__", str(member))
 
 
 def _text_for_number(where: str, text: str, kind: type) -> str:

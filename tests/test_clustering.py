@@ -1,23 +1,30 @@
-"""From pair scores to clusters: the matrix, scikit-learn's clusters, the tree that gives the same, the choice
-of a threshold."""
+"""Clusters of mentions against scikit-learn and a slow definition, the choice of a threshold, groups of
+documents."""
 
+import gzip
+import json
 import math
+import random
 from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.cluster import AgglomerativeClustering
 
 from cdlm_lab.clustering import (
-    LINKAGES,
     best_threshold,
-    cluster_mentions,
     clusters_of,
     labels_at,
     merge_tree,
+    predict_topics,
+    read_predicted_topics,
     square_scores,
 )
+from cdlm_lab.data.files import DataError
+
+THRESHOLD = st.floats(0, 1)
 
 
 def matrix(mentions, scores):
@@ -28,9 +35,13 @@ def matrix(mentions, scores):
     return square
 
 
+def labels_of(square, threshold):
+    return labels_at(merge_tree(square), threshold).tolist()
+
+
 @st.composite
-def score_matrices(draw, least=2, most=9, ties=True):
-    mentions = draw(st.integers(least, most))
+def score_matrices(draw, ties=True):
+    mentions = draw(st.integers(2, 9))
     count = mentions * (mentions - 1) // 2
     if ties:
         values = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]) | st.floats(0, 1)
@@ -54,6 +65,14 @@ def slow_average_linkage(square, threshold):
     return {frozenset(cluster) for cluster in clusters}
 
 
+def by_scikit_learn(square, threshold):
+    clustering = AgglomerativeClustering(
+        n_clusters=None, metric="precomputed", linkage="average", distance_threshold=1 - threshold
+    )
+    np.fill_diagonal(square, 1)
+    return partition(clustering.fit_predict(1 - square))
+
+
 def partition(labels):
     return {frozenset(cluster) for cluster in clusters_of(range(len(labels)), labels)}
 
@@ -69,100 +88,76 @@ THREE = matrix(4, {(0, 2): 0.9, (0, 3): 0.6, (2, 3): 0.3, (1, 3): 0.2})
     [(0.95, [0, 1, 2, 3]), (0.5, [0, 1, 0, 2]), (0.44, [0, 1, 0, 0]), (0.07, [0, 1, 0, 0]), (0.06, [0] * 4)],
 )
 def test_average_linkage_by_hand(threshold, labels):
-    assert cluster_mentions(THREE, threshold=threshold).tolist() == labels
-    assert labels_at(merge_tree(THREE), threshold).tolist() == labels
+    assert labels_of(THREE, threshold) == labels
 
 
 def test_the_tree_by_hand():
-    assert merge_tree(THREE) == pytest.approx(
-        np.array([[0, 2, 0.1, 2], [3, 4, 0.55, 3], [1, 5, 1 - 0.2 / 3, 4]])
-    )
+    joints = np.array([[0, 2, 0.1, 2], [3, 4, 0.55, 3], [1, 5, 1 - 0.2 / 3, 4]])
+    assert merge_tree(THREE) == pytest.approx(joints)
 
 
-def test_other_linkages_by_hand():
-    assert cluster_mentions(THREE, threshold=0.5, linkage="single").tolist() == [0, 1, 0, 0]
-    assert cluster_mentions(THREE, threshold=0.35, linkage="complete").tolist() == [0, 1, 0, 2]
-    assert cluster_mentions(THREE, threshold=0.25, linkage="complete").tolist() == [0, 1, 0, 0]
-
-
-@given(square=score_matrices(ties=False), threshold=st.floats(0, 1))
+@given(square=score_matrices(ties=False), threshold=THRESHOLD)
 def test_clusters_equal_the_slow_definition(square, threshold):
-    assert partition(cluster_mentions(square, threshold=threshold)) == slow_average_linkage(square, threshold)
+    assert partition(labels_of(square, threshold)) == slow_average_linkage(square, threshold)
 
 
-@given(
-    square=score_matrices(),
-    thresholds=st.lists(st.floats(0, 1), max_size=4),
-    linkage=st.sampled_from(LINKAGES),
-)
-def test_one_tree_gives_the_clusters_of_every_threshold(square, thresholds, linkage):
-    tree = merge_tree(square, linkage=linkage)
+@given(square=score_matrices(), thresholds=st.lists(THRESHOLD, max_size=4))
+def test_one_tree_gives_the_clusters_of_every_threshold(square, thresholds):
+    tree = merge_tree(square)
     at_the_joints = [float(1 - height) for height in tree[:, 2]]
     for threshold in [0.0, 0.5, 1.0, *thresholds, *at_the_joints]:
-        expected = cluster_mentions(square, threshold=threshold, linkage=linkage)
-        assert labels_at(tree, threshold).tolist() == expected.tolist()
+        assert partition(labels_at(tree, threshold)) == by_scikit_learn(square, threshold)
 
 
-@given(square=score_matrices(ties=False), threshold=st.floats(0, 1), random=st.randoms(use_true_random=False))
+@given(square=score_matrices(ties=False), threshold=THRESHOLD, random=st.randoms(use_true_random=False))
 def test_the_order_of_mentions_is_inert_without_ties(square, threshold, random):
     order = list(range(len(square)))
     random.shuffle(order)
-    shuffled = cluster_mentions(square[np.ix_(order, order)], threshold=threshold)
+    shuffled = labels_of(square[np.ix_(order, order)], threshold)
     back = {frozenset(order[i] for i in cluster) for cluster in partition(shuffled)}
-    assert back == partition(cluster_mentions(square, threshold=threshold))
+    assert back == partition(labels_of(square, threshold))
 
 
-@given(square=score_matrices(), threshold=st.floats(0, 1))
+@given(square=score_matrices(), threshold=THRESHOLD)
 def test_labels_are_numbered_by_first_mention(square, threshold):
-    labels = cluster_mentions(square, threshold=threshold)
+    labels = labels_at(merge_tree(square), threshold)
     assert labels.dtype == np.int64
     assert list(dict.fromkeys(labels.tolist())) == list(range(labels.max() + 1))
 
 
 def test_ties_go_by_the_order_of_mentions():
     chain = matrix(3, {(0, 1): 0.8, (1, 2): 0.8})  # 1 may go with 0 or with 2; all three average 0.4
-    assert cluster_mentions(chain, threshold=0.5).tolist() == [0, 0, 1]
+    assert labels_of(chain, 0.5) == [0, 0, 1]
     ring = matrix(4, {(0, 1): 0.8, (1, 2): 0.8, (2, 3): 0.8, (0, 3): 0.8})
-    assert cluster_mentions(ring, threshold=0.5).tolist() == [0, 0, 1, 1]
+    assert labels_of(ring, 0.5) == [0, 0, 1, 1]
 
 
-def test_a_score_equal_to_the_threshold_joins_nothing():
-    for score in (0.0, 0.3, 0.5, 0.7, 1.0):
-        square = matrix(2, {(0, 1): score})
-        assert cluster_mentions(square, threshold=score).tolist() == [0, 1]
-        assert labels_at(merge_tree(square), score).tolist() == [0, 1]
-        if score:
-            below = math.nextafter(score, 0)
-            assert cluster_mentions(square, threshold=score - 1e-12).tolist() == [0, 0]
-            assert (
-                labels_at(merge_tree(square), below).tolist()
-                == cluster_mentions(square, threshold=below).tolist()
-            )
+@pytest.mark.parametrize("score", [0.0, 0.3, 0.5, 0.7, 1.0])
+def test_a_score_equal_to_the_threshold_joins_nothing(score):
+    square = matrix(2, {(0, 1): score})
+    assert labels_of(square, score) == [0, 1]
+    if score:
+        assert labels_of(square, score - 1e-12) == [0, 0]
 
 
-def test_no_mention_and_one():
-    for nothing in ([], np.empty((0, 0))):
-        assert cluster_mentions(nothing, threshold=0.5).shape == (0,)
-    assert cluster_mentions([[0.0]], threshold=0.5).tolist() == [0]
+def test_one_mention_is_a_cluster():
     assert merge_tree([[math.nan]]).shape == (0, 4)
-    assert labels_at(merge_tree([[1.0]]), 0.5).tolist() == [0]
-    with pytest.raises(ValueError, match="there are no mentions"):
-        merge_tree([])
+    assert labels_of([[1.0]], 0.5) == [0]
 
 
 def test_the_diagonal_is_ignored_and_the_input_unchanged():
     square = THREE.copy()
     np.fill_diagonal(square, math.nan)
     before = square.copy()
-    assert cluster_mentions(square, threshold=0.5).tolist() == [0, 1, 0, 2]
     assert merge_tree(square).tolist() == merge_tree(THREE).tolist()
     assert np.array_equal(square, before, equal_nan=True)
 
 
-@pytest.mark.parametrize("cluster", [merge_tree, lambda square: cluster_mentions(square, threshold=0.5)])
 @pytest.mark.parametrize(
     ("square", "message"),
     [
+        ([[]], r"shape \(1, 0\)"),
+        (np.empty((0, 0)), "there are no mentions"),
         (np.zeros((2, 3)), r"shape \(2, 3\)"),
         (np.zeros(3), r"shape \(3,\)"),
         (np.zeros((2, 2, 2)), r"shape \(2, 2, 2\)"),
@@ -172,85 +167,29 @@ def test_the_diagonal_is_ignored_and_the_input_unchanged():
         ([[0, 0.2], [0.3, 0]], r"scores\[0, 1\] is 0.2, but scores\[1, 0\] is 0.3"),
     ],
 )
-def test_scores_that_make_no_sense_are_refused(cluster, square, message):
+def test_scores_that_make_no_sense_are_refused(square, message):
     with pytest.raises(ValueError, match=message):
-        cluster(square)
+        merge_tree(square)
 
 
-def test_settings_that_make_no_sense_are_refused():
-    for threshold in (-0.1, 1.1, math.nan):
-        with pytest.raises(ValueError, match=f"threshold is {threshold}"):
-            cluster_mentions(THREE, threshold=threshold)
-        with pytest.raises(ValueError, match=f"threshold is {threshold}"):
-            labels_at(merge_tree(THREE), threshold)
-    for cluster in (merge_tree, lambda square, **more: cluster_mentions(square, threshold=0.5, **more)):
-        with pytest.raises(
-            ValueError, match="unknown linkage 'ward'; choose one of average, complete, single"
-        ):
-            cluster(THREE, linkage="ward")
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, math.nan])
+def test_thresholds_outside_0_and_1_are_refused(threshold):
+    with pytest.raises(ValueError, match=f"threshold is {threshold}"):
+        labels_at(merge_tree(THREE), threshold)
+
+
+def test_a_tree_of_another_shape_is_refused():
     with pytest.raises(ValueError, match=r"tree has shape \(3, 3\)"):
         labels_at(np.zeros((3, 3)), 0.5)
 
 
-# ---- the matrix of scores
-
-
-def test_each_pair_once_in_either_order():
-    square = square_scores([[0, 1], [2, 0], [1, 2]], [0.25, 0.5, 0.75], mentions=3)
+def test_the_matrix_of_scores():
+    square = square_scores([0.25, 0.5, 0.75], mentions=3)
     assert square.tolist() == [[1, 0.25, 0.5], [0.25, 1, 0.75], [0.5, 0.75, 1]]
-
-
-def test_both_orders_are_averaged():
-    square = square_scores([[0, 1], [1, 0]], [0.25, 0.75], mentions=2, average_orders=True)
-    assert square.tolist() == [[1, 0.5], [0.5, 1]]
-
-
-def test_few_mentions_have_no_pairs():
     for mentions in (0, 1):
-        assert square_scores([], [], mentions=mentions).tolist() == np.eye(mentions).tolist()
-        assert (
-            square_scores(np.empty((0, 2), int), [], mentions=mentions, average_orders=True).size == mentions
-        )
-
-
-@given(square=score_matrices(), random=st.randoms(use_true_random=False))
-def test_a_matrix_is_made_again_from_its_pairs(square, random):
-    pairs = [(i, j) if random.random() < 0.5 else (j, i) for i, j in combinations(range(len(square)), 2)]
-    random.shuffle(pairs)
-    np.fill_diagonal(square, 1)
-    scores = [square[pair] for pair in pairs]
-    assert np.array_equal(square_scores(pairs, scores, mentions=len(square)), square)
-    both = square_scores(
-        pairs + [(j, i) for i, j in pairs], scores * 2, mentions=len(square), average_orders=True
-    )
-    assert np.array_equal(both, square)
-
-
-@pytest.mark.parametrize(
-    ("pairs", "scores", "average_orders", "message"),
-    [
-        ([[0, 1], [0, 2]], [0, 0], False, "mentions 1 and 2 have no score, one of 1 such pairs of 3"),
-        ([[0, 1], [1, 0], [1, 2]], [0, 0, 0], False, "mentions 0 and 1 are paired twice in one order or the"),
-        ([[0, 1], [1, 0], [1, 2]], [0, 0, 0], True, "mentions 0 and 2 have no score in this order, one of 3"),
-        ([[2, 1], [2, 1]], [0, 0], True, "mentions 2 and 1 are paired twice in this order"),
-        ([[0, 3]], [0], False, r"pairs\[0\] is \(0, 3\); it must be two of the 3 mentions"),
-        ([[0, 1], [-1, 2]], [0, 0], False, r"pairs\[1\] is \(-1, 2\)"),
-        ([[1, 1]], [0], False, r"pairs\[0\] is \(1, 1\)"),
-        ([[0, 1], [0, 2], [1, 2]], [0, 0.5, math.nan], False, "mentions 1 and 2 score nan"),
-        ([[0, 1], [0, 2], [1, 2]], [0, 1.5, 0], False, r"mentions 0 and 2 score 1.5; a score lies in"),
-        ([[0, 1]], [0, 0], False, r"pairs has shape \(1, 2\) and scores \(2,\)"),
-        ([0, 1], [0, 0], False, r"pairs has shape \(2,\)"),
-        ([[0.0, 1.0]], [0], False, "pairs holds float64"),
-    ],
-)  # fmt: skip
-def test_pairs_that_make_no_sense_are_refused(pairs, scores, average_orders, message):
-    with pytest.raises(ValueError, match=message):
-        square_scores(pairs, scores, mentions=3, average_orders=average_orders)
-
-
-def test_a_negative_number_of_mentions_is_refused():
-    with pytest.raises(ValueError, match="mentions is -1"):
-        square_scores([], [], mentions=-1)
+        assert square_scores([], mentions=mentions).tolist() == np.eye(mentions).tolist()
+    with pytest.raises(ValueError, match=r"3 mentions have 3 pairs, but scores has shape \(2,\)"):
+        square_scores([0.1, 0.2], mentions=3)
 
 
 # ---- the threshold
@@ -289,11 +228,140 @@ def test_thresholds_that_make_no_sense_are_refused():
         best_threshold([0.5], lambda _: math.nan)
 
 
-# ---- clusters
-
-
 def test_clusters_of_items():
     assert clusters_of("abcd", [3, 1, 3, 0]) == [("a", "c"), ("b",), ("d",)]
     assert clusters_of([], []) == []
     with pytest.raises(ValueError, match=r"2 items, but labels has shape \(3,\)"):
         clusters_of("ab", [0, 1, 2])
+
+
+# ---- groups of documents
+
+WORDS = {
+    "storm": ["storm", "wind", "flood", "rain", "harbour", "roof", "coast", "damage", "boats", "waves"],
+    "trial": ["court", "judge", "verdict", "jury", "lawyer", "appeal", "sentence", "witness", "guilty"],
+    "match": ["goal", "striker", "match", "league", "keeper", "penalty", "coach", "stadium", "fans", "final"],
+    "vote": ["ballot", "election", "party", "candidate", "vote", "poll", "turnout", "seat", "campaign"],
+}
+
+
+def story(topic, number):
+    rng = random.Random(f"{topic}{number}")
+    return f"{' '.join(rng.choices(WORDS[topic], k=40))} and the report number {number}."
+
+
+def stories(each, topics=WORDS):
+    """Texts of several topics, ids in such an order that neighbours are of different topics."""
+    return {f"{number}-{topic}": story(topic, number) for number in range(each) for topic in topics}
+
+
+def groups(topics):
+    members = {}
+    for document, topic in topics.items():
+        members.setdefault(topic, set()).add(document)
+    return members
+
+
+def by_story(texts):
+    return groups({document: document.partition("-")[2] for document in texts})
+
+
+@pytest.mark.parametrize("each", [3, 8])  # 12 documents, and 32, where rare terms are left out
+@pytest.mark.parametrize("clusters", [4, None])
+def test_documents_of_a_topic_come_together(each, clusters):
+    texts = stories(each)
+    predicted = predict_topics(texts, clusters=clusters)
+    assert sorted(map(sorted, groups(predicted).values())) == sorted(map(sorted, by_story(texts).values()))
+    assert sorted(set(predicted.values())) == [f"predicted-{n}" for n in (1, 2, 3, 4)]
+
+
+def test_groups_are_numbered_in_the_order_of_ids():
+    predicted = predict_topics(stories(3), clusters=4)
+    first_of_each = list(dict.fromkeys(predicted[name] for name in sorted(predicted)))
+    assert first_of_each == ["predicted-1", "predicted-2", "predicted-3", "predicted-4"]
+
+
+def test_the_same_seed_gives_the_same_groups_in_any_order():
+    texts = {name: text[:90] for name, text in stories(6).items()}
+    backwards = dict(reversed(texts.items()))
+    assert predict_topics(texts, clusters=5, seed=3) == predict_topics(backwards, clusters=5, seed=3)
+
+
+def test_the_number_of_groups_is_as_asked():
+    texts = stories(3)
+    for clusters in (1, 2, 12):
+        assert len(groups(predict_topics(texts, clusters=clusters))) == clusters
+
+
+def test_few_documents_are_one_group():
+    texts = stories(1, ["storm", "trial", "match"])
+    assert set(predict_topics(texts).values()) == {"predicted-1"}
+    assert predict_topics({"only": ""}) == {"only": "predicted-1"}
+    same = dict.fromkeys("abcdef", "the same text")
+    assert set(predict_topics(same).values()) == {"predicted-1"}
+
+
+def test_copies_stay_together():
+    texts = {"a": story("storm", 1), "b": story("trial", 1), "c": story("match", 1), "d": story("vote", 1)}
+    texts |= {name.upper(): text for name, text in texts.items()}
+    predicted = predict_topics(texts)
+    assert all(predicted[name] == predicted[name.upper()] for name in "abcd")
+
+
+@pytest.mark.filterwarnings("error")
+def test_texts_that_differ_in_stop_words_alone_are_no_fault():
+    texts = {name: f"storm {words}" for name, words in zip("abcd", ("of", "the", "and", "to"), strict=True)}
+    assert len(set(predict_topics(texts).values())) == 1
+
+
+def test_documents_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="no documents to cluster"):
+        predict_topics({})
+    for clusters in (0, 4):
+        with pytest.raises(
+            ValueError, match=f"clusters is {clusters}; it must be from 1 to 3, the different"
+        ):
+            predict_topics({"a": "x", "b": "y", "c": "z", "d": "z"}, clusters=clusters)
+    with pytest.raises(ValueError, match="the 4 documents have no words to tell them apart"):
+        predict_topics(dict(zip("abcd", ("of", "the", "and", "to"), strict=True)))
+
+
+def written(tmp_path, value):
+    path = tmp_path / "topics.json"
+    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    return path
+
+
+def test_groups_are_read(tmp_path):
+    path = written(tmp_path, [["a", "b"], ["c"]])
+    assert read_predicted_topics(path) == {"a": "predicted-1", "b": "predicted-1", "c": "predicted-2"}
+    assert read_predicted_topics(path, documents=["c", "a"]) == {"c": "predicted-2", "a": "predicted-1"}
+    packed = tmp_path / "topics.json.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_predicted_topics(packed) == read_predicted_topics(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ('[["a"],\n["b"', r"topics.json:2: field column 5: not JSON \(.*\); complete the file"),
+        ("[" * 100_000, "not JSON"),
+        ("{}", r"topics.json:1: field file: no list of groups; write \[\["),
+        ("[]", "no list of groups"),
+        ('["a"]', r"field \[0\]: a group is a list of ids"),
+        ('[["a"], []]', r"field \[1\]: a group is a list of ids"),
+        ('[["a"], [3]]', r"field \[1\]: 3 is no id of a document"),
+        ('[["a", ""]]', r'field \[0\]: "" is no id'),
+        ('[["a"], ["b", "a"]]', r"field \[1\]: document a is in predicted-1 already"),
+    ],
+)
+def test_files_that_make_no_sense_are_refused(tmp_path, value, message):
+    with pytest.raises(DataError, match=message):
+        read_predicted_topics(written(tmp_path, value))
+
+
+def test_documents_without_a_group_are_named(tmp_path):
+    with pytest.raises(DataError, match="document x is in no group, one of 2 such; add them"):
+        read_predicted_topics(written(tmp_path, [["a"]]), documents=["a", "x", "y"])
+    with pytest.raises(DataError, match="missing"):
+        read_predicted_topics(tmp_path / "missing.json")

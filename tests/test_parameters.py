@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import nbformat
 import papermill
 import pytest
+from pydantic import Field
 
 from cdlm_lab.parameters import (
     ParameterError,
     check_choice,
     check_least,
     check_like,
-    check_types,
     closest_name,
+    parameter_names,
     parameters_of,
+    read_settings,
     refuse_unknown,
+    settings,
+    settings_of,
     with_those_of_before,
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Settings:
     kind: ClassVar[str] = "ignored"
     steps: int = 1
@@ -40,9 +44,13 @@ class Settings:
     shares: Sequence[float] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     anything: Any = None
+    count: int = Field(default=1, ge=1, lt=9)
+    share: float = Field(default=0.5, gt=0, le=1)
+    place: Path = Path()
 
     def __post_init__(self) -> None:
-        check_types(self)
+        if self.name == self.policy:
+            raise ParameterError(f"name is {self.name!r}, which is a policy")
 
 
 def test_right_types_pass():
@@ -74,10 +82,20 @@ def test_right_types_pass():
         ({"length": "some"}, "length is 'some' (str); it must be int | 'all'"),
         ({"factors": [("a", 1.0)]}, "factors is [('a', 1.0)] (list); it must be a tuple"),
         ({"factors": (("a", "b"),)}, "factors[0][1] is the text 'b'; it must be a number"),
-        ({"factors": (("a", 1.0), ("a",))}, "factors[1] is ('a',); it must have 2 items, not 1"),
+        ({"factors": (("a", 1.0), ("a",))}, "factors[1] is ('a',); it needs an item 1"),
+        ({"factors": (("a", 1.0, 2),)}, "factors[0] is ('a', 1.0, 2); it must have 2 items, not 3"),
+        ({"shares": 3}, "shares is 3 (int); it must be a list or tuple"),
+        ({"sizes": 3}, "sizes is 3 (int); it must be a mapping"),
         ({"names": ["a", 1]}, "names[1] is 1 (int); it must be text"),
         ({"shares": "0.5"}, "shares is '0.5' (str); it must be a list or tuple"),
         ({"sizes": {"a": 1.5}}, "sizes['a'] is 1.5 (float); it must be a whole number"),
+        ({"count": 0}, "count is 0; it must be at least 1"),
+        ({"count": 9}, "count is 9; it must be below 9"),
+        ({"share": 0}, "share is 0; it must be above 0"),
+        ({"share": 1.5}, "share is 1.5; it must be at most 1"),
+        ({"place": "x"}, "place is 'x' (str); it must be a Path"),
+        ({"name": "masked"}, "name is 'masked', which is a policy"),
+        ({"stepps": 3}, "unknown parameter stepps = 3: did you mean 'steps'?"),
         ({"sizes": {1: 1}}, "the key 1 of sizes is 1 (int); it must be text"),
     ],
 )
@@ -98,19 +116,35 @@ def test_choices_are_told():
         check_choice(Settings(name="c"), ("a", "b"), "name")
 
 
-def test_the_fields_of_all_parts():
-    @dataclass
-    class Size:
-        width: int = 2
+@settings
+class Size:
+    width: int = Field(default=2, ge=1)
 
-    @dataclass
-    class Whole:
-        size: Size
-        rest: Settings
 
-    found = parameters_of(Whole(Size(), Settings(steps=3)))
+@settings
+class Whole:
+    size: Size = Size(width=5)
+    rest: Settings = field(default_factory=lambda: Settings(steps=4))
+
+
+def test_the_fields_of_all_parts_are_the_parameters():
+    found = parameters_of(Whole(size=Size(), rest=Settings(steps=3)))
     assert list(found)[:3] == ["width", "steps", "rate"]
     assert (found["width"], found["steps"], found["rate"]) == (2, 3, 0.5)
+    assert parameter_names(Whole) == tuple(found)
+    assert settings_of(Whole, found) == Whole(size=Size(), rest=Settings(steps=3))
+    assert settings_of(Whole, {"rate": 0.1}) == Whole(rest=Settings(steps=4, rate=0.1))
+
+
+def test_a_notebook_reads_its_settings():
+    cell = {"width": 3, "rate": 0.25, "run_folder": "runs/x", "_private": 1}
+    assert read_settings(cell, Whole, "run_folder") == Whole(
+        size=Size(width=3), rest=Settings(steps=4, rate=0.25)
+    )
+    with pytest.raises(ParameterError, match=r"^width is 0; it must be at least 1$"):
+        read_settings(cell | {"width": 0}, Whole, "run_folder")
+    with pytest.raises(ParameterError, match=r"^unknown parameter run_folder = 'runs/x': "):
+        read_settings(cell, Whole)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cdlm_lab.metrics.ranking import values_per_group
-from cdlm_lab.metrics.significance import paired_bootstrap
+from cdlm_lab.metrics.significance import compare, mean_of_sums
 
 ABSENT = -100
 LEAST_GAIN = 0.1
@@ -149,12 +149,8 @@ def _ranking(
     if not (best > chance).any():
         raise ValueError("no question has right and wrong candidates; there is nothing to rank")
     ones = np.ones_like(own)
-    above = paired_bootstrap(
-        np.stack([own, ones], axis=1),
-        np.stack([chance, ones], axis=1),
-        lambda sums: sums[..., 0] / sums[..., 1],
-        n_resamples=_RESAMPLES,
-    )
+    sides = (np.stack([values, ones], axis=1) for values in (own, chance))
+    above = compare(*sides, mean_of_sums, n_resamples=_RESAMPLES)
     return {
         "scores": {name: float(values.mean()) for name, values in found.items()},
         "random": {name: float(values.mean()) for name, values in random.items()},

@@ -1,11 +1,9 @@
 """Which sentences of a document belong to another one, from a Longformer that read both in one sequence.
 
-CDLM (section 3.3) decides on documents alone and publishes no alignment of sentences. Here are two that
-nothing is trained for: one from global attention, one from encodings. A score ranks the sentences of one
-document; those of two documents, or of the two ways, cannot be compared.
-
-A sentence of which nothing is in the sequence gets 1 less than the lowest of the others: rankings need a
-finite score of every sentence, and nothing speaks for this one.
+CDLM (section 3.3) decides on documents alone and publishes no alignment of sentences. These two need no
+training: one uses global attention, one encodings. Scores rank the sentences of one document; those of two
+documents, or of the two ways, cannot be compared. A sentence that did not fit into the sequence gets 1 less
+than the lowest of the others.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from cdlm_lab.analysis.percentile_rank import source_scores
-from cdlm_lab.analysis.source_attention import attend_to_source, evaluating
+from cdlm_lab.analysis.source_attention import attend_to_source, evaluating, hidden_states
 from cdlm_lab.examples.document_pairs import MatchSequence
 
 FIRST_TOKEN, OTHER_DOCUMENT = SOURCES = ("first token", "other document")
@@ -30,24 +28,18 @@ def by_global_attention(
 
     The score of a token is exp(a) - 1, where a is its attention from and to a source token, on average over
     all source tokens, heads and layers; that of a sentence is the mean of its tokens. Section 3.5 of CDLM
-    sums over the source and the heads of the last layer instead (see percentile_rank.py), which suits a
-    source of a few tokens: exp of a sum over a document would let one token outweigh all others. The 1 is
-    taken off, which changes no order, because scores of 1 + 0.001 would fall together in single precision.
+    sums over the source and the heads of the last layer instead, which suits a source of a few tokens: exp of
+    a sum over a document would let one token outweigh all others. The 1 is taken off, which changes no order,
+    because scores of 1 + 0.001 would fall together in single precision.
 
     Args:
         model: an encoder of `load_encoder`, or a classifier loaded with `whole_last_layer=True`; it stays in
             training if it was.
-        sequence: both documents.
         document: the one whose sentences are scored, 0 or 1.
-        source: `first token`, which is global anyway; `other document`, all tokens of which are made global
-            besides.
+        source: `first token`, which is global anyway; `other document`, all tokens of which are made global.
 
     Returns:
-        float64 (sentences,), finite, lost sentences too.
-
-    Raises:
-        ValueError: another document or source, a sequence too long for the model, a model whose last layer
-            computes global tokens only.
+        float64 (sentences,), finite.
     """
     _check_document(document)
     if source not in SOURCES:
@@ -66,21 +58,10 @@ def by_global_attention(
 
 
 def by_encodings(model: PreTrainedModel, sequence: MatchSequence, *, document: int) -> np.ndarray:
-    """Score the sentences of a document by their cosine with the other document.
+    """Score the sentences of a document by their cosine with the other document, float64 (sentences,).
 
     The vector of a sentence is the mean last state of its tokens, that of the other document the mean of all
     of its tokens; both were read in one sequence, with the first token global.
-
-    Args:
-        model: as of `by_global_attention`.
-        sequence: both documents.
-        document: the one whose sentences are scored, 0 or 1.
-
-    Returns:
-        float64 (sentences,), in [-1, 1]; of lost sentences 1 less than the lowest.
-
-    Raises:
-        ValueError: another document, a model whose last layer computes global tokens only.
     """
     _check_document(document)
     states = _last_states(model, sequence)
@@ -97,22 +78,17 @@ def _check_document(document: int) -> None:
 
 def _last_states(model: PreTrainedModel, sequence: MatchSequence) -> np.ndarray:
     """float64 (seq, dim), without dropout and gradient."""
-    ids = torch.from_numpy(sequence.input_ids).to(model.device)[None]
-    is_global = torch.from_numpy(sequence.global_attention_mask).to(model.device)[None]
+    present = sequence.input_ids != model.config.pad_token_id
+    ids, is_global = torch.from_numpy(sequence.input_ids), sequence.global_attention_mask.astype(bool)
     with evaluating(model), torch.inference_mode():
-        states = model.base_model(
-            input_ids=ids,
-            attention_mask=(ids != model.config.pad_token_id).long(),
-            global_attention_mask=is_global,
-            return_dict=True,
-        ).last_hidden_state[0]
-    found = states.double().cpu().numpy()
-    if not found[sequence.side >= 0].any():
+        states = hidden_states(model, ids, present, is_global)
+    states = states.double().cpu().numpy()
+    if not states[sequence.side >= 0].any():
         raise ValueError(
             "the model's last layer computes global tokens only, so its text has no states; load it with "
             "load_pair_classifier(..., whole_last_layer=True)"
         )
-    return found
+    return states
 
 
 def _sentence_means(values: np.ndarray, sequence: MatchSequence, document: int) -> np.ndarray:

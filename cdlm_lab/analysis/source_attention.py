@@ -1,14 +1,9 @@
 """Run a model once with a source span global, and keep what the span attends to and is attended by (CDLM
 section 3.5: "We first assign global attention to the tokens in the source span").
 
-Only the source's rows and columns of the attention matrices are ever held, so memory grows with the length of
-the text and not with its square.
-
-Sparse attention made dense for a few tokens: from chosen query positions to chosen key positions.
-
-Longformer's attention over a long text has no full matrix, and none is made here: each layer recomputes the
-weights of the chosen queries alone. What a tool for short texts wants to see, two sentences of two documents
-say, is then an ordinary small matrix of every layer and head.
+Only the source's rows and columns of the attention matrices are held, so memory grows with the length of
+the text and not with its square. `attention_between` is the matrix between two sets of tokens, which a tool
+for short texts can show.
 """
 
 from __future__ import annotations
@@ -22,9 +17,10 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from cdlm_lab.attention.layer import AttentionRecorder, record_attention, recordable_layers
+from cdlm_lab.attention.layer import record_attention, recordable_layers
 
 TOP = 5  # predictions kept of a masked token
+Positions = Iterable[int] | np.ndarray | Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,8 +32,7 @@ class SourceAttention:
         layers: numbers of the recorded layers, ascending; 0 = first.
         given: float32 (layers, heads, source tokens, seq), the weight that a source token gives to each
             position, alpha_{j,i} in the paper; over all positions it sums to 1.
-        received: float32, the same shape, the weight that each position gives to a source token,
-            alpha_{i,j}.
+        received: float32, the same shape, the weight that each position gives to a source token, alpha_{i,j}.
         is_global: bool (seq,), True = was global.
         reach: bool (seq,), True = in some recorded layer the model can put weight between this position and a
             source token: one of the two is global, or they are within half the window. False = both weights
@@ -65,89 +60,92 @@ def attend_to_source(
     model: PreTrainedModel,
     input_ids: Sequence[int] | np.ndarray | Tensor,
     *,
-    source: Iterable[int] | np.ndarray,
-    extra_global: Iterable[int] | np.ndarray = (),
+    source: Positions,
+    extra_global: Positions = (),
     source_is_global: bool = True,
     layers: Iterable[int] | None = None,
-    predict: Iterable[int] | np.ndarray = (),
+    predict: Positions = (),
     truth: Sequence[int] | np.ndarray | None = None,
     top_k: int = TOP,
 ) -> SourceAttention:
     """Run `model` over one sequence, without dropout and gradient, on the device it is on.
 
     Args:
-        model: one that `load_encoder` or `load_language_model` gave; it stays in training if it was.
-        input_ids: int (seq,), special tokens included; the model's padding id is padding.
-        source: tokens of S: a list of positions, or a bool mask (seq,), True = chosen.
+        model: one of `load_encoder` or `load_language_model`; it stays in training if it was.
+        input_ids: (seq,), special tokens included; the model's padding id is padding.
+        source: tokens of S: positions, or a bool mask (seq,).
         extra_global: others that are global, likewise.
         source_is_global: False = the source is global only as far as it is in `extra_global`.
         layers: numbers of the layers to record, -1 = last, all that the paper's score needs; None = all.
-        predict: positions at which a language model is asked for the token; mask them before.
-        truth: int (predicted positions,), ids whose probability is wanted, in the order of ascending
-            positions; None = of none.
-        top_k: how many tokens are kept of each.
-
-    Raises:
-        ValueError: no source; a position outside the text or on padding; a text too long or with unknown ids;
-            unknown layers; `predict` without a language-model head; another number of `truth` than of
-            positions; attention that is not ours.
+        predict: positions at which a language model predicts the token; mask them before.
+        truth: (predicted positions,), ids whose probability is wanted, by ascending position.
+        top_k: how many predictions are kept of each position.
     """
     ids = _checked_ids(input_ids, model)
     present = (ids != model.config.pad_token_id).numpy()
-    chosen, others, asked = (
-        _positions(positions, present, name=name)
-        for name, positions in (("source", source), ("extra_global", extra_global), ("predict", predict))
-    )
-    if not len(chosen):
+    named = {"source": source, "extra_global": extra_global, "predict": predict}
+    source, others, predict = (np.unique(_positions(given, present, name)) for name, given in named.items())
+    if not len(source):
         raise ValueError("the source is empty; choose at least one token")
-    if len(asked):
+    if len(predict):
         _check_prediction(model, top_k)
-    if truth is not None and len(truth) != len(asked):
-        raise ValueError(f"truth has {len(truth)} ids, but {len(asked)} positions are to be predicted")
-    is_global = np.isin(np.arange(len(ids)), np.append(others, chosen) if source_is_global else others)
-    text = _Text(ids=ids, present=present, is_global=is_global)
-    return _run(model, text, source=chosen, layers=layers, predict=asked, truth=truth, top_k=top_k)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Text:
-    """Checked input, all (seq,): `ids` int64, `present` bool, True = no padding, `is_global` bool."""
-
-    ids: Tensor
-    present: np.ndarray
-    is_global: np.ndarray
-
-
-def _run(
-    model: PreTrainedModel,
-    text: _Text,
-    *,
-    source: np.ndarray,
-    layers: Iterable[int] | None,
-    predict: np.ndarray,
-    truth: Sequence[int] | np.ndarray | None,
-    top_k: int,
-) -> SourceAttention:
+    if truth is not None and len(truth) != len(predict):
+        raise ValueError(f"truth has {len(truth)} ids, but {len(predict)} positions are to be predicted")
+    is_global = np.isin(np.arange(len(ids)), np.append(others, source) if source_is_global else others)
     tokens = torch.from_numpy(source)[None]  # (1, source tokens)
     with (
         evaluating(model),
         torch.inference_mode(),
         record_attention(model.base_model, tokens, layers=layers) as recorder,
     ):
-        states = _hidden_states(model, text)
+        states = hidden_states(model, ids, present, is_global)
         predicted_ids, probabilities, of_truth = _predictions(model, states[predict], top_k, truth)
     windows = [layer.window for layer in recordable_layers(model.base_model)]
     return SourceAttention(
         source=source,
         layers=recorder.layers,
-        **_weights(recorder, length=len(text.ids)),
-        is_global=text.is_global,
-        reach=_reach(source, text, window=max(windows[layer] for layer in recorder.layers)),
+        given=_stacked(recorder.from_tokens, len(ids)),
+        received=_stacked(recorder.to_tokens, len(ids)),
+        is_global=is_global,
+        reach=_reach(source, present, is_global, window=max(windows[layer] for layer in recorder.layers)),
         predicted=predict,
         predicted_ids=predicted_ids,
         probabilities=probabilities,
         truth_probabilities=of_truth,
     )
+
+
+def attention_between(
+    model: PreTrainedModel,
+    input_ids: Sequence[int] | np.ndarray | Tensor,
+    *,
+    queries: Positions,
+    keys: Positions,
+    global_mask: Sequence[bool] | np.ndarray | Tensor,
+) -> np.ndarray:
+    """The weights that the tokens at `queries` give to those at `keys`, (layer, head, query, key) float32.
+
+    A weight is exactly 0 where the two are farther apart than half the window and neither is global; a row
+    sums to 1 only over all keys of the text.
+
+    Args:
+        input_ids: (seq,), one sequence without padding.
+        queries, keys: positions in any order; half-open spans are `range(start, end)`.
+        global_mask: (seq,), True = attends to every token and is attended to by every token.
+    """
+    ids = _checked_ids(input_ids, model)
+    is_global = torch.as_tensor(global_mask, dtype=torch.bool).cpu().numpy()
+    if is_global.shape != ids.shape:
+        raise ValueError(
+            f"input_ids {tuple(ids.shape)} and global_mask {is_global.shape} must both be (seq,)"
+        )
+    everywhere = np.ones(len(ids), dtype=bool)
+    queries, keys = _positions(queries, everywhere, "queries"), _positions(keys, everywhere, "keys")
+    if not (len(queries) and len(keys)):
+        raise ValueError("queries and keys must each be at least one position")
+    attention = attend_to_source(model, ids, source=queries, extra_global=is_global, source_is_global=False)
+    rows = np.searchsorted(attention.source, queries)
+    return attention.given[:, :, rows[:, None], keys]
 
 
 def _checked_ids(input_ids: Sequence[int] | np.ndarray | Tensor, model: PreTrainedModel) -> Tensor:
@@ -167,34 +165,35 @@ def _checked_ids(input_ids: Sequence[int] | np.ndarray | Tensor, model: PreTrain
     return ids.long()
 
 
-def _positions(chosen: Iterable[int] | np.ndarray, present: np.ndarray, *, name: str) -> np.ndarray:
-    """Ascending positions of a list or a mask, int64, each once, checked to be in the text."""
-    given = np.asarray(chosen if isinstance(chosen, np.ndarray) else list(chosen))
+def _positions(chosen: Positions, present: np.ndarray, name: str) -> np.ndarray:
+    """Positions of a list or a mask, int64, checked to be in the text."""
+    chosen = chosen.cpu().numpy() if isinstance(chosen, Tensor) else chosen
+    positions = np.asarray(chosen if isinstance(chosen, np.ndarray) else list(chosen))
     length = len(present)
-    if given.dtype == bool:
-        if given.shape != (length,):
-            raise ValueError(f"the mask {name} has shape {given.shape}, but the text has {length} tokens")
-        given = np.flatnonzero(given)
-    if not given.size:
+    if positions.dtype == bool:
+        if positions.shape != (length,):
+            raise ValueError(f"the mask {name} has shape {positions.shape}, but the text has {length} tokens")
+        positions = np.flatnonzero(positions)
+    if not positions.size:
         return np.empty(0, dtype=np.int64)
-    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+    if positions.ndim != 1 or not np.issubdtype(positions.dtype, np.integer):
         raise ValueError(
-            f"{name} must be a list of positions or a bool mask, got {given.dtype} {given.shape}"
+            f"{name} must be a list of positions or a bool mask, got {positions.dtype} {positions.shape}"
         )
-    outside = given[(given < 0) | (given >= length)]
+    outside = positions[(positions < 0) | (positions >= length)]
     if len(outside):
         raise ValueError(f"{name}: position {outside[0]} is outside the text of {length} tokens")
-    if not present[given].all():
-        raise ValueError(f"{name}: position {given[~present[given]][0]} is padding")
-    return np.unique(given).astype(np.int64)
+    if not present[positions].all():
+        raise ValueError(f"{name}: position {positions[~present[positions]][0]} is padding")
+    return positions.astype(np.int64)
 
 
-def _hidden_states(model: PreTrainedModel, text: _Text) -> Tensor:
+def hidden_states(model: PreTrainedModel, ids: Tensor, present: np.ndarray, is_global: np.ndarray) -> Tensor:
     """(seq, dim), of the encoder alone: the vocabulary of every token would be 0.5 GB at 4,096 tokens."""
     batch = {
-        "input_ids": text.ids,
-        "attention_mask": torch.from_numpy(text.present).long(),
-        "global_attention_mask": torch.from_numpy(text.is_global).long(),
+        "input_ids": ids,
+        "attention_mask": torch.from_numpy(present).long(),
+        "global_attention_mask": torch.from_numpy(is_global).long(),
     }
     on_device = {name: tensor[None].to(model.device) for name, tensor in batch.items()}
     return model.base_model(**on_device, return_dict=True).last_hidden_state[0]
@@ -239,79 +238,17 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = True
 
 
-def _weights(recorder: AttentionRecorder, *, length: int) -> dict[str, np.ndarray]:
-    """`given` and `received` without what the model filled the text up with."""
-    recorded = {"given": recorder.from_tokens, "received": recorder.to_tokens}
-    return {
-        name: torch.stack([layer[0, :, :, :length] for layer in layers]).cpu().numpy()
-        for name, layers in recorded.items()
-    }
+def _stacked(recorded: Iterable[Tensor], length: int) -> np.ndarray:
+    """(layers, heads, source tokens, seq), without the positions that the model filled the text up with."""
+    return torch.stack([layer[0, :, :, :length] for layer in recorded]).cpu().numpy()
 
 
-def _reach(source: np.ndarray, text: _Text, *, window: int) -> np.ndarray:
-    """See `SourceAttention.reach`; `window`: the widest of the recorded layers."""
-    if text.is_global[source].any():
-        return text.present.copy()
-    position = np.arange(len(text.present))
+def _reach(source: np.ndarray, present: np.ndarray, is_global: np.ndarray, *, window: int) -> np.ndarray:
+    """What `SourceAttention.reach` holds; `window`: the widest of the recorded layers."""
+    if is_global[source].any():
+        return present.copy()
+    position = np.arange(len(present))
     after = np.searchsorted(source, position).clip(max=len(source) - 1)  # the next source token, or the last
     before = (after - 1).clip(min=0)
     distance = np.minimum(np.abs(source[after] - position), np.abs(position - source[before]))
-    return text.present & (text.is_global | (distance <= window // 2))
-
-
-@torch.no_grad()
-def attention_between(
-    model: PreTrainedModel,
-    input_ids: Sequence[int] | np.ndarray | Tensor,
-    *,
-    queries: Sequence[int] | np.ndarray | Tensor,
-    keys: Sequence[int] | np.ndarray | Tensor,
-    global_mask: Sequence[bool] | np.ndarray | Tensor,
-) -> np.ndarray:
-    """The weights that the tokens at `queries` give to the tokens at `keys`, in every layer and head.
-
-    A weight is exactly 0 where the two are farther apart than half the window and neither is global. The
-    model runs once, without dropout; memory grows with the length, not with its square.
-
-    Args:
-        model: with our attention inside (see `replace_self_attention`); a head on top is not run.
-        input_ids: (seq,), one sequence without padding.
-        queries: positions in it, in any order; half-open spans are `range(start, end)`.
-        keys: likewise.
-        global_mask: (seq,), True = attends to every token and is attended to by every token.
-
-    Returns:
-        (layer, head, query, key) float32. A row sums to 1 only over all keys of the text.
-
-    Raises:
-        ValueError: masks or positions that do not fit the sequence, nothing chosen, or a model whose
-            attention is not ours.
-    """
-    ids = torch.as_tensor(input_ids, dtype=torch.long, device=model.device)
-    is_global = torch.as_tensor(global_mask, dtype=torch.bool, device=model.device)
-    if ids.dim() != 1 or is_global.shape != ids.shape:
-        raise ValueError(
-            f"input_ids {tuple(ids.shape)} and global_mask {tuple(is_global.shape)} must both be (seq,)"
-        )
-    chosen = _positions_dense_attention(queries, name="queries", length=len(ids), device=ids.device)
-    seen = _positions_dense_attention(keys, name="keys", length=len(ids), device=ids.device)
-    encoder = model.base_model  # the vocabulary projection of a language model would be work in vain
-    with evaluating(model), record_attention(encoder, chosen[None]) as recorder:
-        encoder(
-            input_ids=ids[None],
-            attention_mask=torch.ones_like(ids)[None],
-            global_attention_mask=is_global.long()[None],
-        )
-    # (batch 1, head, query, seq) a layer
-    return torch.stack([given[0, :, :, seen] for given in recorder.from_tokens]).float().cpu().numpy()
-
-
-def _positions_dense_attention(chosen: object, *, name: str, length: int, device: torch.device) -> Tensor:
-    """`chosen` as (chosen,) long positions below `length`."""
-    positions = torch.as_tensor(chosen, device=device)
-    if positions.dim() != 1 or len(positions) == 0 or positions.is_floating_point():
-        raise ValueError(f"{name} must be at least one whole position in a row, got {chosen!r}")
-    low, high = int(positions.min()), int(positions.max())
-    if low < 0 or high >= length:
-        raise ValueError(f"{name} run from {low} to {high}, but the sequence has positions 0 to {length - 1}")
-    return positions.long()
+    return present & (is_global | (distance <= window // 2))

@@ -1,25 +1,20 @@
-"""Which words matter in a document, by TF-IDF, and how they are tagged (Joerke et al. 2020, section 5.1).
+"""Which words matter in a document, by TF-IDF, and how they are tagged (Joerke et al. 2020, section 5).
 
     tf-idf(word, document) = tf * log10(N / df)
 
-N is the number of documents, df how many of them have the word. All words of all documents count, context
-too; words are compared in lower case, as the released code does. Of tf the paper says "the logarithm of the
-term-frequency to control for variation in document length":
+N is the number of documents, df how many of them have the word; all words of all documents count, compared in
+lower case as in the released code. Of tf the paper says "the logarithm of the term-frequency to control for
+variation in document length":
 
 - `logarithm`: 1 + log10(count), the usual one.
-- `released`: 1 + log10(count * length of the longest document / length of this one), in words, as in the
-  released code (`get_tf_idf`). There an equal share of the words is an equal tf.
+- `released`: 1 + log10(count * length of the longest document / length of this one), as the released code.
 
-What is ranked is a word of a document, `LabelledWord`: the same word of two documents is two. The paper does
-not say how its figures count; here Figure 2 is over all words of the labelled sentences, a word being an
-entity if it is in a span there at least once, and Figure 3 over those of them that are in a span anywhere in
-the labelled test set.
+A word of two documents is two words here. The paper does not say how its figures count: here Figure 2 is over
+all words of the labelled sentences, Figure 3 over those of them that are in a span anywhere in the test set.
 
-How much attention a word pays to its occurrences near and far (Joerke et al. 2020, section 5.2, Figure 4).
-
-The weight is alpha_k of equation 3: those of a word sum to 1 over its occurrences, the word itself among them
-if it may be attended to. Then a word that occurs once gives itself 1, whatever the model has learnt, and such
-words raise the numbers of distance 0; to leave them out, give only the rows with two occurrences or more.
+Figure 4, how much attention a word pays to its occurrences near and far: the weights of a word (alpha_k of
+equation 3) sum to 1 over its occurrences, itself among them, so a word that occurs once gives itself 1. Give
+only rows with two occurrences or more to leave such words out.
 """
 
 from __future__ import annotations
@@ -42,12 +37,10 @@ class LabelledWord:
 
     Attributes:
         document: its index.
-        word: in lower case.
-        spelling: as it is most often written in these sentences.
+        word: in lower case; `spelling` is the most frequent one.
         score: TF-IDF in its document.
-        occurrences: how often it is in these sentences.
-        inside: how many of them are in a span.
-        labels: of these spans, the most frequent first; () = the word is in none.
+        occurrences: in these sentences; `inside`: those that are in a span.
+        labels: of these spans, the most frequent first.
     """
 
     document: int
@@ -61,13 +54,9 @@ class LabelledWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantileShare:
-    """Words of neighbouring scores, and the share of them that are entities (Figure 2).
+    """Words of neighbouring scores, and the share of them that are in a span at least once (Figure 2).
 
-    Attributes:
-        start, stop: percentiles between which they lie.
-        lowest, highest: their scores.
-        words: how many.
-        share: of those that are in a span at least once, in [0, 1].
+    They lie between the percentiles `start` and `stop`, and their scores between `lowest` and `highest`.
     """
 
     start: float
@@ -80,14 +69,12 @@ class QuantileShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stratum:
-    """Entities of high TF-IDF (Figure 3).
+    """Entities whose TF-IDF is at or above a percentile, which is `threshold` (Figure 3).
 
     Attributes:
-        percentile: they lie at or above it.
-        threshold: the score there.
         words: how many words of documents they are.
         chosen: for each document, each labelled sentence and each word, True = it is one of them; what
-            `span_f1.word_counts` takes.
+            `word_counts` takes.
     """
 
     percentile: float
@@ -102,19 +89,13 @@ def tf_idf(
     others: Iterable[TaggedDocument] = (),
     term_frequency: str = "logarithm",
 ) -> list[dict[str, float]]:
-    """The score of every word of every document; both arguments are gone through once, a document at a time.
+    """The score of every word of every document, in lower case; documents are read once, one at a time.
 
     Args:
         documents: to be scored, as those of the test set.
-        others: count in N, df and the longest length, and are not scored: the other splits. The paper takes
-            all documents of a data set.
-        term_frequency: one of TERM_FREQUENCIES; the top of this module has both.
-
-    Returns:
-        For each of `documents`, each of its words in lower case to its score, at least 0.
-
-    Raises:
-        ValueError: an unknown term frequency.
+        others: the other splits; they count in N, df and the longest length, and are not scored. The paper
+            takes all documents of a data set.
+        term_frequency: one of TERM_FREQUENCIES.
     """
     if term_frequency not in TERM_FREQUENCIES:
         raise ValueError(f"term_frequency is {term_frequency!r}; choose one of {', '.join(TERM_FREQUENCIES)}")
@@ -140,15 +121,7 @@ def tf_idf(
 def labelled_words(
     documents: Sequence[TaggedDocument], scores: Sequence[Mapping[str, float]]
 ) -> tuple[LabelledWord, ...]:
-    """The words of the labelled sentences of each document, in the order in which they are first seen.
-
-    Args:
-        documents: as given to `tf_idf`.
-        scores: what it returned.
-
-    Raises:
-        ValueError: there are no scores of a document or word.
-    """
+    """The words of the labelled sentences of each document, as they first occur, with scores of `tf_idf`."""
     if len(documents) != len(scores):
         raise ValueError(f"there are {len(documents)} documents, but scores of {len(scores)}")
     found = []
@@ -183,13 +156,6 @@ def shares_by_quantile(words: Sequence[LabelledWord], *, quantiles: int = 10) ->
     """How often words are entities, from low TF-IDF to high (Figure 2).
 
     Equal scores stay together, so there may be fewer quantiles than asked for, of unequal size.
-
-    Args:
-        words: of `labelled_words`.
-        quantiles: into how many parts.
-
-    Raises:
-        ValueError: there are no words, or `quantiles` < 1.
     """
     scores = _scores(words)
     if quantiles < 1:
@@ -228,9 +194,6 @@ def strata(
         documents: the test set, as given to `labelled_words`.
         words: what it returned.
         percentiles: in [0, 100], over the words that are entities in any document.
-
-    Raises:
-        ValueError: no word is in a span, or a percentile outside [0, 100].
     """
     entities = {word.word for word in words if word.labels}
     vocabulary = [word for word in words if word.word in entities]
@@ -257,14 +220,8 @@ def strata(
 
 
 def top_entities(words: Sequence[LabelledWord], *, most: int = 3) -> tuple[LabelledWord, ...]:
-    """The entities of the highest TF-IDF (Table 5): words that their document has in spans only, where it is
-    labelled. A word of several documents is there once, where it is highest; of equal scores the earlier one
-    comes first.
-
-    Args:
-        words: of `labelled_words`.
-        most: how many.
-    """
+    """The entities of the highest TF-IDF (Table 5): words that their document has in spans only. A word of
+    several documents is listed once, where it is highest; ties go to the first."""
     ranked = sorted((word for word in words if word.inside == word.occurrences), key=lambda word: -word.score)
     best: dict[str, LabelledWord] = {}
     for word in ranked:
@@ -293,14 +250,7 @@ _ROUNDING = 1e-3  # weights of half precision may be that much above 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketWeights:
-    """Attention weights of the occurrences in one bucket of distances.
-
-    Attributes:
-        bucket: its number.
-        count: of the occurrences, at least 1.
-        mean: of their weights, in [0, 1].
-        quantiles: of their weights, one for each of QUANTILES, rising.
-    """
+    """Attention weights of the occurrences in one bucket of distances, with their QUANTILES."""
 
     bucket: int
     count: int
@@ -312,12 +262,8 @@ def weights_by_distance(weights: ArrayLike, buckets: ArrayLike) -> tuple[BucketW
     """The distribution of attention weights in each bucket that has any, in the order of the buckets.
 
     Args:
-        weights: float (words, K), of each word to each of its occurrences; not looked at where there is none.
+        weights: float (words, K), of each word to each of its occurrences; ignored where there is none.
         buckets: int (words, K), bucket of the distance of each; -1 = none.
-
-    Raises:
-        ValueError: shapes differ or are not (words, K), buckets are no whole numbers or below -1, no word has
-            an occurrence, or a weight lies outside [0, 1].
     """
     weights, buckets = np.asarray(weights, dtype=np.float64), np.asarray(buckets)
     if weights.ndim != 2 or weights.shape != buckets.shape:
@@ -326,21 +272,21 @@ def weights_by_distance(weights: ArrayLike, buckets: ArrayLike) -> tuple[BucketW
         )
     if buckets.dtype.kind not in "iu" or (buckets < -1).any():
         raise ValueError("buckets must be whole numbers, 0 or more, or -1 where there is no occurrence")
-    there = buckets >= 0
-    if not there.any():
+    present = buckets >= 0
+    if not present.any():
         raise ValueError("no word has an occurrence to attend to, so there are no weights to describe")
-    if wrong := np.argwhere(there & ~((weights >= 0) & (weights <= 1 + _ROUNDING))).tolist():
+    if wrong := np.argwhere(present & ~((weights >= 0) & (weights <= 1 + _ROUNDING))).tolist():
         row, column = wrong[0]
         raise ValueError(
             f"weights[{row}, {column}] is {weights[row, column]}; an attention weight lies in [0, 1]"
         )
-    return tuple(_of_bucket(number, weights[buckets == number]) for number in np.unique(buckets[there]))
-
-
-def _of_bucket(number: int, weights: np.ndarray) -> BucketWeights:
-    return BucketWeights(
-        bucket=int(number),
-        count=len(weights),
-        mean=float(weights.mean()),
-        quantiles=tuple(np.quantile(weights, QUANTILES).tolist()),
+    numbers = np.unique(buckets[present]).tolist()
+    return tuple(
+        BucketWeights(
+            bucket=number,
+            count=len(chosen := weights[buckets == number]),
+            mean=float(chosen.mean()),
+            quantiles=tuple(np.quantile(chosen, QUANTILES).tolist()),
+        )
+        for number in numbers
     )

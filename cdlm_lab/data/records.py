@@ -14,9 +14,11 @@ Train, validation and test: what corpora call them, and a stable choice where a 
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Literal, get_args
 
 Span = tuple[int, int]
@@ -424,3 +426,22 @@ def check_split(split: str) -> None:
     """Raises ValueError for a split that is not one of SPLITS."""
     if split not in SPLITS:
         raise ValueError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
+
+
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:[-'’]\w+)*|[^\w\s]")
+
+
+def token_spans(text: str, *, boundaries: Iterable[int] = ()) -> list[Span]:
+    """Words, numbers and punctuation of a text, as half-open spans of characters.
+
+    A hyphen or apostrophe within a word and a comma or point within a number stay in it: "son's", "62,689".
+    `boundaries`: characters at which a token is cut in two, so that mentions consist of whole tokens.
+    """
+    cuts = sorted(set(boundaries))
+    spans: list[Span] = []
+    for match in _TOKEN.finditer(text):
+        start, end = match.span()
+        inner = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
+        edges = [start, *inner, end]
+        spans += pairwise(edges)
+    return spans

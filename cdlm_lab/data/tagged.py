@@ -110,8 +110,7 @@ from cdlm_lab.data.files import (
     read_lines,
     read_text,
 )
-from cdlm_lab.data.records import SPLIT_NAMES, Cluster, Document, Span, Split
-from cdlm_lab.data.storyworld.task_sets import token_spans
+from cdlm_lab.data.records import SPLIT_NAMES, Cluster, Document, Span, Split, token_spans
 
 OUTSIDE = "O"
 

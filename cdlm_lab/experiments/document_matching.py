@@ -74,8 +74,8 @@ from cdlm_lab.examples.document_pairs import (
 from cdlm_lab.examples.tokens import FIRST_WORD, Vocabulary, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, reset_globals
 from cdlm_lab.experiments.runs import time_told
-from cdlm_lab.metrics.counts import binary_intervals, binary_scores, compare_binary
-from cdlm_lab.metrics.significance import holm, score_of_seeds
+from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
+from cdlm_lab.metrics.significance import compare_counts, count_scores, holm
 from cdlm_lab.models.checkpoint import default_device, own_randomness, read_own_model
 from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import load_encoder
@@ -1115,7 +1115,10 @@ def write_matching_report(run: MatchingRun, opened: Run, found: Found) -> Report
             f"{system.name}/{split}/{measure}": score
             for system in run.settings.systems
             for split in ("dev", "test")
-            for measure, score in _scores(run.pairs[split], _of(found, system.name, split)).items()
+            for counts in [_counts(run.pairs[split], _of(found, system.name, split))]
+            for measure, score in count_scores(
+                counts, {name: DECISION_SCORES[name] for name in MEASURES}, seed=0
+            ).items()
         },
         data={
             "corpus": run.settings.corpus.corpus,
@@ -1128,7 +1131,7 @@ def write_matching_report(run: MatchingRun, opened: Run, found: Found) -> Report
         tables={
             "comparisons": _comparisons(run, found),
             "runs": [
-                {"system": name, "seed": seed, "split": split, **asdict(_plain(run.pairs[split], one))}
+                {"system": name, "seed": seed, "split": split, **_plain(run.pairs[split], one)}
                 for (name, seed), of_split in found.items()
                 for split, one in of_split.items()
             ],
@@ -1160,9 +1163,10 @@ def matching_rows(report: Report, split: str = "test") -> list[MatchingRow]:
     return rows
 
 
-def labels_of(pairs: Iterable[DocumentPair]) -> np.ndarray:
-    """bool (pairs,), True = related."""
-    return np.array([pair.related for pair in pairs])
+def _counts(pairs: Sequence[DocumentPair], seeds: Iterable[MatchPredictions]) -> list[np.ndarray]:
+    """(clusters, 4) with each seed: right, predicted and gold matches, and pairs."""
+    labels, clusters = [pair.related for pair in pairs], [pair.cluster for pair in pairs]
+    return [match_counts(labels, one.decisions, clusters=clusters) for one in seeds]
 
 
 def _of(found: Found, system: str, split: str) -> list[MatchPredictions]:
@@ -1170,24 +1174,10 @@ def _of(found: Found, system: str, split: str) -> list[MatchPredictions]:
     return [of_split[split] for (name, _), of_split in found.items() if name == system]
 
 
-def _plain(pairs: Sequence[DocumentPair], predictions: MatchPredictions) -> Any:
-    return binary_scores(labels_of(pairs), predictions.decisions)
-
-
-def _scores(pairs: Sequence[DocumentPair], seeds: Sequence[MatchPredictions]) -> dict[str, dict[str, Any]]:
-    """Mean and deviation over seeds; the interval of the mean draws clusters of pairs."""
-    each = [asdict(_plain(pairs, one)) for one in seeds]
-    intervals = asdict(
-        binary_intervals(labels_of(pairs), _decisions(seeds), clusters=[pair.cluster for pair in pairs])
-    )
-    return {
-        measure: score_of_seeds([one[measure] for one in each], intervals[measure]) for measure in MEASURES
-    }
-
-
-def _decisions(seeds: Sequence[MatchPredictions]) -> np.ndarray:
-    """bool (seeds, pairs)."""
-    return np.stack([one.decisions for one in seeds])
+def _plain(pairs: Sequence[DocumentPair], predictions: MatchPredictions) -> dict[str, Any]:
+    (counts,) = _counts(pairs, [predictions])
+    scores = {measure: float(of(counts.sum(axis=0))) for measure, of in DECISION_SCORES.items()}
+    return {**scores, "pairs": len(pairs)}
 
 
 def _comparisons(run: MatchingRun, found: Found) -> list[dict[str, Any]]:
@@ -1201,7 +1191,7 @@ def _comparisons(run: MatchingRun, found: Found) -> list[dict[str, Any]]:
     rows = []
     for measure in MEASURES:
         compared = [_compare(run.pairs["test"], found, *pair, measure=measure) for pair in tested]
-        for row, corrected in zip(compared, holm([row["p_permutation"] for row in compared]), strict=True):
+        for row, corrected in zip(compared, holm([row["p"] for row in compared]), strict=True):
             rows.append({**row, "p_holm": corrected})
     return rows
 
@@ -1209,8 +1199,6 @@ def _comparisons(run: MatchingRun, found: Found) -> list[dict[str, Any]]:
 def _compare(
     pairs: Sequence[DocumentPair], found: Found, a: System, b: System, *, measure: str
 ) -> dict[str, Any]:
-    ours, theirs = (_decisions(_of(found, system.name, "test")) for system in (a, b))
-    compared = compare_binary(
-        labels_of(pairs), ours, theirs, measure=measure, clusters=[pair.cluster for pair in pairs]
-    )
-    return {"a": a.name, "b": b.name, **asdict(compared)}
+    sides = (_counts(pairs, _of(found, system.name, "test")) for system in (a, b))
+    compared = compare_counts(*sides, DECISION_SCORES[measure], seed=0)
+    return {"a": a.name, "b": b.name, **asdict(compared), "measure": measure, "pairs": len(pairs)}

@@ -57,7 +57,8 @@ from cdlm_lab.analysis.tf_idf import (
 )
 from cdlm_lab.data.document_pairs import split_sentences
 from cdlm_lab.data.files import read_text, replaced_file
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags, token_spans
+from cdlm_lab.data.records import token_spans
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import (
     OUTSIDE,
     TaggedDocument,
@@ -80,21 +81,13 @@ from cdlm_lab.examples.tagging import (
 )
 from cdlm_lab.metrics.counts import (
     READINGS,
-    Tags,
     f1_of,
     precision_of,
     recall_of,
     span_counts,
     word_counts,
 )
-from cdlm_lab.metrics.significance import (
-    RESAMPLES,
-    compare,
-    holm,
-    percentile_interval,
-    resampled_sums,
-    score_of_seeds,
-)
+from cdlm_lab.metrics.significance import compare_counts, count_scores, holm
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import load_encoder
@@ -963,11 +956,6 @@ def analysis_tables(run: TaggingRun, found: Found) -> dict[str, list[dict[str, A
     }
 
 
-def mean_of_seeds(sums: np.ndarray, *, score: Any = f1_of) -> np.ndarray:
-    """The mean over seeds of a score of summed counts (..., seeds * 3)."""
-    return score(sums.reshape(*sums.shape[:-1], -1, 3)).mean(axis=-1)
-
-
 def _gains(run: TaggingRun, found: Found, parts: Sequence[Any]) -> list[dict[str, Any]]:
     """Differences of word-level F1, mean over seeds, over all words and over entities of high TF-IDF;
     documents are drawn."""
@@ -978,14 +966,14 @@ def _gains(run: TaggingRun, found: Found, parts: Sequence[Any]) -> list[dict[str
         if not all(sides):
             continue
         for name, of_words in chosen:
-            counts = [_word_counts(side, of_words) for side in sides]
-            occurrences = int(counts[0][:, 2].sum())  # in the gold, which every seed has
+            counts = [[word_counts(*tags, chosen=of_words) for tags in side] for side in sides]
+            occurrences = int(counts[0][0][:, 2].sum())  # in the gold, which every seed has
             if not occurrences:
                 continue
-            compared = compare(*counts, mean_of_seeds, n_resamples=RESAMPLES, seed=0)
+            compared = compare_counts(*counts, f1_of, seed=0)
             f1 = {
-                f"f1_{side}": float(mean_of_seeds(one.sum(axis=0)))
-                for side, one in zip("ab", counts, strict=True)
+                f"f1_{side}": float(np.mean([f1_of(one.sum(axis=0)) for one in seeds]))
+                for side, seeds in zip("ab", counts, strict=True)
             }
             rows.append({"a": a, "b": b, "words": name, "occurrences": occurrences, **f1, **asdict(compared)})
     return rows
@@ -998,12 +986,6 @@ def _top(percentile: float) -> str:
 def _of_table(run: TaggingRun, found: Found, name: str) -> list[TagPredictions]:
     """Of all seeds, on test, without those of the sweep."""
     return [of_split["test"] for training, of_split in found.items() if run.row_of(training) == name]
-
-
-def _word_counts(seeds: Sequence[tuple[Tags, Tags]], chosen: Any) -> np.ndarray:
-    """(documents, seeds * 3), of gold and predicted tags with each seed."""
-    counts = [word_counts(gold, predicted, chosen=chosen) for gold, predicted in seeds]
-    return np.concatenate(counts, axis=1).astype(np.float64)
 
 
 def _weights(run: TaggingRun, found: Found) -> list[dict[str, Any]]:
@@ -1184,7 +1166,7 @@ def write_tagging_report(run: TaggingRun, opened: Run, found: Found) -> Report:
             f"{row}/{split}/{measure}": score
             for row in dict.fromkeys(map(run.row_of, found))
             for split in HELD_OUT
-            for measure, score in _scores(_of_row(run, counts[split], row)).items()
+            for measure, score in count_scores(_of_row(run, counts[split], row), MEASURES, seed=SEED).items()
         },
         data={
             "corpus": run.settings.corpus.corpus,
@@ -1286,24 +1268,9 @@ def _counts(run: TaggingRun, found: Found) -> Counts:
     }
 
 
-def _of_row(run: TaggingRun, counts: Mapping[Training, np.ndarray], row: str) -> np.ndarray:
-    """Those with all seeds: (seeds, documents, 3)."""
-    return np.stack([one for training, one in counts.items() if run.row_of(training) == row])
-
-
-def _columns(of_seeds: np.ndarray) -> np.ndarray:
-    """(documents, seeds * 3): what resampling draws rows of."""
-    return np.moveaxis(of_seeds, 0, 1).reshape(of_seeds.shape[1], -1)
-
-
-def _scores(of_seeds: np.ndarray) -> dict[str, dict[str, Any]]:
-    drawn = resampled_sums(_columns(of_seeds), n_resamples=RESAMPLES, rng=np.random.default_rng(SEED))
-    return {
-        measure: score_of_seeds(
-            score(of_seeds.sum(axis=1)).tolist(), percentile_interval(mean_of_seeds(drawn, score=score))
-        )
-        for measure, score in MEASURES.items()
-    }
+def _of_row(run: TaggingRun, counts: Mapping[Training, np.ndarray], row: str) -> list[np.ndarray]:
+    """Those with all seeds: (documents, 3) each."""
+    return [one for training, one in counts.items() if run.row_of(training) == row]
 
 
 def _comparisons(run: TaggingRun, counts: Mapping[Training, np.ndarray]) -> list[dict[str, Any]]:
@@ -1312,10 +1279,10 @@ def _comparisons(run: TaggingRun, counts: Mapping[Training, np.ndarray]) -> list
     rows = []
     for a, b in TESTED:
         if {a, b} <= names:
-            sides = [_columns(_of_row(run, counts, name)) for name in (a, b)]
-            compared = compare(*sides, mean_of_seeds, n_resamples=RESAMPLES, seed=SEED)
+            sides = [_of_row(run, counts, name) for name in (a, b)]
+            compared = compare_counts(*sides, f1_of, seed=SEED)
             rows.append({"a": a, "b": b, "measure": "f1", **asdict(compared)})
-    corrected = holm([row["p_permutation"] for row in rows])
+    corrected = holm([row["p"] for row in rows])
     return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
 
 

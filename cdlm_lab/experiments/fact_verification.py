@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 from IPython.display import HTML
 from ipywidgets import Widget
+from pydantic import Field
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
@@ -44,6 +45,7 @@ from cdlm_lab.examples.candidates import (
 )
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.experiments.runs import (
+    Cell,
     JointSettings,
     KeptNumbers,
     Scores,
@@ -61,8 +63,7 @@ from cdlm_lab.experiments.runs import (
     predict,
     read_rows,
     report,
-    scores_of,
-    seed_rows,
+    score_rows,
     sentence_rows,
     train,
     write_rows,
@@ -78,7 +79,7 @@ from cdlm_lab.models.joint import (
     load_pooled_pairs,
 )
 from cdlm_lab.models.precision import Precision, precision_told
-from cdlm_lab.parameters import ParameterError, check_choice, check_least
+from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report
 from cdlm_lab.training.config import TrainingConfig
@@ -171,7 +172,7 @@ def compared_pairs(systems: Sequence[ClaimSystem]) -> dict[str, list[tuple[str, 
 # ---- settings and claims ----
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Settings(JointSettings):
     """The parameters of notebook 10.
 
@@ -190,24 +191,20 @@ class Settings(JointSettings):
 
     run_folder: str = "runs/fact_verification"
     corpus: str = STORYWORLD
-    train_stories: int = 200
-    held_out_stories: int = 40
-    train_claims: int = 0
-    held_out_claims: int = 0
-    evidence: str = "retrieved"
-    evidence_sentences: int = 3
+    train_stories: int = Field(default=200, ge=2)
+    held_out_stories: int = Field(default=40, ge=2)
+    train_claims: int = Field(default=0, ge=0)
+    held_out_claims: int = Field(default=0, ge=0)
+    evidence: Evidence = "retrieved"
+    evidence_sentences: int = Field(default=3, ge=1)
     systems: str = "pairwise-sum joint-ie claim-only"
-    batch_size: int = 32
-    micro_batch_size: int = 32
+    batch_size: int = Field(default=32, ge=1)
+    micro_batch_size: int = Field(default=32, ge=1)
     shown_system: str = ""
     own_claim: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice(self, get_args(Evidence), "evidence")
-        check_least(self, 1, "evidence_sentences")
-        check_least(self, 2, "train_stories", "held_out_stories")
-        check_least(self, 0, "train_claims", "held_out_claims")
         if self.corpus == STORYWORLD and self.evidence != "retrieved":
             raise ParameterError(f"evidence is {self.evidence!r}; storyworld has retrieved alone")
         _ = self.shown
@@ -660,36 +657,40 @@ def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
     gold = {name: [run.claims[name][number] for number in numbers] for name, numbers in labelled.items()}
     groups = {name: [claim.group for claim in claims] for name, claims in gold.items()}
     values: Values = {
-        (system.name, name, MEASURE): [
+        Cell(system.name, name, MEASURE): [
             predictions[system.name, seed][name].right[numbers].astype(float)
             for seed in range(run.settings.seeds)
         ]
         for system in run.systems
         for name, numbers in labelled.items()
     }
+    tests = [
+        row
+        for name in gold
+        for pairs in compared_pairs(run.systems).values()
+        for row in paired_tests(
+            [(Cell(a, name, MEASURE), Cell(b, name, MEASURE)) for a, b in pairs], values, groups
+        )
+    ]
     best = majority_label(run.claims)
     majority: Values = {
-        (MAJORITY, name, MEASURE): [np.array([claim.label == best for claim in claims], dtype=float)]
+        Cell(MAJORITY, name, MEASURE): [np.array([claim.label == best for claim in claims], dtype=float)]
         for name, claims in gold.items()
     }
-    untrained = {"seeds": None, "label": best}
+    against_pairwise = [row for row in tests if CLAIM_SYSTEMS[row["b"]].pairwise]
     return Scores(
-        scores=scores_of(values, groups)
-        | {key: score | untrained for key, score in scores_of(majority, groups).items()},
+        rows=[
+            *score_rows(values, groups, against_pairwise),
+            *(replace(row, seeds=None, note=best) for row in score_rows(majority, groups)),
+        ],
         tables={
-            "comparisons": [
-                {**row, "set": name}
-                for name in gold
-                for pairs in compared_pairs(run.systems).values()
-                for row in paired_tests(pairs, values, groups, split=name, measure=MEASURE)
-            ],
+            "comparisons": [{**row, "set": row["split"]} for row in tests],
             "confusion": [
-                {"system": system, "seed": seed, "set": name, **row}
+                {"system": system, "seed": seed, "split": name, **row}
                 for (system, seed), of_set in predictions.items()
                 for name in gold
                 for row in _confusion(of_set[name])
             ],
-            "runs": seed_rows(values),
         },
         data={
             "scored": {name: len(claims) for name, claims in gold.items()},
@@ -729,24 +730,20 @@ def score_tables(report: Report) -> HTML:
 def verification_rows(report: Report, name: str) -> list[VerificationRow]:
     """A row for each system of a report on a set: first the most frequent label, then in the order of the
     paper's tables. p is that against pairwise reading, corrected for the systems tested so."""
-    tests = [row for row in report.tables["comparisons"] if row["set"] == name]
-    p = {row["a"]: row["p_holm"] for row in tests if CLAIM_SYSTEMS[row["b"]].pairwise}
+    scores = {row.system: row for row in report.rows if row.split == name and row.seed is None}
     rows = []
     for key in (MAJORITY, *CLAIM_SYSTEMS):
-        if score := report.scores.get(f"{key}/{name}/{MEASURE}"):
+        if score := scores.get(key):
             system = CLAIM_SYSTEMS.get(key)
-            accuracy = MeasuredScore(
-                value=score["value"],
-                interval=(score["low"], score["high"]),
-                deviation=score["deviation"],
-                p=p.get(key),
-            )
+            interval = score.low, score.high
             rows.append(
                 VerificationRow(
-                    label=system.label if system else f"always \u201c{score['label']}\u201d",
+                    label=system.label if system else f"always \u201c{score.note}\u201d",
                     system=system.paper if system else key,
-                    accuracy=accuracy,
-                    seeds=score["seeds"],
+                    accuracy=MeasuredScore(
+                        value=score.value, interval=interval, deviation=score.deviation, p=score.p
+                    ),
+                    seeds=score.seeds,
                 )
             )
     return rows
@@ -768,7 +765,7 @@ def comparisons(report: Report) -> HTML:
             *comparison_cells(row),
         ]
         for row in report.tables["comparisons"]
-        if row["set"] == name
+        if row["split"] == name
     ]
     columns = [f"on {name}", "against", "difference [95%]", "p (Holm)", "p over seeds"]
     return HTML(table_html(columns, rows, text_columns=(0, 1)))
@@ -780,7 +777,7 @@ def mistakes(report: Report) -> HTML:
     counts: dict[tuple[str, str], Counter[str]] = {}
     seeds: Counter[tuple[str, str]] = Counter()
     for row in report.tables["confusion"]:
-        if row["set"] == shown_set(report):
+        if row["split"] == shown_set(report):
             key = row["system"], row["gold"]
             counts.setdefault(key, Counter()).update(row["predicted"])
             seeds[key] += 1

@@ -2,7 +2,7 @@
 
 An experiment is a module with the same verbs in the same order, which its notebook calls:
 
-    settings = read_parameters(globals(), experiment.Settings)
+    settings = read_settings(globals(), experiment.Settings)
     run = experiment.prepare(settings)    # takes the run's folder, reads, checks; costs nothing
     experiment.preview(run)               # what will be read, what is lost, how long it takes
     experiment.train(run)
@@ -44,27 +44,29 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
 from IPython.display import HTML
+from pydantic import Field
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.examples.candidates import POSITIONS, JointSequence
+from cdlm_lab.examples.candidates import JointSequence
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.experiments.pretraining import token_texts
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
 from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.estimate import parameter_count
-from cdlm_lab.models.joint import LAYERS, paragraph_head
+from cdlm_lab.models.joint import paragraph_head
 from cdlm_lab.models.precision import Precision, computing_in, precision_told
-from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
+from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import ASIDE, Report, Run, open_run
+from cdlm_lab.scores import Score
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune
@@ -200,18 +202,16 @@ def predict(run: SystemRun) -> dict[tuple[str, int], dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """What `evaluate` makes of predictions: scores and tables as reports have them, and more of the data."""
+    """What `evaluate` makes of predictions: rows of the score table, further tables, and more of the data."""
 
-    scores: dict[str, dict[str, Any]]
+    rows: list[Score]
     tables: dict[str, list[dict[str, Any]]]
     data: dict[str, Any] = field(default_factory=dict)
 
 
 def report(run: SystemRun, scores: Scores) -> Report:
     """Finish the run: write `report.json`."""
-    return run.opened.write_report(
-        scores=scores.scores, tables=scores.tables, data={**run.data, **scores.data}
-    )
+    return run.opened.write_report(scores=scores.rows, tables=scores.tables, data={**run.data, **scores.data})
 
 
 # ---- predictions ----
@@ -377,42 +377,59 @@ def time_told(seconds: float, processes: Processes) -> str:
 
 # ---- scores over seeds ----
 
-# (row of a table, split, measure) -> with each seed the values of the items
-Values = Mapping[tuple[str, str, str], Sequence[np.ndarray]]
+
+class Cell(NamedTuple):
+    """Of what a score is; `group`: the part or setting that is measured, "" = all."""
+
+    system: str
+    split: str
+    metric: str
+    group: str = ""
+
+
+Values = Mapping[Cell, Sequence[np.ndarray]]  # with each seed the values of the items
 Clusters = Mapping[str, Sequence[Hashable]]  # split -> of each item what it has in common with others
 
 
-def scores_of(values: Values, clusters: Clusters) -> dict[str, dict[str, Any]]:
-    """`row/split/measure` -> mean over items and seeds with its interval, as reports have it."""
-    return {"/".join(key): mean_score(seeds, clusters[key[1]], seed=0) for key, seeds in values.items()}
+def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, Any]] = ()) -> list[Score]:
+    """Rows for a report: of each cell the mean over items and seeds with its interval, and that of each seed.
 
-
-def seed_rows(values: Values) -> list[dict[str, Any]]:
-    """For each row, split and seed its mean in every measure."""
-    rows: dict[tuple[str, str, int], dict[str, Any]] = {}
-    for (system, split, measure), seeds in values.items():
-        for seed, of_items in enumerate(seeds):
-            row = rows.setdefault((system, split, seed), {"system": system, "split": split, "seed": seed})
-            row[measure] = float(of_items.mean())
-    return list(rows.values())
+    Args:
+        tests: rows of `paired_tests`; a cell has the p of the one that tests it.
+    """
+    p_of = {
+        Cell(row["a"], row["split"], row["measure"], row["group"]): {"p": row["p_holm"], "against": row["b"]}
+        for row in tests
+    }
+    rows = []
+    for cell, seeds in values.items():
+        of_split = clusters[cell.split]
+        mean = mean_score(seeds, of_split, seed=0) | {"n": len(of_split), "clusters": len(set(of_split))}
+        rows.append(Score(**cell._asdict(), **mean, **p_of.get(cell, {})))
+        each = enumerate(seeds) if len(seeds) > 1 else ()
+        rows += [Score(**cell._asdict(), seed=seed, value=items.mean()) for seed, items in each]
+    return rows
 
 
 def paired_tests(
-    pairs: Iterable[tuple[str, str]], values: Values, clusters: Clusters, *, split: str, measure: str
+    pairs: Iterable[tuple[Cell, Cell]], values: Values, clusters: Clusters
 ) -> list[dict[str, Any]]:
-    """The first row of each pair against the second, on the same items, whose clusters are what is drawn.
+    """The first cell of each pair against the second, on the same items, whose clusters are what is drawn.
 
     Returns:
-        Rows of `a`, `b`, `measure`, the difference with its interval and p-values; `p_holm`: corrected for
-        these pairs; `p_seeds`: of Welch's t-test over the seeds, None where it says nothing.
+        Rows of a table: systems `a` and `b`, what was compared, the difference, its interval and p-values;
+        `p_holm`: corrected for these pairs; `p_seeds`: of Welch's t-test over the seeds, None where it says
+        nothing.
     """
     rows = []
     for pair in pairs:
-        sides = [values[row, split, measure] for row in pair]
-        compared = compare_means(*sides, clusters[split], seed=0)
+        sides = [values[cell] for cell in pair]
+        compared = compare_means(*sides, clusters[pair[0].split], seed=0)
         p_seeds = t_test_of_seeds(*([float(one.mean()) for one in side] for side in sides))
-        rows.append({"a": pair[0], "b": pair[1], "measure": measure, **asdict(compared), "p_seeds": p_seeds})
-    corrected = holm([row["p_permutation"] for row in rows])
+        a, b = pair
+        place = {"split": a.split, "group": a.group, "measure": a.metric}
+        rows.append({"a": a.system, "b": b.system, **place, **asdict(compared), "p_seeds": p_seeds})
+    corrected = holm([row["p"] for row in rows])
     return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
 
 
@@ -429,7 +446,7 @@ def comparison_cells(row: Mapping[str, Any]) -> list[str]:
 # ---- systems of the MSPP paper, which read several sentences at once: notebooks 09 and 10 ----
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class FineTuning:
     """How each system of notebooks 09 and 10 is trained; in brackets the MSPP paper's values for WikiQA and
     TREC-QA, and for FEVER.
@@ -449,13 +466,13 @@ class FineTuning:
         workers: processes that make examples.
     """
 
-    seeds: int = 1
-    epochs: int = 2
-    patience: int = 0
-    batch_size: int = 16
-    micro_batch_size: int = 16
+    seeds: int = Field(default=1, ge=1)
+    epochs: int = Field(default=2, ge=1)
+    patience: int = Field(default=0, ge=0)
+    batch_size: int = Field(default=16, ge=1)
+    micro_batch_size: int = Field(default=16, ge=1)
     learning_rate: float = 0.001
-    warmup_steps: int = 20
+    warmup_steps: int = Field(default=20, ge=0)
     dropout: float | None = None
     attention_dropout: AttentionDropout = 0.0
     precision: Precision = "auto"
@@ -463,10 +480,7 @@ class FineTuning:
     workers: Workers = "auto"
 
     def __post_init__(self) -> None:
-        check_types(self)
         Processes.of(self.parallel)
-        check_least(self, 1, "seeds", "epochs", "batch_size", "micro_batch_size")
-        check_least(self, 0, "patience", "warmup_steps")
 
     def config(self, *, items: int, seed: int) -> TrainingConfig:
         """With one seed, on so many examples. Raises ParameterError for values that cannot be."""
@@ -475,7 +489,7 @@ class FineTuning:
         return config_of_passes(items=items, seed=seed, **given)
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class JointSettings(FineTuning):
     """What the systems of notebooks 09 and 10 are made of, and how they are trained.
 
@@ -492,15 +506,9 @@ class JointSettings(FineTuning):
     systems: str = ""
     encoder: str = "storyworld/longformer"
     mspp: str = ""
-    sentence_length: int = 32
-    positions: str = "strided"
-    head_layers: str = "linear"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_least(self, 2, "sentence_length")
-        check_choice(self, POSITIONS, "positions")
-        check_choice(self, LAYERS, "head_layers")
+    sentence_length: int = Field(default=32, ge=2)
+    positions: Literal["strided", "compact"] = "strided"
+    head_layers: Literal["linear", "tanh"] = "linear"
 
     def checkpoint(self, pretrained: str) -> str:
         """What a system starts from; `pretrained`: the head of its pre-training, `ie` or `ae`, "" = none.

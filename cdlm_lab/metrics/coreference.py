@@ -1,31 +1,24 @@
-"""Coreference scores: MUC, B-cubed, CEAFe, LEA, and the CoNLL mean of the first three.
+"""Coreference scores: MUC, B-cubed, CEAFe, LEA, the CoNLL mean of the first three, and a baseline.
 
-`key` is gold, `response` is the system's answer. Both are iterables of clusters, and a cluster is an iterable
-of hashable mentions that name their document, such as (document, start, end). The numbers are those of the
+`key` is gold, `response` is the system's answer: iterables of clusters, a cluster being an iterable of
+hashable mentions that name their document, such as (document, start, end). The numbers are those of the
 CoNLL reference scorer (Pradhan et al. 2014) and, with LEA, of coval (Moosavi and Strube 2016):
 
-- A mention is found if the other side has an equal one. Nothing is repaired: spurious mentions of the
-  response and missing mentions of the key stay where they are, in the sizes of their clusters.
-- Singletons are kept. `singletons=False` drops the clusters of one mention from each side before anything is
-  counted; such scores are no match for the others, so label them "without singletons".
+- Nothing is repaired: spurious mentions of the response and missing mentions of the key stay where they are,
+  in the sizes of their clusters.
+- Singletons count. `singletons=False` drops the clusters of one mention from each side first; such scores
+  cannot be compared with others, so label them "without singletons".
 - 0 / 0 is 0. An empty side scores 0, and so does MUC where there are only singletons, even if all are right.
 - Key and response are those of a whole corpus. Its score is a ratio of sums, never a mean over topics.
 
 Each measure is four sums, `Parts`. Parts of topics add up to those of the corpus if no cluster, in key or
 response, has mentions of two topics: then links, mentions and the alignment of CEAFe all stay within a topic.
-A response that mixes topics, as predicted topics do, breaks this for all four measures, and `parts_by_topic`
-refuses it. Score everything at once, or take topics that share clusters as one unit: `joined_topics`.
+`parts_by_topic` refuses a response that mixes topics, as predicted topics do. Score everything at once, or
+take topics that share clusters as one unit: `joined_topics`.
 
-Two clusterings of mentions side by side: checks, what clusters share, the best one-to-one alignment.
-
-What coreference systems must beat: mentions of one head word, every mention alone, all of them together.
-
-A baseline gives each mention a label, mentions of one label being a cluster. Labels are numbered from 0 in
-order of the first mention, and no label occurs in two groups (topics, sub-topics).
-
-There is no parser here: heads and stems follow rules that were settled on the dev topics of ECB+. With gold
-sub-topics, stems raise CoNLL F1 there from 73.2 to 77.1 for events, and leave it as it is for entities (71.3
-and 71.2).
+The baseline, mentions of one head word, has no parser: heads and stems follow rules that were settled on the
+dev topics of ECB+. With gold sub-topics, stems raise CoNLL F1 there from 73.2 to 77.1 for events, and leave
+it as it is for entities (71.3 and 71.2).
 """
 
 from __future__ import annotations
@@ -43,6 +36,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 Clusters = Iterable[Iterable[Hashable]]
+CONLL = ("muc", "b_cubed", "ceaf_e")
+SCORE_PARTS = ("recall", "precision", "f1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +45,7 @@ class Overlaps:
     """What two clusterings share.
 
     Attributes:
-        key_sizes: (key,), mentions of each cluster of the key, with or without a twin in the response.
-        response_sizes: (response,), those of the response.
+        key_sizes, response_sizes: (key,) and (response,), mentions of each cluster.
         key, response: (pair,), the numbers of two clusters that share mentions, each pair once.
         common: (pair,), how many mentions they share, at least 1.
     """
@@ -78,11 +72,7 @@ class Overlaps:
 
 
 def overlaps(key: Clusters, response: Clusters, *, singletons: bool = True) -> Overlaps:
-    """What the clusters of key and response share; `singletons=False` drops clusters of one mention first.
-
-    Raises:
-        TypeError, ValueError: as `checked_clusters`.
-    """
+    """What the clusters of key and response share; `singletons=False` drops clusters of one mention first."""
     keys, responses = checked_clusters(key, side="key"), checked_clusters(response, side="response")
     if not singletons:
         keys, responses = ([c for c in clusters if len(c) > 1] for clusters in (keys, responses))
@@ -104,12 +94,8 @@ def overlaps(key: Clusters, response: Clusters, *, singletons: bool = True) -> O
 
 
 def checked_clusters(clusters: Clusters, *, side: str) -> list[list[Hashable]]:
-    """The clusters as lists, no mention twice. `side` is their name in errors: "key" or "response".
-
-    Raises:
-        TypeError: clusters or a cluster are a string, a mapping or no iterable, or a mention is not hashable.
-        ValueError: a cluster is empty, or a mention is twice in a cluster or in two clusters.
-    """
+    """The clusters as lists, refused with TypeError or ValueError unless every mention is hashable and occurs
+    once (the reference scorer drops all but the first). `side` is their name in errors: "key", "response"."""
     checked = [
         _as_list(f"{side}[{number}]", cluster, "mentions")
         for number, cluster in enumerate(_as_list(side, clusters, "clusters"))
@@ -140,15 +126,11 @@ def joined_topics(
     ECB+ needs it for entities: a few gold chains, such as a place, run through two topics.
 
     Args:
-        clusterings: the key, and the response of every system that is compared; not iterators, which can be
-            read only once.
+        clusterings: the key, and the response of every system that is compared; no iterators.
         topic: the topic of a mention.
 
     Returns:
         The set of topics that a mention of these clusterings is scored with; KeyError for other topics.
-
-    Raises:
-        TypeError, ValueError: as `checked_clusters`.
     """
     unit_of: dict[Hashable, frozenset] = {}
     for number, clusters in enumerate(clusterings):
@@ -160,14 +142,10 @@ def joined_topics(
 
 
 def largest_total(rows: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> float:
-    """Largest sum of weights over pairs that share no row and no column; pairs not given weigh 0.
+    """Largest sum of weights (none negative) over pairs that share no row and no column.
 
-    Rows and columns fall into components that no pair connects, and the best alignment of all is the best of
-    each. So no table is larger than one component, of r rows and c columns: 8 * r * c bytes.
-
-    Args:
-        rows, columns: (pair,), numbers from 0; each pair once.
-        weights: (pair,), none negative.
+    Rows and columns fall into components that no pair connects; each is aligned by itself, so no table is
+    larger than one component, of r rows and c columns: 8 * r * c bytes.
     """
     if not len(weights):
         return 0.0
@@ -208,9 +186,6 @@ def _twice(mention: Hashable, clusters: list[list], *, side: str, numbers: tuple
     return f"mention {mention!r} is in {first} and in {second}; a mention belongs to one cluster"
 
 
-CONLL = ("muc", "b_cubed", "ceaf_e")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """Recall, precision and F1, each in [0, 1]."""
@@ -220,7 +195,7 @@ class Score:
     f1: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Parts:
     """The sums that a measure divides; `Parts()` is of nothing."""
 
@@ -233,12 +208,7 @@ class Parts:
         """Parts of two topics together, if they share no cluster."""
         if not isinstance(other, Parts):
             return NotImplemented
-        return Parts(
-            recall_numerator=self.recall_numerator + other.recall_numerator,
-            recall_denominator=self.recall_denominator + other.recall_denominator,
-            precision_numerator=self.precision_numerator + other.precision_numerator,
-            precision_denominator=self.precision_denominator + other.precision_denominator,
-        )
+        return Parts(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def score(self) -> Score:
@@ -252,21 +222,12 @@ def score(key: Clusters, response: Clusters, *, singletons: bool = True) -> dict
 
     `conll` is the mean of MUC, B-cubed and CEAFe. Its `f1`, the mean of three F1, is the CoNLL F1 of the
     literature. Its `recall` and `precision` are means of three as well, so `f1` is not their harmonic mean.
-
-    Args:
-        key, response: clusters of mentions, gold and the system's.
-        singletons: False drops the clusters of one mention from both sides first; label such scores.
-
-    Raises:
-        TypeError: clusters or a cluster are a string, a mapping or no iterable, or a mention is not hashable.
-        ValueError: a cluster is empty, or a mention is twice on one side (the reference scorer drops all but
-            the first).
     """
     return scores_of_parts(score_parts(key, response, singletons=singletons))
 
 
 def score_parts(key: Clusters, response: Clusters, *, singletons: bool = True) -> dict[str, Parts]:
-    """The sums behind `muc`, `b_cubed`, `ceaf_e` and `lea`. Arguments and errors as `score`."""
+    """The sums behind `muc`, `b_cubed`, `ceaf_e` and `lea`."""
     counted = overlaps(key, response, singletons=singletons)
     return {measure: parts(counted) for measure, parts in _MEASURES.items()}
 
@@ -280,14 +241,10 @@ def parts_by_topic(
 ) -> dict[Hashable, dict[str, Parts]]:
     """`score_parts` of each topic, in the order of the key, then the topics that only the response has.
 
-    So two responses to the same mentions, those of the key, give the same topics in the same order, as paired
-    tests need them.
+    So two responses to the same mentions give the same topics in the same order, as paired tests need them.
 
     Args:
         topic: gives the topic, or another unit of a test of significance, of a mention.
-
-    Raises:
-        TypeError, ValueError: as `score`; ValueError too where a cluster has mentions of two topics.
     """
     sides: dict[str, dict[Hashable, list]] = {"key": {}, "response": {}}
     for side, clusters in (("key", key), ("response", response)):
@@ -308,31 +265,24 @@ def parts_by_topic(
 
 
 def total_parts(parts_of_topics: Iterable[Mapping[str, Parts]]) -> dict[str, Parts]:
-    """Parts of several topics together, for each measure; the top of this module says when that is exact."""
+    """Parts of several topics together, for each measure; exact if they share no cluster."""
     topics = list(parts_of_topics)
     return {measure: sum((parts[measure] for parts in topics), Parts()) for measure in _MEASURES}
 
 
 def scores_of_parts(parts: Mapping[str, Parts]) -> dict[str, Score]:
-    """The score of each measure, and `conll` as in `score`; KeyError if one of `CONLL` is not there."""
+    """The score of each measure, and `conll`, the mean of those in `CONLL`."""
     scores = {measure: sums.score for measure, sums in parts.items()}
     three = [scores[measure] for measure in CONLL]
-    scores["conll"] = Score(
-        recall=math.fsum(one.recall for one in three) / 3,
-        precision=math.fsum(one.precision for one in three) / 3,
-        f1=math.fsum(one.f1 for one in three) / 3,
-    )
+    means = {part: math.fsum(getattr(one, part) for one in three) / 3 for part in SCORE_PARTS}
+    scores["conll"] = Score(**means)
     return scores
 
 
 def count_table(
     parts_of_topics: Iterable[Mapping[str, Parts]], *, measures: Sequence[str] = CONLL
 ) -> np.ndarray:
-    """Rows of counts for the paired tests of `significance`, whose statistic is then `mean_f1`.
-
-    Returns:
-        (topics, 4 * measures), for each measure the four numbers of `Parts` in their order.
-    """
+    """(topics, 4 * measures), for each measure the numbers of `Parts`: for paired tests of `mean_f1`."""
     rows = [
         [number for measure in measures for number in astuple(parts[measure])] for parts in parts_of_topics
     ]
@@ -340,17 +290,8 @@ def count_table(
 
 
 def mean_f1(counts: ArrayLike) -> np.ndarray:
-    """Mean over measures of the F1 of summed rows of `count_table`; by default the CoNLL F1.
-
-    Args:
-        counts: (..., 4 * measures).
-
-    Returns:
-        (...), in [0, 1]; 0 / 0 is 0.
-
-    Raises:
-        ValueError: the last axis does not hold four numbers for each measure.
-    """
+    """Mean over measures of the F1 of summed rows of `count_table`, (..., 4 * measures) to (...); by default
+    the CoNLL F1."""
     counts = np.asarray(counts, dtype=np.float64)
     if counts.ndim == 0 or not counts.shape[-1] or counts.shape[-1] % 4:
         raise ValueError(f"counts has shape {counts.shape}; its last axis must hold four numbers a measure")
@@ -359,92 +300,47 @@ def mean_f1(counts: ArrayLike) -> np.ndarray:
     return f1.mean(axis=-1)
 
 
-def muc(key: Clusters, response: Clusters) -> Score:
-    """Links kept, of the n - 1 that it takes to join n mentions (Vilain et al. 1995). Errors as `score`."""
-    return _muc(overlaps(key, response)).score
+def _both_ways(recall: Callable[[Overlaps], tuple[float, float]]) -> Callable[[Overlaps], Parts]:
+    """Parts of a measure whose precision is its recall with key and response exchanged."""
+    return lambda o: Parts(*recall(o), *recall(o.exchanged()))
 
 
-def b_cubed(key: Clusters, response: Clusters) -> Score:
-    """Share of its cluster that each mention is left with, averaged (Bagga and Baldwin 1998).
-
-    A mention without a twin is left with nothing. Errors as `score`.
-    """
-    return _b_cubed(overlaps(key, response)).score
-
-
-def ceaf_e(key: Clusters, response: Clusters) -> Score:
-    """Similarity of clusters aligned one to one in the best way (Luo 2005).
-
-    Similarity is phi4: twice the mentions shared, over the sizes of both clusters. Errors as `score`.
-    """
-    return _ceaf_e(overlaps(key, response)).score
+@_both_ways
+def _muc(o: Overlaps) -> tuple[float, float]:
+    """Links kept, of the n - 1 that it takes to join n mentions (Vilain et al. 1995)."""
+    missing = o.key_sizes - o.sum_by_key(o.common)  # each a piece of its own
+    pieces = o.sum_by_key(np.ones(len(o.common))) + missing
+    return math.fsum(o.key_sizes - pieces), math.fsum(o.key_sizes - 1)
 
 
-def lea(key: Clusters, response: Clusters) -> Score:
-    """Share of its links that each cluster keeps, weighted by size (Moosavi and Strube 2016).
-
-    Every pair of its mentions is a link. A singleton has one link, to itself, which it keeps if the mention
-    is a singleton on the other side too. Errors as `score`.
-    """
-    return _lea(overlaps(key, response)).score
-
-
-def _muc(counted: Overlaps) -> Parts:
-    def recall(o: Overlaps) -> tuple[float, float]:
-        missing = o.key_sizes - o.sum_by_key(o.common)  # each a piece of its own
-        pieces = o.sum_by_key(np.ones(len(o.common))) + missing
-        return math.fsum(o.key_sizes - pieces), math.fsum(o.key_sizes - 1)
-
-    return _both_ways(recall, counted)
-
-
-def _b_cubed(counted: Overlaps) -> Parts:
-    def recall(o: Overlaps) -> tuple[float, float]:
-        share = o.common / o.key_sizes[o.key]  # the same for all `common` mentions
-        return math.fsum(o.common * share), math.fsum(o.key_sizes)
-
-    return _both_ways(recall, counted)
+@_both_ways
+def _b_cubed(o: Overlaps) -> tuple[float, float]:
+    """Share of its cluster that each mention is left with, averaged (Bagga and Baldwin 1998); a mention
+    without a twin is left with nothing."""
+    share = o.common / o.key_sizes[o.key]  # the same for all `common` mentions
+    return math.fsum(o.common * share), math.fsum(o.key_sizes)
 
 
 def _ceaf_e(o: Overlaps) -> Parts:
+    """Similarity of clusters aligned one to one in the best way (Luo 2005), phi4: twice the mentions shared,
+    over the sizes of both clusters."""
     phi4 = 2 * o.common / (o.key_sizes[o.key] + o.response_sizes[o.response])
     similarity = largest_total(o.key, o.response, phi4)
-    return Parts(  # the denominators: each cluster aligned with itself, at a similarity of 1
-        recall_numerator=similarity,
-        recall_denominator=float(len(o.key_sizes)),
-        precision_numerator=similarity,
-        precision_denominator=float(len(o.response_sizes)),
-    )
+    # the denominators: each cluster aligned with itself, at a similarity of 1
+    return Parts(similarity, float(len(o.key_sizes)), similarity, float(len(o.response_sizes)))
 
 
-def _lea(counted: Overlaps) -> Parts:
-    def recall(o: Overlaps) -> tuple[float, float]:
-        links = np.where(o.key_sizes == 1, 1, o.key_sizes * (o.key_sizes - 1) / 2)
-        both_single = (o.key_sizes[o.key] == 1) & (o.response_sizes[o.response] == 1)
-        kept = o.sum_by_key(np.where(both_single, 1, o.common * (o.common - 1) / 2))
-        return math.fsum(o.key_sizes * (kept / links)), math.fsum(o.key_sizes)
-
-    return _both_ways(recall, counted)
-
-
-_MEASURES: dict[str, Callable[[Overlaps], Parts]] = {
-    "muc": _muc,
-    "b_cubed": _b_cubed,
-    "ceaf_e": _ceaf_e,
-    "lea": _lea,
-}
+@_both_ways
+def _lea(o: Overlaps) -> tuple[float, float]:
+    """Share of its links (pairs of mentions) that each cluster keeps, weighted by size (Moosavi and Strube
+    2016). A singleton has one link, to itself, which it keeps if it is a singleton on the other side too."""
+    links = np.where(o.key_sizes == 1, 1, o.key_sizes * (o.key_sizes - 1) / 2)
+    both_single = (o.key_sizes[o.key] == 1) & (o.response_sizes[o.response] == 1)
+    kept = o.sum_by_key(np.where(both_single, 1, o.common * (o.common - 1) / 2))
+    return math.fsum(o.key_sizes * (kept / links)), math.fsum(o.key_sizes)
 
 
-def _both_ways(recall: Callable[[Overlaps], tuple[float, float]], counted: Overlaps) -> Parts:
-    """Parts of a measure whose precision is its recall with key and response exchanged."""
-    recall_numerator, recall_denominator = recall(counted)
-    precision_numerator, precision_denominator = recall(counted.exchanged())
-    return Parts(
-        recall_numerator=recall_numerator,
-        recall_denominator=recall_denominator,
-        precision_numerator=precision_numerator,
-        precision_denominator=precision_denominator,
-    )
+_MEASURES = {"muc": _muc, "b_cubed": _b_cubed, "ceaf_e": _ceaf_e, "lea": _lea}
 
 
 def _recall_precision_f1(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -465,86 +361,27 @@ with within without
 """
 _RELATIVES = "who whom whose which that where when while"
 _CUTS = frozenset([*_PREPOSITIONS.split(), *_RELATIVES.split(), ","])
-_IRREGULAR = {  # base: its forms that no rule for endings finds
-    "be": "am is are was were been being",
-    "bear": "bore born",
-    "become": "became",
-    "begin": "began begun",
-    "bite": "bit bitten",
-    "bleed": "bled",
-    "blow": "blew blown",
-    "break": "broke broken",
-    "bring": "brought",
-    "build": "built",
-    "buy": "bought",
-    "catch": "caught",
-    "child": "children",
-    "choose": "chose chosen",
-    "come": "came",
-    "deal": "dealt",
-    "die": "died dying",
-    "do": "does did done",
-    "draw": "drew drawn",
-    "drive": "drove driven",
-    "fall": "fell fallen",
-    "feel": "felt",
-    "fight": "fought",
-    "find": "found",
-    "flee": "fled",
-    "fly": "flew flown",
-    "foot": "feet",
-    "get": "got gotten",
-    "give": "gave given",
-    "go": "goes went gone",
-    "grow": "grew grown",
-    "hang": "hung",
-    "have": "has had",
-    "hear": "heard",
-    "hide": "hid hidden",
-    "hold": "held",
-    "keep": "kept",
-    "know": "knew known",
-    "lead": "led",
-    "leave": "left leaves",
-    "lie": "lied lying",
-    "life": "lives",
-    "lose": "lost",
-    "make": "made",
-    "man": "men",
-    "mean": "meant",
-    "meet": "met",
-    "pay": "paid",
-    "ride": "rode ridden",
-    "ring": "rang rung",
-    "rise": "rose risen",
-    "run": "ran",
-    "say": "said",
-    "see": "saw seen",
-    "seek": "sought",
-    "sell": "sold",
-    "send": "sent",
-    "shake": "shook shaken",
-    "shoot": "shot",
-    "sink": "sank sunk",
-    "sit": "sat",
-    "speak": "spoke spoken",
-    "speed": "sped",
-    "spend": "spent",
-    "stand": "stood",
-    "steal": "stole stolen",
-    "strike": "struck",
-    "swear": "swore sworn",
-    "take": "took taken",
-    "teach": "taught",
-    "tell": "told",
-    "think": "thought",
-    "throw": "threw thrown",
-    "wear": "wore worn",
-    "win": "won",
-    "woman": "women",
-    "write": "wrote written",
+# A word, and its forms that no rule for endings recognises.
+_IRREGULAR = """
+be: am is are was were been being; bear: bore born; become: became; begin: began begun; bite: bit bitten;
+bleed: bled; blow: blew blown; break: broke broken; bring: brought; build: built; buy: bought;
+catch: caught; child: children; choose: chose chosen; come: came; deal: dealt; die: died dying;
+do: does did done; draw: drew drawn; drive: drove driven; fall: fell fallen; feel: felt; fight: fought;
+find: found; flee: fled; fly: flew flown; foot: feet; get: got gotten; give: gave given;
+go: goes went gone; grow: grew grown; hang: hung; have: has had; hear: heard; hide: hid hidden; hold: held;
+keep: kept; know: knew known; lead: led; leave: left leaves; lie: lied lying; life: lives; lose: lost;
+make: made; man: men; mean: meant; meet: met; pay: paid; ride: rode ridden; ring: rang rung;
+rise: rose risen; run: ran; say: said; see: saw seen; seek: sought; sell: sold; send: sent;
+shake: shook shaken; shoot: shot; sink: sank sunk; sit: sat; speak: spoke spoken; speed: sped;
+spend: spent; stand: stood; steal: stole stolen; strike: struck; swear: swore sworn; take: took taken;
+teach: taught; tell: told; think: thought; throw: threw thrown; wear: wore worn; win: won; woman: women;
+write: wrote written
+"""
+_REGULAR_FORM = {
+    form: word.strip()
+    for word, _, forms in (entry.partition(":") for entry in _IRREGULAR.split(";"))
+    for form in forms.split()
 }
-_REGULAR_FORM = {form: word for word, forms in _IRREGULAR.items() for form in forms.split()}
 _POSSESSIVES = ("'s", "\u2019s")
 _APOSTROPHES = ("'", "\u2019", "`", "\u00b4")
 
@@ -554,14 +391,7 @@ def head_word(tokens: Sequence[str], *, stem: bool = False) -> str:
 
     It is the last word before the first preposition, relative pronoun or comma, those at the very start left
     out: "the Kodak Theatre at Hollywood" -> theatre, "after one season" -> season, "opened fire" -> fire.
-    Punctuation and possessive endings are no words. Conjunctions do not cut.
-
-    Args:
-        tokens: of the mention.
-        stem: also take off the ending, see `word_stem`.
-
-    Raises:
-        ValueError: no tokens.
+    Punctuation and possessive endings are no words. Conjunctions do not cut. `stem`: without its ending.
     """
     if not tokens:
         raise ValueError("a mention without tokens has no head; give at least one token")
@@ -613,37 +443,17 @@ def word_stem(word: str) -> str:
 def same_head(
     mentions: Sequence[Sequence[str]], groups: Sequence[Hashable], *, stem: bool = True
 ) -> np.ndarray:
-    """Mentions of one group whose heads are equal make a cluster.
+    """The baseline: mentions of one group (a topic, say) whose heads are equal make a cluster; labels, int64
+    (mentions,), numbered from 0 in order of the first mention.
 
     Args:
         mentions: the tokens of each.
-        groups: the topic, or another group, of each.
+        groups: the group of each.
         stem: compare heads without their endings, so that "killed" meets "killing".
-
-    Returns:
-        Labels, int64 (mentions,).
-
-    Raises:
-        ValueError: lists of unequal length, a mention without tokens.
     """
     if len(mentions) != len(groups):
         raise ValueError(f"there are {len(mentions)} mentions, but {len(groups)} groups; give one for each")
     heads = [head_word(tokens, stem=stem) for tokens in mentions]
-    return _numbered(list(zip(groups, heads, strict=True)))
-
-
-def alone(mentions: int) -> np.ndarray:
-    """Every mention is a cluster of its own; labels, int64 (mentions,). ValueError if there are below 0."""
-    if mentions < 0:
-        raise ValueError(f"mentions is {mentions}; it must be 0 or more")
-    return np.arange(mentions, dtype=np.int64)
-
-
-def one_cluster(groups: Sequence[Hashable]) -> np.ndarray:
-    """All mentions of a group are one cluster; labels, int64 (mentions,)."""
-    return _numbered(groups)
-
-
-def _numbered(names: Sequence[Hashable]) -> np.ndarray:
     numbers: dict[Hashable, int] = {}
+    names = zip(groups, heads, strict=True)
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)

@@ -42,8 +42,6 @@ def scores_by_question(
 ) -> dict[str, np.ndarray]:
     """Every score of every question, for intervals and paired tests.
 
-    With a column of ones next to them they are counts as `significance.paired_bootstrap` takes them.
-
     Args:
         gold: the official records; `_id`, `answer` and `supporting_facts` of each are looked at.
         predictions: `answer`, id -> text, and `sp`, id -> [[title, sentence], ...]. Either may lack

@@ -1,33 +1,20 @@
-"""Is one system better than another on the same clusters? Paired tests with the cluster as unit.
+"""Scores with intervals over clusters, and paired tests of two systems on the same clusters.
 
-A system is given as a row of additive numbers for each cluster - loss and tokens for perplexity; true
-positives, false positives and false negatives for F1 - and a statistic that turns their sums into a score. So
-the score of a resample is that of the pooled clusters, never a mean of per-cluster scores.
+A system is given as a row of additive numbers for each cluster - loss and tokens for perplexity; correct,
+predicted and gold ones for F1 - and a statistic that turns their sums into a score. So the score of a
+resample is that of the pooled clusters, never a mean of per-cluster scores. Clusters, not their items or
+tokens, are independent of each other, and are what intervals and tests draw.
 
 p-values are two-sided and count the data themselves as one of the resamples (Davison and Hinkley 1997,
 section 4.2; Phipson and Smyth 2010), so they are never 0 and smallest at 1 / (n_resamples + 1).
 
-Resampling of clusters in bounded memory: the clusters are the independent units, their tokens are not.
-
-Perplexity of masked tokens with a confidence interval over clusters (CDLM section 3.1, Table 1).
-
-Every masked token counts once, so that a cluster weighs as much as it has masked tokens; the mean of means
-that comes from averaging the losses of batches is something else. Tokens of one cluster depend on each other,
-so the interval resamples clusters.
-
-Scores of systems that were trained with several seeds, as reports hold them: the mean over the seeds, its
-interval, and how far the seeds lie apart.
-
-A score is a mean over items, as questions or pairs of documents. Items that have something in common are of
-one cluster, and clusters are what intervals and tests draw. An item counts with its mean over the seeds: the
-interval says what other items would have changed, not what other seeds would have; that is the deviation.
-
-Student's t-test over seeds, which the MSPP paper has beside its tables.
+Of a system trained with several seeds the score is the mean over the seeds: the interval says what other
+items would have changed, the deviation what other seeds would have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
@@ -36,20 +23,56 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import ttest_ind_from_stats
 
+# (..., columns) of summed counts -> (...) scores.
+Statistic = Callable[[np.ndarray], np.ndarray]
+RESAMPLES = 10_000
 INTERVAL = (0.025, 0.975)  # quantiles: the middle 95%
 _NUMBERS_AT_ONCE = 1 << 20  # so many draws are held in memory, whatever the number of clusters or resamples
+_ROUNDING = 1e-12  # relative: sums of the same numbers in another order are ties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two systems on the same clusters.
+
+    Attributes:
+        difference: score of a minus that of b.
+        low, high: its 95% bootstrap interval over clusters.
+        p, p_bootstrap: two-sided; of the systems being exchangeable within clusters, and of no
+            difference.
+        clusters: how many.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_bootstrap: float
+    clusters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perplexity:
+    """Perplexity and its 95% bootstrap interval.
+
+    Attributes:
+        value: exp(sum of losses / number of tokens), at least 1.
+        low, high: percentiles 2.5 and 97.5 over resampled clusters; of a single cluster both are `value` and
+            say nothing.
+        clusters: how many had tokens to predict; only these are resampled.
+        tokens: how many were predicted.
+    """
+
+    value: float
+    low: float
+    high: float
+    clusters: int
+    tokens: int
 
 
 def resampled_sums(counts: np.ndarray, *, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Sums over as many clusters as there are, drawn with replacement, again and again.
-
-    Args:
-        counts: (clusters, columns), additive numbers of each cluster.
-        n_resamples: how often to draw.
-
-    Returns:
-        (n_resamples, columns).
-    """
+    """Sums over as many clusters as there are, drawn with replacement, again and again: (clusters, columns)
+    to (n_resamples, columns)."""
     clusters = len(counts)
     sums = np.empty((n_resamples, counts.shape[1]))
     columns = np.ascontiguousarray(counts.T)  # (columns, clusters)
@@ -58,6 +81,25 @@ def resampled_sums(counts: np.ndarray, *, n_resamples: int, rng: np.random.Gener
         for place, column in enumerate(columns):
             sums[rows, place] = column[drawn].sum(axis=1)
     return sums
+
+
+def row_blocks(rows: int, *, width: int) -> Iterator[slice]:
+    """Consecutive blocks of `rows` rows of `width` numbers that each fit into memory."""
+    step = max(1, _NUMBERS_AT_ONCE // max(1, width))
+    for start in range(0, rows, step):
+        yield slice(start, min(rows, start + step))
+
+
+def percentile_interval(values: np.ndarray) -> tuple[float, float]:
+    """The middle 95% of resampled values (resamples,): (low, high)."""
+    low, high = np.quantile(values, INTERVAL)
+    return float(low), float(high)
+
+
+def check_resamples(n_resamples: int) -> None:
+    """Raises ValueError for a number of resamples below 1."""
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples is {n_resamples}; it must be at least 1 (10,000 is usual)")
 
 
 def sums_by_cluster(
@@ -88,250 +130,159 @@ def sums_by_cluster(
     return np.stack([np.bincount(number, weights=column) for column in columns], axis=1)
 
 
-def row_blocks(rows: int, *, width: int) -> Iterator[slice]:
-    """Consecutive blocks of `rows` rows of `width` numbers that each fit into memory."""
-    step = max(1, _NUMBERS_AT_ONCE // max(1, width))
-    for start in range(0, rows, step):
-        yield slice(start, min(rows, start + step))
+def mean_of_sums(sums: np.ndarray) -> np.ndarray:
+    """A mean from (..., 2) sums of values and of what they are out of: (...)."""
+    return sums[..., 0] / sums[..., 1]
 
 
-def percentile_interval(values: np.ndarray) -> tuple[float, float]:
-    """The middle 95% of resampled values (resamples,): (low, high)."""
-    low, high = np.quantile(values, INTERVAL)
-    return float(low), float(high)
+def mean_over_seeds(statistic: Statistic, *, columns: int) -> Statistic:
+    """The statistic of (..., seeds * columns) sums, seed after seed, that is the mean over the seeds."""
+    return lambda sums: statistic(sums.reshape(*sums.shape[:-1], -1, columns)).mean(axis=-1)
 
 
-def check_resamples(n_resamples: int) -> None:
-    """Raises ValueError for a number of resamples below 1."""
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples is {n_resamples}; it must be at least 1 (10,000 is usual)")
+def score_of_seeds(of_seeds: Sequence[float], interval: tuple[float, float]) -> dict[str, Any]:
+    """A score as a report holds it: `value`, the mean over the seeds; `low` and `high`, the interval of that;
+    `deviation`, the sample deviation of the seeds, None of a single one; `seeds`, how many."""
+    low, high = interval
+    deviation = stdev(of_seeds) if len(of_seeds) > 1 else None
+    return {
+        "value": fmean(of_seeds),
+        "low": low,
+        "high": high,
+        "deviation": deviation,
+        "seeds": len(of_seeds),
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Perplexity:
-    """Perplexity and its 95% bootstrap interval.
+def count_scores(
+    seeds: Sequence[np.ndarray], statistics: Mapping[str, Statistic], *, seed: int
+) -> dict[str, dict[str, Any]]:
+    """Scores, as a report holds them, of counts (clusters, columns) with each seed.
 
-    Attributes:
-        value: exp(sum of losses / number of tokens), at least 1.
-        low, high: percentiles 2.5 and 97.5 over resampled clusters; of a single cluster both are `value` and
-            say nothing.
-        clusters: how many had tokens to predict; only these are resampled.
-        tokens: how many were predicted.
+    Args:
+        statistics: name of a score -> from summed counts (..., columns) to (...).
+        seed: of the draws of clusters.
     """
+    drawn = _drawn(np.concatenate(seeds, axis=1), seed)
+    scores = {}
+    for name, statistic in statistics.items():
+        of_seeds = [float(statistic(one.sum(axis=0))) for one in seeds]
+        of_draws = mean_over_seeds(statistic, columns=seeds[0].shape[1])(drawn)
+        scores[name] = score_of_seeds(of_seeds, percentile_interval(of_draws))
+    return scores
 
-    value: float
-    low: float
-    high: float
-    clusters: int
-    tokens: int
+
+def mean_score(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable], *, seed: int) -> dict[str, Any]:
+    """The mean of the items, as a report holds a score, with a 95% interval over clusters.
+
+    Args:
+        seeds: with each seed the values of the items: (items,).
+        clusters: (items,), name of the cluster of each.
+        seed: of the draws.
+
+    Raises:
+        ValueError: another number of clusters than items, or only one cluster.
+    """
+    of_seeds = [float(values.mean()) for values in seeds]
+    return _bracketed(of_seeds, mean_of_sums(_drawn(_item_counts(seeds, clusters), seed)))
+
+
+def ratio_score(
+    seeds: Sequence[tuple[np.ndarray, np.ndarray]], clusters: Sequence[Hashable], *, seed: int
+) -> dict[str, Any]:
+    """A score of items that weigh differently, with a 95% interval over clusters: the sum of their points
+    over the sum of what these are out of, both (items,) with each seed.
+
+    Raises:
+        ValueError: another number of clusters than items, or only one cluster.
+    """
+    of_seeds = [float(points.sum() / out_of.sum()) for points, out_of in seeds]
+    counts = sums_by_cluster([column for both in seeds for column in both], clusters, name="items")
+    return _bracketed(of_seeds, mean_over_seeds(mean_of_sums, columns=2)(_drawn(counts, seed)))
+
+
+def compare_means(
+    a: Sequence[np.ndarray], b: Sequence[np.ndarray], clusters: Sequence[Hashable], *, seed: int
+) -> Comparison:
+    """Paired tests of the means of two systems on the same items; they need not have as many seeds.
+
+    Args:
+        a, b: with each seed the values of the items: (items,).
+        clusters: (items,), name of the cluster of each.
+        seed: of the draws.
+
+    Raises:
+        ValueError: another number of clusters than items, or only one cluster.
+    """
+    counts = (_item_counts(side, clusters) for side in (a, b))
+    return compare(*counts, mean_of_sums, n_resamples=RESAMPLES, seed=seed)
+
+
+def compare_counts(
+    a: Sequence[np.ndarray], b: Sequence[np.ndarray], statistic: Statistic, *, seed: int
+) -> Comparison:
+    """Paired tests of the mean score of two systems over their seeds, of which they have as many.
+
+    Args:
+        a, b: with each seed counts (clusters, columns).
+        statistic: from summed counts (..., columns) to scores (...).
+        seed: of the draws.
+
+    Raises:
+        ValueError: the counts differ in shape.
+    """
+    sides = (np.concatenate(side, axis=1) for side in (a, b))
+    mean = mean_over_seeds(statistic, columns=a[0].shape[1])
+    return compare(*sides, mean, n_resamples=RESAMPLES, seed=seed)
+
+
+def _drawn(counts: np.ndarray, seed: int) -> np.ndarray:
+    return resampled_sums(counts, n_resamples=RESAMPLES, rng=np.random.default_rng(seed))
+
+
+def _item_counts(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable]) -> np.ndarray:
+    """(clusters, 2): sum of the items' means over the seeds, and number of the items."""
+    values = np.mean(seeds, axis=0)
+    return sums_by_cluster([values, np.ones(len(values))], clusters, name="items")
+
+
+def _bracketed(of_seeds: Sequence[float], of_draws: np.ndarray) -> dict[str, Any]:
+    """A score whose interval holds it: sums in another order may differ in the last digit."""
+    value, (low, high) = fmean(of_seeds), percentile_interval(of_draws)
+    return score_of_seeds(of_seeds, (min(low, value), max(high, value)))
 
 
 def perplexity(
-    loss_sums: ArrayLike, token_counts: ArrayLike, *, n_resamples: int = 10_000, seed: int = 0
+    loss_sums: ArrayLike, token_counts: ArrayLike, *, n_resamples: int = RESAMPLES, seed: int = 0
 ) -> Perplexity:
-    """Token-weighted perplexity of one model.
+    """Token-weighted perplexity of one model (CDLM section 3.1, Table 1): a cluster weighs as much as it has
+    predicted tokens, unlike in a mean over batches.
 
     Args:
         loss_sums: (clusters,), cross-entropy in nats summed over the predicted tokens of each cluster.
         token_counts: (clusters,), how many tokens that are; clusters without any are left out.
-        n_resamples: for the interval.
-        seed: of the resampling.
+        seed: of the draws of clusters.
 
     Raises:
         ValueError: shapes differ, a loss is negative or not finite, a count is negative or not whole, a
             cluster without tokens has a loss, no cluster has a token, or `n_resamples` is below 1.
     """
     check_resamples(n_resamples)
-    losses, tokens = checked_losses(loss_sums, token_counts)
-    counts = np.stack([losses, tokens], axis=1)  # (clusters, 2)
+    counts = _loss_counts(loss_sums, token_counts)
     resampled = resampled_sums(counts, n_resamples=n_resamples, rng=np.random.default_rng(seed))
-    low, high = percentile_interval(log_perplexity(resampled))
-    return Perplexity(
-        value=_exp(float(log_perplexity(counts.sum(axis=0)))),
-        low=_exp(low),
-        high=_exp(high),
-        clusters=len(counts),
-        tokens=int(tokens.sum()),
-    )
-
-
-def log_perplexity(sums: np.ndarray) -> np.ndarray:
-    """Mean loss in nats from (..., 2) sums of loss and of tokens: (...)."""
-    return sums[..., 0] / sums[..., 1]
-
-
-def checked_losses(
-    loss_sums: ArrayLike, token_counts: ArrayLike, *, name: str = "loss_sums"
-) -> tuple[np.ndarray, np.ndarray]:
-    """Both as float64 (clusters,), less the clusters without tokens; `name`: of the losses, for messages.
-
-    Raises:
-        ValueError: as `perplexity`.
-    """
-    losses, tokens = np.asarray(loss_sums, dtype=np.float64), np.asarray(token_counts, dtype=np.float64)
-    if losses.ndim != 1 or losses.shape != tokens.shape:
-        raise ValueError(
-            f"{name} has shape {losses.shape} and token_counts {tokens.shape}; both must be (clusters,)"
-        )
-    _refuse(
-        losses,
-        ~(np.isfinite(losses) & (losses >= 0)),
-        f"{name}[%d] is %s; a loss must be finite and not negative",
-    )
-    _refuse(
-        tokens,
-        ~(tokens >= 0) | (tokens % 1 != 0),
-        "token_counts[%d] is %s; a count must be whole and not negative",
-    )
-    _refuse(
-        losses,
-        (tokens == 0) & (losses != 0),
-        f"{name}[%d] is %s, but token_counts says that no token was predicted",
-    )
-    if not tokens.any():
-        raise ValueError("no cluster has a predicted token; perplexity needs at least one")
-    kept = tokens > 0
-    return losses[kept], tokens[kept]
-
-
-def _refuse(values: np.ndarray, faulty: np.ndarray, message: str) -> None:
-    """Complain about the first faulty value; `message` takes its index and the value."""
-    if faulty.any():
-        index = int(np.argmax(faulty))
-        raise ValueError(message % (index, values[index]))
-
-
-def _exp(value: float) -> float:
-    """exp, infinite where a float cannot hold it."""
-    with np.errstate(over="ignore"):
-        return float(np.exp(value))
-
-
-# (..., columns) of summed counts -> (...) scores.
-Statistic = Callable[[np.ndarray], np.ndarray]
-_ROUNDING = 1e-12  # relative: sums of the same numbers in another order are ties
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BootstrapTest:
-    """Difference a minus b, its 95% interval over resampled clusters, and the p-value of no difference."""
-
-    difference: float
-    low: float
-    high: float
-    p: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermutationTest:
-    """Difference a minus b and the p-value of the two systems being exchangeable."""
-
-    difference: float
-    p: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """Two systems on the same clusters.
-
-    Attributes:
-        difference: score of a minus that of b.
-        low, high: its 95% bootstrap interval over clusters.
-        p_permutation, p_bootstrap: two-sided; of the systems being exchangeable within clusters, and of no
-            difference.
-        clusters: how many.
-    """
-
-    difference: float
-    low: float
-    high: float
-    p_permutation: float
-    p_bootstrap: float
-    clusters: int
-
-
-def paired_bootstrap(
-    counts_a: ArrayLike,
-    counts_b: ArrayLike,
-    statistic: Statistic,
-    *,
-    n_resamples: int = 10_000,
-    seed: int = 0,
-) -> BootstrapTest:
-    """Draw clusters with replacement, the same for both systems; how often does the difference change sides?
-
-    Args:
-        counts_a, counts_b: (clusters, columns), additive numbers of each cluster.
-        statistic: summed counts (..., columns) to scores (...).
-
-    Raises:
-        ValueError: shapes differ, there are no clusters, a number or a score is not finite, or `n_resamples`
-            < 1.
-    """
-    a, b = _checked_counts(counts_a, counts_b, n_resamples)
-    both = np.concatenate([a, b], axis=1)  # (clusters, 2 * columns)
-    sums = resampled_sums(both, n_resamples=n_resamples, rng=np.random.default_rng(seed))
-    columns = a.shape[1]
-    differences = _scores(statistic, sums[:, :columns]) - _scores(statistic, sums[:, columns:])
-    low, high = percentile_interval(differences)
-    slack = _ROUNDING * max(1.0, float(np.abs(differences).max()))
-    rarer = min((differences <= slack).sum(), (differences >= -slack).sum())
-    return BootstrapTest(
-        difference=_difference(a, b, statistic),
-        low=low,
-        high=high,
-        p=min(1.0, 2 * float(rarer + 1) / (n_resamples + 1)),
-    )
-
-
-def paired_permutation(
-    counts_a: ArrayLike,
-    counts_b: ArrayLike,
-    statistic: Statistic,
-    *,
-    n_resamples: int = 10_000,
-    seed: int = 0,
-) -> PermutationTest:
-    """Swap the two systems in a random half of the clusters, and see how often the difference gets as large.
-
-    Arguments and errors as `paired_bootstrap`.
-    """
-    a, b = _checked_counts(counts_a, counts_b, n_resamples)
-    rng = np.random.default_rng(seed)
-    observed = _difference(a, b, statistic)
-    as_large = 0
-    for rows in row_blocks(n_resamples, width=len(a)):
-        swapped = rng.integers(2, size=(rows.stop - rows.start, len(a))).astype(np.float64)
-        moved = swapped @ (b - a)  # (block, columns)
-        differences = _scores(statistic, a.sum(axis=0) + moved) - _scores(statistic, b.sum(axis=0) - moved)
-        slack = _ROUNDING * max(1.0, abs(observed))
-        as_large += int((np.abs(differences) >= abs(observed) - slack).sum())
-    return PermutationTest(difference=observed, p=(as_large + 1) / (n_resamples + 1))
-
-
-def compare(
-    counts_a: ArrayLike,
-    counts_b: ArrayLike,
-    statistic: Statistic,
-    *,
-    n_resamples: int = 10_000,
-    seed: int = 0,
-) -> Comparison:
-    """Both tests; arguments and errors as `paired_bootstrap`."""
-    bootstrap = paired_bootstrap(counts_a, counts_b, statistic, n_resamples=n_resamples, seed=seed)
-    permutation = paired_permutation(counts_a, counts_b, statistic, n_resamples=n_resamples, seed=seed)
-    return Comparison(
-        difference=bootstrap.difference,
-        low=bootstrap.low,
-        high=bootstrap.high,
-        p_permutation=permutation.p,
-        p_bootstrap=bootstrap.p,
-        clusters=len(np.asarray(counts_a)),
-    )
+    low, high = percentile_interval(mean_of_sums(resampled))
+    total = counts.sum(axis=0)
+    value, low, high = (_exp(nats) for nats in (float(mean_of_sums(total)), low, high))
+    return Perplexity(value=value, low=low, high=high, clusters=len(counts), tokens=int(total[1]))
 
 
 def compare_perplexities(
-    loss_a: ArrayLike, loss_b: ArrayLike, token_counts: ArrayLike, *, n_resamples: int = 10_000, seed: int = 0
+    loss_a: ArrayLike,
+    loss_b: ArrayLike,
+    token_counts: ArrayLike,
+    *,
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> Comparison:
     """Token-weighted log-perplexity, in nats, of two models that predicted the same tokens: a negative
     difference = a is better, and its exp is the ratio of the perplexities. `clusters` counts those that had
@@ -342,12 +293,127 @@ def compare_perplexities(
         token_counts: (clusters,), how many tokens that are, the same for both.
 
     Raises:
-        ValueError: as `language_modelling.perplexity`.
+        ValueError: shapes differ, a loss is negative or not finite, a count is negative or not whole, a
+            cluster without tokens has a loss, no cluster has a token, or `n_resamples` is below 1.
     """
-    losses_a, tokens = checked_losses(loss_a, token_counts, name="loss_a")
-    losses_b, _ = checked_losses(loss_b, token_counts, name="loss_b")
-    a, b = np.stack([losses_a, tokens], axis=1), np.stack([losses_b, tokens], axis=1)
-    return compare(a, b, log_perplexity, n_resamples=n_resamples, seed=seed)
+    sides = (("loss_a", loss_a), ("loss_b", loss_b))
+    counts = [_loss_counts(losses, token_counts, name=name) for name, losses in sides]
+    return compare(*counts, mean_of_sums, n_resamples=n_resamples, seed=seed)
+
+
+def _loss_counts(loss_sums: ArrayLike, token_counts: ArrayLike, *, name: str = "loss_sums") -> np.ndarray:
+    """(clusters, 2): losses and tokens, less the clusters without tokens; `name`: of the losses, for
+    messages."""
+    losses, tokens = np.asarray(loss_sums, dtype=np.float64), np.asarray(token_counts, dtype=np.float64)
+    if losses.ndim != 1 or losses.shape != tokens.shape:
+        shapes = f"{name} has shape {losses.shape} and token_counts {tokens.shape}"
+        raise ValueError(f"{shapes}; both must be (clusters,)")
+    whole = (tokens >= 0) & (tokens % 1 == 0)
+    for of, values, sound, message in (
+        (name, losses, np.isfinite(losses) & (losses >= 0), "; a loss must be finite and not negative"),
+        ("token_counts", tokens, whole, "; a count must be whole and not negative"),
+        (name, losses, (tokens > 0) | (losses == 0), ", but token_counts says that no token was predicted"),
+    ):
+        if not sound.all():
+            index = int(np.argmin(sound))
+            raise ValueError(f"{of}[{index}] is {values[index]}{message}")
+    if not tokens.any():
+        raise ValueError("no cluster has a predicted token; perplexity needs at least one")
+    return np.stack([losses, tokens], axis=1)[tokens > 0]
+
+
+def _exp(value: float) -> float:
+    """exp, infinite where a float cannot hold it."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(value))
+
+
+def compare(
+    counts_a: ArrayLike,
+    counts_b: ArrayLike,
+    statistic: Statistic,
+    *,
+    n_resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """Paired tests of two systems, by bootstrap and by permutation.
+
+    The bootstrap draws clusters with replacement, the same for both systems, and counts how often the
+    difference changes sides. The permutation swaps the systems in a random half of the clusters, and counts
+    how often the difference gets as large.
+
+    Args:
+        counts_a, counts_b: (clusters, columns), additive numbers of each cluster.
+        statistic: summed counts (..., columns) to scores (...).
+        seed: of the draws.
+
+    Raises:
+        ValueError: shapes differ, there are no clusters, a number or a score is not finite, or `n_resamples`
+            < 1.
+    """
+    check_resamples(n_resamples)
+    a, b = _checked_counts(counts_a, counts_b)
+    difference = float(_scores(statistic, a.sum(axis=0)) - _scores(statistic, b.sum(axis=0)))
+    draws = (_resampled_differences, _swapped_differences)
+    resampled, swapped = (
+        each(a, b, statistic, n_resamples=n_resamples, rng=np.random.default_rng(seed)) for each in draws
+    )
+    low, high = percentile_interval(resampled)
+    slack = _ROUNDING * max(1.0, float(np.abs(resampled).max()))
+    rarer = min((resampled <= slack).sum(), (resampled >= -slack).sum())
+    as_large = (np.abs(swapped) >= abs(difference) - _ROUNDING * max(1.0, abs(difference))).sum()
+    return Comparison(
+        difference=difference,
+        low=low,
+        high=high,
+        p=(int(as_large) + 1) / (n_resamples + 1),
+        p_bootstrap=min(1.0, 2 * float(rarer + 1) / (n_resamples + 1)),
+        clusters=len(a),
+    )
+
+
+def _resampled_differences(
+    a: np.ndarray, b: np.ndarray, statistic: Statistic, *, n_resamples: int, rng: np.random.Generator
+) -> np.ndarray:
+    sums = resampled_sums(np.concatenate([a, b], axis=1), n_resamples=n_resamples, rng=rng)
+    columns = a.shape[1]
+    return _scores(statistic, sums[:, :columns]) - _scores(statistic, sums[:, columns:])
+
+
+def _swapped_differences(
+    a: np.ndarray, b: np.ndarray, statistic: Statistic, *, n_resamples: int, rng: np.random.Generator
+) -> np.ndarray:
+    differences = np.empty(n_resamples)
+    for rows in row_blocks(n_resamples, width=len(a)):
+        swapped = rng.integers(2, size=(rows.stop - rows.start, len(a))).astype(np.float64)
+        moved = swapped @ (b - a)  # (block, columns)
+        ours, theirs = a.sum(axis=0) + moved, b.sum(axis=0) - moved
+        differences[rows] = _scores(statistic, ours) - _scores(statistic, theirs)
+    return differences
+
+
+def _checked_counts(counts_a: ArrayLike, counts_b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    a, b = np.asarray(counts_a, dtype=np.float64), np.asarray(counts_b, dtype=np.float64)
+    if a.ndim != 2 or a.shape != b.shape or not a.size:
+        shapes = f"counts_a has shape {a.shape} and counts_b {b.shape}"
+        raise ValueError(f"{shapes}; both must be (clusters, columns), not empty")
+    for name, counts in (("counts_a", a), ("counts_b", b)):
+        if not np.isfinite(counts).all():
+            row = int(np.argmax(~np.isfinite(counts).all(axis=1)))
+            raise ValueError(f"{name}[{row}] is {counts[row].tolist()}; counts must be finite")
+    return a, b
+
+
+def _scores(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
+    """Scores of summed counts (..., columns): (...); one that is no number would pass for no difference."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.asarray(statistic(sums), dtype=np.float64)
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            "the statistic of some resample is not finite; leave out clusters with nothing to score, "
+            "or define the statistic where its denominator is 0"
+        )
+    return scores
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -369,123 +435,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _checked_counts(
-    counts_a: ArrayLike, counts_b: ArrayLike, n_resamples: int
-) -> tuple[np.ndarray, np.ndarray]:
-    check_resamples(n_resamples)
-    a, b = np.asarray(counts_a, dtype=np.float64), np.asarray(counts_b, dtype=np.float64)
-    if a.ndim != 2 or a.shape != b.shape or not a.size:
-        raise ValueError(
-            f"counts_a has shape {a.shape} and counts_b {b.shape}; "
-            "both must be (clusters, columns), not empty"
-        )
-    for name, counts in (("counts_a", a), ("counts_b", b)):
-        if not np.isfinite(counts).all():
-            row = int(np.argmax(~np.isfinite(counts).all(axis=1)))
-            raise ValueError(f"{name}[{row}] is {counts[row].tolist()}; counts must be finite")
-    return a, b
-
-
-def _difference(a: np.ndarray, b: np.ndarray, statistic: Statistic) -> float:
-    return float(_scores(statistic, a.sum(axis=0)) - _scores(statistic, b.sum(axis=0)))
-
-
-def _scores(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
-    """Scores of summed counts (..., columns): (...); one that is no number would pass for no difference."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores = np.asarray(statistic(sums), dtype=np.float64)
-    if not np.isfinite(scores).all():
-        raise ValueError(
-            "the statistic of some resample is not finite; leave out clusters with nothing to score, "
-            "or define the statistic where its denominator is 0"
-        )
-    return scores
-
-
-RESAMPLES = 10_000
-
-
-def score_of_seeds(of_seeds: Sequence[float], interval: tuple[float, float]) -> dict[str, Any]:
-    """A score as a report holds it.
-
-    Args:
-        of_seeds: the score with each seed.
-        interval: low and high end of that of their mean.
-
-    Returns:
-        `value`: their mean; `low`, `high`; `deviation`: their sample deviation, None of a single seed;
-        `seeds`: how many.
-    """
-    low, high = interval
-    return {
-        "value": fmean(of_seeds),
-        "low": low,
-        "high": high,
-        "deviation": stdev(of_seeds) if len(of_seeds) > 1 else None,
-        "seeds": len(of_seeds),
-    }
-
-
-def mean_score(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable], *, seed: int) -> dict[str, Any]:
-    """The mean of the items as a score, see `score_of_seeds`, with a 95% interval over clusters.
-
-    Args:
-        seeds: with each seed the values of the items: (items,).
-        clusters: (items,), name of the cluster of each.
-        seed: of the draws.
-
-    Raises:
-        ValueError: another number of clusters than items, or only one cluster.
-    """
-    of_seeds = [float(values.mean()) for values in seeds]
-    drawn = resampled_sums(_counts(seeds, clusters), n_resamples=RESAMPLES, rng=np.random.default_rng(seed))
-    return _score(of_seeds, _mean(drawn))
-
-
-def ratio_score(
-    seeds: Sequence[tuple[np.ndarray, np.ndarray]], clusters: Sequence[Hashable], *, seed: int
-) -> dict[str, Any]:
-    """The same of items that weigh differently: with each seed their points, and what these are out of; the
-    score is the sum of the former over that of the latter."""
-    of_seeds = [float(points.sum() / out_of.sum()) for points, out_of in seeds]
-    counts = sums_by_cluster([column for both in seeds for column in both], clusters, name="items")
-    drawn = resampled_sums(counts, n_resamples=RESAMPLES, rng=np.random.default_rng(seed))
-    return _score(of_seeds, (drawn[:, ::2] / drawn[:, 1::2]).mean(axis=1))
-
-
-def _score(of_seeds: Sequence[float], drawn: np.ndarray) -> dict[str, Any]:
-    """`drawn`: the score of each resample."""
-    value, (low, high) = fmean(of_seeds), percentile_interval(drawn)
-    # sums in another order may differ in the last digit
-    return score_of_seeds(of_seeds, (min(low, value), max(high, value)))
-
-
-def compare_means(
-    a: Sequence[np.ndarray], b: Sequence[np.ndarray], clusters: Sequence[Hashable], *, seed: int
-) -> Comparison:
-    """Paired tests of two systems on the same items; they need not have as many seeds.
-
-    Args and errors as of `mean_score`; `a` and `b`: as `seeds` there.
-    """
-    return compare(_counts(a, clusters), _counts(b, clusters), _mean, n_resamples=RESAMPLES, seed=seed)
-
-
-def _counts(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable]) -> np.ndarray:
-    """(clusters, 2): sum of the items' means over the seeds, and number of the items."""
-    values = np.mean(seeds, axis=0)
-    return sums_by_cluster([values, np.ones(len(values))], clusters, name="items")
-
-
-def _mean(sums: np.ndarray) -> np.ndarray:
-    return sums[..., 0] / sums[..., 1]
-
-
 def t_test_of_seeds(a: Sequence[float], b: Sequence[float]) -> float | None:
     """Two-sided p of Welch's t-test: would other seeds, on these same items, put a and b apart as well?
 
-    A seed of one system has nothing in common with the same seed of another (other weights are drawn, other
-    batches are made), so the seeds are two independent samples; which form of the test the paper used it does
-    not say. The test says nothing of other items; for these see `seed_scores.compare_means`.
+    The seeds of two systems have nothing in common (other weights are drawn, other batches are made), so they
+    are two independent samples; which form of the test the MSPP paper used it does not say. The test says
+    nothing of other items, as `compare_means` does.
 
     Args:
         a, b: the score of each system with each seed.

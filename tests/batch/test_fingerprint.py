@@ -7,7 +7,6 @@ def test_code_is_what_is_imported_directly_or_not():
     code = code_of(["from cdlm_lab.report import open_run\nopen_run"])
     assert {
         "cdlm_lab/__init__.py",
-        "cdlm_lab/report/__init__.py",
         "cdlm_lab/report.py",
         "cdlm_lab/data/files.py",  # that values imports
     } <= set(code)

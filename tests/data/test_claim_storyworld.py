@@ -8,8 +8,8 @@ import pytest
 
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
 from cdlm_lab.data.records import Claim, Cluster, Document, SentenceRef, Story
+from cdlm_lab.data.storyworld import task_sets as claim_storyworld
 from cdlm_lab.data.storyworld.stories import stories
-from cdlm_lab.data.storyworld.stories import task_sets as claim_storyworld
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
 
 STORIES = 40

@@ -4,10 +4,19 @@ from itertools import islice, pairwise
 
 import pytest
 
-from cdlm_lab.data.records import Cluster, Document, EntityTag, Mention, Story, gold_clusters, mentions_of
+from cdlm_lab.data.records import (
+    Cluster,
+    Document,
+    EntityTag,
+    Mention,
+    Story,
+    gold_clusters,
+    mentions_of,
+    token_spans,
+)
+from cdlm_lab.data.storyworld import task_sets as coreference_storyworld
 from cdlm_lab.data.storyworld.stories import stories
-from cdlm_lab.data.storyworld.stories import task_sets as coreference_storyworld
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics, token_spans
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 
 
 @pytest.mark.parametrize(

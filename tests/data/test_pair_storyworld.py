@@ -5,8 +5,8 @@ import re
 import pytest
 
 from cdlm_lab.data.document_pairs import check_splits
+from cdlm_lab.data.storyworld import stories as storyworld
 from cdlm_lab.data.storyworld.stories import event_type_of, stories
-from cdlm_lab.data.storyworld.stories import stories as storyworld
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 
 NUMBER = re.compile(r"\d[\d,]*\d|\d")

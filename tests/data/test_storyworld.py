@@ -12,9 +12,9 @@ from random import Random
 import pytest
 
 from cdlm_lab.data.records import Story
+from cdlm_lab.data.storyworld import stories as storyworld
 from cdlm_lab.data.storyworld.names import PHONOLOGIES, name_word
 from cdlm_lab.data.storyworld.stories import stories, story
-from cdlm_lab.data.storyworld.stories import stories as storyworld
 
 MANY = 200
 WORD = r"[A-Z][a-z]+|\d+(,\d{3})*"  # an invented name or a number

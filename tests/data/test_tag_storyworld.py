@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from cdlm_lab.data.records import Cluster, Document, EntityTag, Story
+from cdlm_lab.data.storyworld import task_sets as tag_storyworld
 from cdlm_lab.data.storyworld.stories import stories
-from cdlm_lab.data.storyworld.stories import task_sets as tag_storyworld
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import TaggedSentence, spans_of
 

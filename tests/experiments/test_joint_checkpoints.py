@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from cdlm_lab.experiments.runs import paragraph_checkpoint
-from cdlm_lab.models.checkpoint import HEAD_FILE, JointHead
-from cdlm_lab.models.joint import load_paragraph_model, save_paragraph_model
+from cdlm_lab.models.checkpoint import HEAD_FILE
+from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model
 from cdlm_lab.parameters import ParameterError
 
 REMEDY = "give a run folder of notebook 08 that was pretrained with ie_k, or leave out its systems"

@@ -1,11 +1,11 @@
-"""Head words, stems, and the clusters of the three baselines."""
+"""Head words, stems, and the baseline of equal head words."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.metrics.coreference import alone, head_word, one_cluster, same_head, word_stem
+from cdlm_lab.metrics.coreference import head_word, same_head, word_stem
 
 
 @pytest.mark.parametrize(
@@ -105,19 +105,14 @@ def test_groups_and_heads_are_not_mixed_up():
     assert same_head([["bc"], ["c"]], ["a", "ab"], stem=False).tolist() == [0, 1]
 
 
-def test_alone_and_one_cluster():
-    assert alone(3).tolist() == [0, 1, 2]
-    assert one_cluster(["b", "a", "b"]).tolist() == [0, 1, 0]
-    for nothing in (alone(0), one_cluster([]), same_head([], [])):
-        assert nothing.shape == (0,)
-        assert nothing.dtype == np.int64
+def test_no_mentions_have_no_labels():
+    nothing = same_head([], [])
+    assert (nothing.shape, nothing.dtype) == ((0,), np.int64)
 
 
 def test_wrong_lengths_are_refused():
     with pytest.raises(ValueError, match="2 mentions, but 1 groups"):
         same_head([["a"], ["b"]], ["t"])
-    with pytest.raises(ValueError, match="mentions is -1"):
-        alone(-1)
 
 
 TOKENS = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6)

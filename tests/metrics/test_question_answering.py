@@ -14,7 +14,7 @@ from cdlm_lab.metrics.question_answering import (
     question_scores,
     scores_by_question,
 )
-from cdlm_lab.metrics.significance import compare
+from cdlm_lab.metrics.significance import compare, mean_of_sums
 
 
 def gold(answer: str, *facts: tuple[str, int], name: str = "q1") -> dict:
@@ -159,7 +159,7 @@ def test_values_of_questions_can_be_tested_in_pairs():
     assert {(each.dtype.name, each.shape) for each in values.values()} == {("float64", (4,))}
     worse = scores_by_question(FOUR, {"answer": {"q1": "Ghent"}, "sp": {}})
     a, b = (np.stack([each["f1"], np.ones(4)], axis=1) for each in (values, worse))
-    found = compare(a, b, lambda sums: sums[..., 0] / sums[..., 1], n_resamples=200)
+    found = compare(a, b, mean_of_sums, n_resamples=200)
     assert found.difference == pytest.approx((1 + 2 / 3) / 4)
     assert found.clusters == 4
 
@@ -299,21 +299,13 @@ def test_thousands_of_random_files_equal_the_second_definition():
             PREDICTED,
             "gold question 'q1' has no 'supporting_facts'; only questions with gold can be scored",
         ),
-        (
-            [gold(None)],
-            PREDICTED,
-            "gold question 'q1': None where the text of an answer belongs",
-        ),
+        ([gold(None)], PREDICTED, "gold question 'q1': None where the text of an answer belongs"),
         (
             [{**FOUR[0], "supporting_facts": None}],
             PREDICTED,
             "gold question 'q1': None where [[title, sentence], ...] belongs",
         ),
-        (
-            FOUR,
-            {"answer": {}},
-            "the predictions have no 'sp': {id: ...}; give both 'answer' and 'sp'",
-        ),
+        (FOUR, {"answer": {}}, "the predictions have no 'sp': {id: ...}; give both 'answer' and 'sp'"),
         (
             FOUR,
             {"answer": [], "sp": {}},

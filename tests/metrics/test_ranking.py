@@ -9,18 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import average_precision_score, label_ranking_average_precision_score
 
 from cdlm_lab.metrics.ranking import (
     READINGS,
     RankedList,
     average_precision,
+    mean_average_precision,
     precision_at,
     reciprocal_rank,
     released_points,
+    values_per_group,
     values_per_list,
 )
-from cdlm_lab.metrics.significance import paired_bootstrap
+from cdlm_lab.metrics.significance import compare, mean_of_sums
 
 # Up to six candidates with few different scores, so that there are many ties; at least one is relevant.
 CANDIDATES = st.lists(st.tuples(st.integers(-1, 2), st.booleans()), min_size=1, max_size=6).filter(
@@ -173,14 +175,14 @@ def released(values, **settings) -> dict[str, float]:
 
 def test_the_released_code_scores_unrelated_pairs_too():
     """Three related pairs, the second not found, and two unrelated ones, the second taken to be related."""
-    said = {"found": np.array([True, False, True]), "refused": np.array([True, False])}
-    found = released(values_per_list(THREE, at=[1, 2]), reading="hit", **said)
+    decisions = {"detected": np.array([True, False, True]), "rejected": np.array([True, False])}
+    found = released(values_per_list(THREE, at=[1, 2]), reading="hit", **decisions)
     assert found == {
         "reciprocal_rank": pytest.approx((1 + 1 / 21 + 3 / 4 + 1 + 1 / 21) / 5),
         "at_1": pytest.approx((1 + 0 + 1 / 2 + 1 + 0) / 5),
         "at_2": pytest.approx((1 + 0 + 1 + 1 + 0) / 5),
     }
-    found = released(values_per_list(THREE, at=[1, 2], reading="precision"), reading="precision", **said)
+    found = released(values_per_list(THREE, at=[1, 2], reading="precision"), reading="precision", **decisions)
     assert found == {
         "reciprocal_rank": pytest.approx((1 + 1 / 60 + 3 / 4 + 1 + 1 / 60) / 5),
         "at_1": pytest.approx((1 + 0 + 1 / 2 + 1 + 0) / 5),
@@ -222,8 +224,8 @@ def test_released_points_equal_the_slow_definition(pairs, n, reading):
     found = released(
         values_per_list(lists, at=[n], reading=reading),
         reading=reading,
-        found=[called for called, _ in related],
-        refused=[not called for is_related, called, _ in pairs if not is_related],
+        detected=[called for called, _ in related],
+        rejected=[not called for is_related, called, _ in pairs if not is_related],
     )
     mrr, at = slowly_released(pairs, n=n, reading=reading)
     assert found["reciprocal_rank"] == pytest.approx(float(mrr))
@@ -238,7 +240,7 @@ def test_random_scores_have_the_random_row_of_table_4():
     values = values_per_list(lists)
     coin = np.arange(1000) % 2 == 0
     for chance in (np.full(1000, 0.5), np.random.default_rng(0).permutation(coin)):
-        found = released(values, reading="hit", found=chance, refused=coin)
+        found = released(values, reading="hit", detected=chance, rejected=coin)
         paper = {"reciprocal_rank": 0.3611, "at_10": 0.4603, "at_5": 0.3930, "at_1": 0.2883}
         assert found == pytest.approx(paper, abs=0.001 if chance[0] == 0.5 else 0.01)
     # what is left of P@N without the half of all pairs that is unrelated, and what a coin throws away
@@ -251,7 +253,7 @@ def test_random_scores_have_the_random_row_of_table_5():
     """Twenty sentences of which nearly half are true: sentences are pooled, .4423 at 10 and .4328 at 5."""
     lists = [ranked(np.zeros(n), np.arange(n) < true) for n, true in ((20, 9), (20, 10), (20, 10))]
     values = values_per_list(lists, at=[5, 10], reading="precision")
-    found = released(values, reading="precision", found=np.full(3, 0.5), refused=np.full(3, 0.5))
+    found = released(values, reading="precision", detected=np.full(3, 0.5), rejected=np.full(3, 0.5))
     true = (9 + 10 + 10) / 60  # in the first 5 as in the first 10
     assert found["at_5"] == pytest.approx((0.25 * 5 * true + 0.25) / (0.25 * 5 + 0.75))
     assert found["at_10"] == pytest.approx((0.25 * 10 * true + 0.25) / (0.25 * 10 + 0.75))
@@ -262,7 +264,7 @@ def test_values_of_lists_can_be_tested_in_pairs():
     better = values_per_list(THREE)["reciprocal_rank"]
     worse = better * [True, False, True]
     a, b = (np.stack([values, np.ones(3)], axis=1) for values in (better, worse))
-    found = paired_bootstrap(a, b, lambda sums: sums[..., 0] / sums[..., 1], n_resamples=500)
+    found = compare(a, b, mean_of_sums, n_resamples=500)
     assert found.difference == pytest.approx((1 / 2) / 3)
 
 
@@ -296,18 +298,10 @@ def test_messages_about_lists(scores, relevant, message):
     ("lists", "settings", "message"),
     [
         ([], {}, "there are no lists to score"),
-        (
-            [THREE[0], ranked([1], [0])],
-            {},
-            "lists[1] has no relevant candidate; leave such lists out",
-        ),
+        ([THREE[0], ranked([1], [0])], {}, "lists[1] has no relevant candidate; leave such lists out"),
         (THREE, {"at": [1, 0]}, "N is 0; it must be whole and at least 1"),
         (THREE, {"at": [2.5]}, "N is 2.5; it must be whole and at least 1"),
-        (
-            THREE,
-            {"reading": "recall"},
-            "unknown reading 'recall' of P@N; choose one of hit, precision",
-        ),
+        (THREE, {"reading": "recall"}, "unknown reading 'recall' of P@N; choose one of hit, precision"),
     ],
 )
 def test_messages_about_settings(lists, settings, message):
@@ -318,14 +312,77 @@ def test_messages_about_settings(lists, settings, message):
 def test_only_the_precision_of_textbooks_is_defined_without_relevant_candidates():
     nothing = ranked([1, 2], [0, 0])
     assert precision_at(nothing, 1, reading="precision") == 0
-    for measure in (
-        reciprocal_rank,
-        average_precision,
-        lambda found: precision_at(found, 1, reading="hit"),
-    ):
+    for measure in (reciprocal_rank, average_precision, lambda found: precision_at(found, 1, reading="hit")):
         with pytest.raises(ValueError, match=r"^the list has no relevant candidate; leave such lists out$"):
             measure(nothing)
     with pytest.raises(ValueError, match=r"^unknown reading 'at' of P@N"):
         precision_at(nothing, 1, reading="at")
     with pytest.raises(ValueError, match=r"^N is -1; it must be whole and at least 1$"):
         precision_at(THREE[0], -1, reading="hit")
+
+
+# By score: right, wrong, right; wrong, right; nothing right; one right, tied with one that is wrong.
+GROUPS = [
+    ([0.9, 0.5, 0.7], [1, 1, 0]),
+    ([-2.0, -1.0], [True, False]),
+    ([3.0, 1.0], [0, 0]),
+    ([0.0, 0.0], [0, 1]),
+]
+
+
+def test_worked_groups():
+    values = values_per_group(GROUPS)
+    assert list(values) == ["precision_at_1", "average_precision", "reciprocal_rank"]
+    assert values["precision_at_1"].tolist() == [1, 0, 0, 1 / 2]
+    assert values["average_precision"].tolist() == pytest.approx([(1 + 2 / 3) / 2, 1 / 2, 0, 3 / 4])
+    assert values["reciprocal_rank"].tolist() == pytest.approx([1, 1 / 2, 0, 3 / 4])
+    assert mean_average_precision(iter(GROUPS)) == pytest.approx((5 / 6 + 1 / 2 + 0 + 3 / 4) / 4)
+
+
+def test_what_trec_eval_gives():
+    """Numbers of trec_eval 9 (P_1, map, recip_rank) for three questions; it prints four digits."""
+    groups = [
+        ([0.1, 0.8, 0.3, 0.7, 0.5, 0.2], [1, 0, 0, 1, 0, 1]),
+        ([4.0, 3.0, 2.0, 1.0], [1, 0, 1, 1]),
+        ([0.2, 0.1, 0.9], [0, 0, 0]),
+    ]
+    means = [values.mean() for values in values_per_group(groups).values()]
+    assert [round(value, 4) for value in means] == [0.3333, 0.4241, 0.5]
+
+
+@given(CANDIDATES)
+def test_a_group_is_a_ranked_list(candidates):
+    scores, right = map(np.array, zip(*candidates, strict=True))
+    values = values_per_group([(scores, right.astype(np.int64))])
+    assert values["average_precision"] == average_precision(of(candidates))
+    assert values["reciprocal_rank"] == reciprocal_rank(of(candidates))
+    assert values["precision_at_1"] == precision_at(of(candidates), 1, reading="precision")
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=9).filter(any), st.randoms(use_true_random=False))
+def test_without_ties_map_is_that_of_scikit_learn(right, random):
+    scores = random.sample(range(30), len(right))
+    theirs = label_ranking_average_precision_score([right], [scores])
+    assert mean_average_precision([(scores, right)]) == pytest.approx(theirs)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([], "there are no groups to score"),
+        (
+            [GROUPS[0], ([1, 2], [1, -100])],
+            "groups[1] has the label -100; it must be 0 or 1, and padding left out",
+        ),
+        ([([1, 2], [0, 2])], "groups[0] has the label 2; it must be 0 or 1, and padding left out"),
+        ([([], [])], "groups[0]: scores has shape (0,); it must be (candidates,), not empty"),
+        ([([1, np.nan], [0, 1])], "groups[0]: scores[1] is nan; a score must be finite"),
+        (
+            [GROUPS[0], ([1, 2], [1])],
+            "groups[1]: relevant must be bool of shape (2,), True = relevant; got bool (1,)",
+        ),
+    ],
+)
+def test_messages_about_groups(groups, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        mean_average_precision(groups)

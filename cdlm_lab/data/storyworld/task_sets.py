@@ -59,10 +59,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain, count, islice, pairwise, zip_longest
+from itertools import chain, count, islice, zip_longest
 from math import fsum, log
 from random import Random
 from typing import get_args
@@ -84,6 +84,7 @@ from cdlm_lab.data.records import (
     Split,
     Story,
     Topic,
+    token_spans,
 )
 from cdlm_lab.data.storyworld.stories import event_type_of, stories, story
 from cdlm_lab.data.storyworld.stories import stories as told
@@ -179,9 +180,6 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:[-'’]\w+)*|[^\w\s]")
-
-
 def read_storyworld_topics(
     split: str, clusters: int, *, seed: int = 0, start: int = 0, stories_per_topic: int = 3
 ) -> Iterator[Topic]:
@@ -211,22 +209,6 @@ def read_storyworld_topics(
         _topic(numbers[first : first + stories_per_topic], split=SPLIT_NAMES[split], seed=seed)
         for first in range(0, clusters, stories_per_topic)
     )
-
-
-def token_spans(text: str, *, boundaries: Iterable[int] = ()) -> list[Span]:
-    """Words, numbers and punctuation of a text, as half-open spans of characters.
-
-    A hyphen or apostrophe within a word and a comma or point within a number stay in it: "son's", "62,689".
-    `boundaries`: characters at which a token is cut in two, so that mentions consist of whole tokens.
-    """
-    cuts = sorted(set(boundaries))
-    spans: list[Span] = []
-    for match in _TOKEN.finditer(text):
-        start, end = match.span()
-        inner = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
-        edges = [start, *inner, end]
-        spans += pairwise(edges)
-    return spans
 
 
 def _topic(numbers: range, *, split: Split, seed: int) -> Topic:

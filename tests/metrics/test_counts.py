@@ -1,8 +1,12 @@
-"""Span F1: worked counts, seqeval itself, a second definition of each reading, and what is refused."""
+"""Counts and their scores: worked fractions, seqeval, second definitions, what is refused."""
 
+import math
+import re
 import subprocess
 import sys
 import warnings
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,10 +15,11 @@ from hypothesis import strategies as st
 from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.scheme import IOB2
 
-from cdlm_lab.data.tagged import spans_of
 from cdlm_lab.metrics.counts import (
+    DECISION_SCORES,
     READINGS,
     f1_of,
+    match_counts,
     precision_of,
     recall_of,
     span_counts,
@@ -98,11 +103,12 @@ def test_sums_are_those_of_seqeval(pairs):
             assert ours(total) == pytest.approx(theirs(*flat, zero_division=0, **keywords))
 
 
-def strict_spans(sentence: list[str]) -> set[tuple]:
-    """B- and as many I- of its label as follow."""
+def spans_of(sentence: list[str], *, strict: bool) -> set[tuple]:
+    """B- and as many I- of its label as follow; if not strict, also I- after no span of its label."""
     spans = set()
     for first, tag in enumerate(sentence):
-        if tag[0] == "B":
+        before = sentence[first - 1] if first else "O"
+        if tag[0] == "B" or (tag[0] == "I" and before[1:] != tag[1:] and not strict):
             stop = first + 1
             while stop < len(sentence) and sentence[stop] == "I" + tag[1:]:
                 stop += 1
@@ -123,7 +129,8 @@ def released_spans(row: list[str]) -> set[tuple]:
 @given(PAIRS)
 def test_second_definitions(pairs):
     gold, predicted = sides(pairs)
-    for reading, spans in (("seqeval", lambda sentence: set(spans_of(sentence))), ("strict", strict_spans)):
+    for reading in ("seqeval", "strict"):
+        spans = partial(spans_of, strict=reading == "strict")
         expected = []
         for ours, theirs in zip(predicted, gold, strict=True):
             found = {(at, span) for at, sentence in enumerate(ours) for span in spans(sentence)}
@@ -157,8 +164,88 @@ def test_scores_of_counts():
     assert f1_of(counts) == pytest.approx([2 * 0.75 * 0.5 / 1.25, 0, 0, 0])
     assert f1_of([3, 4, 6]) == pytest.approx(0.6)
     assert f1_of(np.ones((2, 5, 3))).shape == (2, 5)
-    with pytest.raises(ValueError, match=r"counts has shape \(3, 2\); its last axis"):
-        f1_of(np.ones((3, 2)))
+    for of in (precision_of, recall_of, f1_of):
+        with pytest.raises(ValueError, match=r"counts has shape \(3, 2\); its last axis"):
+            of(np.ones((3, 2)))
+
+
+# Pairs of documents that match, 1, or do not, 0.
+DECISIONS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=2, max_size=12)
+
+
+def scores_of(labels, predictions, **settings) -> list[float]:
+    """Accuracy, precision, recall, F1."""
+    counts = match_counts(labels, predictions, **settings).sum(axis=0)
+    return [float(of(counts)) for of in DECISION_SCORES.values()]
+
+
+def slow_scores(labels, predictions) -> list[float]:
+    """The same, pair by pair."""
+    right = both = predicted = relevant = 0
+    for label, prediction in zip(labels, predictions, strict=True):
+        right += label == prediction
+        both += label == 1 and prediction == 1
+        predicted += prediction == 1
+        relevant += label == 1
+    precision = Fraction(both, predicted) if predicted else Fraction(0)
+    recall = Fraction(both, relevant) if relevant else Fraction(0)
+    f1 = 2 * precision * recall / (precision + recall) if both else Fraction(0)
+    return [float(x) for x in (Fraction(right, len(labels)), precision, recall, f1)]
+
+
+def test_worked_decisions():
+    # True positive 1, false negatives 2, false positive 1, true negatives 3.
+    labels, predictions = [1, 1, 1, 0, 0, 0, 0], [1, 0, 0, 1, 0, 0, 0]
+    assert list(DECISION_SCORES) == ["accuracy", "precision", "recall", "f1"]
+    assert scores_of(labels, predictions) == pytest.approx([4 / 7, 1 / 2, 1 / 3, 2 / 5])
+    assert scores_of(predictions, labels)[1:3] == pytest.approx([1 / 3, 1 / 2])  # gold and system differ
+    counts = match_counts(labels, predictions, clusters=list("aabbbbb"))
+    assert counts.tolist() == [[1, 1, 2, 2], [0, 1, 1, 5]]  # right, predicted and gold matches, pairs
+
+
+@given(DECISIONS, st.randoms(use_true_random=False))
+def test_decision_scores_equal_a_loop_over_pairs_in_any_order_and_cluster(pairs, random):
+    labels, predictions = zip(*pairs, strict=True)
+    expected = slow_scores(labels, predictions)
+    for kind in (int, bool, float):
+        assert scores_of(np.array(labels, kind), np.array(predictions, kind)) == pytest.approx(expected)
+    shuffled = zip(*random.sample(pairs, len(pairs)), strict=True)
+    clusters = [("c", number % 2) for number in range(len(pairs))]
+    assert scores_of(*shuffled, clusters=clusters) == pytest.approx(expected)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("labels", "predictions", "expected"),
+    [
+        ([0, 0], [0, 0], [1, 0, 0, 0]),  # right about everything, and yet no match to find
+        ([1, 1], [1, 1], [1, 1, 1, 1]),
+        ([1, 1], [0, 0], [0, 0, 0, 0]),
+        ([0, 0], [0, 1], [1 / 2, 0, 0, 0]),
+    ],
+)
+def test_one_class_alone_is_scored_and_nothing_over_nothing_is_0(labels, predictions, expected):
+    assert scores_of(labels, predictions) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "message"),
+    [
+        ([], [], "labels has shape (0,); it must be (pairs,), not empty"),
+        ([[1]], [[1]], "labels has shape (1, 1); it must be (pairs,), not empty"),
+        ([1], [], "predictions has shape (0,); it must be (pairs,), not empty"),
+        ([1, 0], [1], "there are 2 labels, but 1 predictions"),
+        ([1, 2], [1, 0], "labels[1] is 2; it must be 0 or 1 (1 = match)"),
+        ([1, 0], [-1, 0], "predictions[0] is -1; it must be 0 or 1 (1 = match)"),
+        ([1, 0], [1, 0.7], "predictions[1] is 0.7; it must be 0 or 1 (1 = match)"),
+        ([1, math.nan], [1, 0], "labels[1] is nan; it must be 0 or 1 (1 = match)"),
+        ([1, None], [1, 0], "labels[1] is None; it must be 0 or 1 (1 = match)"),
+        (["1", "0"], [1, 0], "labels[0] is '1'; it must be 0 or 1 (1 = match)"),
+    ],
+)
+def test_decisions_that_are_refused(labels, predictions, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        match_counts(labels, predictions)
 
 
 def test_counts_and_f1_serve_the_paired_tests():
