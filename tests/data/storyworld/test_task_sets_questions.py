@@ -20,7 +20,7 @@ def read(**options) -> tuple[MultihopQuestion, ...]:
 
 
 @cache
-def told(number: int):
+def tale(number: int):
     return story(seed=0, split="train", index=number)
 
 
@@ -29,12 +29,12 @@ def number_of(question: MultihopQuestion) -> int:
 
 
 def source_of(question: MultihopQuestion):
-    return next(one for one in told(number_of(question)).questions if one.id == question.id)
+    return next(one for one in tale(number_of(question)).questions if one.id == question.id)
 
 
 def sentences_of(number: int, asked) -> list[str]:
     """The supporting sentences that the story's own record names."""
-    documents = told(number).cluster.documents
+    documents = tale(number).cluster.documents
     spans = [(at.document, *documents[at.document].sentences[at.sentence]) for at in asked.supporting]
     return [documents[document].text[start:end] for document, start, end in spans]
 
@@ -45,24 +45,25 @@ def supporting_texts(question: MultihopQuestion) -> list[str]:
 
 def supporting_names(question: MultihopQuestion) -> set[str]:
     """Names of persons, bodies and places in the supporting sentences."""
-    tale, found = told(number_of(question)), set()
+    given, names = tale(number_of(question)), set()
     for at in source_of(question).supporting:
-        report = tale.cluster.documents[at.document]
+        report = given.cluster.documents[at.document]
         start, end = report.sentences[at.sentence]
-        for tag in tale.tags:
+        for tag in given.tags:
             if tag.document == at.document and start <= tag.start < end and tag.label not in ("NUM", "DATE"):
-                found.add(report.text[tag.start : tag.end])
-    assert len(found) == 2
-    return found
+                names.add(report.text[tag.start : tag.end])
+    assert len(names) == 2
+    return names
 
 
 @cache
 def report_holding(text: str) -> tuple[int, int]:
     """Story and report with the words of a paragraph."""
-    clusters = [(number, told(number).cluster.documents) for number in range(STORIES)]
-    found = [(number, n) for number, reports in clusters for n, one in enumerate(reports) if text in one.text]
-    assert len(found) == 1
-    return found[0]
+    clusters = [(number, tale(number).cluster.documents) for number in range(STORIES)]
+    (holder,) = (
+        (number, n) for number, reports in clusters for n, one in enumerate(reports) if text in one.text
+    )
+    return holder
 
 
 def test_a_question_and_its_paragraphs():
@@ -103,7 +104,7 @@ def test_the_same_question_withheld():
 
 def test_all_questions_of_all_stories_in_order():
     questions = read()
-    asked = [one for number in range(STORIES) for one in told(number).questions]
+    asked = [one for number in range(STORIES) for one in tale(number).questions]
     assert [one.id for one in questions] == [one.id for one in asked]
     for question, one in zip(questions, asked, strict=True):
         assert (question.text, question.answer, question.type) == (one.text, one.answer, one.type)
@@ -136,7 +137,7 @@ def test_paragraphs_read_as_their_reports():
         places = []
         for paragraph in question.paragraphs:
             number, place = report_holding(paragraph.text)
-            report = told(number).cluster.documents[place]
+            report = tale(number).cluster.documents[place]
             assert re.sub(r" \(\d\)$", "", paragraph.title) == report.title
             start = report.text.index(paragraph.text)
             starts = [begin for begin, _ in report.sentences]
@@ -217,7 +218,7 @@ def test_of_two_replies_of_one_wording_only_the_clue_tells_which():
             (rival,) = set(numbers) - {number_of(question)}
             assert numbers.count(rival) == 2  # as many as of its own story
             wording = question.text.split()[:3]
-            alike = [one for one in told(rival).questions if one.text.split()[:3] == wording]
+            alike = [one for one in tale(rival).questions if one.text.split()[:3] == wording]
             clue, reply = sentences_of(rival, next(one for one in alike if one.hops == "bridge"))
             assert [reply in one.text for one in context.paragraphs].count(True) == 1
             assert not any(clue in one.text for one in context.paragraphs)
@@ -230,7 +231,7 @@ def test_distractors_of_comparisons_are_of_the_story_then_of_its_type():
         if question.kind == "comparison":
             numbers = [report_holding(one.text)[0] for one in question.paragraphs]
             own = numbers.count(number_of(question))
-            assert own == min(4, len(told(number_of(question)).cluster.documents))
+            assert own == min(4, len(tale(number_of(question)).cluster.documents))
             assert {types[number] for number in numbers} == {types[number_of(question)]}
             outside += own < 4
     assert outside > 10
@@ -256,7 +257,7 @@ def test_neither_order_nor_place_nor_title_gives_the_answer_away():
 def test_all_places_that_the_report_allows():
     places = Counter()
     for question in read():
-        documents = told(number_of(question)).cluster.documents
+        documents = tale(number_of(question)).cluster.documents
         for at, (_, place) in zip(source_of(question).supporting, question.supporting, strict=True):
             after = len(documents[at.document].sentences) - 1 - at.sentence
             assert place >= 3 - after  # so many stand before it as are not there after it
@@ -266,10 +267,7 @@ def test_all_places_that_the_report_allows():
     assert min(free) > 0.18 * sum(free)
 
 
-def test_same_questions_every_time():
-    first = list(read_storyworld_questions("dev", 5))
-    assert first == list(read_storyworld_questions("validation", 5))
-    assert first != list(read_storyworld_questions("dev", 5, seed=1))
+def test_of_a_long_range_the_first_comes_at_once():
     assert next(read_storyworld_questions("train", 10**6)).id == "storyworld-0-train-0-q0"
 
 
@@ -303,23 +301,8 @@ def test_two_stories_and_two_paragraphs_are_enough():
     assert {number_of(one) for one in read_storyworld_questions("train", 2, start=7)} == {7, 8}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ({"split": "exam"}, "split is 'exam'; choose one of train, dev, test"),
-        ({"stories": 1}, "stories is 1; reports of another story take at least 2"),
-        ({"start": -1}, "start is -1; it must be at least 0"),
-        ({"sentences": 0}, "sentences is 0; it must be at least 1"),
-        ({"paragraphs": 1}, "paragraphs is 1; it must be at least 2"),
-    ],
-)
-def test_what_is_refused(arguments, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        read_storyworld_questions(**({"split": "train", "stories": 3} | arguments))
-
-
 def test_as_many_paragraphs_as_reports():
-    reports = [(number, place) for number in range(6) for place in range(len(told(number).cluster.documents))]
+    reports = [(number, place) for number in range(6) for place in range(len(tale(number).cluster.documents))]
     for question in read_storyworld_questions("train", 6, paragraphs=len(reports), sentences=2):
         assert sorted(report_holding(one.text) for one in question.paragraphs) == reports
     questions = read_storyworld_questions("train", 6, paragraphs=len(reports) + 1)
