@@ -649,11 +649,7 @@ def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -
 def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
     """Label accuracy of all systems on every set that has labels, and of the most frequent training label;
     the tests between systems, and how often each label is taken for each."""
-    labelled = {
-        name: [number for number, claim in enumerate(run.claims[name]) if claim.label is not None]
-        for name in run.held_out
-    }
-    labelled = {name: numbers for name, numbers in labelled.items() if numbers}
+    labelled = _labelled(run)
     gold = {name: [run.claims[name][number] for number in numbers] for name, numbers in labelled.items()}
     groups = {name: [claim.group for claim in claims] for name, claims in gold.items()}
     values: Values = {
@@ -697,6 +693,15 @@ def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
             "groups": {name: len(set(of_set)) for name, of_set in groups.items()},
         },
     )
+
+
+def _labelled(run: VerificationRun) -> dict[str, list[int]]:
+    """Held-out set -> numbers of its claims that have a label, if any have."""
+    numbers = {
+        name: [number for number, claim in enumerate(run.claims[name]) if claim.label is not None]
+        for name in run.held_out
+    }
+    return {name: of_set for name, of_set in numbers.items() if of_set}
 
 
 def _confusion(predictions: ClaimPredictions) -> Iterator[dict[str, Any]]:
