@@ -72,8 +72,9 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
-from cdlm_lab.widgets.html import MarkedTokens, escaped, seconds_in_words, table_html, tokens_html
+from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
 from cdlm_lab.widgets.matching_table import p_in_words
+from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 
 # ---- systems x seeds in the folder of a run ----
 
@@ -577,7 +578,7 @@ def sentence_rows(tokenizer: PreTrainedTokenizerBase, sequence: JointSequence) -
     texts, starts_word = token_texts(tokenizer, sequence.input_ids)
     nothing = np.zeros(len(texts), dtype=bool)
     marked = MarkedTokens(
-        texts=texts,
+        tokens=texts,
         starts_word=starts_word,
         masked=nothing,
         replacement=[None] * len(texts),
