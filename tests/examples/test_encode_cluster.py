@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 from cdlm_lab.data.records import Cluster, Document, Fact
-from cdlm_lab.examples.tokens import encode_cluster
+from cdlm_lab.examples.cached_corpus import encode_cluster
 
 
 def cluster(*documents: Document) -> Cluster:
@@ -19,7 +19,7 @@ def texts(row, tokenizer) -> list[str]:
 
 
 def test_tokens_without_special_ones_and_documents_without_text_left_out(tokenizer):
-    row = encode_cluster(
+    row, _ = encode_cluster(
         cluster(
             Document(id="a", text="w1 w2"),
             Document(id="b", text=" \n\t"),
@@ -36,7 +36,7 @@ def test_tokens_without_special_ones_and_documents_without_text_left_out(tokeniz
 
 
 def test_a_cluster_without_any_text_gives_an_empty_row(tokenizer):
-    assert encode_cluster(cluster(Document(id="a", text=" ")), tokenizer)["input_ids"] == []
+    assert encode_cluster(cluster(Document(id="a", text=" ")), tokenizer)[0]["input_ids"] == []
 
 
 def test_facts_are_numbered_by_first_appearance_and_shared_across_documents(tokenizer):
@@ -57,14 +57,14 @@ def test_facts_are_numbered_by_first_appearance_and_shared_across_documents(toke
             Fact(start=3, end=10, id="early"),
         ),
     )
-    row = encode_cluster(cluster(first, second), tokenizer)
+    row, _ = encode_cluster(cluster(first, second), tokenizer)
     assert [facts.tolist() for facts in row["fact_ids"]] == [[0, 0, -1, 1, -1], [2, 0, 0]]
 
 
 def test_a_token_belongs_to_a_fact_if_its_characters_overlap(tokenizer):
     #          w10 = [0, 3), w11 = [4, 7), w12 = [8, 11)
     def numbers(*facts: Fact) -> list[int]:
-        row = encode_cluster(cluster(Document(id="a", text="w10 w11 w12", facts=facts)), tokenizer)
+        row, _ = encode_cluster(cluster(Document(id="a", text="w10 w11 w12", facts=facts)), tokenizer)
         return row["fact_ids"][0].tolist()
 
     assert numbers(Fact(start=4, end=7, id="x")) == [-1, 0, -1]
@@ -86,7 +86,7 @@ def test_word_pieces_and_bytes_of_a_fact(tokenizer):
     bpe = PreTrainedTokenizerFast(tokenizer_object=rules)
     text = "the mayor Žofie Qu of the"
     fact = Fact(start=text.index("Ž"), end=text.index(" of"), id="name")
-    row = encode_cluster(cluster(Document(id="a", text=text, facts=(fact,))), bpe)
+    row, _ = encode_cluster(cluster(Document(id="a", text=text, facts=(fact,))), bpe)
     inside = row["input_ids"][0][row["fact_ids"][0] == 0]
     assert bpe.decode(inside.tolist()).strip() == "Žofie Qu"
     assert len(inside) > 2
@@ -94,7 +94,7 @@ def test_word_pieces_and_bytes_of_a_fact(tokenizer):
 
 
 def test_special_tokens_written_in_a_text_are_text(tokenizer):
-    row = encode_cluster(cluster(Document(id="a", text="w1 [MASK] w2 </doc-s> w3")), tokenizer)
+    row, _ = encode_cluster(cluster(Document(id="a", text="w1 [MASK] w2 </doc-s> w3")), tokenizer)
     special = {tokenizer.mask_token_id, tokenizer.convert_tokens_to_ids("</doc-s>")}
     assert not special & set(row["input_ids"][0].tolist())
     # ... and the tokenizer is as it was
@@ -104,7 +104,7 @@ def test_special_tokens_written_in_a_text_are_text(tokenizer):
 def test_long_documents_are_encoded_in_full_and_in_silence(tokenizer, caplog, capfd):
     logging.getLogger("transformers").addHandler(caplog.handler)
     try:
-        row = encode_cluster(cluster(Document(id="a", text="w1 " * 50)), tokenizer)
+        row, _ = encode_cluster(cluster(Document(id="a", text="w1 " * 50)), tokenizer)
     finally:
         logging.getLogger("transformers").removeHandler(caplog.handler)
     assert len(row["input_ids"][0]) == 50 > tokenizer.model_max_length

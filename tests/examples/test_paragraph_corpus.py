@@ -22,7 +22,7 @@ from cdlm_lab.examples.cached_corpus import (
     tokenise_paragraphs,
     tokenizer_fingerprint,
 )
-from cdlm_lab.examples.candidates import encode_pieces
+from cdlm_lab.examples.tokens import encode_pieces
 
 DOCUMENTS = [
     Paragraphed(id="a", paragraphs=(("w1 w2", "w3"), ("w4 w5 w6",))),
