@@ -23,7 +23,9 @@ import psutil
 
 from cdlm_lab.batch import engine
 from cdlm_lab.batch import engine as one_run
-from cdlm_lab.batch.grid import Grid, GridError, expand, read_grid
+from cdlm_lab.batch.expansion import expand
+from cdlm_lab.batch.grid import Grid, read_grid
+from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import (
     AGAIN,
     DONE,
@@ -282,23 +284,14 @@ _LOG_LINES = 15  # of a failed run's log
 
 @dataclass(kw_only=True)
 class Session:
-    """What the user asked for.
+    """What the user asked for."""
 
-    Attributes:
-        grid: file.
-        variables: of the grid, name -> text.
-        place: where the runs are made.
-        choice: which of them.
-        leave_out: go on without those that need something that is missing.
-        command: to say again to go on.
-    """
-
-    grid: str
-    variables: Mapping[str, str]
-    place: engine.Place
-    choice: Choice
-    leave_out: bool
-    command: str
+    grid: str  # file
+    variables: Mapping[str, str]  # of the grid, name -> text
+    place: engine.Place  # where the runs are made
+    choice: Choice  # which of them
+    leave_out: bool  # go on without those that need something that is missing
+    command: str  # to say again to go on
 
     def show(self) -> int:
         """Say what would be done, for how long, and what is missing; touch nothing."""
