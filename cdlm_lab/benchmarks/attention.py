@@ -192,7 +192,7 @@ def main() -> None:
     head = {"machine": surroundings(device)["machine"], "torch": torch.__version__, "dtype": given.dtype}
     head |= {"matmul_gflops": rate / 1e9}
     print(
-        f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, forward + backward, {given.repeats} pairs of runs"
+        f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, both passes, {given.repeats} pairs of runs"
     )
     print_head(head)
     rows = [

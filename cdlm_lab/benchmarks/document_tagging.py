@@ -44,7 +44,7 @@ FORMS = ("baseline", "linear", "bilstm")
 
 
 class Epochs:
-    """The forms of the tagger on the same documents. `most`: K; `cache`: empty, since encoding is timed, too."""
+    """The forms of the tagger on the same documents. `most`: K; `cache`: empty, since encoding is timed."""
 
     def __init__(
         self,
