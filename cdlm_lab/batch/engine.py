@@ -64,7 +64,7 @@ _DEAD_KERNEL = ("DeadKernelError", "Kernel died")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`one_run JOBS_FILE NAME` -> exit code."""
+    """`python -m cdlm_lab.batch.engine JOBS_FILE NAME`: its exit code."""
     jobs_file, name = sys.argv[1:] if arguments is None else arguments
     plan = json.loads(Path(jobs_file).read_text(encoding="utf-8"))
     os.chdir(plan["folder"])
