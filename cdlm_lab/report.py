@@ -40,7 +40,7 @@ import psutil
 
 import cdlm_lab
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.errors import Told
+from cdlm_lab.errors import PlainError
 from cdlm_lab.parameters import BY_HOW_MANY, ParameterError, check_types, with_those_of_before
 from cdlm_lab.progress import is_first, usable_cores
 from cdlm_lab.scores import NamedScore, Score, checked_rows, frame_of, json_of, names_of_rows, rows_of_names
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
-class RunError(Told, RuntimeError):
+class RunError(PlainError, RuntimeError):
     """A run's folder or report cannot be used; the message says which, why, and what to do."""
 
 
