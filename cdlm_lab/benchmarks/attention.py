@@ -191,9 +191,7 @@ def main() -> None:
     rate = matmul_rate(device=device, dtype=dtype)
     head = {"machine": surroundings(device)["machine"], "torch": torch.__version__, "dtype": given.dtype}
     head |= {"matmul_gflops": rate / 1e9}
-    print(
-        f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, both passes, {given.repeats} pairs of runs"
-    )
+    print(f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, both passes, {given.repeats} pairs of runs")
     print_head(head)
     rows = [
         measure(
