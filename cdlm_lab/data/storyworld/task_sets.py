@@ -302,7 +302,6 @@ def read_storyworld_questions(
     after the last, from the first again. The names that a question turns on stand in none but the two
     paragraphs, and another story's clue to the same wording in none. The order of the paragraphs is drawn.
     Where in its report a supporting sentence stands is not: never first, where drawn runs may begin.
-
     Questions and the runs that support them do not depend on how many stories there are; the other paragraphs
     and the order do where the range ends before the story that a longer one would take.
 
@@ -319,8 +318,7 @@ def read_storyworld_questions(
         ValueError: while reading: `paragraphs` is more than the reports of the range allow.
     """
     least = {"sentences": (sentences, 1), "paragraphs": (paragraphs, 2)}
-    two_for = "reports of another story"
-    members = _Stories(split, stories, seed=seed, start=start, two_for=two_for, **least)
+    members = _Stories(split, stories, seed=seed, start=start, two_for="reports of another story", **least)
     return (
         _Context(members, number, question, sentences).filled(paragraphs, withheld=withheld)
         for number in members.numbers

@@ -1,4 +1,4 @@
-"""The library follows the rules of tests/rules/house_rules.py, and each rule finds what it looks for."""
+"""The library follows the rules of house_rules.py, and each rule finds what it looks for."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import house_rules as rules
 import pytest
 from house_rules import Module, Rule
 
-MODULES = rules.read_library(Path(__file__).resolve().parents[1])
+MODULES = rules.read_modules(Path(__file__).resolve().parents[2])
 
 
 def test_the_library_is_read():
@@ -16,7 +16,8 @@ def test_the_library_is_read():
 
 @pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
 def test_every_module_follows(rule: Rule):
-    assert rules.all_faults(rule, MODULES) == []
+    found = rules.all_faults(rule, MODULES)
+    assert not found, "\n".join([f"{rule.__name__}: {rule.__doc__}", *found])
 
 
 def test_a_fault_is_named_with_its_module_and_line():
@@ -32,7 +33,7 @@ BROKEN = [
     (rules.upward_imports, "examples.x", "from ..training import trainer", "must not import training"),
     (rules.upward_imports, "models.x", "def f():\n    from cdlm_lab import training", "2: models must not"),
     (rules.upward_imports, "parameters", "from cdlm_lab.data import files", "must not import data"),
-    (rules.upward_imports, "widgets.x", "import cdlm_lab.report", "widgets must not import report"),
+    (rules.upward_imports, "widgets.x", "import cdlm_lab.batch", "widgets must not import batch"),
     (rules.upward_imports, "extra.x", "", "no place in LAYERS"),
     (rules.foreign_imports, "data.x", "import torch.nn as nn", "without torch"),
     (rules.foreign_imports, "metrics.x", "from torch import Tensor", "without torch"),
@@ -49,8 +50,6 @@ BROKEN = [
     (rules.unsafe_code, "data.x", "eval('1')", "eval()"),
     (rules.unsafe_code, "data.x", "f(trust_remote_code=True)", "trust_remote_code=True"),
     (rules.unsafe_code, "data.x", "f(allow_pickle=flag)", "allow_pickle=flag"),
-    (rules.too_large, "data.x", "\n" * 701, "701 lines"),
-    (rules.too_large, "data.x", "def f():\n" + "    x = 1\n" * 50, "f has 51 lines"),
     (rules.crowded_signatures, "data.x", "def f(*, a, b, c, d, e, f, g, h, i, j, k): ...", "11 parameters"),
     (rules.crowded_signatures, "data.x", "def f(a, b, c, d, e, f, g): ...", "takes 7 by position"),
     (rules.undocumented, "data.x", "x = 1", "module has no docstring"),
@@ -91,7 +90,6 @@ SOUND = [
     (rules.foreign_imports, "data.x", "import torchless"),
     (rules.unsafe_code, "models.x", "model.eval()\nf(trust_remote_code=False)\nload(x)"),
     (rules.unsafe_code, "models.to_safetensors", "torch.load(p, weights_only=True)"),
-    (rules.too_large, "data.x", "\n" * 700),
     (rules.vague_names, "data.x", "def rebase(): ...\ndef memory_of_process(handle): ..."),
     (
         rules.crowded_signatures,
