@@ -9,7 +9,7 @@ import notebook_rules as rules
 import pytest
 import yaml
 
-from cdlm_lab.batch.grid import read_yaml
+from cdlm_lab.batch.marked_yaml import read_yaml
 from cdlm_lab.experiments import (
     answer_selection,
     document_matching,
