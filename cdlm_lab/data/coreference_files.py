@@ -90,11 +90,7 @@ class _Found:
 
 
 def read_coreference_json(
-    folder: str | Path,
-    split: str,
-    *,
-    kinds: Sequence[Kind] = KINDS,
-    passed_over: PassedOver | None = None,
+    folder: str | Path, split: str, *, kinds: Sequence[Kind] = KINDS, passed_over: PassedOver | None = None
 ) -> Iterator[Topic]:
     """The topics of a split, in order of their first document.
 
@@ -737,7 +733,7 @@ def read_conll_corpus(
                 else:
                     found[placed.draft.id] = placed
     if not any(placed.draft.mentions for placed in found.values()):
-        first = next(iter(passed_over.found.items()), None)
+        first = next(iter(passed_over.counts.items()), None)
         what = f"no mention in {len(found)} documents" + (f" ({first[0]} at {first[1][1]})" if first else "")
         raise DataError(files[0], what, 'write them in the last column, as (1), (1 and 1); "-" is none')
     return _topics(list(found.values()), kind=kind, name=name)

@@ -580,10 +580,7 @@ class _Library:
 
 def _task_links(files: SciSummFiles, library: _Library, unplaced: list[str]) -> Iterator[DocumentLink]:
     """Links of CL-SciSumm: each paper of a folder cites its reference paper, annotated or not."""
-    for dataset, source, read in (
-        (TRAINING, SOURCES[0], line_citances),
-        (TEST, SOURCES[1], csv_citances),
-    ):
+    for dataset, source, read in ((TRAINING, SOURCES[0], line_citances), (TEST, SOURCES[1], csv_citances)):
         citing: dict[Place, dict[str, Paper]] = {}
         for (place, identifier), paper in library.texts.items():
             if place[0] == dataset and identifier != place[1]:

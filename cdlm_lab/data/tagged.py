@@ -101,15 +101,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from cdlm_lab.data.document_pairs import split_sentences
-from cdlm_lab.data.files import (
-    COMPRESSED,
-    DataError,
-    entries,
-    plain_name,
-    plain_stem,
-    read_lines,
-    read_text,
-)
+from cdlm_lab.data.files import COMPRESSED, DataError, entries, plain_name, plain_stem, read_lines, read_text
 from cdlm_lab.data.records import SPLIT_NAMES, Cluster, Document, Span, Split, token_spans
 
 OUTSIDE = "O"

@@ -41,14 +41,7 @@ from pathlib import Path
 from sentencex import get_sentence_boundaries
 
 from cdlm_lab.data.files import DataError, entries, read_lines
-from cdlm_lab.data.records import (
-    KINDS,
-    CoreferenceDocument,
-    CoreferenceMention,
-    Kind,
-    TokenSpan,
-    Topic,
-)
+from cdlm_lab.data.records import KINDS, CoreferenceDocument, CoreferenceMention, Kind, TokenSpan, Topic
 
 UNNAMED = "document 1"
 Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other

@@ -45,21 +45,16 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
 @pytest.mark.parametrize(
     ("line", "field", "what", "remedy"),
     [
-        ('{"documents": ["t"]}', "id", "missing", 'add "id": "..." to the record'),
+        ('{"documents": ["t"]}', "id", "missing", 'add "id" to the record'),
         ('{"id": 5, "documents": ["t"]}', "id", "a number where a text belongs", "put it in quotes"),
         (
             '{"id": "a", "documents": ["t"]}',
             "id",
             "'a' stands in line 1 already",
-            "give every cluster an id of its own",
+            "give each record its own",
         ),
-        ('{"id": "c"}', "documents", "missing", 'add "documents": [...] to the record'),
-        (
-            '{"id": "c", "documents": "t"}',
-            "documents",
-            "a text where a list belongs",
-            "write it as [...]",
-        ),
+        ('{"id": "c"}', "documents", "missing", 'add "documents" to the record'),
+        ('{"id": "c", "documents": "t"}', "documents", "a text where a list belongs", "write it as [...]"),
         (
             '{"id": "c", "documents": []}',
             "documents",
@@ -82,7 +77,7 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
             '{"id": "c", "documents": [{"title": "t"}]}',
             "documents[0].text",
             "missing",
-            'add "text": "..." to the record',
+            'add "text" to the record',
         ),
         (
             '{"id": "c", "documents": [{"text": "t", "title": ["x"]}]}',
@@ -94,7 +89,7 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
             '{"id": "c", "documents": ["t", {"id": "0", "text": "u"}]}',
             "documents[1].id",
             "'0' is in this cluster already",
-            "give every document of a cluster an id of its own",
+            "give every document its own id",
         ),
         (
             '{"id": "c", "documents": ["t"], "split": "Train"}',

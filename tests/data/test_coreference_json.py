@@ -143,7 +143,7 @@ BY_ID = "name tokens of the document by their id"
         ("{}", 1, "file", "an object where a list belongs", "write it as [{...}, ...]"),
         ("[\n{}\n\n,, ]", 4, "column 2", "not JSON (Expecting value)", "complete the file"),
         ("[7]", 1, "[0]", "a number where an object belongs", "write it as {...}"),
-        ("[\n\n  {}]", 3, "[0].doc_id", "missing", 'add "doc_id": "..." to the record'),
+        ("[\n\n  {}]", 3, "[0].doc_id", "missing", 'add "doc_id" to the record'),
         (changed(1, doc_id=7), 19, "[1].doc_id", "a number where a text belongs", "put it in quotes"),
         (
             changed(1, doc_id="36_9ecb.xml"),
@@ -349,7 +349,7 @@ def test_what_corpora_of_others_hold(split):
         ("0_news_1:1", (3, 4), 0, "9"),
         ("0_news_1:number 3", (4, 5), 1, "9"),
     ]
-    assert {reason: count for reason, (count, _) in passed_over.found.items()} == {
+    assert {reason: count for reason, (count, _) in passed_over.counts.items()} == {
         "mention across two sentences, which were joined": 1,
         "event mention whose tokens_ids means nothing": 2,
         "event mention whose cluster_id means nothing": 1,

@@ -43,11 +43,7 @@ COMPARISON: dict[str, Any] = {
     "level": "easy",
     "supporting_facts": [["Rain", 0], ["Ann Lee", 1]],
 }
-WITHOUT_GOLD: dict[str, Any] = {
-    "_id": "q3",
-    "question": "Is it?",
-    "context": [["É", ["Non.", " Yes."]]],
-}
+WITHOUT_GOLD: dict[str, Any] = {"_id": "q3", "question": "Is it?", "context": [["É", ["Non.", " Yes."]]]}
 RECORDS = [BRIDGE, COMPARISON, WITHOUT_GOLD]
 
 
@@ -161,11 +157,11 @@ FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence"
 @pytest.mark.parametrize(
     ("changes", "field", "what", "remedy"),
     [
-        ({"_id": ...}, "[1]._id", "missing", 'add "_id": "..." to the record'),
+        ({"_id": ...}, "[1]._id", "missing", 'add "_id" to the record'),
         ({"_id": 7}, "[1]._id", "a number where a text belongs", TEXT),
         ({"_id": "q1"}, "[1] 'q1'._id", "[0] has this id too", "give each question its own"),
         ({"_id": "a\nb", "question": []}, "[1] 'a\\nb'.question", LIST, TEXT),
-        ({"question": ...}, "[1] 'q2'.question", "missing", 'add "question": "..." to the record'),
+        ({"question": ...}, "[1] 'q2'.question", "missing", 'add "question" to the record'),
         ({"question": None}, "[1] 'q2'.question", "null where a text belongs", TEXT),
         ({"answer": ["yes"]}, "[1] 'q2'.answer", LIST, TEXT),
         ({"answer": True}, "[1] 'q2'.answer", "true or false where a text belongs", TEXT),
@@ -183,7 +179,7 @@ FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence"
             "'Bridge' is no type of question",
             "write bridge or comparison, or leave it out",
         ),
-        ({"context": ...}, "[1] 'q2'.context", "missing", 'add "context": [...] to the record'),
+        ({"context": ...}, "[1] 'q2'.context", "missing", 'add "context" to the record'),
         ({"context": None}, "[1] 'q2'.context", "null where a list belongs", "write it as [...]"),
         (
             {"context": {"sentences": []}},

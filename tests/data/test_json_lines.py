@@ -28,9 +28,9 @@ def test_records_know_their_line_and_blank_lines_are_passed_over(write):
             "not JSON (Expecting value)",
             "write one complete JSON object on each line",
         ),
-        ("[1]", "line", "a list where an object belongs", "write each cluster as {...}"),
-        ("null", "line", "null where an object belongs", "write each cluster as {...}"),
-        ("3", "line", "a number where an object belongs", "write each cluster as {...}"),
+        ("[1]", "line", "a list where an object belongs", "write it as {...}"),
+        ("null", "line", "null where an object belongs", "write it as {...}"),
+        ("3", "line", "a number where an object belongs", "write it as {...}"),
     ],
 )
 def test_lines_that_are_no_records(write, complains, line, field, what, remedy):
@@ -49,7 +49,7 @@ def test_lines_that_no_parser_takes(write, line):
 @pytest.mark.parametrize(
     ("line", "what", "remedy"),
     [
-        ("{}", "missing", 'add "a": "..." to the record'),
+        ("{}", "missing", 'add "a" to the record'),
         ('{"a": 1}', "a number where a text belongs", "put it in quotes"),
         ('{"a": 1.5}', "a number where a text belongs", "put it in quotes"),
         ('{"a": true}', "true or false where a text belongs", "put it in quotes"),

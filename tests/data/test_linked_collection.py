@@ -48,8 +48,8 @@ def test_compressed_files_are_found(write, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("documents", "line", "field", "what", "remedy"),
     [
-        ([{"text": "x"}], 1, "id", "missing", 'add "id": "..." to the record'),
-        ([{"id": "a"}], 1, "text", "missing", 'add "text": "..." to the record'),
+        ([{"text": "x"}], 1, "id", "missing", 'add "id" to the record'),
+        ([{"id": "a"}], 1, "text", "missing", 'add "text" to the record'),
         ([{"id": "a", "text": " \n"}], 1, "text", "it is empty", "fill it in, or delete the line"),
         ([{"id": "", "text": "x."}], 1, "id", "it is empty", "fill it in, or delete the line"),
         ([{"id": "a", "sentences": ["x", " "]}], 1, "sentences[1]", "it is empty", "leave it out"),

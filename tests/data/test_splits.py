@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.data.records import check_split, hashed_split
+from cdlm_lab.data.records import hashed_split
 
 
 def test_shares_are_90_5_5():

@@ -217,13 +217,13 @@ def _conll_corpus(folder: Path) -> tuple[object, int]:
     counted = PassedOver()
     files = [folder / "key.conll"]
     found = read_conll_corpus(files, kind="event", name="all", passed_over=counted)
-    return found, sum(count for count, _ in counted.found.values())
+    return found, sum(count for count, _ in counted.counts.values())
 
 
 def _json_of_others(folder: Path) -> tuple[object, int]:
     counted = PassedOver()
     found = list(read_coreference_json(folder, "dev", passed_over=counted))
-    return found, sum(count for count, _ in counted.found.values())
+    return found, sum(count for count, _ in counted.counts.values())
 
 
 def marked(rng: Chance) -> Files:
