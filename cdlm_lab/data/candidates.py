@@ -116,9 +116,14 @@ def _format_and_files(folder: str | Path) -> tuple[str, dict[str, tuple[Path, ..
     raise DataError(path, what, "give the folder of one of these data sets", field="folder")
 
 
+def is_clean(candidates: CandidateSet) -> bool:
+    """True if the question has a right candidate and a wrong one."""
+    return any(candidates.correct) and not all(candidates.correct)
+
+
 def clean_sets(sets: Iterable[CandidateSet]) -> list[CandidateSet]:
-    """Those that have a right candidate and a wrong one, in order."""
-    return [one for one in sets if any(one.correct) and not all(one.correct)]
+    """The clean ones, in order."""
+    return list(filter(is_clean, sets))
 
 
 def counts_of(sets: Iterable[CandidateSet]) -> CandidateCounts:

@@ -38,7 +38,7 @@ from pydantic import (
     ValidationError,
 )
 
-from cdlm_lab.errors import Told
+from cdlm_lab.errors import PlainError
 from cdlm_lab.progress import tracked
 
 COMPRESSED = (".gz", ".xz")
@@ -51,7 +51,7 @@ _BLOCK = 1 << 20  # bytes read at once for a checksum
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 
 
-class DataError(Told, ValueError):
+class DataError(PlainError, ValueError):
     """A fault in a corpus file: `file:line: field ...: what; remedy`, on one line.
 
     `line` is 1 for a fault of the file as a whole; `field` is then "file" or "folder".
@@ -338,25 +338,30 @@ class JsonRecord(Generic[Kind]):
         """A message about one of its fields, to be raised."""
         return DataError(self.path, what, remedy, line=self.line, field=f"{self.within}{field}")
 
-    def checked(self, kind: type[Other]) -> JsonRecord[Other]:
-        """The record with `fields` as a class of `Fields`, or another type that pydantic checks."""
+    def checked(self, kind: type[Other], *, remedy: str = "") -> JsonRecord[Other]:
+        """The record with `fields` as a class of `Fields`, or another type that pydantic checks; `remedy`
+        goes for the description of all its fields."""
         try:
             fields = _adapter(kind).validate_python(self.fields)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            field, what, remedy = _fault(first)
-            top, depth = next(iter(first["loc"]), ""), field.count("[") + field.count(".")
-            declared = getattr(kind, "model_fields", {}).get(top)
-            if declared and declared.description and (first["type"] == "literal_error" or depth == 1):
-                remedy = declared.description
+            field, what, to_do = _fault(first)
+            declared = getattr(kind, "model_fields", {}).get(next(iter(first["loc"]), ""))
+            remedy = remedy or (declared and declared.description) or ""
+            depth = field.count("[") + field.count(".")
+            if remedy and (
+                depth == 1 or (first["type"] in ("literal_error", "string_type", "int_type") and not depth)
+            ):
+                to_do = remedy
             where = f"{self.within}{field}".rstrip(".") or "line"
-            raise DataError(self.path, what, remedy, line=self.line, field=where) from None
+            raise DataError(self.path, what, to_do, line=self.line, field=where) from None
         return JsonRecord(path=self.path, line=self.line, fields=fields, within=self.within)
 
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+    is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+    return TypeAdapter(kind, config=None if is_model else ConfigDict(strict=True))
 
 
 def _fault(error: Any) -> tuple[str, str, str]:
@@ -368,7 +373,11 @@ def _fault(error: Any) -> tuple[str, str, str]:
         loc = loc[:-1] if kind == "missing" else loc  # of a tuple pydantic names the value that is missing
         excess = "long" if kind == "too_long" else "short"
         what = f"a list of {len(value)}, too {excess}" if value else "an empty list"
-        remedy = "add what is missing, or delete the record"
+        remedy = (
+            "take out what is too much" if kind == "too_long" else "add what is missing, or delete the record"
+        )
+    elif kind == "string_too_short":
+        what, remedy = "it is empty", "fill it in"
     elif kind == "value_error":
         what, remedy = error["ctx"]["error"].what, error["ctx"]["error"].remedy
     elif kind == "literal_error":
@@ -486,12 +495,14 @@ def read_json_list(path: Path) -> Iterator[JsonRecord[object]]:
 def read_table(
     path: str | Path, *, columns: int, row: str, header: Sequence[str] = (), separator: str = "\t"
 ) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each row of a file in which nothing is quoted; blank lines are skipped.
+    """Line number and cells of each row of a file whose cells hold no separator; blank lines are skipped.
 
     `row`: how to write one, for messages. `header`: the cells of the first line, which is not yielded.
     """
     for line, text in read_lines(path):
         cells = text.split(separator)
+        if separator == ",":  # of a spreadsheet
+            cells = [cell.strip().strip('"').strip() for cell in cells]
         if line == 1 and header:
             if cells != list(header):
                 remedy = (

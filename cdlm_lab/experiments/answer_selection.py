@@ -94,15 +94,7 @@ from cdlm_lab.examples.mention_pairs import AlignedPair
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, SpecialTokens, from_tokenizer
 from cdlm_lab.experiments.pretraining import token_texts
-from cdlm_lab.experiments.runs import (
-    FineTuning,
-    KeptNumbers,
-    Recipe,
-    TrainingJob,
-    fine_tune,
-    paragraph_checkpoint,
-    time_told,
-)
+from cdlm_lab.experiments.runs import FineTuning, KeptNumbers, paragraph_checkpoint, time_told
 from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
 from cdlm_lab.models.checkpoint import default_device
@@ -128,22 +120,24 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, write_json
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, fine_tune
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.answer_table import CORPUS_NAMES, AnswerRow, answer_table_html
 from cdlm_lab.widgets.ask import own_candidates_box
 from cdlm_lab.widgets.browse import ranking_browser
-from cdlm_lab.widgets.figure_parts import points_in_words
-from cdlm_lab.widgets.html import MUTED, escaped, share_bar, still_page, table_html
-from cdlm_lab.widgets.joint_figures import (
-    accuracy_by_place_figure,
-    latency_figure,
-    score_spread_figure,
-)
-from cdlm_lab.widgets.joint_numbers import Latency
+from cdlm_lab.widgets.html import MUTED, escaped, points_in_words, share_bar, still_page, table_html
 from cdlm_lab.widgets.matching_table import p_in_words
 from cdlm_lab.widgets.measured_score import MeasuredScore
-from cdlm_lab.widgets.rankings import OUTCOMES, ReadRanking, rankings_page
+from cdlm_lab.widgets.rankings import (
+    OUTCOMES,
+    Latency,
+    ReadRanking,
+    accuracy_by_place_figure,
+    latency_figure,
+    rankings_page,
+    score_spread_figure,
+)
 
 SPLITS = ("train", "dev", "test")
 STORYWORLD = "storyworld"

@@ -7,7 +7,7 @@ import pytest
 from tiny_grid import BODY, PARAMETERS, plan_of, pretend, write_grid, write_notebook
 
 from cdlm_lab.batch import plan as fingerprint
-from cdlm_lab.batch.grid import GridError
+from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import aside, without_missing
 from cdlm_lab.report import open_run
 

@@ -59,7 +59,7 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
             '{"id": "c", "documents": []}',
             "documents",
             "an empty list",
-            "a cluster needs documents; add some or delete the line",
+            "add what is missing, or delete the record",
         ),
         (
             '{"id": "c", "documents": ["", {"text": " \\n"}]}',
@@ -70,8 +70,8 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
         (
             '{"id": "c", "documents": ["t", null]}',
             "documents[1]",
-            "null where a document belongs",
-            'write a text in quotes, or {"text": "..."}',
+            "null where an object belongs",
+            'write each as a text in quotes, or {"text": "..."}',
         ),
         (
             '{"id": "c", "documents": [{"title": "t"}]}',
@@ -99,7 +99,7 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
         ),
         (
             '{"id": "c", "documents": ["\\udfff"]}',
-            "documents[0]",
+            "documents[0].text",
             "half a surrogate pair at character 0",
             "remove the lone \\ud... escape",
         ),

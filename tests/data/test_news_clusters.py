@@ -50,7 +50,7 @@ def test_allsides_records(write):
             '{"cluster_id": "b", "docs": []}',
             "docs",
             "an empty list",
-            "a cluster needs documents; add some or delete the line",
+            "add what is missing, or delete the record",
         ),
         (
             '{"cluster_id": "b", "docs": [7]}',
@@ -68,7 +68,7 @@ def test_allsides_records(write):
             '{"cluster_id": "b", "split": "train2", "docs": [{"id": "1", "text": ""}]}',
             "split",
             "'train2' is not a split",
-            "write one of train, validation, valid, val, dev, development, test, or leave it out",
+            "write train, validation or test, or leave it out",
         ),
         (
             allsides("b", ("1", "", ""), ("2", "", " ")),

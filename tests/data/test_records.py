@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+from collections import Counter
+from itertools import pairwise
 
 import pytest
 
 from cdlm_lab.data import records
+from cdlm_lab.data.records import token_spans
 
 RECORDS = (
     records.Fact,
@@ -42,3 +46,50 @@ def test_a_document_needs_an_id_and_a_text_only():
 def test_equal_records_are_equal_and_hashable():
     assert records.Fact(start=0, end=4, id="a") == records.Fact(start=0, end=4, id="a")
     assert len({records.Fact(start=0, end=4, id="a"), records.Fact(start=0, end=4, id="a")}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "boundaries", "tokens"),
+    [
+        ("The fire, in 1986.", (), ["The", "fire", ",", "in", "1986", "."]),
+        ('"62,689 ducats," she said', (), ['"', "62,689", "ducats", ",", '"', "she", "said"]),
+        ("1.456,7. 12,x 3rd", (), ["1.456,7", ".", "12", ",", "x", "3rd"]),
+        ("broken-off half–time Ann's ’tis", (), ["broken-off", "half", "–", "time", "Ann's", "’", "tis"]),
+        ("Ann's car-park", (3, 6, 9, 0, 14), ["Ann", "'s", "car", "-park"]),
+        ("ab", (0, 1, 2, 7), ["a", "b"]),
+        (" \n", (1,), []),
+    ],
+)
+def test_token_spans(text, boundaries, tokens):
+    spans = token_spans(text, boundaries=boundaries)
+    assert [text[start:end] for start, end in spans] == tokens
+    assert all(first[1] <= second[0] for first, second in pairwise(spans))
+
+
+def test_shares_of_a_hashed_split_are_90_5_5():
+    n = 20_000
+    shares = Counter(records.hashed_split(f"cluster {index}") for index in range(n))
+    # Three standard errors of a share p are 3 * sqrt(p (1 - p) / n): 0.0064 for 0.9 and 0.0046 for 0.05.
+    assert shares["train"] / n == pytest.approx(0.90, abs=0.0064)
+    assert shares["validation"] / n == pytest.approx(0.05, abs=0.0046)
+    assert shares["test"] / n == pytest.approx(0.05, abs=0.0046)
+
+
+def test_a_hashed_split_follows_from_the_id_alone():
+    for name in ("é", "", *(f"cluster {index}" for index in range(200))):
+        share = int(hashlib.sha256(name.encode()).hexdigest()[:16], 16) / 16**16
+        expected = "train" if share < 0.9 else "validation" if share < 0.95 else "test"
+        assert records.hashed_split(name) == expected
+
+
+def test_names_of_splits():
+    named = {
+        "train": "train",
+        "dev": "validation",
+        "val": "validation",
+        "development": "validation",
+        "test": "test",
+    }
+    assert {name: records.split_named(name) for name in named} == named
+    with pytest.raises(ValueError, match=r"^split is 'all'; choose one of train, dev, test$"):
+        records.split_named("all")

@@ -14,7 +14,8 @@ from cdlm_lab.data.candidates import read_candidate_sets
 from cdlm_lab.data.claims import claim_sets, read_claims
 from cdlm_lab.data.clusters import open_corpus, passed_over
 from cdlm_lab.data.coreference_files import read_conll, read_conll_corpus, read_coreference_json
-from cdlm_lab.data.document_pairs import read_linked_collection, read_pair_csv
+from cdlm_lab.data.document_links import read_linked_collection
+from cdlm_lab.data.document_pairs import read_pair_csv
 from cdlm_lab.data.ecb_plus import read_ecb_plus, read_ecb_plus_topics
 from cdlm_lab.data.files import DataError, open_bytes, read_cards, read_word_vectors
 from cdlm_lab.data.questions import read_hotpotqa, read_predictions
