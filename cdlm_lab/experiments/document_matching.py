@@ -52,7 +52,15 @@ from cdlm_lab.data.document_links import (
     pairs_from_links,
     read_linked_collection,
 )
-from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, check_splits, nltk_sentences, read_pair_csv, split_without_leaks, twins
+from cdlm_lab.data.document_pairs import (
+    DocumentPair,
+    PairDocument,
+    check_splits,
+    nltk_sentences,
+    read_pair_csv,
+    split_without_leaks,
+    twins,
+)
 from cdlm_lab.data.files import named, read_word_vectors, replaced_file
 from cdlm_lab.data.scisumm import NET, TASK, SciSumm, read_scisumm
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
