@@ -301,11 +301,8 @@ def read_pair_csv(
     document. `aligned` is None for a related pair without marks, and () for an unrelated one.
 
     Args:
-        path: the CSV, plain or compressed.
-        positions: the second file of PAN; marks say nothing then. A related pair without positions has
-            `aligned` None; those of unrelated pairs are checked and ignored.
-        filtered: keep only digits, letters, punctuation and white space, as the paper does; those of
-            Unicode, and symbols of ASCII ($+<=>^`|~) count as punctuation.
+        positions: the second file of PAN, used instead of marks; those of unrelated pairs are only checked.
+        filtered: keep only Unicode's digits, letters, punctuation (with $+<=>^`|~) and white space.
         lower: lower-case the texts, as the released readers do.
         split: makes sentences of a text; white space is all it may drop. None = `nltk_sentences` if there are
             positions, which count NLTK's sentences of the text in lower case, else `split_sentences`; a mark
