@@ -328,8 +328,7 @@ def _read(file: Path, *names: str) -> dict[str, Any]:
 
 
 def _formatted(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> ScoreTable:
-    """A table of columns, heading -> how a row is written there; those whose first cell begins with a digit are
-    of numbers."""
+    """A table of columns, heading -> how a row is written there."""
     body = [[Cell(text=form.format_map(row)) for form in columns.values()] for row in rows]
     headings = [
         Heading(name=name, is_text=not cell.text[0].isdigit())
