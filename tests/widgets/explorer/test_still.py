@@ -93,7 +93,7 @@ def plain(html: str) -> str:
 
 
 def test_the_shades_are_those_of_the_explorer():
-    code = (files("cdlm_lab.widgets.explorer") / "shading.js").read_text(encoding="utf-8")
+    code = (files("cdlm_lab.widgets.explorer") / "drawing.js").read_text(encoding="utf-8")
     assert f"const STRONGEST = {still_text.STRONGEST};" in code
     first, steepness = still_text.FIRST_SHADED, still_text.STEEPNESS
     assert f"rank <= {first} ? 0 : STRONGEST * ((rank - {first}) / 20) ** {steepness};" in code
