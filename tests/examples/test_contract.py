@@ -4,6 +4,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -217,8 +218,15 @@ def marked(shipped_question_tokenizer) -> PreTrainedTokenizerFast:
 
 @pytest.fixture(scope="module")
 def data_sets(marked, tmp_path_factory) -> dict[str, Made]:
-    special, pad = from_tokenizer(marked), marked.pad_token_id
-    sizes = {"special": special, "max_length": 200}
+    return {
+        **of_pairs(marked),
+        **of_sentences(marked),
+        **of_corpora(marked, cache_dir=tmp_path_factory.mktemp("cache")),
+    }
+
+
+def of_pairs(marked: PreTrainedTokenizerFast) -> dict[str, Made]:
+    special, collate = from_tokenizer(marked), Collate(marked.pad_token_id)
     topics = list(read_storyworld_topics("dev", 2, stories_per_topic=2))
     groups = group_mentions(topics, "event", "topic")
     sample = sampled_pairs(groups, negatives_per_positive=1, seed=0, epoch=0)
@@ -229,67 +237,64 @@ def data_sets(marked, tmp_path_factory) -> dict[str, Made]:
         documents=EncodedDocuments([one for topic in topics for one in topic.documents], marked),
         marks=marks_from_tokenizer(marked),
         context="sentences",
-        **sizes,
+        special=special,
+        max_length=200,
     )
     pairs: list[DocumentPair] = list(read_storyworld_pairs("dev", 5))
+    documents = SentencesById(pairs, marked)
+    document_pairs = MatchExamples(pairs=pairs, documents=documents, special=special, max_length=900)
     words = SentenceWords(vocabulary=Vocabulary.of_tokenizer(marked), most_sentences=5, most_words=7)
+    return {
+        "mention pairs": Made(mention_pairs, "pair", collate),
+        "document pairs": Made(document_pairs, "pair", collate),
+        "sentence pairs": Made(SentencePairExamples(pairs=pairs, encode=words), "", PairCollate()),
+    }
+
+
+def of_sentences(marked: PreTrainedTokenizerFast) -> dict[str, Made]:
+    special, pad = from_tokenizer(marked), marked.pad_token_id
     questions = list(read_storyworld_questions("dev", 4, sentences=2, paragraphs=2))
     question_examples = QuestionExamples(
         questions=questions,
         encoded=EncodedQuestions(questions, marked),
+        special=special,
         marks=question_marks_of(marked),
-        **sizes,
+        max_length=200,
     )
-    layout = JointLayout(sentences=4, length=16)
+    joint = {"layout": JointLayout(sentences=4, length=16), "special": special, "seed": 1}
     sets, claims = list(read_storyworld_candidates("dev", 3)), list(read_storyworld_claims("dev", 3))
-    joint = {"layout": layout, "special": special, "seed": 1}
+    candidates = CandidateExamples(sets=sets, encoded=EncodedCandidates(sets, marked), **joint)
+    evidence = ClaimExamples(claims=claims, encoded=EncodedClaims(claims, marked), **joint)
     documents = list(read_storyworld_tags("dev", 2))
     split = [
         split_long(one, pieces=lambda words: [1] * len(words), most_labelled=30, most_context=30)
         for one in documents
     ]
     tags = sorted({tag for one in documents for sentence in one.sentences for tag in sentence.tags or ()})
+    return {
+        "questions": Made(question_examples, "question", QuestionCollate(pad)),
+        "candidates": Made(candidates, "example", JointCollate(pad)),
+        "claims": Made(evidence, "example", JointCollate(pad)),
+        "tagging": Made(TagExamples(split, tags, most=4), "example", None),
+    }
+
+
+def of_corpora(marked: PreTrainedTokenizerFast, *, cache_dir: Path) -> dict[str, Made]:
+    settings, pad = {"special": from_tokenizer(marked), "size": 20}, marked.pad_token_id
     clusters = [story.cluster for story in stories(stop=8)]
-    cache = tmp_path_factory.mktemp("cache")
-    corpus = tokenise_clusters(lambda: iter(clusters), marked, cache_dir=cache, fingerprint="c")
+    corpus = tokenise_clusters(lambda: iter(clusters), marked, cache_dir=cache_dir, fingerprint="c")
+    documents = CrossDocumentExamples(corpus=corpus, packing="equal_share", max_length=200, **settings)
     paragraphs = [
         Paragraphed(id=one.id, paragraphs=tuple(tuple(p.split(". ")) for p in one.text.split("\n")))
         for cluster in clusters
         for one in cluster.documents
     ]
-    sentences = tokenise_paragraphs(lambda: iter(paragraphs), marked, cache_dir=cache, fingerprint="p")
-    joined = JointCollate(pad)
+    sentences = tokenise_paragraphs(lambda: iter(paragraphs), marked, cache_dir=cache_dir, fingerprint="p")
+    tasks = ParagraphTasks(corpus=sentences, layout=JointLayout(sentences=6, length=16), **settings)
     return {
-        "mention pairs": Made(mention_pairs, "pair", Collate(pad)),
-        "document pairs": Made(
-            MatchExamples(
-                pairs=pairs, documents=SentencesById(pairs, marked), special=special, max_length=900
-            ),
-            "pair",
-            Collate(pad),
-        ),
-        "sentence pairs": Made(SentencePairExamples(pairs=pairs, encode=words), "", PairCollate()),
-        "questions": Made(question_examples, "question", QuestionCollate(pad)),
-        "candidates": Made(
-            CandidateExamples(sets=sets, encoded=EncodedCandidates(sets, marked), **joint), "example", joined
-        ),
-        "claims": Made(
-            ClaimExamples(claims=claims, encoded=EncodedClaims(claims, marked), **joint), "example", joined
-        ),
-        "tagging": Made(TagExamples(split, tags, most=4), "example", None),
-        "clusters": Made(
-            CrossDocumentExamples(corpus=corpus, packing="equal_share", size=20, **sizes),
-            "example",
-            Collate(pad),
-        ),
-        "paragraphs": Made(
-            ParagraphTasks(
-                corpus=sentences, layout=JointLayout(sentences=6, length=16), special=special, size=20
-            ),
-            "example",
-            joined,
-        ),
-    }  # fmt: skip
+        "clusters": Made(documents, "example", Collate(pad)),
+        "paragraphs": Made(tasks, "example", JointCollate(pad)),
+    }
 
 
 NAMES = (
