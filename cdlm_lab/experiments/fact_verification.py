@@ -80,7 +80,7 @@ from cdlm_lab.experiments.runs import (
 )
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.joint import (
     LAYERS,

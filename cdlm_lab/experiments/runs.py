@@ -34,7 +34,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import Stopped
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.joint import paragraph_head
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, check_least, check_types
