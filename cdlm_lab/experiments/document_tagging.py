@@ -79,7 +79,6 @@ from cdlm_lab.examples.tagging import (
     split_long,
     words_read,
 )
-from cdlm_lab.experiments.runs import TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.metrics.counts import (
     READINGS,
     f1_of,
@@ -125,30 +124,29 @@ from cdlm_lab.progress import Progress, tracked
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import tagged_browser
 from cdlm_lab.widgets.html import escaped, seconds_in_words
 from cdlm_lab.widgets.tag_table import TagRow
 from cdlm_lab.widgets.tagged import (
+    QUANTILES,
+    DistanceWeights,
     ReadOccurrence,
     ReadSentence,
     ReadWord,
-    labels_of_reads,
-    tagged_page,
-)
-from cdlm_lab.widgets.tagged import (
-    tagged_sentence_html as sentence_html,
-)
-from cdlm_lab.widgets.tagging_figures import (
-    QUANTILES,
-    DistanceWeights,
     SweepPoint,
     WordGain,
     gain_by_tf_idf_figure,
+    labels_of_reads,
     shares_by_tf_idf_figure,
     sweep_figure,
+    tagged_page,
     weights_by_distance_figure,
+)
+from cdlm_lab.widgets.tagged import (
+    tagged_sentence_html as sentence_html,
 )
 
 SPLITS = ("train", "dev", "test")

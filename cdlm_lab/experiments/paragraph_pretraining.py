@@ -66,7 +66,6 @@ from cdlm_lab.experiments.cluster_corpora import (
     tokenising_processes,
 )
 from cdlm_lab.experiments.pretraining import token_texts
-from cdlm_lab.experiments.runs import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models.encoder import AttentionDropout, copy_local_to_global
@@ -99,11 +98,12 @@ from cdlm_lab.progress import Progress, is_first
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
-from cdlm_lab.widgets.html import MarkedTokens, bytes_in_words, seconds_in_words
-from cdlm_lab.widgets.joint_figures import pretraining_losses_figure, task_losses
-from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence
+from cdlm_lab.widgets.charts import pretraining_losses_figure, task_losses
+from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words
+from cdlm_lab.widgets.packed import MarkedTokens, ParagraphExampleView, TaskSentence
 
 HEADS = ("ie_k", "ae_k")  # those of MSPP, which label each candidate
 
@@ -605,7 +605,7 @@ def task_preview(
     masked = example.mlm_labels >= 0
     nothing = np.zeros(len(tokens), dtype=bool)
     marked = MarkedTokens(
-        texts=tokens,
+        tokens=tokens,
         starts_word=starts_word,
         masked=masked,
         replacement=[text if hidden else None for text, hidden in zip(read, masked, strict=True)],

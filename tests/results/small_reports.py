@@ -1,0 +1,152 @@
+"""Reports of made-up numbers, written as the notebooks write theirs: by the functions of the library."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from cdlm_lab.data.candidates import counts_of
+from cdlm_lab.data.claims import EvidencedClaim
+from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.experiments import answer_selection, fact_verification
+from cdlm_lab.experiments.answer_selection import AnswerPredictions, AnswerRun, AnswerSplit
+from cdlm_lab.experiments.fact_verification import ClaimPredictions, VerificationRun
+from cdlm_lab.experiments.perplexity import ClusterLosses, comparisons_of, scores_of
+from cdlm_lab.metrics.significance import mean_score
+from cdlm_lab.report import Report, open_run
+
+SHIPPED = {variant: f"storyworld/{variant}" for variant in ("longformer", "local-cdlm", "cdlm")}
+
+
+def perplexity_report(
+    folder: Path,
+    losses: Mapping[str, float],
+    *,
+    checkpoints: Mapping[str, str] = SHIPPED,
+    seed: int = 0,
+    max_length: int = 512,
+    corpus: str = "storyworld",
+) -> Report:
+    """As of notebook 02: of each variant the mean loss, around which four clusters lie."""
+    spread = np.array([-0.1, 0.1, -0.05, 0.05])
+    measured = {
+        variant: ClusterLosses(
+            loss=(loss + spread) * 10,
+            tokens=np.full(4, 10.0),
+            cross_loss=np.zeros(4),
+            cross_tokens=np.zeros(4),
+        )
+        for variant, loss in losses.items()
+    }
+    names = {name.replace("-", "_"): where for name, where in checkpoints.items()}
+    parameters = {"run_folder": str(folder), "corpus": corpus, "split": "test", "seed": seed, **names}
+    run = open_run(
+        folder, name="cross-document perplexity", parameters=parameters | {"max_length": max_length}
+    )
+    return run.write_report(
+        scores=scores_of(measured, seed=seed),
+        data={"checksum": "0" * 64, "clusters": 4, "clusters_dropped": 0},
+        tables={"comparisons": comparisons_of(measured, seed=seed)},
+    )
+
+
+def pretraining_report(folder: Path, *, variant: str, model: str = "tiny", seed: int = 0) -> Report:
+    """As of notebook 01."""
+    parameters = {"run_folder": str(folder), "variant": variant, "model": model, "corpus": "storyworld"}
+    run = open_run(folder, name="pretraining", parameters=parameters | {"steps": 5000, "seed": seed})
+    return run.write_report(scores={f"{variant}/perplexity": 3.0})
+
+
+def matching_report(
+    folder: Path, systems: Mapping[str, tuple[float, float]], *, encoders: str = "storyworld"
+) -> Report:
+    """As of notebook 04: system -> share of ten pairs that are right, on dev and on test; two seeds."""
+
+    def score(share: float) -> dict:
+        right = np.arange(10) < round(10 * share)
+        return mean_score([right.astype(float), np.roll(right, 1).astype(float)], range(10), seed=0)
+
+    parameters = {
+        "run_folder": str(folder),
+        "corpus": "storyworld",
+        "systems": " ".join(systems),
+        "sentence_encoder": "minilm",
+        "encoders": encoders,
+    }
+    run = open_run(folder, name="document matching", parameters=parameters)
+    return run.write_report(
+        scores={
+            f"{system}/{split}/{measure}": score(share)
+            for system, shares in systems.items()
+            for split, share in zip(("dev", "test"), shares, strict=True)
+            for measure in ("accuracy", "f1")
+        },
+        data={"pairs": {"test": 10}, "clusters": {"test": 10}},
+        tables={"comparisons": [], "runs": []},
+    )
+
+
+IDS = ("q1", "q2", "q3", "q4")
+SETS = tuple(
+    CandidateSet(
+        id=name, question="Who?", candidates=("right", "wrong", "other"), correct=(True, False, False)
+    )
+    for name in IDS
+)
+# (system, seed) -> place of the right candidate of each question.
+PLACES = {
+    ("pairwise", 0): (1, 2, 3, 1),
+    ("pairwise", 1): (1, 1, 2, 1),
+    ("joint-ie", 0): (3, 3, 3, 1),
+    ("joint-ie", 1): (2, 3, 3, 3),
+    ("mspp-ie", 0): (1, 1, 2, 1),
+    ("mspp-ie", 1): (1, 1, 1, 1),
+}
+
+
+def answer_report(folder: Path, *, corpus: str = "wikiqa") -> Report:
+    """As of notebook 09: `PLACES` of all candidates, and of the best two, where the third is last."""
+    split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus=corpus, checksum="")
+    settings = answer_selection.Settings(
+        run_folder=str(folder), systems="pairwise joint-ie mspp-ie", candidates=2, mspp="given", seeds=2
+    )
+    run = AnswerRun(
+        settings=settings,
+        splits=dict.fromkeys(("train", "dev", "test"), split),
+        opened=open_run(folder, name=AnswerRun.NAME, parameters=asdict(settings)),
+    )
+    predictions = {}
+    for (system, seed), places in PLACES.items():
+        scores = [np.array([2.5 - place, 1.0, 0.0]) for place in places]
+        every = AnswerPredictions(sets=SETS, scores=scores)
+        best = AnswerPredictions(sets=SETS, scores=[np.array([*one[:2], np.nan]) for one in scores])
+        again = {} if system == "pairwise" else {"dev_reranked": best, "test_reranked": best}
+        predictions[system, seed] = {"dev": every, "test": every, **again}
+    return answer_selection.report(run, answer_selection.evaluate(run, predictions, latencies=[]))
+
+
+GOLD = ("supported", "supported", "refuted", "refuted")
+CLAIMS = tuple(
+    EvidencedClaim(id=f"c{n}", text=f"claim {n}", evidence=("e",), label=label, group=f"page {n}")
+    for n, label in enumerate(GOLD)
+)
+# What is said of the claims, + = supported.
+SAID = {"claim-only": "++++", "pairwise-sum": "++-+", "joint-ie": "++--"}
+
+
+def claim_report(folder: Path) -> Report:
+    """As of notebook 10: `SAID`, with one seed."""
+    parameters = {"corpus": "fm2", "encoder": "minilm", "mspp": "", "systems": " ".join(SAID)}
+    run = VerificationRun(
+        settings=fact_verification.Settings(systems=" ".join(SAID)),
+        claims=dict.fromkeys(("train", "dev", "test"), CLAIMS),
+        opened=open_run(folder, name=VerificationRun.NAME, parameters=parameters),
+    )
+    labels = ("supported", "refuted")
+    predictions = {}
+    for system, signs in SAID.items():
+        rows = [[0.75, 0.25] if sign == "+" else [0.25, 0.75] for sign in signs]
+        one = ClaimPredictions(claims=CLAIMS, labels=labels, probabilities=np.array(rows))
+        predictions[system, 0] = dict.fromkeys(run.held_out, one)
+    return fact_verification.report(run, fact_verification.evaluate(run, predictions))

@@ -1,0 +1,273 @@
+"""The book as notebook 12 makes it, of small reports and of the recorded ones."""
+
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_reports import matching_report, perplexity_report
+
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import Run, open_run
+from cdlm_lab.results.book import (
+    PAPERS,
+    TABLES_FILE,
+    Book,
+    aside_rows,
+    book_markdown,
+    damage_told,
+    encoders_html,
+    missing_rows,
+    open_book,
+    paper_html,
+    report_rows,
+    tables_into,
+    write_book,
+)
+
+RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Book:
+    return open_book(RESULTS)
+
+
+def test_it_is_kept_with_the_reports_of_every_number(tmp_path: Path):
+    perplexity_report(tmp_path / "runs" / "a", {"longformer": 1.5, "cdlm": 1.0})
+    run = open_run(tmp_path / "runs" / "book", name="results book", parameters={})
+    book = open_book(tmp_path / "runs", own=run.folder)
+    assert [row[0] for row in report_rows(book)] == ["a"]
+    assert aside_rows(book) == []
+    report = write_book(run, book)
+    scores = {(row.group, row.system): row for row in report.rows}
+    score = scores["cdlm-1/storyworld/1", "cdlm"]
+    assert score.value == pytest.approx(2.71828, abs=1e-4)
+    assert score.low < score.value < score.high
+    assert (score.metric, score.note) == ("perplexity", "a")
+    assert scores["encoder/hidden words/storyworld", "storyworld/cdlm"].note == "a"
+    assert {"table": "cdlm-1", "system": "rand-cdlm"} in report.tables["not run"]
+    assert {"table": "cdlm-1", "system": "cdlm"} not in report.tables["not run"]
+    text = (run.folder / TABLES_FILE).read_text(encoding="utf-8")
+    assert "| CDLM | 2.72 [" in text
+    assert "- From a\n" in text
+    again = open_book(tmp_path / "runs")
+    assert aside_rows(again) == [["book", "is an earlier results book"]]
+
+
+def test_every_recorded_report_of_a_table_is_used_or_named(recorded: Book):
+    text = book_markdown(recorded)
+    aside = {one.name for one in recorded.reports.aside}
+    for one in recorded.reports.reports:
+        assert one.name in text, "as a source, or as passed over"
+        assert one.name not in aside
+    assert "news_clusters_minilm/base_masked_global_1024.json" in aside, "its models are misnamed"
+
+
+def test_the_recorded_book_has_every_table(recorded: Book):
+    text = book_markdown(recorded)
+    for start in (
+        "CDLM, Table 1",
+        "CDLM, Table 6",
+        "CDA, Table 2",
+        "Doc-ARC, Table 5",
+        "MSPP, Tables 3 and 8",
+    ):
+        assert f"\n## {start}" in f"\n{text}"
+    assert text.index("## Doc-ARC, Table 5") < text.index("## MSPP, Table 1")
+    assert "| Local CDLM | 100.6 [94.1, 107.6] (p < 0.001 to Rand CDLM) |" in text
+    assert ("cda-3", "bert-han-finetuned") in missing_rows(recorded)
+    html = "".join(paper_html(recorded, paper) for paper in PAPERS) + encoders_html(recorded)
+    assert 'title="news_clusters_minilm/perplexity.json"' in html
+    assert html.count("<table") == len(recorded.tables) + 2
+
+
+def test_names_of_reports_are_text(tmp_path: Path):
+    folder = tmp_path / "runs" / "<img src=x>|a"
+    matching_report(folder, {"bert-han": (0.5, 0.6)})
+    book = open_book(tmp_path / "runs")
+    html = paper_html(book, "cda") + "".join(report_rows(book)[0])
+    assert "<img" not in html
+    assert r"- From \<img src=x>\|a" in book_markdown(book)
+
+
+def test_wrong_names_stop_it(tmp_path: Path):
+    perplexity_report(tmp_path / "a", {"cdlm": 1.0})
+    for given in ({"choose": "b"}, {"leave_out": "b"}):
+        with pytest.raises(ParameterError, match=f"{next(iter(given))} names 'b'"):
+            open_book(tmp_path, **given)
+
+
+def test_an_empty_folder_is_a_book_of_what_nobody_ran(tmp_path: Path):
+    book = open_book(tmp_path)
+    assert encoders_html(book) == "nothing was measured with any encoder"
+    assert "nobody ran this" in paper_html(book, "cdlm")
+
+
+def test_the_readme_is_written_from_the_recorded_runs_beside_it(tmp_path: Path):
+    assert tables_into("") == "no README was written: readme is empty"
+    folder = tmp_path / "data" / "results" / "storyworld_tiny"
+    perplexity_report(tmp_path / "run", {"cdlm": 1.0})
+    folder.mkdir(parents=True)
+    values = json.loads((tmp_path / "run" / "report.json").read_text())
+    (folder / "perplexity.json").write_text(json.dumps(values))
+    readme = tmp_path / "README.md"
+    marks = "<!-- table storyworld-perplexity {} -->"
+    readme.write_text(f"{marks.format('begin')}\n{marks.format('end')}\n")
+    assert tables_into(str(readme)) == f"{readme}: storyworld-perplexity written anew"
+    assert tables_into(str(readme)) == f"{readme}: all tables are as they were"
+
+
+def changed(**fields: Any) -> Callable[[Path], object]:
+    def write(file: Path) -> None:
+        file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+
+    return write
+
+
+def swap_for_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+DAMAGE: list[tuple[Callable[[Path], object], str]] = [
+    (lambda file: file.write_text("[" * 100_000), "cannot be read: not JSON (maximum recursion depth"),
+    (lambda file: file.write_text('{"format": ' + "9" * 5000), "cannot be read: not JSON (Exceeds the limit"),
+    (lambda file: file.write_text(""), "cannot be read: 1: not JSON (Expecting value)"),
+    (lambda file: file.write_bytes(file.read_bytes()[:900]), "cannot be read: "),
+    (lambda file: file.write_bytes(b"\xff" + file.read_bytes()), "cannot be read: not text in UTF-8"),
+    (lambda file: file.write_bytes(bytes(500)), "cannot be read: 1: not JSON"),
+    (swap_for_folder, "cannot be read: is no file"),
+    (changed(name=["perplexity"]), "cannot be read: name is ['perplexity'] (list); it must be text"),
+    (changed(scores=3), "cannot be read: scores is 3 (int); it must be a list of rows"),
+    (changed(scores=[{"metric": "f1", "value": "1"}]), "cannot be read: scores[0]['value']: input should be"),
+    (changed(format=1, scores={"f1": "1"}), "cannot be read: scores['f1'] is '1'; it must be a number"),
+    (changed(parameters=[]), "cannot be read: parameters is [] (list); it must be a mapping"),
+    (changed(finished=5), "cannot be read: finished is 5 (int); it must be text"),
+    (changed(finished="\ud800"), "cannot be read: finished has half a surrogate pair"),
+    (changed(seconds=float("nan")), "cannot be read: seconds is nan"),
+    (changed(seed=10**40), "cannot be read: seed has more than 64 bits"),
+    (changed(data={"a": json.loads("[" * 60 + "]" * 60)}), "cannot be read: has more than 50 levels"),
+    (
+        changed(format=1, scores={"cdlm/perplexity": {"value": 2}}, tables={"comparisons": [{}]}),
+        "cannot be read: not as its notebook writes it (KeyError",
+    ),
+    (changed(data={}, scores=[{"system": "cdlm", "metric": "f1", "value": 1}]), "is not as its notebook"),
+    (changed(tables={"comparisons": 5}), "cannot be read: tables['comparisons'] is 5 (int)"),
+    (changed(parameters={"corpus": {}, "cdlm": []}), "is not as its notebook writes it (KeyError"),
+]
+
+
+@pytest.mark.parametrize(("damage", "told"), DAMAGE, ids=range(len(DAMAGE)))
+def test_a_damaged_report_is_named_and_left_out(damage: Callable[[Path], object], told: str, tmp_path: Path):
+    for name in ("bad", "good"):
+        perplexity_report(tmp_path / name, {"longformer": 1.5, "cdlm": 1.0})
+    damage(tmp_path / "bad" / "report.json")
+    book = open_book(tmp_path)
+    assert [one.name for one in book.reports.reports] == ["good"]
+    (left,) = book.reports.aside
+    assert (left.name, left.why[: len(told)]) == ("bad", told)
+    assert len(left.why) < 300
+    assert damage_told(book) == "1 damaged report left out: bad"
+    assert "\n" not in left.why
+
+
+def test_a_damaged_report_of_a_pretraining(tmp_path: Path):
+    """It fills no table, and all tables ask it what a model was made of."""
+    perplexity_report(tmp_path / "good", {"longformer": 1.5, "cdlm": 1.0})
+    perplexity_report(tmp_path / "bad", {"cdlm": 1.0})
+    changed(name="paragraph pretraining", parameters={})(tmp_path / "bad" / "report.json")
+    book = open_book(tmp_path)
+    assert [one.name for one in book.reports.reports] == ["good"]
+    assert damage_told(book) == "1 damaged report left out: bad"
+    (tmp_path / "bad" / "report.json").unlink()
+    assert damage_told(open_book(tmp_path)) == "no report is damaged"
+
+
+# ---- damaged at random, the same each time; CDLM_LAB_FUZZ_ROUNDS=5000 in the environment tries so many ----
+
+TRIALS = int(os.environ.get("CDLM_LAB_FUZZ_ROUNDS", "60"))
+VALUES = [None, True, 0, -1, 3.5, 1e308, 10**19, 10**400, float("nan"), float("inf"), "", "x", "\ud800", "\0"]
+VALUES += [
+    "../..",
+    "a/b/c",
+    "storyworld",
+    [],
+    {},
+    [[]],
+    [1, 2],
+    {"value": 1},
+    {"": ""},
+    [{"a": None}],
+    "{" * 99,
+]
+
+
+def places(value: Any, at: tuple = ()) -> list[tuple]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at] * bool(at) + [place for key, item in inner for place in places(item, (*at, key))]
+
+
+def damaged(text: str, chance: random.Random) -> bytes:
+    """A report with a few values of it changed, or its text cut, mixed up or written in other letters."""
+    if chance.random() < 0.15:
+        raw = bytearray(text.encode())
+        for _ in range(chance.choice([1, 3, 50])):
+            raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
+        return bytes(raw[: chance.randrange(len(raw))]) if chance.random() < 0.3 else bytes(raw)
+    report = json.loads(text)
+    for _ in range(chance.choice([1, 1, 2, 4])):
+        if not (found := places(report)):
+            break
+        # Those near the top first: most of a report is scores.
+        *way, last = chance.choice(sorted(found, key=len)[: chance.choice([12, 60, len(found)])])
+        holder = report
+        for key in way:
+            holder = holder[key]
+        if chance.random() < 0.3:
+            del holder[last]
+        else:
+            holder[last] = chance.choice(VALUES)
+    return json.dumps(report).encode("utf-16" if chance.random() < 0.02 else "utf-8")
+
+
+def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
+    perplexity_report(tmp_path / "good", {"longformer": 1.5, "cdlm": 1.0})
+    whole = [
+        path
+        for path in sorted(RESULTS.rglob("*.json"))
+        if path.read_text()[:12].startswith('{\n  "format"'[:12])
+    ]
+    (tmp_path / "bad").mkdir()
+    counts: Counter[str] = Counter()
+    for seed in range(TRIALS):
+        chance = random.Random(seed)
+        content = damaged(chance.choice(whole).read_text(encoding="utf-8"), chance)
+        (tmp_path / "bad" / "report.json").write_bytes(content)
+        try:
+            book = open_book(tmp_path)
+            run = Run(
+                folder=tmp_path / "book", name="results book", parameters={}, resumed=False, writer=False
+            )
+            run.folder.mkdir(exist_ok=True)
+            write_book(run, book)
+            _ = [
+                report_rows(book),
+                aside_rows(book),
+                encoders_html(book),
+                *(paper_html(book, p) for p in PAPERS),
+            ]
+            assert "good" in [one.name for one in book.reports.reports]
+            used = "bad" in [one.name for one in (*book.reports.reports, *book.reports.others)]
+            aside = [one for one in book.reports.aside if one.name == "bad"]
+            assert used or aside
+            counts["damaged" if any(one.damaged for one in aside) else "used" if used else "of no table"] += 1
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+    print(dict(counts))
+    assert min(counts["used"], counts["damaged"]) > TRIALS / 10, counts

@@ -1,0 +1,309 @@
+"""Checkpoints are complete or do not exist; older ones outlive whatever happens to a new one. What a training
+leaves can be loaded, and of several processes one writes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from tiny_run import tiny_config
+from torch import nn
+
+from cdlm_lab.models.encoder import TinySizes, load_language_model
+from cdlm_lab.training import checkpoints as resume
+from cdlm_lab.training.checkpoints import (
+    CheckpointError,
+    check_loaded,
+    complete_checkpoints,
+    is_full_disk,
+    keep_only,
+    last_complete_checkpoint,
+    last_good_checkpoint,
+    read_progress,
+    remove_unfinished,
+    save_model,
+    steps_to_keep,
+    writing_checkpoint,
+)
+
+
+def checkpoint(folder: Path, step: int, *, best: int | None = None) -> Path:
+    with writing_checkpoint(folder, step) as unfinished:
+        (unfinished / "weights").write_bytes(b"1234")
+        (unfinished / "trainer_state.json").write_text(json.dumps({"best_global_step": best}))
+        (unfinished / "deep").mkdir()
+        (unfinished / "deep" / "part").write_text("ab")
+    return folder / f"checkpoint-{step}"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_checkpoint_appears_when_it_is_finished(tmp_path: Path):
+    folder = tmp_path / "run"
+    assert last_complete_checkpoint(folder) is None
+    with writing_checkpoint(folder, 20) as unfinished:
+        (unfinished / "weights").write_bytes(b"1234")
+        assert complete_checkpoints(folder) == []
+    assert names(folder) == ["checkpoint-20"]
+    checksum = hashlib.sha256(b"1234").hexdigest()
+    listed = json.loads((folder / "checkpoint-20" / "complete.json").read_text())
+    assert listed == {"weights": {"size": 4, "sha256": checksum}}
+    checkpoint(folder, 100)
+    checkpoint(folder, 3)
+    assert complete_checkpoints(folder) == [folder / f"checkpoint-{step}" for step in (3, 20, 100)]
+    assert last_complete_checkpoint(folder) == folder / "checkpoint-100"
+
+
+def test_incomplete_ones_are_passed_over(tmp_path: Path):
+    for step in (1, 2, 3, 4, 5):
+        checkpoint(tmp_path, step)
+    (tmp_path / "checkpoint-2" / "weights").write_bytes(b"123")
+    (tmp_path / "checkpoint-3" / "deep" / "part").unlink()
+    (tmp_path / "checkpoint-4" / "complete.json").unlink()
+    (tmp_path / "checkpoint-5" / "complete.json").write_text("[")
+    (tmp_path / "checkpoint-6").mkdir()
+    (tmp_path / "checkpoint-seven").mkdir()
+    (tmp_path / "checkpoint-8").touch()
+    assert complete_checkpoints(tmp_path) == [tmp_path / "checkpoint-1"]
+
+
+def flip(path: Path) -> None:
+    """One bit in the middle."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 16
+    path.write_bytes(content)
+
+
+def swap_for_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGE: list[tuple[Callable[[Path], object], str, str]] = [
+    (flip, "weights", r"weights is not what was written \(its checksum is another\)"),
+    (flip, "trainer_state.json", "trainer_state.json is not what was written"),
+    (lambda path: path.write_bytes(bytes(4)), "weights", "weights is not what was written"),
+    (lambda path: path.write_bytes(b""), "weights", "weights has 0 bytes, not 4"),
+    (lambda path: os.truncate(path, 3), "weights", "weights has 3 bytes, not 4"),
+    (Path.unlink, "deep/part", "deep/part is missing"),
+    (lambda path: shutil.rmtree(path.parent), "deep/part", "deep/part is missing"),
+    (swap_for_folder, "weights", "weights has [0-9]+ bytes, not 4"),
+    (Path.unlink, "complete.json", "complete.json, the list of its files, is missing or cannot be read"),
+    (lambda path: path.write_bytes(bytes(99)), "complete.json", "complete.json, the list"),
+    (lambda path: path.write_text('{"weights": {}}'), "complete.json", "complete.json, the list"),
+    (lambda path: path.write_text('{"weights": [1]}'), "complete.json", "complete.json, the list"),
+    (lambda path: path.write_text("[" * 100_000), "complete.json", "complete.json, the list"),
+]
+
+
+@pytest.mark.parametrize(("damage", "name", "told"), DAMAGE, ids=range(len(DAMAGE)))
+def test_a_damaged_one_is_told_and_passed_over(
+    tmp_path: Path, damage: Callable[[Path], object], name: str, told: str
+):
+    good, bad = checkpoint(tmp_path, 1), checkpoint(tmp_path, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert last_good_checkpoint(tmp_path) == bad
+    damage(bad / name)
+    with pytest.warns(UserWarning, match=rf"damaged: {bad}: {told}.*\. The run goes on from {good}") as seen:
+        assert last_good_checkpoint(tmp_path) == good
+    assert "\n" not in str(seen[0].message)
+    damage(good / name)
+    with pytest.raises(CheckpointError, match=rf"gone on from: {bad}: {told}.*; {good}: {told}.*delete") as e:
+        last_good_checkpoint(tmp_path)
+    assert "\n" not in str(e.value)
+
+
+def test_one_is_good_if_the_best_before_it_is_there_as_well(tmp_path: Path):
+    for step, best in ((1, 1), (2, 2), (3, 2)):
+        checkpoint(tmp_path, step, best=best)
+    flip(tmp_path / "checkpoint-2" / "weights")
+    with pytest.warns(
+        UserWarning, match=r"damaged: [^;]*checkpoint-2: weights is not .*from .*checkpoint-1$"
+    ):
+        assert last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-1"
+
+
+def test_older_lists_have_sizes_alone(tmp_path: Path):
+    for step in (1, 2):
+        (checkpoint(tmp_path, step) / "complete.json").write_text('{"weights": 4, "deep/part": 2}')
+    assert last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-2"
+    os.truncate(tmp_path / "checkpoint-2" / "weights", 3)
+    with pytest.warns(UserWarning, match="weights has 3 bytes, not 4"):
+        assert last_good_checkpoint(tmp_path) == tmp_path / "checkpoint-1"
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ([(3, None)], {3}),
+        ([(3, None), (6, None)], {3, 6}),  # nothing was evaluated yet
+        ([(3, None), (6, 6)], {3, 6}),
+        ([(3, 3), (6, 3)], {3, 6}),
+        ([(3, 3), (6, 3), (9, 3)], {3, 9}),
+        ([(3, 3), (6, 3), (9, 9)], {3, 9}),  # 6 would need 3 as well
+        ([(3, 3), (6, 6), (9, 9)], {6, 9}),
+    ],
+)
+def test_two_are_kept_and_each_may_be_gone_on_from(tmp_path: Path, written: list, kept: set[int]):
+    for step, best in written:
+        checkpoint(tmp_path, step, best=best)
+        keep_only(tmp_path, steps_to_keep(tmp_path, step))
+    assert names(tmp_path) == sorted(f"checkpoint-{step}" for step in kept)
+    last = max(kept)
+    shutil.rmtree(tmp_path / f"checkpoint-{last}")
+    assert last_good_checkpoint(tmp_path) == (tmp_path / f"checkpoint-{min(kept)}" if len(kept) > 1 else None)
+
+
+def test_an_incomplete_one_is_replaced(tmp_path: Path):
+    checkpoint(tmp_path, 2)
+    (tmp_path / "checkpoint-2" / "weights").unlink()
+    checkpoint(tmp_path, 2)
+    assert names(tmp_path) == ["checkpoint-2"]
+    assert last_complete_checkpoint(tmp_path) == tmp_path / "checkpoint-2"
+
+
+def test_what_killed_processes_leave_is_removed(tmp_path: Path):
+    checkpoint(tmp_path, 1)
+    for name in (".checkpoint-2.unfinished", ".checkpoint-0.removed", ".checkpoints", "figures"):
+        (tmp_path / name).mkdir()
+    remove_unfinished(tmp_path)
+    assert names(tmp_path) == [".checkpoints", "checkpoint-1", "figures"]
+
+
+def test_keep_only(tmp_path: Path):
+    for step in (1, 2, 3):
+        checkpoint(tmp_path, step)
+    (tmp_path / "figures").mkdir()
+    keep_only(tmp_path, {2, 9})
+    assert names(tmp_path) == ["checkpoint-2", "figures"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.EDQUOT, "Disk quota exceeded"),
+        RuntimeError("[enforce fail at inline_container.cc:664] . unexpected pos 128 vs 22"),
+        RuntimeError("PytorchStreamWriter failed writing file data/0: file write failed"),
+        safetensors.SafetensorError(
+            "Error while serializing: I/O error: No space left on device (os error 28)"
+        ),
+    ],
+)
+def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path, error: Exception):
+    def write() -> None:
+        with writing_checkpoint(tmp_path, 2) as unfinished:
+            (unfinished / "weights").write_bytes(b"12")
+            raise error
+
+    with pytest.raises(
+        CheckpointError, match=r"disk is full .*checkpoint-2 was not written, there is no earlier"
+    ) as e:
+        write()
+    assert "\n" not in str(e.value)
+    checkpoint(tmp_path, 1)
+    with pytest.raises(CheckpointError, match=r"the last good one is .*checkpoint-1"):
+        write()
+    assert names(tmp_path) == ["checkpoint-1"]
+
+
+def test_the_disk_may_be_full_when_the_list_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(number: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    checkpoint(tmp_path, 1)
+    monkeypatch.setattr(resume.os, "fsync", full)
+    with pytest.raises(CheckpointError, match="disk is full"):
+        checkpoint(tmp_path, 2)
+    assert names(tmp_path) == ["checkpoint-1"]
+
+
+def test_other_faults_are_passed_on(tmp_path: Path):
+    for error in (KeyboardInterrupt(), RuntimeError("a bug"), PermissionError(errno.EACCES, "no")):
+        with pytest.raises(type(error)), writing_checkpoint(tmp_path, 2):
+            raise error
+    assert names(tmp_path) == []
+    assert not is_full_disk(ValueError("a bug"))
+
+
+def test_other_settings_are_listed(tmp_path: Path):
+    before = json.loads(json.dumps(vars(tiny_config(learning_rate_factors=(("a", 2.0),)))))
+    (tmp_path / "progress.json").write_text(json.dumps({"config": before, "seconds": 3}))
+    same = tiny_config(learning_rate_factors=(("a", 2.0),))
+    assert read_progress(tmp_path, config=same)["seconds"] == 3
+    with pytest.raises(CheckpointError, match=r"seed 5 -> 6, learning_rate_factors \[\['a', 2.0\]\] -> \[\]"):
+        read_progress(tmp_path, config=tiny_config(seed=6))
+
+
+def test_weights_that_do_not_fit():
+    model = nn.ModuleDict({"embedding": nn.Embedding(3, 2), "head": nn.Linear(2, 3)})
+    model["head"].weight = model["embedding"].weight
+    check_loaded(model, missing=["head.weight"], unexpected=[])
+    with pytest.raises(
+        CheckpointError, match=r"does not fit ModuleDict: head\.bias is missing, other is unknown; was"
+    ):
+        check_loaded(model, missing=["head.weight", "head.bias"], unexpected=["other"])
+    with pytest.raises(CheckpointError, match=r"embedding\.weight is missing, head\.weight is missing;"):
+        check_loaded(model, missing=["embedding.weight", "head.weight"], unexpected=[])
+
+
+@pytest.mark.slow
+def test_on_a_disk_that_is_really_full(tmp_path: Path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small disk is not allowed here: skipped until run by root")
+    try:
+        checkpoint(disk, 1)
+        weights = {"a": torch.zeros(2**20)}
+        writers = [
+            lambda path: path.write_bytes(bytes(2**21)),
+            lambda path: torch.save(weights, path),
+            lambda path: safetensors.torch.save_file(weights, path),
+        ]
+        for write in writers:
+            with (
+                pytest.raises(CheckpointError, match=r"disk is full .*last good one is .*checkpoint-1"),
+                writing_checkpoint(disk, 2) as unfinished,
+            ):
+                write(unfinished / "weights")
+            assert names(disk) == ["checkpoint-1"]
+            assert os.statvfs(disk).f_bavail * os.statvfs(disk).f_bsize > 2**19  # the partial one is gone
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+SIZES = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
+
+
+@pytest.mark.parametrize(("rank", "writes"), [(None, True), ("0", True), ("1", False)])
+def test_the_first_process_writes_what_can_be_loaded(tmp_path: Path, monkeypatch, rank, writes: bool):
+    monkeypatch.delenv("RANK", raising=False)
+    if rank is not None:
+        monkeypatch.setenv("RANK", rank)
+    model, tokenizer = load_language_model("tiny", max_length=32, window=8, sizes=SIZES)
+    save_model(model, tokenizer, tmp_path / "model")
+    assert (tmp_path / "model").exists() == writes
+    if writes:
+        assert not list((tmp_path / "model").glob("*.bin"))
+        again, words = load_language_model(str(tmp_path / "model"), max_length=32, window=8)
+        assert words.get_vocab() == tokenizer.get_vocab()
+        for weight, other in zip(again.parameters(), model.parameters(), strict=True):
+            torch.testing.assert_close(weight, other, rtol=0, atol=0)
