@@ -30,11 +30,11 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -43,6 +43,10 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import Told
 from cdlm_lab.parameters import BY_HOW_MANY, ParameterError, check_types, with_those_of_before
 from cdlm_lab.progress import is_first, usable_cores
+from cdlm_lab.scores import NamedScore, Score, checked_rows, frame_of, json_of, names_of_rows, rows_of_names
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
@@ -122,7 +126,7 @@ def kept(path: Path) -> Iterator[None]:
 
 REPORT_FILE = "report.json"
 _DEEPEST, _LONGEST = 50, 200  # levels of values; characters of what is said of them
-FORMAT = 1  # raised when a field changes its meaning
+FORMAT = 2  # raised when a field changes its meaning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +137,7 @@ class Report:
         name: of the experiment.
         parameters: all parameters of the run.
         seed: the parameter of that name, or None.
-        scores: name -> {"value": ..., and what belongs to it: "low", "high", "n", ...}. In [0, 1] unless the
-            score has another scale, as perplexity has.
+        rows: of the score table, "scores" in the file: one for each number.
         data: name -> checksum, or what else identifies the data.
         tables: name -> rows, each a mapping of column to value.
         figures: name -> file, relative to the folder of the run.
@@ -149,7 +152,7 @@ class Report:
     name: str
     parameters: dict[str, Any]
     seed: int | None
-    scores: dict[str, dict[str, Any]]
+    rows: list[Score]
     data: dict[str, Any]
     tables: dict[str, list[dict[str, Any]]]
     figures: dict[str, str]
@@ -161,11 +164,28 @@ class Report:
     started: str
     finished: str
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The score table, with a column for each field of `Score`."""
+        return frame_of(self.rows)
+
+    @property
+    def scores(self) -> dict[str, NamedScore]:
+        """The scores by the names that they had in format 1; new code takes `rows` or `frame`."""
+        return names_of_rows(self.name, self.rows)
+
 
 def save_report(report: Report, folder: Path) -> None:
     """Write `report.json` into a folder, in one go; raises RunError if the disk is full."""
     with kept(folder / REPORT_FILE):
-        write_json(folder / REPORT_FILE, {"format": FORMAT, **asdict(report)})
+        write_json(folder / REPORT_FILE, report_json(report))
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """What stands in `report.json`."""
+    values = {one.name: getattr(report, one.name) for one in fields(report)}
+    values["rows"] = json_of(report.rows)
+    return {"format": FORMAT} | {"scores" if name == "rows" else name: values[name] for name in values}
 
 
 def read_report(path: str | os.PathLike[str]) -> Report:
@@ -190,21 +210,47 @@ def read_report(path: str | os.PathLike[str]) -> Report:
         raise RunError(f"{file}: not text in UTF-8") from None
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
         raise RunError(f"{file}: not JSON ({error})") from None
-    if not isinstance(values, dict) or values.get("format") != FORMAT:
+    if not isinstance(values, dict) or values.get("format") not in (1, FORMAT):
         found = repr(values.get("format"))[:_LONGEST] if isinstance(values, dict) else None
-        raise RunError(f"{file}: format is {found}, this version of cdlm_lab reads {FORMAT}")
-    names = [known.name for known in fields(Report)]
+        raise RunError(f"{file}: format is {found}, this version of cdlm_lab reads 1 and {FORMAT}")
+    names = ["scores" if known.name == "rows" else known.name for known in fields(Report)]
     if missing := [name for name in names if name not in values]:
         raise RunError(f"{file}: the field {missing[0]!r} is missing")
     if _levels(values) > _DEEPEST:
         raise RunError(f"{file}: has more than {_DEEPEST} levels of lists and mappings")
     try:
-        report = Report(**{name: plain(values[name], name) for name in names})
-        check_types(report)
+        return _report({name: plain(values[name], name) for name in names}, of_names=values["format"] == 1)
     except (RunError, ParameterError) as error:
         told = str(error).partition(": write")[0].partition(": find out")[0]
         raise RunError(f"{file}: {told[:_LONGEST]}") from None
-    return report
+
+
+def _report(values: dict[str, Any], *, of_names: bool) -> Report:
+    """A report of checked values; `of_names`: its scores have names, as in format 1.
+
+    Raises:
+        RunError, ParameterError: a value that no report has.
+    """
+    scores = values.pop("scores")
+    report = Report(**values, rows=[])
+    check_types(report)
+    if of_names:
+        for rows in report.tables.values():
+            rows[:] = [{"p" if key == "p_permutation" else key: row[key] for key in row} for row in rows]
+    return replace(report, rows=_rows(report, scores, of_names=of_names))
+
+
+def _rows(report: Report, scores: Any, *, of_names: bool) -> list[Score]:
+    """The rows of the score table, out of rows or of names."""
+    try:
+        if not of_names:
+            return checked_rows(scores)
+        named = {name: plain_score(score, f"scores[{name!r}]") for name, score in scores.items()}
+        return rows_of_names(report.name, named, parameters=report.parameters, tables=report.tables)
+    except ValueError as error:
+        raise RunError(str(error)) from None
+    except (AttributeError, LookupError, TypeError) as error:
+        raise RunError(f"not as its notebook writes it ({error!r})") from None
 
 
 def _levels(values: Any) -> int:
@@ -324,7 +370,7 @@ class Run:
     def write_report(
         self,
         *,
-        scores: Mapping[str, Any],
+        scores: Sequence[Score] | Mapping[str, Any],
         data: Mapping[str, Any] = _EMPTY,
         tables: Mapping[str, Sequence[Mapping[str, Any]]] = _EMPTY,
         figures: Mapping[str, str | Path] = _EMPTY,
@@ -332,7 +378,9 @@ class Run:
         """Finish the run: write `report.json` in one go and let go of the folder.
 
         Args:
-            scores: name -> number, or mapping with "value".
+            scores: rows, such as `Score(system="cdlm", split="test", metric="f1", value=0.8, n=40, seed=0)`:
+                one for each number that somebody may read; or, as before there were rows, name -> number or
+                mapping with "value".
             data: name -> checksum or other JSON value.
             tables: name -> rows.
             figures: name -> file in the run's folder.
@@ -348,7 +396,7 @@ class Run:
             name=self.name,
             parameters=self.parameters,
             seed=self.parameters.get("seed"),
-            scores={name: plain_score(score, f"scores[{name!r}]") for name, score in scores.items()},
+            rows=[],
             data=plain(data, "data"),
             tables={
                 name: [dict(row) for row in plain(rows, f"tables[{name!r}]")] for name, rows in tables.items()
@@ -364,6 +412,9 @@ class Run:
             started=self._sessions[0]["started"] if self._sessions else now,
             finished=now,
         )
+        of_names = isinstance(scores, Mapping)
+        given = scores if of_names else plain(json_of(scores), "scores")
+        report = replace(report, rows=_rows(report, given, of_names=of_names))
         if self.writer:
             save_report(report, self.folder)
             self.close()

@@ -1021,7 +1021,7 @@ class AnswerScores:
                     "p_seeds": p_seeds,
                 }
             )
-        corrected = holm([row["p_permutation"] for row in rows])
+        corrected = holm([row["p"] for row in rows])
         return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
 
     def _clusters(self, split: str) -> list[str]:

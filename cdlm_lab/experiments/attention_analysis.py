@@ -348,7 +348,7 @@ def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any
                 )
                 for a, b in pairwise(measured)
             ]
-            corrected = holm([one.p_permutation for _, _, one in found]) if found else []
+            corrected = holm([one.p for _, _, one in found]) if found else []
             rows += [
                 {
                     "cell": f"{sort}/{kind}",
@@ -357,7 +357,7 @@ def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any
                     "difference": one.difference,
                     "low": one.low,
                     "high": one.high,
-                    "p": one.p_permutation,
+                    "p": one.p,
                     "p_holm": p_holm,
                     "clusters": one.clusters,
                 }

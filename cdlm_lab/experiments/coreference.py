@@ -66,13 +66,12 @@ from cdlm_lab.examples.mention_pairs import (
     sampled_pairs,
 )
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
+from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, facts_table, read_coreference_split
 from cdlm_lab.experiments.runs import (
     KeptNumbers,
     Recipe,
     TrainingJob,
     config_of_passes,
-    facts_table,
     time_told,
     train_in_processes,
 )
@@ -163,7 +162,8 @@ class Prepared:
         groups: of each split, the mentions that are searched together, and `level`: why these, in words.
         passed_over: of each split, what of the corpus could not be used.
         documents: of each split, in subwords; each is tokenised once, whatever reads it.
-        train_examples: the pairs of all epochs, one after the other; dev_examples: those whose loss is watched.
+        train_examples: the pairs of all epochs, one after the other.
+        dev_examples: pairs whose loss is watched.
         config: of the training.
         run: its folder, which this process holds; None in other processes of a training.
     """
@@ -237,8 +237,8 @@ def read(settings: Settings) -> Prepared:
 def read_topics(
     settings: Settings, split: CoreferenceSplit, passed_over: PassedOver | None = None
 ) -> list[Topic]:
-    """All topics of a split; of dev and test only those that the settings name. What of a foreign corpus could
-    not be used is counted in `passed_over`."""
+    """All topics of a split; of dev and test only those that the settings name. `passed_over` counts what
+    cannot be used."""
     return read_coreference_split(
         settings.corpus,
         split,

@@ -154,16 +154,15 @@ def coreference_scores(
     seed: int = 0,
     columns: Mapping[str, str] | None = None,
 ) -> tuple[list[Score], list[dict[str, Any]]]:
-    """Scores of systems that cluster the same mentions, and CoNLL F1 of the first minus that of each other one
-    with p-values, corrected by Holm.
+    """Scores of systems that cluster the same mentions, and tests of the first against each other one.
 
     Args:
         topic_of: topic of each document.
         columns: of all rows.
 
     Returns:
-        Rows of `muc/recall`, `conll/f1` and so on; the CoNLL F1 has its 95% interval, the number of topics (n)
-        and, on test, the p of its test against the first system. And the rows of the tests.
+        Rows of `muc/recall`, `conll/f1` and so on; the CoNLL F1 has its 95% interval, the count of topics (n)
+        and, on test, its p. And a row for each test of the CoNLL F1, `p_holm` corrected for all of them.
     """
     columns = columns or {}
     topic = joined_topics(key, *responses.values(), topic=lambda place: topic_of[place[0]])
@@ -340,7 +339,7 @@ def score_rows(report: Report) -> list[CoreferenceRow]:
 def shown_clusters(
     topics: Sequence[Topic], prediction: GroupPrediction, threshold: float, *, gold: bool = True
 ) -> list[ShownCluster]:
-    """The clusters of one group, each mention in its sentence; `gold`: False = gold clusters are not known."""
+    """The clusters of one group, each mention in its sentence; `gold`: False = they are not known."""
     documents = _documents(topics)
     return [
         ShownCluster(

@@ -1197,7 +1197,7 @@ def _comparisons(run: MatchingRun, found: Found) -> list[dict[str, Any]]:
     rows = []
     for measure in MEASURES:
         compared = [_compare(run.pairs["test"], found, *pair, measure=measure) for pair in tested]
-        for row, corrected in zip(compared, holm([row["p_permutation"] for row in compared]), strict=True):
+        for row, corrected in zip(compared, holm([row["p"] for row in compared]), strict=True):
             rows.append({**row, "p_holm": corrected})
     return rows
 

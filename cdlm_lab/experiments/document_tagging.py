@@ -1282,7 +1282,7 @@ def _comparisons(run: TaggingRun, counts: Mapping[Training, np.ndarray]) -> list
             sides = [_of_row(run, counts, name) for name in (a, b)]
             compared = compare_counts(*sides, f1_of, seed=SEED)
             rows.append({"a": a, "b": b, "measure": "f1", **asdict(compared)})
-    corrected = holm([row["p_permutation"] for row in rows])
+    corrected = holm([row["p"] for row in rows])
     return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
 
 

@@ -1063,7 +1063,7 @@ def _comparisons(
         families.setdefault(_family(b), []).append(row | {"p_seeds": p_seeds})
     rows = []
     for family in families.values():
-        corrected = holm([row["p_permutation"] for row in family])
+        corrected = holm([row["p"] for row in family])
         rows += [{**row, "p_holm": p} for row, p in zip(family, corrected, strict=True)]
     return rows
 

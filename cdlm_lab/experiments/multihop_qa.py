@@ -866,7 +866,7 @@ def _comparisons(names: Sequence[str], scored: Scored, clusters: Sequence[str]) 
             compare_means(of_test[name][measure], of_test[AGAINST][measure], clusters, seed=0)
             for name in tested
         ]
-        corrected = holm([one.p_permutation for one in compared])
+        corrected = holm([one.p for one in compared])
         for name, one, p in zip(tested, compared, corrected, strict=True):
             rows.append({"a": name, "b": AGAINST, "measure": measure, **asdict(one), "p_holm": p})
     return rows

@@ -205,7 +205,7 @@ def comparisons_of(losses: Mapping[str, ClusterLosses], *, seed: int) -> list[di
                     getattr(first, loss), getattr(second, loss), getattr(first, tokens), seed=seed
                 )
                 found.append((a, b, compared))
-        corrected = holm([compared.p_permutation for _, _, compared in found]) if found else []
+        corrected = holm([compared.p for _, _, compared in found]) if found else []
         rows += [
             {
                 "kind": kind,
@@ -214,7 +214,7 @@ def comparisons_of(losses: Mapping[str, ClusterLosses], *, seed: int) -> list[di
                 "difference": compared.difference,
                 "low": compared.low,
                 "high": compared.high,
-                "p": compared.p_permutation,
+                "p": compared.p,
                 "p_holm": p_holm,
             }
             for (a, b, compared), p_holm in zip(found, corrected, strict=True)

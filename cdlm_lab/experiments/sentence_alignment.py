@@ -386,7 +386,7 @@ def _comparisons(aligned: Aligned, settings: AlignmentSettings) -> list[dict[str
         if other in ways:
             tested.append(((system, by), other))
     rows = [_compare(aligned, a, b, settings) for a, b in tested]
-    corrected: Iterable[float] = holm([row["p_permutation"] for row in rows])
+    corrected: Iterable[float] = holm([row["p"] for row in rows])
     return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
 
 

@@ -38,7 +38,7 @@ class Comparison:
     Attributes:
         difference: score of a minus that of b.
         low, high: its 95% bootstrap interval over clusters.
-        p_permutation, p_bootstrap: two-sided; of the systems being exchangeable within clusters, and of no
+        p, p_bootstrap: two-sided; of the systems being exchangeable within clusters, and of no
             difference.
         clusters: how many.
     """
@@ -46,7 +46,7 @@ class Comparison:
     difference: float
     low: float
     high: float
-    p_permutation: float
+    p: float
     p_bootstrap: float
     clusters: int
 
@@ -366,7 +366,7 @@ def compare(
         difference=difference,
         low=low,
         high=high,
-        p_permutation=(int(as_large) + 1) / (n_resamples + 1),
+        p=(int(as_large) + 1) / (n_resamples + 1),
         p_bootstrap=min(1.0, 2 * float(rarer + 1) / (n_resamples + 1)),
         clusters=len(a),
     )

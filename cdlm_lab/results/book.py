@@ -14,6 +14,7 @@ from cdlm_lab.results.reports import (
     FoundReports,
     KnownRuns,
     LeftAside,
+    TakenRow,
     check_chosen,
     find_reports,
     malformed,
@@ -27,6 +28,7 @@ from cdlm_lab.results.tables import (
     task_columns,
     top_words,
 )
+from cdlm_lab.scores import Score, json_of
 from cdlm_lab.widgets.html import escaped
 from cdlm_lab.widgets.result_table import (
     ResultTable,
@@ -217,7 +219,8 @@ def _without_damaged(found: FoundReports) -> FoundReports:
             if fills:
                 book = _filled(alone)
                 plain(
-                    {"rows": found_rows(book), "text": book_markdown(book), "scores": _scores(book)}, one.name
+                    {"rows": found_rows(book), "text": book_markdown(book), "scores": json_of(_scores(book))},
+                    one.name,
                 )
         except Exception as error:
             damaged[one.name] = malformed(one.name, error)
@@ -229,28 +232,39 @@ def _without_damaged(found: FoundReports) -> FoundReports:
     )
 
 
-def _scores(book: Book) -> dict[str, dict]:
-    """`table/corpus/setting/system/measure`, settings of a table on a corpus counted from 1, the oldest
-    first; `encoder/task/corpus/name of the encoder`."""
-    scores: dict[str, dict] = {}
+def _scores(book: Book) -> list[Score]:
+    """The group of a row is `table/corpus/setting`, settings of a table on a corpus counted from 1, the
+    oldest first; or `encoder/task/corpus`. The note names the reports that the number is from."""
+    rows = []
     count: dict[tuple[str, str], int] = {}
     for one in book.tables:
         setting = count[one.name, one.corpus] = count.get((one.name, one.corpus), 0) + 1
+        group = f"{one.name}/{one.corpus}/{setting}"
         for system, taken in one.rows.items():
             for measure, score in taken.row.scores.items():
                 low, high = score.interval or (None, None)
-                scores[f"{one.name}/{one.corpus}/{setting}/{system}/{measure}"] = {
-                    "value": score.value,
-                    "low": low,
-                    "high": high,
-                    "deviation": score.deviation,
-                    "seeds": score.seeds,
-                    "p": score.p,
-                    "reports": [found.name for found in taken.sources],
-                }
+                rows.append(
+                    Score(
+                        system=system,
+                        group=group,
+                        metric=measure,
+                        value=score.value,
+                        low=low,
+                        high=high,
+                        deviation=score.deviation,
+                        seeds=score.seeds,
+                        p=score.p,
+                        against=score.against,
+                        note=_reports(taken),
+                    )
+                )
     for column in book.columns:
         for encoder, taken in column.taken.items():
-            score = taken.row.scores[column.task.measure]
-            name = f"encoder/{column.task.name}/{column.corpus}/{encoder}"
-            scores[name] = {"value": score.value, "reports": [found.name for found in taken.sources]}
-    return scores
+            group, metric = f"encoder/{column.task.name}/{column.corpus}", column.task.measure
+            value = taken.row.scores[metric].value
+            rows.append(Score(system=encoder, group=group, metric=metric, value=value, note=_reports(taken)))
+    return rows
+
+
+def _reports(taken: TakenRow) -> str:
+    return ", ".join(one.name for one in taken.sources)

@@ -40,7 +40,7 @@ def test_difference_of_two_models_by_enumeration():
     # Differences 1, 2, 3, 4: of the 16 signings only all plus and all minus reach |10 / 4|, so p = 2/16.
     found = compare_percentile_ranks(FOUR, FOUR - [1, 2, 3, 4], n_resamples=40_000)
     assert found.difference == 2.5
-    assert found.p_permutation == pytest.approx(2 / 16, abs=0.005)
+    assert found.p == pytest.approx(2 / 16, abs=0.005)
     assert found.p_bootstrap == pytest.approx(2 / 40_001)  # no draw changes sides
     assert 1 <= found.low < 2.5 < found.high <= 4
     assert (found.pairs, found.clusters) == (4, 4)
@@ -52,13 +52,13 @@ def test_models_are_swapped_by_cluster():
     by_pair = compare_percentile_ranks(FOUR, worse, n_resamples=40_000)
     by_topic = compare_percentile_ranks(FOUR, worse, clusters=[("t", 1), ("t", 1), ("t", 2), ("t", 2)])
     assert by_pair.difference == by_topic.difference == 5
-    assert by_pair.p_permutation == pytest.approx(2 / 16, abs=0.005)
-    assert by_topic.p_permutation == pytest.approx(2 / 4, abs=0.02)
+    assert by_pair.p == pytest.approx(2 / 16, abs=0.005)
+    assert by_topic.p == pytest.approx(2 / 4, abs=0.02)
 
 
 def test_a_model_does_not_differ_from_itself_and_order_turns_the_sign():
     same = compare_percentile_ranks(FOUR, FOUR)
-    assert (same.difference, same.p_permutation, same.p_bootstrap) == (0, 1, 1)
+    assert (same.difference, same.p, same.p_bootstrap) == (0, 1, 1)
     other = [66.0, 61, 83, 70]
     there, back = compare_percentile_ranks(FOUR, other), compare_percentile_ranks(other, FOUR)
     assert (there.difference, there.low, there.high) == pytest.approx(

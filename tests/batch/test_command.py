@@ -35,7 +35,7 @@ def test_a_grid_runs_in_order_once_and_a_failure_harms_nothing_else(tmp_path: Pa
     )
     code, said = run_grid(folder)
     assert code == 1, said
-    assert report(folder, "first-s0")["scores"]["value"]["value"] == 0.5
+    assert report(folder, "first-s0")["scores"][0]["value"] == 0.5
     assert "last failed: the notebook ended with exit code 1" in said
     assert "ValueError: this cell is broken" in said
     assert "the notebook as far as it came: runs/last/executed.ipynb" in said
@@ -51,7 +51,7 @@ def test_a_grid_runs_in_order_once_and_a_failure_harms_nothing_else(tmp_path: Pa
     assert code == 0, said
     assert "last: will go on" in said
     assert "first-s0" not in said
-    assert report(folder, "last")["scores"]["value"]["value"] == 1.5
+    assert report(folder, "last")["scores"][0]["value"] == 1.5
     assert finished(folder, "first-s0") == before, "what was finished is not made again"
     assert "resumed" in (folder / "runs" / "last" / "run.log").read_text()
     assert (folder / "runs" / "last" / "executed.1.ipynb").read_text() == executed, "the partial one is kept"
@@ -93,11 +93,11 @@ def test_what_changed_is_run_again_and_the_old_run_is_kept(tmp_path: Path):
     assert "plain: will run again: parameter rate 0.25 -> 1.0" in said
     assert "reader: will run again: plain, which it reads, is made first" in said
     assert "1 of 3 runs are finished" in said
-    assert report(tmp_path, "reader")["scores"]["value"]["value"] == 3.0
+    assert report(tmp_path, "reader")["scores"][0]["value"] == 3.0
     old = sorted(path.name for path in (tmp_path / "runs").glob("*.old-*"))
     assert [name.partition(".old-")[0] for name in old] == ["plain", "reader"]
-    assert report(tmp_path, old[0])["scores"]["value"]["value"] == 0.5
-    assert report(tmp_path, old[1])["scores"]["value"]["value"] == 1.5
+    assert report(tmp_path, old[0])["scores"][0]["value"] == 0.5
+    assert report(tmp_path, old[1])["scores"][0]["value"] == 1.5
     assert json.loads((tmp_path / "runs" / old[0] / "report.json").read_text())["parameters"]["rate"] == 0.25
 
 

@@ -20,7 +20,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_finished_run(tmp_path: Path):
     run = open_run("runs/x", name="tiny", parameters={"rate": 1e-05, "name": "it's"})
     (run.folder / "f.svg").touch()
-    score = {"value": 0.71249, "low": 0.5, "high": 0.75, "n": 40, "rows": [1]}
+    score = {"value": 0.71249, "low": 0.5, "high": 0.75, "n": 40}
     run.write_report(scores={"f1": score, "count": 3}, data={"corpus": "abc"}, figures={"f": "f.svg"})
     # What this process took is the machine's affair; the card shows what the report says.
     report = json.loads(Path("runs/x/report.json").read_text())

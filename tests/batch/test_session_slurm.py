@@ -60,7 +60,7 @@ def test_three_stages_with_gpus_and_a_failure(tmp_path: Path):
     assert {seen["train-s0"][0], seen["train-s1"][0]} <= {"0", "1"}, "one GPU each"
     assert all(job_id for _, job_id, _ in seen.values()), "all ran as jobs"
     assert {threads for *_, threads in seen.values()} == {"1"}
-    assert report(tmp_path, "read-s1")["scores"]["value"]["value"] == 2.0
+    assert report(tmp_path, "read-s1")["scores"][0]["value"] == 2.0
     assert run_grid(tmp_path, *ON_SLURM)[1].endswith("5 runs are finished in runs\n")
 
 

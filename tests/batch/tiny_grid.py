@@ -34,7 +34,7 @@ from cdlm_lab.report import open_run
 given = dict(rate=rate, steps=steps, name=name, reads=reads, seed=seed)
 run = open_run(run_folder, name="tiny", parameters=given)
 reports = [json.loads(pathlib.Path(f, "report.json").read_text()) for f in reads.split()]
-before = [report["scores"]["value"]["value"] for report in reports]
+before = [report["scores"][0]["value"] for report in reports]
 print("resumed" if run.resumed else "from the beginning", flush=True)
 if trouble.startswith("raise") and pathlib.Path(trouble.split()[1]).exists():
     raise ValueError("this cell is broken")

@@ -44,11 +44,12 @@ def test_it_is_kept_with_the_reports_of_every_number(tmp_path: Path):
     assert [row[0] for row in found_rows(book)] == ["a"]
     assert aside_rows(book) == []
     report = write_book(run, book)
-    score = report.scores["cdlm-1/storyworld/1/cdlm/perplexity"]
-    assert score["value"] == pytest.approx(2.71828, abs=1e-4)
-    assert score["low"] < score["value"] < score["high"]
-    assert score["reports"] == ["a"]
-    assert report.scores["encoder/hidden words/storyworld/storyworld/cdlm"]["reports"] == ["a"]
+    scores = {(row.group, row.system): row for row in report.rows}
+    score = scores["cdlm-1/storyworld/1", "cdlm"]
+    assert score.value == pytest.approx(2.71828, abs=1e-4)
+    assert score.low < score.value < score.high
+    assert (score.metric, score.note) == ("perplexity", "a")
+    assert scores["encoder/hidden words/storyworld", "storyworld/cdlm"].note == "a"
     assert {"table": "cdlm-1", "system": "rand-cdlm"} in report.tables["not run"]
     assert {"table": "cdlm-1", "system": "cdlm"} not in report.tables["not run"]
     text = (run.folder / TABLES_FILE).read_text(encoding="utf-8")
@@ -142,8 +143,9 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
     (lambda file: file.write_bytes(bytes(500)), "cannot be read: 1: not JSON"),
     (swap_for_folder, "cannot be read: is no file"),
     (changed(name=["perplexity"]), "cannot be read: name is ['perplexity'] (list); it must be text"),
-    (changed(scores=3), "cannot be read: scores is 3 (int); it must be a mapping"),
-    (changed(scores={"cdlm/perplexity": 1}), "cannot be read: scores['cdlm/perplexity'] is 1 (int)"),
+    (changed(scores=3), "cannot be read: scores is 3 (int); it must be a list of rows"),
+    (changed(scores=[{"metric": "f1", "value": "1"}]), "cannot be read: scores[0]['value']: input should be"),
+    (changed(format=1, scores={"f1": "1"}), "cannot be read: scores['f1'] is '1'; it must be a number"),
     (changed(parameters=[]), "cannot be read: parameters is [] (list); it must be a mapping"),
     (changed(finished=5), "cannot be read: finished is 5 (int); it must be text"),
     (changed(finished="\ud800"), "cannot be read: finished has half a surrogate pair"),

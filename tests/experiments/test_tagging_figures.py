@@ -23,7 +23,7 @@ def gain(other: str, words: str, difference: float) -> dict[str, Any]:
         "difference": difference,
         "low": difference - 0.1,
         "high": difference + 0.1,
-        "p_permutation": 0.5,
+        "p": 0.5,
         "clusters": 3,
     }
 

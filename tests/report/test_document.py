@@ -90,7 +90,7 @@ def test_reports_that_cannot_be_read(tmp_path: Path):
     with pytest.raises(RunError, match="not text in UTF-8"):
         read_report(path)
     path.write_text("[]")
-    with pytest.raises(RunError, match="format is None, this version of cdlm_lab reads 1"):
+    with pytest.raises(RunError, match="format is None, this version of cdlm_lab reads 1 and 2"):
         read_report(path)
     path.write_text(json.dumps({"format": document.FORMAT, "name": "x"}))
     with pytest.raises(RunError, match="the field 'parameters' is missing"):
@@ -101,8 +101,28 @@ def test_reports_that_cannot_be_read(tmp_path: Path):
     ("field", "value", "told"),
     [
         ("name", 3, r"name is 3 \(int\); it must be text$"),
-        ("scores", [], r"scores is \[\] \(list\); it must be a mapping$"),
-        ("scores", {"f1": 0.5}, r"scores\['f1'\] is 0\.5 \(float\); it must be a mapping$"),
+        ("scores", {}, r"scores is {} \(dict\); it must be a list of rows$"),
+        ("scores", [3], r"scores\[0\] is 3 \(int\); it must be a mapping$"),
+        ("scores", [{"metric": "f1", "value": "x"}], r"scores\[0\]\['value'\]: input should be a valid"),
+        ("scores", [{"value": 1}], r"scores\[0\]\['metric'\]: field required$"),
+        ("scores", [{"metric": "f1", "value": 1, "hight": 2}], r"scores\[0\]\['hight'\]: unexpected"),
+        (
+            "scores",
+            [{"metric": "f1", "value": 1, "low": 2, "high": 1}],
+            r"scores\[0\]: \[2, 1\] is no interval$",
+        ),
+        ("scores", [{"metric": "f1", "value": 1, "low": 2}], r"scores\[0\]: \[2, None\] is no interval$"),
+        (
+            "scores",
+            [{"metric": "f1", "value": 1, "p": 1.5}],
+            r"scores\[0\]: p is 1.5; it must lie in \[0, 1\]$",
+        ),
+        (
+            "scores",
+            [{"metric": "f1", "value": 1, "deviation": -1}],
+            r"scores\[0\]: the deviation is -1; it must not be negative$",
+        ),
+        ("scores", [{"metric": "f1", "value": 1}] * 2, r"scores\[1\]: a second row of f1$"),
         ("tables", {"a": [3]}, r"tables\['a'\]\[0\] is 3 \(int\); it must be a mapping$"),
         ("seed", "7", r"seed is the text '7'; it must be a whole number$"),
         ("seconds", float("inf"), r"seconds is inf"),
