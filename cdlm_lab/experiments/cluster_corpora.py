@@ -112,6 +112,7 @@ def checkpoint_of(encoders: str, name: str) -> str:
 CACHE_FOLDER = "runs/cache"  # of tokenised corpora
 Split = Literal["train", "validation", "test"]
 Masking = Literal["tokens", "whole_words"]
+Packing = Literal["whole_documents", "equal_share", "truncate_last"]
 # Masks are drawn from the seed and a number of their own for each split: no split sees the chance of another.
 SPLIT_SEEDS: dict[str, int] = {"train": 1, "validation": 2, "test": 3}
 
@@ -130,7 +131,7 @@ class CorpusSettings:
     train_clusters: int = 1600
     held_out_clusters: int = 60
     minimum_documents: int = 3
-    packing: Literal["whole_documents", "equal_share", "truncate_last"] = "equal_share"
+    packing: Packing = "equal_share"
     max_length: int = 512
     mask_probability: float = 0.15
     masking: Masking = "tokens"
