@@ -60,10 +60,10 @@ from cdlm_lab.widgets.coreference import (
     PairError,
     ShownCluster,
     clusters_html,
+    dendrogram_figure,
     errors_html,
 )
 from cdlm_lab.widgets.coreference_table import CoreferenceRow, coreference_table_html
-from cdlm_lab.widgets.dendrogram import dendrogram_figure
 from cdlm_lab.widgets.html import ShownMention, joined
 
 Clusters = Sequence[Sequence[tuple[str, int, int]]]  # of places of mentions: document, start, end

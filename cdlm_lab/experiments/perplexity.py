@@ -43,7 +43,7 @@ from cdlm_lab.parameters import parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
-from cdlm_lab.widgets.perplexity_figure import perplexity_figure
+from cdlm_lab.widgets.charts import perplexity_figure
 from cdlm_lab.widgets.perplexity_table import PAPER_TABLE_1, PerplexityRow, perplexity_table_html
 from cdlm_lab.widgets.perplexity_table import Perplexity as ShownPerplexity
 

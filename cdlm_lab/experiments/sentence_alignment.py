@@ -48,8 +48,7 @@ from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import ParameterError, check_choice, check_types
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import REPORT_FILE, Report, Run, read_report
-from cdlm_lab.widgets.aligned import AlignedColumn, compared_alignments_html
-from cdlm_lab.widgets.alignment_figure import alignment_figure
+from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.widgets.alignment_table import RANDOM, AlignmentRow
 
 PARAMETERS = (
