@@ -92,6 +92,7 @@ from cdlm_lab.training.validation import Judge
 from cdlm_lab.widgets.html import seconds_in_words
 
 SPLITS = get_args(CoreferenceSplit)
+SYSTEM = "this run"  # as tables call it
 THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
 # The loss of so many dev pairs is watched after each epoch; at most a quarter of the training pairs.
 DEV_PAIRS, LEAST_DEV_PAIRS = 2_000, 64

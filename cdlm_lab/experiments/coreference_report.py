@@ -27,6 +27,7 @@ from cdlm_lab.data.records import (
 from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
 from cdlm_lab.experiments.coreference import (
+    SYSTEM,
     GroupPrediction,
     Predictions,
     Prepared,
@@ -67,7 +68,6 @@ from cdlm_lab.widgets.coreference_table import CoreferenceRow, coreference_table
 from cdlm_lab.widgets.html import ShownMention, joined
 
 Clusters = Sequence[Sequence[tuple[str, int, int]]]  # of places of mentions: document, start, end
-SYSTEM = "this run"
 BASELINES = ("singletons", "one cluster", "same head word")
 RESAMPLES = 10_000
 MOST_IN_WHOLE = (

@@ -268,7 +268,8 @@ def summary(report: Report) -> str:
         if row.low is not None
     ]
     (tokens,) = (row.value for row in report.rows if row.metric == "training_tokens")
-    return "\n".join([*lines, f"trained on {tokens:,} tokens"])
+    model = Path(report.parameters["run_folder"]) / MODEL_FOLDER
+    return "\n".join([*lines, f"trained on {tokens:,} tokens; model: {model}"])
 
 
 # ---- what will be read ----

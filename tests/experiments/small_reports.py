@@ -26,7 +26,7 @@ from cdlm_lab.experiments.fact_verification import (
     VerifierSettings,
     write_claim_report,
 )
-from cdlm_lab.experiments.perplexity import ClusterLosses, comparisons_of, scores_of
+from cdlm_lab.experiments.perplexity import ClusterLosses, evaluate
 from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.metrics.significance import mean_score
 from cdlm_lab.report import Report, open_run
@@ -59,11 +59,9 @@ def perplexity_report(
     run = open_run(
         folder, name="cross-document perplexity", parameters=parameters | {"max_length": max_length}
     )
-    return run.write_report(
-        scores=scores_of(measured, seed=seed),
-        data={"checksum": "0" * 64, "clusters": 4, "clusters_dropped": 0},
-        tables={"comparisons": comparisons_of(measured, seed=seed)},
-    )
+    scores, tables = evaluate(measured, seed=seed)
+    data = {"checksum": "0" * 64, "clusters": 4, "clusters_dropped": 0}
+    return run.write_report(scores=scores, data=data, tables=tables)
 
 
 def pretraining_report(folder: Path, *, variant: str, model: str = "tiny", seed: int = 0) -> Report:

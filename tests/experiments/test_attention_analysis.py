@@ -5,112 +5,107 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
+from cdlm_lab.analysis.percentile_rank import candidate_mask, source_scores, target_rank
+from cdlm_lab.analysis.source_attention import attend_to_source
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.examples.mention_pairs import sample_aligned_pairs
+from cdlm_lab.examples.packing import document_sequence
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.experiments import attention_analysis
 from cdlm_lab.experiments.attention_analysis import (
+    FIRST_HEAD,
+    PAPER,
+    RANDOM_SPAN,
     Analysis,
-    AnalysisSettings,
     ModelRanks,
-    distribution_figure,
+    Settings,
+    distribution_view,
+    evaluate,
     facts_of,
     gap_rows,
     head_differences,
-    head_figures,
-    measured_ranks,
-    prepare_analysis,
-    ranks_by_cell,
+    head_views,
+    predict,
+    prepare,
+    preview,
+    report,
     table_rows,
-    write_analysis_report,
+    table_view,
+    target_ranks,
 )
-from cdlm_lab.models.encoder import TinySizes, load_language_model
+from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import open_run
-from cdlm_lab.widgets.rank_table import PAPER_TABLE_6, rank_table_html
 
-SETTINGS = AnalysisSettings(
-    corpus="storyworld",
-    split="test",
-    stories=6,
-    pairs=8,
-    candidates="document",
-    max_length=300,
-    window=8,
-    attention="auto",
-    seed=0,
+SIZES = TinySizes(
+    hidden_size=16, layers=2, heads=2, intermediate_size=16, vocabulary=300, initializer_range=0.2
 )
 
 
 @pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    torch.set_num_threads(1)
-    sizes = TinySizes(
-        hidden_size=16, layers=2, heads=2, intermediate_size=16, vocabulary=300, initializer_range=0.2
-    )
-    made = {"cdlm": "", "rand-cdlm": "", "local-cdlm": ""}
-    for seed, name in enumerate(list(made)[:2]):
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    models = dict.fromkeys(("longformer", "local_cdlm", "prefix_cdlm"), "")
+    for seed, name in enumerate(("cdlm", "rand_cdlm")):
         folder = tmp_path_factory.mktemp(name)
-        model, tokenizer = load_language_model("tiny", max_length=300, window=8, sizes=sizes, seed=seed)
+        model, tokenizer = load_language_model("tiny", max_length=300, window=8, sizes=SIZES, seed=seed)
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        made[name] = str(folder)
-    return made
+        models[name] = str(folder)
+    run_folder = str(tmp_path_factory.mktemp("runs") / "run")
+    return Settings(run_folder=run_folder, stories=6, pairs=8, max_length=300, window=8, **models)
 
 
 @pytest.fixture(scope="module")
-def analysis(checkpoints: dict[str, str]) -> Analysis:
-    return prepare_analysis(SETTINGS, checkpoints)
+def analysis(settings: Settings) -> Analysis:
+    return prepare(settings)
 
 
 @pytest.fixture(scope="module")
-def measured(analysis: Analysis, tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModelRanks]:
-    return measured_ranks(analysis, tmp_path_factory.mktemp("ranks"))
+def measured(analysis: Analysis) -> dict[str, ModelRanks]:
+    return predict(analysis)
 
 
 def test_models_stand_in_paper_order_and_those_left_out_are_gone(analysis: Analysis):
-    assert list(analysis.checkpoints) == ["rand-cdlm", "cdlm"]
+    assert list(analysis.settings.checkpoints) == ["rand-cdlm", "cdlm"]
     assert {kind: [pair.corefer for pair in pairs] for kind, pairs in analysis.pairs.items()} == {
         kind: [True] * 8 + [False] * 8 for kind in ("event", "entity")
     }
 
 
-def test_a_second_run_reads_nothing(analysis: Analysis, tmp_path: Path, monkeypatch):
-    first = measured_ranks(analysis, tmp_path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(
+def test_a_second_run_reads_nothing(analysis: Analysis, measured, monkeypatch):
+    assert sorted(file.name for file in (analysis.run.folder / "ranks").iterdir()) == sorted(
         f"{variant}-{kind}.npy" for variant in ("cdlm", "rand-cdlm") for kind in ("event", "entity")
     )
-
-    def refused(*arguments, **named):
-        raise AssertionError("a pair was read again")
-
-    monkeypatch.setattr("cdlm_lab.experiments.answer_selection.attend_to_source", refused)
-    again = measured_ranks(analysis, tmp_path)
-    np.testing.assert_array_equal(again["cdlm"].of_kind["event"], first["cdlm"].of_kind["event"])
+    monkeypatch.delattr(attention_analysis, "attend_to_source")
+    again = predict(analysis)
+    np.testing.assert_array_equal(again["cdlm"].of_kind["event"], measured["cdlm"].of_kind["event"])
 
 
-def test_the_report_holds_means_gaps_and_chance(analysis: Analysis, measured, tmp_path: Path):
-    run = open_run(tmp_path / "run", name="attention analysis", parameters={"seed": 0})
-    report = write_analysis_report(run, analysis, measured)
+def test_the_report_holds_means_gaps_and_chance(analysis: Analysis, measured):
+    of_run = report(analysis, evaluate(analysis, measured))
     ranks = measured["cdlm"].of_kind["entity"]  # eight that corefer, then eight that do not
-    found = report.scores["cdlm/positive/entity"]
-    assert found["value"] == pytest.approx(ranks[:8, 0].mean(dtype=float))
-    assert found["chance"] == pytest.approx(ranks[:8, 1].mean(dtype=float))
-    assert (found["n"], found["clusters"]) == (8, 2)
-    assert found["low"] <= found["value"] <= found["high"]
-    negative = report.scores["cdlm/negative/entity"]["value"]
-    assert report.scores["cdlm/gap/entity"]["value"] == pytest.approx(found["value"] - negative)
+    scores = {(row.system, row.metric): row for row in of_run.rows}
+    positive, negative = (scores["cdlm", f"{sort}/entity"] for sort in ("positive", "negative"))
+    assert positive.value == pytest.approx(ranks[:8, 0].mean(dtype=float))
+    assert positive.chance == pytest.approx(ranks[:8, 1].mean(dtype=float))
+    assert negative.value == pytest.approx(ranks[8:, 0].mean(dtype=float))
+    assert (positive.n, positive.clusters) == (8, 2)
+    assert positive.low <= positive.value <= positive.high
+    assert scores["cdlm", "gap/entity"].value == pytest.approx(positive.value - negative.value)
 
-    (row,) = [row for row in report.tables["comparisons"] if row["cell"] == "positive/entity"]
+    (row,) = [row for row in of_run.tables["comparisons"] if row["cell"] == "positive/entity"]
     assert (row["a"], row["b"]) == ("rand-cdlm", "cdlm")
-    other = report.scores["rand-cdlm/positive/entity"]["value"]
-    assert row["difference"] == pytest.approx(other - found["value"])
+    other = scores["rand-cdlm", "positive/entity"]
+    assert row["difference"] == pytest.approx(other.value - positive.value)
+    assert (other.p, other.against) == (row["p_holm"], "cdlm")
 
-    rows = table_rows(report)
+    rows = table_rows(of_run)
     assert [row.variant for row in rows] == ["rand-cdlm", "cdlm"]
     assert rows[0].cells["positive/entity"].p_next == row["p_holm"]
     assert rows[1].cells["positive/entity"].p_next is None
-    assert [row[0] for row in gap_rows(report)] == ["Rand CDLM", "CDLM"]
-    assert gap_rows(report)[1][2].startswith(f"{found['value'] - negative:+.1f} [")
-    assert f"{found['value']:.1f}" in rank_table_html(rows, paper=PAPER_TABLE_6)
+    assert [row[0] for row in gap_rows(of_run)] == ["Rand CDLM", "CDLM"]
+    assert gap_rows(of_run)[1][2].startswith(f"{positive.value - negative.value:+.1f} [")
+    assert f"{positive.value:.1f}" in table_view(of_run).data
 
 
 def test_heads_are_those_of_their_layer(analysis: Analysis, measured):
@@ -122,49 +117,114 @@ def test_heads_are_those_of_their_layer(analysis: Analysis, measured):
 
 
 def test_figures_show_every_model(analysis: Analysis, measured):
-    assert "CDLM" in distribution_figure(analysis, measured).to_json()
-    events, entities = head_figures(analysis, measured)
+    figure = distribution_view(analysis, measured)
+    assert "CDLM" in figure.to_json()
+    events, entities = head_views(analysis, measured)
     assert "event mentions" in events.to_json()
     assert "Rand CDLM" in entities.to_json()
-
-
-def test_cells_hold_the_ranks_of_their_pairs(analysis: Analysis, measured):
-    cells = ranks_by_cell(analysis, measured)["cdlm"]
-    assert set(cells) == {
-        f"{sort}/{kind}" for sort in ("positive", "negative") for kind in ("event", "entity")
-    }
-    np.testing.assert_array_equal(cells["negative/event"], measured["cdlm"].of_kind["event"][8:, 0])
 
 
 def test_what_it_will_cost_is_said_before(analysis: Analysis):
     facts = dict(facts_of(analysis))
     assert facts["pairs of event mentions"] == "8 that corefer, 8 that do not"
     assert facts["time"].startswith("64 readings of two documents: about ")  # 2 models, 2 kinds, 8 + 8 pairs
+    assert "8 that corefer, 8 that do not" in preview(analysis).data
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"pairs": 0}, "pairs is 0; it must be at least 1"),
-        ({"candidates": "tokens"}, "candidates is 'tokens'; choose one of document, words, both_documents"),
+        ({"candidates": "tokens"}, "candidates is 'tokens'; it must be one of 'document', 'words', 'both"),
         ({"split": "validation"}, "split"),
         ({"seed": 0.5}, "seed"),
     ],
 )
-def test_settings_that_cannot_be(change: dict, message: str):
+def test_settings_that_cannot_be(settings: Settings, change: dict, message: str):
     with pytest.raises(ParameterError, match=message):
-        replace(SETTINGS, **change)
-
-
-def test_pairs_of_one_topic_are_refused_before_any_work(checkpoints: dict[str, str]):
-    with pytest.raises(ParameterError, match="of event mentions that corefer are of one topic"):
-        prepare_analysis(replace(SETTINGS, stories=3), checkpoints)  # three stories are a topic
+        replace(settings, **change)
 
 
 @pytest.mark.parametrize(
-    ("checkpoints", "message"),
-    [({"cdlm": ""}, "every model is left out"), ({"cdml": "x"}, "unknown variant 'cdml'")],
+    ("change", "message"),
+    [
+        ({"stories": 3}, "of event mentions that corefer are of one topic"),  # three stories are a topic
+        ({"cdlm": "", "rand_cdlm": ""}, "every model is left out"),
+    ],
 )
-def test_models_that_cannot_be(checkpoints: dict, message: str):
-    with pytest.raises(ValueError, match=message):
-        prepare_analysis(SETTINGS, checkpoints)
+def test_what_cannot_be_analysed_is_refused_before_any_work(
+    settings: Settings, tmp_path: Path, change: dict, message: str
+):
+    with pytest.raises(ParameterError, match=message):
+        prepare(replace(settings, run_folder=str(tmp_path / "run"), **change))
+
+
+# ---- ranks of targets ----
+
+
+@pytest.fixture(scope="module")
+def case():
+    model, tokenizer = load_encoder("tiny", max_length=300, window=16, sizes=SIZES)
+    topics = list(read_storyworld_topics("test", 2))
+    pairs = sample_aligned_pairs(topics, "event", count=3, seed=0)
+    documents = EncodedDocuments((d for topic in topics for d in topic.documents), tokenizer)
+    settings = {
+        "special": from_tokenizer(tokenizer),
+        "max_length": 300,
+        "candidates": "document",
+    }
+    return model, pairs, documents, settings
+
+
+def test_ranks_by_a_second_definition(case):
+    model, pairs, documents, settings = case
+    ranks = target_ranks(model, pairs, documents, file=None, **settings)
+    assert ranks.shape == (6, 2 + 2 * 2)
+    pair = pairs[4]
+    first, second = sorted((pair.source, pair.target), key=lambda mention: mention.document)
+    sequence = document_sequence(
+        [documents[first.document], documents[second.document]], special=settings["special"], max_length=300,
+        around=[first.tokens, second.tokens],
+    )  # fmt: skip
+    number = {first.id: 0, second.id: 1}
+    source = sequence.positions(number[pair.source.id], pair.source.tokens)
+    target = sequence.positions(number[pair.target.id], pair.target.tokens)
+    attention = attend_to_source(model, sequence.input_ids, source=source)
+    masks = [np.isin(np.arange(300), positions)[: len(sequence.input_ids)] for positions in (source, target)]
+    among = candidate_mask(sequence.document, source=masks[0], target=masks[1])
+    paper = target_rank(source_scores(attention.given, attention.received), masks[1], among)
+    head = source_scores(attention.given, attention.received, layers=[0], heads=[1])
+    assert ranks[4, 0] == pytest.approx(paper)
+    assert ranks[4, FIRST_HEAD + 1] == pytest.approx(target_rank(head, masks[1], among))
+    length, scores = len(target), source_scores(attention.given, attention.received)
+    (places,) = np.where(sequence.document == sequence.document[target[0]])
+    spans = [
+        np.isin(np.arange(len(masks[1])), places[i : i + length]) for i in range(len(places) - length + 1)
+    ]
+    random = np.mean([target_rank(scores, span, (among | masks[1]) & ~span) for span in spans])
+    assert ranks[4, RANDOM_SPAN] == pytest.approx(random)
+
+
+def test_punctuation_can_be_left_out(case):
+    model, pairs, documents, settings = case
+    words = target_ranks(model, pairs, documents, file=None, **{**settings, "candidates": "words"})
+    assert (words[:, PAPER] != target_ranks(model, pairs, documents, file=None, **settings)[:, PAPER]).any()
+
+
+def test_a_stopped_run_goes_on(case, tmp_path, monkeypatch):
+    model, pairs, documents, settings = case
+    whole = target_ranks(model, pairs, documents, file=None, **settings)
+    real, seen = attention_analysis.attend_to_source, []
+
+    def dies_in_the_third(*arguments, **named):
+        seen.append(1)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(attention_analysis, "attend_to_source", dies_in_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        target_ranks(model, pairs, documents, file=tmp_path / "m.npy", **settings)
+    again = target_ranks(model, pairs, documents, file=tmp_path / "m.npy", **settings)
+    np.testing.assert_array_equal(again, whole)
+    assert len(seen) == 3 + 4, "what was there is not run again"

@@ -55,7 +55,7 @@ def test_a_run_leaves_a_model_that_opens_in_plain_huggingface(
     assert saved.data["train_clusters"] == 20
     assert saved.data["files_passed_over"] == "none"
     assert summary(report).startswith(f"{variant}/perplexity: ")
-    assert summary(report).endswith(f"trained on {result.tokens:,} tokens")
+    assert summary(report).endswith(f"trained on {result.tokens:,} tokens; model: {folder}")
 
 
 def test_preparing_trains_nothing_and_says_what_will_be(prepared: Prepared) -> None:
