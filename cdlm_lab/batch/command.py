@@ -22,7 +22,7 @@ import yaml
 
 from cdlm_lab.batch import session
 from cdlm_lab.batch.engine import LOCAL, Place
-from cdlm_lab.batch.grid import GridError
+from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Choice, changes, read_stamp
 from cdlm_lab.batch.session import shown_time
 from cdlm_lab.data.files import DataError

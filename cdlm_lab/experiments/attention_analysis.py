@@ -40,11 +40,10 @@ from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialT
 from cdlm_lab.experiments.cluster_corpora import (
     VARIANTS,
     CoreferenceSplit,
-    facts_table,
     read_corpus,
     reset_globals,
 )
-from cdlm_lab.experiments.runs import KeptNumbers
+from cdlm_lab.experiments.runs import KeptNumbers, Scores, facts_table, report
 from cdlm_lab.metrics.significance import holm
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_encoder
@@ -57,6 +56,7 @@ from cdlm_lab.widgets.charts import head_maps, rank_distributions
 from cdlm_lab.widgets.html import seconds_in_words, table_html, variant_name
 from cdlm_lab.widgets.rank_table import PAPER_TABLE_6, SORTS, RankCell, RankRow, rank_table_html
 
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
 PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # what stands in a row of ranks
 
 
@@ -99,7 +99,13 @@ class Analysis:
     settings: Settings
     topics: list[Topic]
     pairs: Mapping[str, list[AlignedPair]]
-    run: Run | None = None
+    opened: Run | None = None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the report says of the data."""
+        topics = [topic.id for topic in self.topics]
+        return {"corpus": self.settings.corpus, "split": self.settings.split, "topics": topics}
 
     def load(
         self, variant: str, load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]]
@@ -142,7 +148,7 @@ def prepare(settings: Settings) -> Analysis:
 
     Raises ValueError for a bad corpus, one without pairs of a kind in at least two topics, or no model.
     """
-    run = open_run(settings.run_folder, name="attention analysis", parameters=parameters_of(settings))
+    opened = open_run(settings.run_folder, name="attention analysis", parameters=parameters_of(settings))
     if not settings.checkpoints:
         raise ParameterError("every model is left out; name at least one")
     topics = read_corpus(settings.corpus, settings.split, stories=settings.stories)
@@ -156,7 +162,7 @@ def prepare(settings: Settings) -> Analysis:
                     f"all pairs of {kind} mentions that {'corefer' if corefer else 'do not corefer'} are of "
                     "one topic, but an interval needs two; raise pairs or stories, or take another split"
                 )
-    return Analysis(settings=settings, topics=topics, pairs=pairs, run=run)
+    return Analysis(settings=settings, topics=topics, pairs=pairs, opened=opened)
 
 
 def preview(analysis: Analysis) -> HTML:
@@ -192,7 +198,7 @@ def facts_of(analysis: Analysis) -> list[tuple[str, str]]:
 def predict(analysis: Analysis) -> dict[str, ModelRanks]:
     """The ranks of every pair under every model, with one progress bar; they are kept in `ranks/`, and what
     is there is not read again."""
-    folder, measured = analysis.run.folder / "ranks", {}
+    folder, measured = analysis.opened.folder / "ranks", {}
     with Progress(total=_readings(analysis), desc="reading pairs", unit="pair") as bar:
         for variant in analysis.settings.checkpoints:
             model, ranks = _reader(analysis, variant)
@@ -320,8 +326,8 @@ def _read_ranks(
 # ---- the report ----
 
 
-def evaluate(analysis: Analysis, measured: Measured) -> tuple[list[Score], dict[str, Any]]:
-    """The rows of the score table and the tables of the report.
+def evaluate(analysis: Analysis, measured: Measured) -> Scores:
+    """Mean ranks, gaps between the sorts of pairs, tests between variants, and what each head does.
 
     `positive/event` and so on: the mean percentile rank with its 95% interval over topics, tested against the
     next variant in paper order; `chance` is that of random spans as long as the targets. `gap/event`:
@@ -350,7 +356,7 @@ def evaluate(analysis: Analysis, measured: Measured) -> tuple[list[Score], dict[
         for variant, points in head_differences(analysis, measured, kind).items()
         for layer, row in enumerate(points.round(2))
     ]
-    return rows, {"comparisons": comparisons, "heads": heads}
+    return Scores(rows=rows, tables={"comparisons": comparisons, "heads": heads})
 
 
 def _score(variant: str, metric: str, mean: MeanRank, **columns: Any) -> Score:
@@ -377,14 +383,6 @@ def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any
             for row, p_holm in zip(of_cell, holm([row["p"] for row in of_cell]), strict=True):
                 rows.append(row | {"p_holm": p_holm})
     return rows
-
-
-def report(analysis: Analysis, evaluation: tuple[list[Score], dict[str, Any]]) -> Report:
-    """Write `report.json` from what `evaluate` returned."""
-    scores, tables = evaluation
-    settings, topics = analysis.settings, [topic.id for topic in analysis.topics]
-    data = {"corpus": settings.corpus, "split": settings.split, "topics": topics}
-    return analysis.run.write_report(scores=scores, data=data, tables=tables)
 
 
 # ---- views ----

@@ -23,9 +23,8 @@ from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.data.typed_documents import nearly_a_mark, read_marked_documents
 from cdlm_lab.examples.mention_pairs import AlignedPair
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
-from cdlm_lab.examples.tokens import encode_document, from_tokenizer
+from cdlm_lab.examples.tokens import encode_document, from_tokenizer, token_texts
 from cdlm_lab.experiments.attention_analysis import Analysis
-from cdlm_lab.experiments.pretraining import token_texts
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
@@ -144,7 +143,7 @@ class ExploredCluster:
 
     def save(self) -> None:
         """Write `explorer.html`, and `explorer.png` where Chromium is installed, into the run's folder."""
-        folder = self.analysis.run.folder
+        folder = self.analysis.opened.folder
         print("written:", self.view.save_html(folder / "explorer.html"))
         try:
             print("written:", self.view.save_png(folder / "explorer.png"))

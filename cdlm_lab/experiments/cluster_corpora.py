@@ -24,12 +24,11 @@ have global weights of its own, which `reset_globals` replaces.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from datasets import Dataset
-from IPython.display import HTML
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
@@ -58,7 +57,6 @@ from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import usable_cores
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import Workers
-from cdlm_lab.widgets.html import escaped, table_html
 
 
 class Variant(NamedTuple):
@@ -383,9 +381,3 @@ def _check_names(parameter: str, wanted: Sequence[str], topics: Sequence[Topic])
 
 def _some(topics: Sequence[Topic], most: int = 50) -> str:
     return ", ".join(topic.id for topic in topics[:most]) + (", ..." if len(topics) > most else "")
-
-
-def facts_table(facts: Iterable[tuple[str, str]]) -> HTML:
-    """What is known before the start, from (name, text)."""
-    rows = [[escaped(name), escaped(text)] for name, text in facts]
-    return HTML(table_html(["", "before the start"], rows, text_columns=(0, 1)))

@@ -21,16 +21,13 @@ scorer's probability of the same thing: a 0 would weigh more in average linkage 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from IPython.display import HTML
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
@@ -52,7 +49,6 @@ from cdlm_lab.data.records import (
     gold_clusters,
     mentions_of,
 )
-from cdlm_lab.errors import Stopped
 from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
 from cdlm_lab.examples.mention_pairs import (
     LabelledPairs,
@@ -66,15 +62,8 @@ from cdlm_lab.examples.mention_pairs import (
     sampled_pairs,
 )
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, facts_table, read_coreference_split
-from cdlm_lab.experiments.runs import (
-    KeptNumbers,
-    Recipe,
-    TrainingJob,
-    config_of_passes,
-    time_told,
-    train_in_processes,
-)
+from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
+from cdlm_lab.experiments.runs import KeptNumbers
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
@@ -83,13 +72,10 @@ from cdlm_lab.models.precision import Precision, computing_in, precision_told
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Run, open_run
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.history import seconds_of_batch
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import Judge
-from cdlm_lab.widgets.html import seconds_in_words
 
 SPLITS = get_args(CoreferenceSplit)
 SYSTEM = "this run"  # as tables call it
@@ -97,7 +83,6 @@ THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
 # The loss of so many dev pairs is watched after each epoch; at most a quarter of the training pairs.
 DEV_PAIRS, LEAST_DEV_PAIRS = 2_000, 64
 SENTENCES_AT_ONCE = 8  # times as many pairs of sentences as of documents
-LOOKED_AT = 200  # training pairs, to find some of middling length
 
 
 @settings
@@ -166,7 +151,7 @@ class Prepared:
         train_examples: the pairs of all epochs, one after the other.
         dev_examples: pairs whose loss is watched.
         config: of the training.
-        run: its folder, which this process holds; None in other processes of a training.
+        opened: the folder of the run, which this process holds; None in other processes of a training.
     """
 
     settings: Settings
@@ -180,14 +165,28 @@ class Prepared:
     train_examples: MentionPairExamples
     dev_examples: MentionPairExamples
     config: TrainingConfig
-    run: Run | None = None
+    opened: Run | None = None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the report says of the data."""
+        settings = self.settings
+        return {
+            "corpus": settings.corpus,
+            "precision": precision_told(settings.precision),
+            "singletons": settings.singletons,
+            "topic_level": dict(self.level),
+            "passed_over": {split: counted.lines() for split, counted in self.passed_over.items()},
+            "pairs_scored": {split: len(pairs_within(self.groups[split])) for split in ("dev", "test")},
+            "topics": {split: [topic.id for topic in topics] for split, topics in self.topics.items()},
+        }
 
 
 def prepare(settings: Settings) -> Prepared:
     """Take the run's folder, read the corpus, load the encoder, draw the pairs; what of the corpus could not
     be used is printed. Raises ValueError with one clear line for whatever does not fit."""
-    run = open_run(settings.run_folder, name="coreference", parameters=parameters_of(settings))
-    return replace(read(settings), run=run)
+    opened = open_run(settings.run_folder, name="coreference", parameters=parameters_of(settings))
+    return replace(read(settings), opened=opened)
 
 
 def read(settings: Settings) -> Prepared:
@@ -357,93 +356,6 @@ def _training_config(settings: Settings, *, items: int) -> TrainingConfig:
     )
 
 
-def preview(prepared: Prepared) -> HTML:
-    """What a person wants to know before a run starts."""
-    return facts_table(facts_of(prepared))
-
-
-def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
-    """What `preview` shows, as (name, text); takes a few seconds, for a few pairs are scored, and learned
-    from, to know how long that takes."""
-    settings, config = prepared.settings, prepared.config
-    counts = {
-        split: sum(1 for _ in mentions_of(topics, kind=settings.kind))
-        for split, topics in prepared.topics.items()
-    }
-    seconds, length, lost = _sample(prepared, settings.context)
-    looks = 1 + (settings.epochs if dev_judge(prepared) else 0)
-    to_score = len(pairs_within(prepared.groups["dev"])) * looks + len(pairs_within(prepared.groups["test"]))
-    to_score *= 1 + settings.both_orders
-    training = time_told(_training_seconds(prepared), Processes.of(settings.parallel))
-    share = prepared.train_examples.labels.mean()
-    facts = [
-        ("mentions", ", ".join(f"{split} {count:,}" for split, count in counts.items())),
-        (
-            "training",
-            f"{config.steps:,} steps of {config.batch_size} pairs, {share:.0%} of which corefer; "
-            f"about {training}",
-        ),
-        ("precision", precision_told(config.precision)),
-        (
-            "scoring",
-            f"{to_score:,} pairs of dev{f' ({looks} times)' if looks > 1 else ''} and test; "
-            f"about {seconds_in_words(to_score * seconds)}",
-        ),
-    ]
-    if settings.first_by_sentences:
-        by_sentences = seconds_in_words(to_score * _sample(prepared, "sentences")[0])
-        text = f"all pairs by sentences; about {by_sentences}. Of the time above only what the pairs take "
-        facts.append(("first by sentences", f"{text}that are read"))
-    text = f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"
-    return [*facts, *_corpus_facts(prepared), ("text", text)]
-
-
-def _corpus_facts(prepared: Prepared) -> list[tuple[str, str]]:
-    """How documents are put together, how many clusters go through several of them, what was passed over."""
-    facts = [
-        (f"searched together in {split}", f"{prepared.level[split]}; {len(groups):,} groups")
-        for split, groups in prepared.groups.items()
-    ]
-    for split, topics in prepared.topics.items():
-        clusters = gold_clusters(topics, kind=prepared.settings.kind).values()
-        across = sum(len({mention.document for mention in cluster}) > 1 for cluster in clusters)
-        text = f"{len(clusters):,}, of which {across:,} go through several documents"
-        facts.append((f"gold clusters of {split}", text))
-    for split, counted in prepared.passed_over.items():
-        facts += [(f"passed over in {split}", line) for line in counted.lines()]
-    return facts
-
-
-def _training_seconds(prepared: Prepared) -> float:
-    """Of all steps, from a batch of pairs of middling length, as training puts like lengths together."""
-    examples, config = prepared.train_examples, prepared.config
-    some = range(0, len(examples), max(1, len(examples) // LOOKED_AT))
-    by_length = sorted(some, key=examples.length_of)
-    size = min(config.micro_batch_size, len(by_length))
-    first = (len(by_length) - size) // 2
-    chosen = [examples[number] for number in by_length[first : first + size]]
-    collate = Collate(pad_token_id=prepared.tokenizer.pad_token_id)
-    seconds, _ = seconds_of_batch(prepared.model, partial(collate, chosen), precision=config.precision)
-    return seconds / size * config.steps * config.batch_size
-
-
-def _sample(prepared: Prepared, context: str, size: int = 24) -> tuple[float, float, float]:
-    """Seconds a pair, tokens a pair, and the share of tokens that do not fit, over a few pairs of dev."""
-    group = max(prepared.groups["dev"], key=lambda one: len(one.mentions))
-    examples = replace(_prediction_examples(prepared, prepared.documents["dev"], [group]), context=context)
-    numbers = list(range(0, len(examples), max(1, len(examples) // size)))[:size]
-    sizes = [examples.size_of(number) for number in numbers]
-    lost, length = sum(one.lost_tokens for one in sizes), sum(one.length for one in sizes)
-    chosen = [examples[number] for number in numbers[: prepared.settings.micro_batch_size]]
-    model, batch = prepared.model.eval(), Collate(pad_token_id=prepared.tokenizer.pad_token_id)(chosen)
-    with computing_in(prepared.settings.precision, model.device):
-        _probabilities(model, batch)  # the first time is slower than all others
-        start = time.perf_counter()
-        _probabilities(model, batch)
-    seconds = (time.perf_counter() - start) / len(chosen)
-    return seconds, length / len(sizes), lost / max(1, lost + length)
-
-
 # ---- training ----
 
 
@@ -453,18 +365,9 @@ def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | N
     Raises:
         Stopped: it was asked to stop; the same call goes on from there.
     """
-    folder = prepared.run.folder
-    result = train_in_processes(
-        Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)}),
-        job=_job(prepared),
-        processes=Processes.of(prepared.settings.parallel, config=prepared.config),
-        folder=folder / TRAINING_FOLDER,
-        on_log=on_log,
-    )
-    if result.interrupted:
-        raise Stopped(f"stopped after step {result.steps}; run again to go on")
-    save_model(prepared.model, prepared.tokenizer, folder / MODEL_FOLDER)
-    return result
+    recipe = Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)})
+    folder, parallel = prepared.opened.folder, prepared.settings.parallel
+    return fine_tune(_job(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)
 
 
 def prepare_job(*, settings: Mapping[str, Any]) -> TrainingJob:
@@ -550,14 +453,14 @@ def _score_once(
         with Progress(total=len(examples), initial=done, desc=name, unit="pair") as bar:
             for numbers in (missing[batch] for batch in batches):
                 batch = collate([examples[number] for number in numbers])
-                scores.values[numbers] = _probabilities(model, batch)
+                scores.values[numbers] = probabilities(model, batch)
                 scores.save_when_due()
                 bar.update(len(numbers))
     return scores.values
 
 
 @torch.no_grad()  # not inference_mode: the judge of a training asks between updates
-def _probabilities(model: PairScorer, batch: dict[str, torch.Tensor]) -> np.ndarray:
+def probabilities(model: PairScorer, batch: dict[str, torch.Tensor]) -> np.ndarray:
     on_device = {key: tensor.to(model.device) for key, tensor in batch.items()}
     return torch.sigmoid(model(**on_device).logits).cpu().numpy()
 
@@ -588,7 +491,7 @@ def first_scores(prepared: Prepared, split: str, folder: Path | None) -> FirstSc
         return None
     scores = {}
     for one in dict.fromkeys(("dev", split)):
-        examples = _prediction_examples(prepared, prepared.documents[one], prepared.groups[one])
+        examples = prediction_examples(prepared, prepared.documents[one], prepared.groups[one])
         scores[one] = score_pairs(
             prepared.model.to(default_device()),
             replace(examples, context="sentences"),
@@ -655,7 +558,7 @@ class Predictions:
 def predict(prepared: Prepared) -> Predictions:
     """Score every pair of every group of dev and test, and choose the threshold; the scores are kept in
     `scores/`, so that a stopped run goes on."""
-    folder = prepared.run.folder / "scores"
+    folder = prepared.opened.folder / "scores"
     dev, test = (predict_split(prepared, split, folder) for split in ("dev", "test"))
     return Predictions(dev=dev, test=test, choice=choose_threshold(prepared, dev))
 
@@ -689,7 +592,7 @@ def predict_groups(
     """Score every pair of every group of any documents; with `first`, only the pairs that pass (and the
     others too if `whole`) are read."""
     model = prepared.model.to(default_device())
-    examples = _prediction_examples(prepared, documents, groups)
+    examples = prediction_examples(prepared, documents, groups)
     form = {"name": name, **_reading(prepared)}
     if first is None:
         return _clustered(groups, score_pairs(model, examples, file=file, **form))
@@ -701,7 +604,7 @@ def predict_groups(
     return _clustered(groups, scores)
 
 
-def _prediction_examples(
+def prediction_examples(
     prepared: Prepared, documents: EncodedDocuments, groups: Sequence[MentionGroup]
 ) -> MentionPairExamples:
     return pair_examples(prepared.settings, prepared.tokenizer, documents, groups)

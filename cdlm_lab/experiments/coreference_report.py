@@ -1,5 +1,5 @@
-"""What notebook 03 shows and leaves behind: scores beside baselines, tests, clusters in context, wrong pairs,
-merge trees, the table, and coreference in documents of one's own.
+"""What notebook 03 shows and leaves behind: what it will cost, scores beside baselines, tests, clusters in
+context, wrong pairs, merge trees, the table, and coreference in documents of one's own.
 
 Intervals and tests draw topics; topics that share a cluster, of the key or of any system, are drawn together.
 """
@@ -7,7 +7,10 @@ Intervals and tests draw topics; topics that share a cluster, of the key or of a
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +26,10 @@ from cdlm_lab.data.records import (
     CoreferenceMention,
     Topic,
     gold_clusters,
+    mentions_of,
 )
 from cdlm_lab.data.typed_documents import parse_marked_documents
+from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
 from cdlm_lab.experiments.coreference import (
     SYSTEM,
@@ -32,13 +37,17 @@ from cdlm_lab.experiments.coreference import (
     Predictions,
     Prepared,
     choose_threshold,
+    dev_judge,
     encoded_documents,
     first_scores,
     key_of,
     predict_groups,
     predict_split,
+    prediction_examples,
+    probabilities,
     response_at,
 )
+from cdlm_lab.experiments.runs import Scores, facts_table, report, time_told
 from cdlm_lab.metrics.coreference import (
     SCORE_PARTS,
     count_table,
@@ -51,10 +60,12 @@ from cdlm_lab.metrics.coreference import (
 )
 from cdlm_lab.metrics.coreference import Score as MeasuredScore
 from cdlm_lab.metrics.significance import compare, holm, percentile_interval, resampled_sums
-from cdlm_lab.models.precision import precision_told
+from cdlm_lab.models.precision import computing_in, precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
+from cdlm_lab.training.history import seconds_of_batch
+from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.ask import OwnDocuments
 from cdlm_lab.widgets.coreference import (
     CoreferenceErrors,
@@ -65,26 +76,118 @@ from cdlm_lab.widgets.coreference import (
     errors_html,
 )
 from cdlm_lab.widgets.coreference_table import CoreferenceRow, coreference_table_html
-from cdlm_lab.widgets.html import ShownMention, joined
+from cdlm_lab.widgets.html import ShownMention, joined, seconds_in_words
 
+__all__ = ["evaluate", "preview", "report"]
 Clusters = Sequence[Sequence[tuple[str, int, int]]]  # of places of mentions: document, start, end
 BASELINES = ("singletons", "one cluster", "same head word")
 RESAMPLES = 10_000
+LOOKED_AT = 200  # training pairs, to find some of middling length
 MOST_IN_WHOLE = (
     5_000  # pairs of dev that are all read in whole documents, to see what passing over some costs
 )
 
 
+# ---- before the start ----
+
+
+def preview(prepared: Prepared) -> HTML:
+    """What a person wants to know before a run starts."""
+    return facts_table(facts_of(prepared))
+
+
+def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
+    """What `preview` shows, as (name, text); takes a few seconds, for a few pairs are scored, and learned
+    from, to know how long that takes."""
+    settings, config = prepared.settings, prepared.config
+    counts = {
+        split: sum(1 for _ in mentions_of(topics, kind=settings.kind))
+        for split, topics in prepared.topics.items()
+    }
+    seconds, length, lost = _sample(prepared, settings.context)
+    looks = 1 + (settings.epochs if dev_judge(prepared) else 0)
+    to_score = len(pairs_within(prepared.groups["dev"])) * looks + len(pairs_within(prepared.groups["test"]))
+    to_score *= 1 + settings.both_orders
+    training = time_told(_training_seconds(prepared), Processes.of(settings.parallel))
+    share = prepared.train_examples.labels.mean()
+    facts = [
+        ("mentions", ", ".join(f"{split} {count:,}" for split, count in counts.items())),
+        (
+            "training",
+            f"{config.steps:,} steps of {config.batch_size} pairs, {share:.0%} of which corefer; "
+            f"about {training}",
+        ),
+        ("precision", precision_told(config.precision)),
+        (
+            "scoring",
+            f"{to_score:,} pairs of dev{f' ({looks} times)' if looks > 1 else ''} and test; "
+            f"about {seconds_in_words(to_score * seconds)}",
+        ),
+    ]
+    if settings.first_by_sentences:
+        by_sentences = seconds_in_words(to_score * _sample(prepared, "sentences")[0])
+        text = f"all pairs by sentences; about {by_sentences}. Of the time above only what the pairs take "
+        facts.append(("first by sentences", f"{text}that are read"))
+    text = f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"
+    return [*facts, *_corpus_facts(prepared), ("text", text)]
+
+
+def _corpus_facts(prepared: Prepared) -> list[tuple[str, str]]:
+    """How documents are put together, how many clusters go through several of them, what was passed over."""
+    facts = [
+        (f"searched together in {split}", f"{prepared.level[split]}; {len(groups):,} groups")
+        for split, groups in prepared.groups.items()
+    ]
+    for split, topics in prepared.topics.items():
+        clusters = gold_clusters(topics, kind=prepared.settings.kind).values()
+        across = sum(len({mention.document for mention in cluster}) > 1 for cluster in clusters)
+        text = f"{len(clusters):,}, of which {across:,} go through several documents"
+        facts.append((f"gold clusters of {split}", text))
+    for split, counted in prepared.passed_over.items():
+        facts += [(f"passed over in {split}", line) for line in counted.lines()]
+    return facts
+
+
+def _training_seconds(prepared: Prepared) -> float:
+    """Of all steps, from a batch of pairs of middling length, as training puts like lengths together."""
+    examples, config = prepared.train_examples, prepared.config
+    some = range(0, len(examples), max(1, len(examples) // LOOKED_AT))
+    by_length = sorted(some, key=examples.length_of)
+    size = min(config.micro_batch_size, len(by_length))
+    first = (len(by_length) - size) // 2
+    chosen = [examples[number] for number in by_length[first : first + size]]
+    collate = Collate(pad_token_id=prepared.tokenizer.pad_token_id)
+    seconds, _ = seconds_of_batch(prepared.model, partial(collate, chosen), precision=config.precision)
+    return seconds / size * config.steps * config.batch_size
+
+
+def _sample(prepared: Prepared, context: str, size: int = 24) -> tuple[float, float, float]:
+    """Seconds a pair, tokens a pair, and the share of tokens that do not fit, over a few pairs of dev."""
+    group = max(prepared.groups["dev"], key=lambda one: len(one.mentions))
+    examples = replace(prediction_examples(prepared, prepared.documents["dev"], [group]), context=context)
+    numbers = list(range(0, len(examples), max(1, len(examples) // size)))[:size]
+    sizes = [examples.size_of(number) for number in numbers]
+    lost, length = sum(one.lost_tokens for one in sizes), sum(one.length for one in sizes)
+    chosen = [examples[number] for number in numbers[: prepared.settings.micro_batch_size]]
+    model, batch = prepared.model.eval(), Collate(pad_token_id=prepared.tokenizer.pad_token_id)(chosen)
+    with computing_in(prepared.settings.precision, model.device):
+        probabilities(model, batch)  # the first time is slower than all others
+        start = time.perf_counter()
+        probabilities(model, batch)
+    seconds = (time.perf_counter() - start) / len(chosen)
+    return seconds, length / len(sizes), lost / max(1, lost + length)
+
+
 # ---- scores and the report ----
 
 
-def evaluate(prepared: Prepared, predictions: Predictions) -> tuple[list[Score], dict[str, Any]]:
-    """The rows of the score table, of dev and test at the chosen threshold beside baselines and the runs of
-    `compare_with`, and the tables of the report; clusters are written into the run's folder.
+def evaluate(prepared: Prepared, predictions: Predictions) -> Scores:
+    """Scores of dev and test at the chosen threshold, beside baselines and the runs of `compare_with`;
+    clusters are written into the run's folder.
 
     Raises ParameterError for a run without clusters, or whose clusters lack some of the mentions.
     """
-    settings, folder, threshold = prepared.settings, prepared.run.folder, predictions.threshold
+    settings, folder, threshold = prepared.settings, prepared.opened.folder, predictions.threshold
     rows: list[Score] = []
     comparisons: dict[str, list[dict[str, Any]]] = {}
     for split in ("test", "dev"):
@@ -107,30 +210,12 @@ def evaluate(prepared: Prepared, predictions: Predictions) -> tuple[list[Score],
     choice = predictions.choice
     rows.append(Score(metric="threshold", value=choice.threshold, group=settings.kind))
     rows.append(Score(metric="threshold/dev_conll_f1", value=choice.score, group=settings.kind))
-    return rows, {
+    tables = {
         "comparisons": comparisons["test"],
         "sentences_first": what_sentences_lose(prepared, folder / "scores"),
         "thresholds": [{"threshold": one, "dev_conll_f1": value} for one, value in choice.tried],
     }
-
-
-def report(prepared: Prepared, evaluation: tuple[list[Score], dict[str, Any]]) -> Report:
-    """Write `report.json` from what `evaluate` returned."""
-    settings = prepared.settings
-    scores, tables = evaluation
-    return prepared.run.write_report(
-        scores=scores,
-        data={
-            "corpus": settings.corpus,
-            "precision": precision_told(settings.precision),
-            "singletons": settings.singletons,
-            "topic_level": dict(prepared.level),
-            "passed_over": {split: counted.lines() for split, counted in prepared.passed_over.items()},
-            "pairs_scored": {split: len(pairs_within(prepared.groups[split])) for split in ("dev", "test")},
-            "topics": {split: [topic.id for topic in topics] for split, topics in prepared.topics.items()},
-        },
-        tables=tables,
-    )
+    return Scores(rows=rows, tables=tables)
 
 
 def baseline_responses(topics: Sequence[Topic], groups: Sequence[MentionGroup]) -> dict[str, Clusters]:
@@ -445,7 +530,7 @@ def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Call
     topic, prediction = cluster_own(prepared, text, source=source)
 
     def clusters_at(threshold: float) -> str:
-        _write_own(prepared.run.folder / "own_clusters.json", topic, prediction, threshold)
+        _write_own(prepared.opened.folder / "own_clusters.json", topic, prediction, threshold)
         return clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
 
     return clusters_at

@@ -73,14 +73,7 @@ from cdlm_lab.examples.document_pairs import (
 )
 from cdlm_lab.examples.tokens import FIRST_WORD, Vocabulary, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, reset_globals
-from cdlm_lab.experiments.runs import (
-    Recipe,
-    TrainingJob,
-    config_of_passes,
-    fine_tune,
-    in_training_order,
-    time_told,
-)
+from cdlm_lab.experiments.runs import time_told
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
 from cdlm_lab.metrics.significance import compare_counts, count_scores, holm
 from cdlm_lab.models.checkpoint import default_device, own_randomness, read_own_model
@@ -107,6 +100,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune, in_training_order
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.widgets.html import variant_name

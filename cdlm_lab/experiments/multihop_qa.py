@@ -53,17 +53,9 @@ from cdlm_lab.examples.questions import (
     QuestionExamples,
     question_marks_of,
 )
-from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.examples.tokens import from_tokenizer, token_texts
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, reset_globals
-from cdlm_lab.experiments.pretraining import token_texts
-from cdlm_lab.experiments.runs import (
-    Recipe,
-    TrainingJob,
-    config_of_passes,
-    fine_tune,
-    in_training_order,
-    time_told,
-)
+from cdlm_lab.experiments.runs import time_told
 from cdlm_lab.metrics.question_answering import (
     HOTPOTQA_SCORES,
     question_scores,
@@ -95,6 +87,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune, in_training_order
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.ask import own_question_box

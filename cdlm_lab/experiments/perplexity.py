@@ -34,6 +34,7 @@ from cdlm_lab.experiments.cluster_corpora import (
     tokenised_split,
     variant_of,
 )
+from cdlm_lab.experiments.runs import Scores, report
 from cdlm_lab.metrics.significance import compare_perplexities, holm, perplexity
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_language_model
@@ -47,6 +48,7 @@ from cdlm_lab.widgets.charts import perplexity_figure
 from cdlm_lab.widgets.perplexity_table import PAPER_TABLE_1, PerplexityRow, perplexity_table_html
 from cdlm_lab.widgets.perplexity_table import Perplexity as ShownPerplexity
 
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report"]
 # What is measured: over all masked tokens, and over those that only another document tells.
 METRICS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
 
@@ -108,16 +110,16 @@ class Prepared:
     """What is measured, and the folder of the run."""
 
     settings: Settings
-    corpus: CorpusSettings
-    run: Run
+    opened: Run
+    data: Mapping[str, Any]
 
 
 def prepare(settings: Settings) -> Prepared:
     """Take the run's folder; refuse settings that cannot be."""
     parameters = parameters_of(settings)
-    run = open_run(settings.run_folder, name="cross-document perplexity", parameters=parameters)
+    opened = open_run(settings.run_folder, name="cross-document perplexity", parameters=parameters)
     _given(settings.checkpoints)
-    return Prepared(settings=settings, corpus=settings.clusters_read, run=run)
+    return Prepared(settings=settings, opened=opened, data={})
 
 
 def predict(prepared: Prepared) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
@@ -125,7 +127,7 @@ def predict(prepared: Prepared) -> tuple[dict[str, ClusterLosses], TokenisedSpli
     settings = prepared.settings
     return measure(
         settings.checkpoints,
-        prepared.corpus,
+        settings.clusters_read,
         split=settings.split,
         window=settings.window,
         batch_size=settings.batch_size,
@@ -133,54 +135,35 @@ def predict(prepared: Prepared) -> tuple[dict[str, ClusterLosses], TokenisedSpli
     )
 
 
-def evaluate(losses: Losses, *, seed: int) -> tuple[list[Score], dict[str, Any]]:
-    """The rows of the score table and the tables of the report: the perplexities of each variant with
-    intervals over clusters, each variant tested against the next in paper order."""
+def evaluate(predictions: tuple[Losses, TokenisedSplit], *, seed: int) -> Scores:
+    """The perplexities of each variant with intervals over clusters, each tested against the next variant in
+    paper order, and what they were measured on."""
+    losses, split = predictions
+    rows, comparisons = score_rows(losses, seed=seed)
+    data = {
+        "checksum": split.checksum,
+        "clusters": split.counts.clusters_kept,
+        "clusters_dropped": split.counts.clusters_dropped,
+        "files_passed_over": named(split.passed_over),
+    }
+    return Scores(rows=rows, tables={"comparisons": comparisons}, data=data)
+
+
+def score_rows(losses: Losses, *, seed: int) -> tuple[list[Score], list[dict[str, Any]]]:
+    """The rows of the score table, and the tests between variants."""
     comparisons = comparisons_of(losses, seed=seed)
-    p_of = {(row["a"], row["kind"]): row for row in comparisons}
+    test_of = {(row["a"], row["kind"]): row for row in comparisons}
     rows = []
     for variant, sums in losses.items():
         for metric, (loss, tokens) in METRICS.items():
             if not getattr(sums, tokens).sum():
                 continue
             measured = perplexity(getattr(sums, loss), getattr(sums, tokens), seed=seed)
-            test = p_of.get((variant, metric))
-            rows.append(
-                Score(
-                    system=variant,
-                    metric=metric,
-                    value=measured.value,
-                    low=measured.low,
-                    high=measured.high,
-                    n=measured.tokens,
-                    clusters=measured.clusters,
-                    p=test and test["p_holm"],
-                    against=test["b"] if test else "",
-                )
-            )
-    return rows, {"comparisons": comparisons}
-
-
-def report(
-    run: Run,
-    evaluation: tuple[list[Score], dict[str, Any]],
-    split: TokenisedSplit,
-    *,
-    data: Mapping[str, Any] | None = None,
-) -> Report:
-    """Write `report.json`: scores, comparisons and what they were measured on; `data`: what else it says."""
-    scores, tables = evaluation
-    return run.write_report(
-        scores=scores,
-        data={
-            "checksum": split.checksum,
-            "clusters": split.counts.clusters_kept,
-            "clusters_dropped": split.counts.clusters_dropped,
-            "files_passed_over": named(split.passed_over),
-            **(data or {}),
-        },
-        tables=tables,
-    )
+            columns = {name: getattr(measured, name) for name in ("value", "low", "high", "clusters")}
+            if test := test_of.get((variant, metric)):
+                columns |= {"p": test["p_holm"], "against": test["b"]}
+            rows.append(Score(system=variant, metric=metric, n=measured.tokens, **columns))
+    return rows, comparisons
 
 
 def cluster_losses(

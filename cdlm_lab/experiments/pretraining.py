@@ -6,7 +6,7 @@ that was stopped goes on when the same is called again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,23 +16,23 @@ from IPython.display import HTML
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import named
-from cdlm_lab.errors import Stopped
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.packing import LossOfText
+from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import perplexity
 from cdlm_lab.experiments.cluster_corpora import (
     CACHE_FOLDER,
     VARIANTS,
     CorpusSettings,
     TokenisedSplit,
-    facts_table,
     held_out_examples,
+    reset_globals,
     tell_passed_over,
     tokenised_split,
     training_examples,
 )
-from cdlm_lab.experiments.runs import Recipe, TrainingJob, train_in_processes
+from cdlm_lab.experiments.runs import Scores, facts_table, report
 from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import copy_local_to_global, load_language_model
 from cdlm_lab.models.estimate import (
@@ -47,12 +47,14 @@ from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
-from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
+from cdlm_lab.training.checkpoints import MODEL_FOLDER, save_model
 from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, fine_tune
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
 
+__all__ = ["Settings", "evaluate", "prepare", "preview", "report", "train"]
 EXAMPLES_LOOKED_AT = 200  # for the share of text lost and the mean number of global tokens
 
 
@@ -112,14 +114,12 @@ class Prepared:
     """All that a run needs, before anything is trained.
 
     Attributes:
-        training: how; `processes`: by which.
         cache: the folder of tokenised corpora.
-        run: its folder, which this process holds; None in other processes, and in a tour.
+        opened: the folder of the run, which this process holds; None in other processes, and in a tour.
     """
 
     settings: Settings
     training: TrainingConfig
-    processes: Processes
     model: CrossDocumentLM
     tokenizer: PreTrainedTokenizerBase
     train_split: TokenisedSplit
@@ -127,15 +127,32 @@ class Prepared:
     train_examples: CrossDocumentExamples
     validation_examples: CrossDocumentExamples
     cache: str | Path
-    run: Run | None = None
+    opened: Run | None = None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the report says of the data."""
+        counts = self.train_split.counts
+        return {
+            "corpus": self.settings.corpus,
+            "train_checksum": self.train_split.checksum,
+            "validation_checksum": self.validation_split.checksum,
+            "train_clusters": counts.clusters_kept,
+            "train_clusters_dropped": counts.clusters_dropped,
+            "files_passed_over": named(self.train_split.passed_over),
+            "share_of_text_lost": loss_of_text(self).share_lost,
+            "weights": parameter_count(self.model),
+            "processes": Processes.of(self.settings.parallel).total,
+            "precision": precision_told(self.training.precision),
+        }
 
 
 def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
     """Take the run's folder, load the model, tokenise the corpus (once, into the folder `cache`), make the
     examples. Raises ValueError with one clear line for whatever does not fit."""
     Processes.of(settings.parallel, config=settings.training)
-    run = open_run(settings.run_folder, name="pretraining", parameters=parameters_of(settings))
-    return replace(read(settings, cache=cache), run=run)
+    opened = open_run(settings.run_folder, name="pretraining", parameters=parameters_of(settings))
+    return replace(read(settings, cache=cache), opened=opened)
 
 
 def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
@@ -165,7 +182,6 @@ def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
     return Prepared(
         settings=settings,
         training=training,
-        processes=Processes.of(settings.parallel, config=training),
         model=model,
         tokenizer=tokenizer,
         train_split=train_split,
@@ -185,24 +201,22 @@ def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | N
     Raises:
         Stopped: it was asked to stop; the same call goes on from there.
     """
-    folder = Path(prepared.settings.run_folder)
-    arguments = {"settings": parameters_of(prepared.settings), "cache": str(prepared.cache)}
-    result = train_in_processes(
-        Recipe(function=prepare_job, arguments=arguments),
-        job=_job(prepared),
-        processes=prepared.processes,
-        folder=folder / TRAINING_FOLDER,
+    settings = prepared.settings
+
+    def save(model: CrossDocumentLM, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+        reset_globals(model, settings.variant)
+        save_model(model, tokenizer, folder)
+
+    arguments = {"settings": parameters_of(settings), "cache": str(prepared.cache)}
+    return fine_tune(
+        _job(prepared),
+        folder=Path(settings.run_folder),
+        name=settings.variant,
+        parallel=settings.parallel,
+        recipe=Recipe(function=prepare_job, arguments=arguments),
         on_log=on_log,
+        save=save,
     )
-    if result.interrupted:
-        raise Stopped(
-            f"stopped while training {prepared.settings.variant}, after step {result.steps}; "
-            "run again to go on"
-        )
-    if VARIANTS[prepared.settings.variant].global_policy == "none":
-        copy_local_to_global(prepared.model)
-    save_model(prepared.model, prepared.tokenizer, folder / MODEL_FOLDER)
-    return result
 
 
 def prepare_job(*, settings: Mapping[str, Any], cache: str) -> TrainingJob:
@@ -221,9 +235,8 @@ def _job(prepared: Prepared) -> TrainingJob:
     )
 
 
-def evaluate(prepared: Prepared, result: TrainingResult) -> tuple[list[Score], dict[str, Any]]:
-    """The rows of the score table, the validation perplexity of the model that was written among them, and
-    the history of the training."""
+def evaluate(prepared: Prepared, result: TrainingResult) -> Scores:
+    """The validation perplexity of the model that was written, and the history of its training."""
     losses = perplexity.cluster_losses(
         prepared.model,
         prepared.validation_examples,
@@ -231,32 +244,10 @@ def evaluate(prepared: Prepared, result: TrainingResult) -> tuple[list[Score], d
         precision=prepared.training.precision,
         name="validation",
     )
-    rows, _ = perplexity.evaluate({prepared.settings.variant: losses}, seed=prepared.settings.seed)
+    rows, _ = perplexity.score_rows({prepared.settings.variant: losses}, seed=prepared.settings.seed)
     rows.append(Score(metric="training_seconds", value=result.seconds))
     rows.append(Score(metric="training_tokens", value=result.tokens))
-    return rows, {"history": [dict(record) for record in result.history]}
-
-
-def report(prepared: Prepared, evaluation: tuple[list[Score], dict[str, Any]]) -> Report:
-    """Write `report.json` from what `evaluate` returned."""
-    scores, tables = evaluation
-    counts = prepared.train_split.counts
-    return prepared.run.write_report(
-        scores=scores,
-        data={
-            "corpus": prepared.settings.corpus,
-            "train_checksum": prepared.train_split.checksum,
-            "validation_checksum": prepared.validation_split.checksum,
-            "train_clusters": counts.clusters_kept,
-            "train_clusters_dropped": counts.clusters_dropped,
-            "files_passed_over": named(prepared.train_split.passed_over),
-            "share_of_text_lost": loss_of_text(prepared).share_lost,
-            "weights": parameter_count(prepared.model),
-            "processes": prepared.processes.total,
-            "precision": precision_told(prepared.training.precision),
-        },
-        tables=tables,
-    )
+    return Scores(rows=rows, tables={"history": [dict(record) for record in result.history]})
 
 
 def summary(report: Report) -> str:
@@ -356,25 +347,3 @@ def cost_of_step(prepared: Prepared) -> tuple[float, float]:
     )
     seconds = training_seconds(cost, config, rate=measured_rate(training.precision))
     return cost.peak_bytes, training.batch_size * seconds
-
-
-def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tuple[list[str], np.ndarray]:
-    """The text of each token without its joining sign, and whether a space stands before it ((tokens,) bool).
-
-    Knows the signs of byte-level BPE (a leading `Ġ`), WordPiece (`##` inside words) and SentencePiece (`▁`).
-    """
-    names = tokenizer.convert_ids_to_tokens([int(i) for i in ids])
-    special = set(tokenizer.all_special_tokens)
-    spaced = any("\u0120" in name for name in names) or any("\u2581" in name for name in names)
-    texts, starts = [], np.ones(len(names), dtype=bool)
-    for number, name in enumerate(names):
-        if name in special:
-            texts.append(name)
-        elif spaced:
-            starts[number] = name[0] in "\u0120\u2581"
-            text = tokenizer.convert_tokens_to_string([name])
-            texts.append(text.strip() or ("\u21b5" if "\n" in text else "\u2423"))  # newline, blank
-        else:
-            starts[number] = not name.startswith("##")
-            texts.append(name.removeprefix("##"))
-    return texts, starts

@@ -10,18 +10,21 @@ project, and says which is which.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cdlm_lab.experiments import perplexity, pretraining
-from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, CorpusSettings
+from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, CorpusSettings, TokenisedSplit
+from cdlm_lab.experiments.perplexity import evaluate
+from cdlm_lab.experiments.runs import report
 from cdlm_lab.models.checkpoint import PREFIX
 from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import parameters_of, settings
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train"]
 SHIPPED_LENGTH, SHIPPED_WINDOW = 512, 32  # with which the shipped checkpoints were trained
 
 
@@ -72,16 +75,18 @@ class Prepared:
 
     settings: Settings
     variants: Mapping[str, pretraining.Settings]
-    run: Run
+    opened: Run
+    data: Mapping[str, Any]
     cache: str | Path
 
 
 def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
     """Take the run's folder; refuse settings that cannot be. `cache`: for tokenised corpora."""
-    run = open_run(settings.run_folder, name="tour", parameters=parameters_of(settings))
-    print(f"training in {precision_told(settings.precision)}")
+    opened = open_run(settings.run_folder, name="tour", parameters=parameters_of(settings))
+    data = {"precision": precision_told(settings.precision)}
+    print(f"training in {data['precision']}")
     variants = {name: settings.of_variant(name) for name in VARIANTS}
-    return Prepared(settings=settings, variants=variants, run=run, cache=cache)
+    return Prepared(settings=settings, variants=variants, opened=opened, data=data, cache=cache)
 
 
 def train(
@@ -100,20 +105,13 @@ def train(
     return models
 
 
-def report(prepared: Prepared, models: Mapping[str, Path]) -> Report:
-    """Measure the models on the validation split and write `report.json`."""
-    settings = prepared.settings
-    losses, split = perplexity.measure(
-        models,
-        prepared.variants["cdlm"],
-        split="validation",
-        window=settings.window,
-        batch_size=settings.batch_size,
-        cache=prepared.cache,
-    )
-    evaluation = perplexity.evaluate(losses, seed=settings.seed)
-    data = {"precision": precision_told(settings.precision)}
-    return perplexity.report(prepared.run, evaluation, split, data=data)
+def predict(
+    prepared: Prepared, models: Mapping[str, Path]
+) -> tuple[dict[str, perplexity.ClusterLosses], TokenisedSplit]:
+    """The losses of the models on the validation split, and its clusters."""
+    settings, corpus = prepared.settings, prepared.variants["cdlm"]
+    form = {"window": settings.window, "batch_size": settings.batch_size, "cache": prepared.cache}
+    return perplexity.measure(models, corpus, split="validation", **form)
 
 
 def measure_shipped(prepared: Prepared) -> Report:
@@ -123,10 +121,12 @@ def measure_shipped(prepared: Prepared) -> Report:
     corpus = CorpusSettings(
         train_clusters=clusters, held_out_clusters=clusters, max_length=SHIPPED_LENGTH, seed=seed
     )
-    parameters = {"clusters": clusters, "seed": seed}
-    run = open_run(prepared.run.folder / "shipped", name="tour, shipped checkpoints", parameters=parameters)
-    checkpoints = {name: PREFIX + name for name in VARIANTS}
-    losses, split = perplexity.measure(
-        checkpoints, corpus, split="test", window=SHIPPED_WINDOW, batch_size=8, cache=prepared.cache
+    opened = open_run(
+        prepared.opened.folder / "shipped",
+        name="tour, shipped checkpoints",
+        parameters={"clusters": clusters, "seed": seed},
     )
-    return perplexity.report(run, perplexity.evaluate(losses, seed=seed), split)
+    checkpoints = {name: PREFIX + name for name in VARIANTS}
+    form = {"window": SHIPPED_WINDOW, "batch_size": 8, "cache": prepared.cache}
+    scores = evaluate(perplexity.measure(checkpoints, corpus, split="test", **form), seed=seed)
+    return report(replace(prepared, opened=opened, data={}), scores)

@@ -73,7 +73,7 @@ def test_models_stand_in_paper_order_and_those_left_out_are_gone(analysis: Analy
 
 
 def test_a_second_run_reads_nothing(analysis: Analysis, measured, monkeypatch):
-    assert sorted(file.name for file in (analysis.run.folder / "ranks").iterdir()) == sorted(
+    assert sorted(file.name for file in (analysis.opened.folder / "ranks").iterdir()) == sorted(
         f"{variant}-{kind}.npy" for variant in ("cdlm", "rand-cdlm") for kind in ("event", "entity")
     )
     monkeypatch.delattr(attention_analysis, "attend_to_source")

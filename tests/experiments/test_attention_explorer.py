@@ -255,7 +255,7 @@ def test_it_is_kept_as_a_page(explored: ExploredCluster, monkeypatch, capsys):
 
     monkeypatch.setattr(explored.view, "save_png", no_browser)
     explored.save()
-    assert (explored.analysis.run.folder / "explorer.html").is_file()
+    assert (explored.analysis.opened.folder / "explorer.html").is_file()
     assert "no picture: no Chromium" in capsys.readouterr().out
 
 

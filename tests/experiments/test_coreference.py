@@ -30,7 +30,6 @@ from cdlm_lab.experiments.coreference import (
     choose_threshold,
     dev_judge,
     encoded_documents,
-    facts_of,
     first_scores,
     key_of,
     pair_examples,
@@ -44,6 +43,8 @@ from cdlm_lab.experiments.coreference import (
 from cdlm_lab.experiments.coreference_report import (
     SYSTEM,
     evaluate,
+    facts_of,
+    preview,
     report,
     score_rows,
     summary,
@@ -85,7 +86,7 @@ def test_from_topics_to_a_report(pair_settings: Settings, tmp_path: Path):
     pairs = {split: len(pairs_within(prepared.groups[split])) for split in ("dev", "test")}
     looks = 3 * pairs["dev"]  # after each of two epochs, and for the threshold
     assert f"{looks + pairs['test']:,} pairs of dev (3 times)" in facts["scoring"]
-    assert facts["searched together in test"] in coreference.preview(prepared).data
+    assert facts["searched together in test"] in preview(prepared).data
 
     result = coreference.train(prepared)
     assert result.steps == 4
@@ -326,7 +327,7 @@ def test_both_orders_give_the_mean(scorer, examples, tmp_path: Path):
 
 def test_a_stopped_run_goes_on(scorer, examples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = score_pairs(scorer, examples, file=tmp_path / "whole.npy", batch_size=4)
-    real, seen = coreference._probabilities, []
+    real, seen = coreference.probabilities, []
 
     def dies_in_the_third(model, batch):
         seen.append(len(batch["input_ids"]))
@@ -334,7 +335,7 @@ def test_a_stopped_run_goes_on(scorer, examples, tmp_path: Path, monkeypatch: py
             raise KeyboardInterrupt
         return real(model, batch)
 
-    monkeypatch.setattr(coreference, "_probabilities", dies_in_the_third)
+    monkeypatch.setattr(coreference, "probabilities", dies_in_the_third)
     with pytest.raises(KeyboardInterrupt):
         score_pairs(scorer, examples, file=tmp_path / "part.npy", batch_size=4)
     assert np.isnan(np.load(tmp_path / "part.npy", allow_pickle=False)).sum() == 15 - 2 * 4

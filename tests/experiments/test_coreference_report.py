@@ -179,7 +179,7 @@ def test_own_clusters_by_threshold_are_shown_and_written(prepared: Prepared):
     assert "one:0" not in html, "which mentions corefer is not known, so nothing is marked as wrong"
     assert "\u2260" not in html
     assert "blaze" in html
-    file = prepared.run.folder / "own_clusters.json"
+    file = prepared.opened.folder / "own_clusters.json"
     written = json.loads(file.read_text())
     assert written["threshold"] == 0.0
     assert [mention["text"] for mention in written["clusters"][0]] == ["fire", "blaze", "out"]

@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments.cluster_corpora import (
     VARIANTS,
     held_out_examples,
     tokenised_split,
     training_examples,
 )
-from cdlm_lab.experiments.pretraining import Prepared, Settings, facts_of, read, token_texts
+from cdlm_lab.experiments.pretraining import Prepared, Settings, facts_of, read
 
 
 def test_splits_share_no_cluster(small: Settings, prepared: Prepared, cache: Path) -> None:

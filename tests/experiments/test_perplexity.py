@@ -15,11 +15,12 @@ from cdlm_lab.experiments.perplexity import (
     evaluate,
     measure,
     rows_of,
+    score_rows,
     summary,
 )
 from cdlm_lab.experiments.pretraining import Prepared, Settings
 from cdlm_lab.models.encoder import TinySizes, load_language_model
-from cdlm_lab.report import open_run, read_report
+from cdlm_lab.report import read_report
 
 FORM = {"split": "validation", "window": 32, "batch_size": 4}
 
@@ -67,11 +68,11 @@ def test_perplexity_in_bfloat16_is_that_of_float32(small: Settings, cache: Path)
 
 
 def test_scores_are_weighted_by_tokens() -> None:
-    (row,), tables = evaluate({"cdlm": worked_losses([2.0, 12.0])}, seed=0)
+    (row,), comparisons = score_rows({"cdlm": worked_losses([2.0, 12.0])}, seed=0)
     assert (row.system, row.metric) == ("cdlm", "perplexity"), "no score where no token is marked"
     assert row.value == pytest.approx(math.exp((2 + 12) / (2 + 6)))
     assert (row.clusters, row.n) == (2, 8)
-    assert tables == {"comparisons": []}
+    assert comparisons == []
 
 
 def test_comparisons_are_of_neighbours_in_the_order_given() -> None:
@@ -81,7 +82,7 @@ def test_comparisons_are_of_neighbours_in_the_order_given() -> None:
     assert rows[0]["difference"] == pytest.approx((14 - 6) / 8)
     assert rows[1]["difference"] == 0
     assert rows[1]["p_holm"] == 1
-    scores, _ = evaluate(losses, seed=0)
+    scores, _ = score_rows(losses, seed=0)
     assert [(row.p, row.against) for row in scores] == [(rows[0]["p_holm"], "b"), (1, "c"), (None, "")]
 
 
@@ -89,13 +90,13 @@ def test_views_are_made_from_the_report_alone(
     tmp_path: Path, small: Settings, cache: Path, tiny_folder: Path
 ) -> None:
     checkpoints = {"cdlm": tiny_folder, "longformer": tiny_folder}
-    losses, split = measure(checkpoints, small, cache=cache, **FORM)
+    losses, _ = predictions = measure(checkpoints, small, cache=cache, **FORM)
     assert list(losses) == ["longformer", "cdlm"], "paper order, whatever order they were given in"
-    parameters = {"seed": 0, "corpus": "storyworld", "split": "validation"}
-    run = open_run(tmp_path / "run", name="cross-document perplexity", parameters=parameters)
-    perplexity.report(run, evaluate(losses, seed=0), split, data={"more": 1})
+    left_out = dict.fromkeys(("rand_cdlm", "prefix_cdlm"), "")
+    settings = perplexity.Settings(run_folder=str(tmp_path / "run"), split="validation", **left_out)
+    perplexity.report(perplexity.prepare(settings), evaluate(predictions, seed=0))
     report = read_report(tmp_path / "run")
-    assert (report.data["more"], report.data["clusters"]) == (1, 6)
+    assert report.data["clusters"] == 6
     rows = rows_of(report)
     assert [row.variant for row in rows] == ["longformer", "cdlm"]
     assert rows[0].all_masked.p_next is not None
@@ -115,8 +116,7 @@ def test_from_settings_to_a_report(
     left_out = dict.fromkeys(("longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm"), "")
     settings = perplexity.Settings(cdlm=str(tiny_folder), clusters=3, max_length=256, **left_out)
     prepared = perplexity.prepare(settings)
-    losses, split = perplexity.predict(prepared)
-    report = perplexity.report(prepared.run, evaluate(losses, seed=settings.seed), split)
+    report = perplexity.report(prepared, evaluate(perplexity.predict(prepared), seed=settings.seed))
     assert {(row.system, row.clusters) for row in report.rows} == {("cdlm", 3)}
 
 

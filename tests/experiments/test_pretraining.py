@@ -8,6 +8,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
+from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import pretraining
 from cdlm_lab.experiments.pretraining import (
     Prepared,
@@ -18,7 +19,6 @@ from cdlm_lab.experiments.pretraining import (
     loss_of_text,
     preview,
     summary,
-    token_texts,
 )
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import read_report

@@ -24,7 +24,7 @@ def test_five_models_and_none_trained_twice(tmp_path: Path, cache: Path) -> None
         assert not torch.equal(weights[name], weights["longformer"]), f"{name} learned nothing"
     assert tour.train(prepared, curve=trained.append) == models
     assert len(trained) == 5, "the second time all models were there"
-    live = tour.report(prepared, models)
+    live = tour.report(prepared, tour.evaluate(tour.predict(prepared, models), seed=0))
     assert [row.variant for row in perplexity.rows_of(live)] == list(VARIANTS)
     assert "Trained here" in perplexity.figure_view(live, title="Trained here").layout.title.text
     shipped = tour.measure_shipped(replace(prepared, settings=replace(settings, held_out_clusters=2)))
