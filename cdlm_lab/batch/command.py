@@ -40,11 +40,8 @@ _GB = 10**9
 
 
 def run_card(folder: str | os.PathLike[str]) -> str:
-    """Everything that a run left to say about itself, as text; also of one that was interrupted.
-
-    Raises:
-        RunError: there is no run in the folder, or its files cannot be read.
-    """
+    """Everything that a run left to say about itself, as text; also of one that was interrupted. Raises
+    RunError: there is no run in the folder, or its files cannot be read."""
     path = Path(folder)
     path = path.parent if path.name == REPORT_FILE else path
     if (path / REPORT_FILE).exists():

@@ -323,11 +323,8 @@ class Place:
 
 
 def take_grid(runs: Path) -> IO[str]:
-    """Hold the folder of runs until the file is closed, or the process ends.
-
-    Raises:
-        GridError: another process holds it.
-    """
+    """Hold the folder of runs until the file is closed, or the process ends. Raises GridError: another
+    process holds it."""
     folder = runs / GRID_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     lock = (folder / "lock").open("a+", encoding="utf-8")
@@ -395,11 +392,8 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
 
 
 def snakemake_command(grid: Grid, *, place: Place, gpus: int) -> list[str]:
-    """The command that makes the runs of jobs.json.
-
-    Raises:
-        GridError: Snakemake, or its plugin for the executor, is not installed.
-    """
+    """The command that makes the runs of jobs.json. Raises GridError: Snakemake, or its plugin for the
+    executor, is not installed."""
     _require("snakemake", "pip install 'cdlm_lab[cluster]'")
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(_SNAKEFILE)]
     command += ["--directory", str(grid.runs), "--config", f"jobs={GRID_FOLDER}/{JOBS_FILE}"]

@@ -74,11 +74,7 @@ class Checksums:
 
     def of(self, need: str) -> str:
         """The checksum of a path (of a model: of all files in its folder), or the revision of a checkpoint of
-        the hub.
-
-        Raises:
-            DataError: a file may not be read.
-        """
+        the hub. Raises DataError: a file may not be read."""
         if need.startswith(HUB):
             return f"revision {_revision(need)}"
         path = Path(need)

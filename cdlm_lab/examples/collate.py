@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from cdlm_lab.examples.masking import NOT_MASKED
+
+# What fills each key of an example up.
+_FILL = {
+    "input_ids": 0,
+    "labels": NOT_MASKED,
+    "global_attention_mask": 0,
+    "cross_document": False,
+    "mention_mask": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +57,9 @@ class Collate:
     cross_document: bool = True
 
     def __post_init__(self) -> None:
-        if self.pad_to_multiple_of is not None and self.pad_to_multiple_of < 1:
-            raise ValueError(
-                f"pad_to_multiple_of is {self.pad_to_multiple_of}; it must be at least 1, or None"
-            )
+        multiple = self.pad_to_multiple_of
+        if multiple is not None and multiple < 1:
+            raise ValueError(f"pad_to_multiple_of is {multiple}; it must be at least 1, or None")
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
         """Pad and stack.
@@ -70,23 +78,68 @@ class Collate:
             ValueError: no examples; different or unknown keys; arrays whose lengths do not fit within one
                 example; labels of tokens and of sequences in one batch.
         """
-        lengths = _checked_lengths(examples)
+        check_keys(examples, needed={"input_ids"}, optional=_FILL.keys() - {"input_ids"})
+        _check_lengths(examples)
+        lengths = [len(example["input_ids"]) for example in examples]
         multiple = self.pad_to_multiple_of or 1
         width = -(-max(lengths) // multiple) * multiple
-        fill = {
-            "input_ids": self.pad_token_id,
-            "labels": NOT_MASKED,
-            "global_attention_mask": 0,
-            "cross_document": False,
-            "mention_mask": False,
-        }
+        fill = _FILL | {"input_ids": self.pad_token_id}
         batch = {
-            key: _padded([example[key] for example in examples], width=width, fill=fill[key])
+            key: padded([example[key] for example in examples], fill=fill[key], width=width)
             for key in examples[0]
             if key != "cross_document" or self.cross_document
         }
-        batch["attention_mask"] = _padded([np.ones(n, dtype=np.int64) for n in lengths], width=width, fill=0)
+        batch["attention_mask"] = padded([np.ones(n, dtype=np.int64) for n in lengths], width=width)
         return batch
+
+
+def check_keys(
+    examples: Sequence[Mapping[str, np.ndarray]], *, needed: Collection[str], optional: Collection[str] = ()
+) -> None:
+    """Raise ValueError unless there are examples, all of the same keys: those needed and maybe optional."""
+    if not examples:
+        raise ValueError("no examples to collate")
+    keys = examples[0].keys()
+    if not set(needed) <= keys or keys - set(needed) - set(optional):
+        wanted = f"{', '.join(sorted(needed))}, and maybe {', '.join(sorted(optional))}"
+        raise ValueError(f"examples[0] has the keys {sorted(keys)}; they must be {wanted}")
+    for number, example in enumerate(examples):
+        if example.keys() != keys:
+            what = f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
+            raise ValueError(what)
+
+
+def padded(rows: Sequence[np.ndarray], *, fill: int | bool = 0, width: int = 0) -> torch.Tensor:
+    """Stack arrays of unequal sizes, each filled up at its ends: (batch, ...).
+
+    Bool if the fill is, else float32 for fractions and int64 for whole numbers. `width`: least size of the
+    last axis.
+    """
+    arrays = [np.asarray(row) for row in rows]
+    shape = [max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)]
+    if shape:
+        shape[-1] = max(shape[-1], width)
+    whole = np.issubdtype(arrays[0].dtype, np.integer)
+    kind = bool if isinstance(fill, bool) else np.int64 if whole else np.float32
+    out = np.full((len(arrays), *shape), fill, dtype=kind)
+    for number, array in enumerate(arrays):
+        out[(number, *map(slice, array.shape))] = array
+    return torch.from_numpy(out)
+
+
+def _check_lengths(examples: Sequence[Mapping[str, np.ndarray]]) -> None:
+    """Raise ValueError unless all arrays of an example are as long as its `input_ids`."""
+    for number, example in enumerate(examples):
+        length = len(example["input_ids"])
+        for key, values in example.items():
+            expected = (2, length) if key == "mention_mask" else (length,)
+            if key == "labels" and np.ndim(examples[0][key]) == 0:
+                expected = ()
+            if np.shape(values) != expected:
+                raise ValueError(
+                    f"examples[{number}][{key!r}] has shape {np.shape(values)}, "
+                    f"but there are {length} input_ids; it must be {expected}"
+                )
 
 
 def batches_by_length(
@@ -144,46 +197,3 @@ def like_lengths_together(lengths: Sequence[int], batch_size: int) -> list[int]:
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
     return sorted(range(len(lengths)), key=lambda n: (n // batch_size, lengths[n], n))
-
-
-_KEYS = {"input_ids", "labels", "global_attention_mask", "cross_document", "mention_mask"}
-
-
-def _checked_lengths(examples: Sequence[Mapping[str, np.ndarray]]) -> list[int]:
-    """The length of each example, after checking that all arrays agree."""
-    if not examples:
-        raise ValueError("no examples to collate")
-    keys = examples[0].keys()
-    if unknown := keys - _KEYS:
-        raise ValueError(f"unknown key {min(unknown)!r} in an example; known are {', '.join(sorted(_KEYS))}")
-    if "input_ids" not in keys:
-        raise ValueError("an example has no input_ids")
-    for number, example in enumerate(examples):
-        if example.keys() != keys:
-            raise ValueError(
-                f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
-            )
-        length = len(example["input_ids"])
-        for key, values in example.items():
-            expected = (2, length) if key == "mention_mask" else (length,)
-            if key == "labels" and np.ndim(examples[0][key]) == 0:
-                expected = ()
-            if np.shape(values) != expected:
-                raise ValueError(
-                    f"examples[{number}][{key!r}] has shape {np.shape(values)}, "
-                    f"but there are {length} input_ids; it must be {expected}"
-                )
-    return [len(example["input_ids"]) for example in examples]
-
-
-def _padded(rows: Sequence[np.ndarray], *, width: int, fill: int | bool) -> torch.Tensor:
-    """Stack (..., seq) arrays of unequal seq into (batch, ..., width), bool if the fill is, else int64; and
-    single values into (batch,)."""
-    if np.ndim(rows[0]) == 0:
-        values = torch.as_tensor(np.array(rows))
-        return values.float() if values.is_floating_point() else values.long()
-    shape = (len(rows), *np.shape(rows[0])[:-1], width)
-    out = torch.full(shape, fill, dtype=torch.bool if isinstance(fill, bool) else torch.int64)
-    for number, row in enumerate(rows):
-        out[number, ..., : np.shape(row)[-1]] = torch.as_tensor(np.array(row), dtype=out.dtype)
-    return out

@@ -1,6 +1,7 @@
 """Reports of made-up numbers, written as the notebooks write theirs: by the functions of the library."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -8,21 +9,10 @@ import numpy as np
 from cdlm_lab.data.candidates import counts_of
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.experiments import fact_verification
-from cdlm_lab.experiments.answer_selection import (
-    AnswerCorpus,
-    AnswerModels,
-    AnswerPredictions,
-    AnswerRun,
-    AnswerSettings,
-    AnswerSplit,
-    Ranked,
-    diagnoses,
-    write_answer_report,
-)
+from cdlm_lab.experiments import answer_selection, fact_verification
+from cdlm_lab.experiments.answer_selection import AnswerPredictions, AnswerRun, AnswerSplit
 from cdlm_lab.experiments.fact_verification import ClaimPredictions, VerificationRun
 from cdlm_lab.experiments.perplexity import ClusterLosses, score_rows
-from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.metrics.significance import mean_score
 from cdlm_lab.report import Report, open_run
 
@@ -116,26 +106,22 @@ PLACES = {
 def answer_report(folder: Path, *, corpus: str = "wikiqa") -> Report:
     """As of notebook 09: `PLACES` of all candidates, and of the best two, where the third is last."""
     split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus=corpus, checksum="")
-    run = AnswerRun(
-        settings=AnswerSettings(
-            corpus=AnswerCorpus(),
-            models=AnswerModels(systems="pairwise joint-ie mspp-ie", candidates=2, mspp="given"),
-            training=FineTuning(seeds=2),
-        ),
-        splits=dict.fromkeys(("train", "dev", "test"), split),
-        folder=folder,
+    settings = answer_selection.Settings(
+        run_folder=str(folder), systems="pairwise joint-ie mspp-ie", candidates=2, mspp="given", seeds=2
     )
-    found = {}
+    run = AnswerRun(
+        settings=settings,
+        splits=dict.fromkeys(("train", "dev", "test"), split),
+        opened=open_run(folder, name=AnswerRun.NAME, parameters=asdict(settings)),
+    )
+    predictions = {}
     for (system, seed), places in PLACES.items():
         scores = [np.array([2.5 - place, 1.0, 0.0]) for place in places]
-        best = [np.array([*one[:2], np.nan]) for one in scores]
-        ranked = Ranked(
-            every=AnswerPredictions(sets=SETS, scores=scores),
-            best=None if system == "pairwise" else AnswerPredictions(sets=SETS, scores=best),
-        )
-        found[system, seed] = {"dev": ranked, "test": ranked}
-    opened = open_run(folder, name="answer selection", parameters={**run.settings.parameters})
-    return write_answer_report(run, opened, found, diagnosed=diagnoses(run, found), latencies=[])
+        every = AnswerPredictions(sets=SETS, scores=scores)
+        best = AnswerPredictions(sets=SETS, scores=[np.array([*one[:2], np.nan]) for one in scores])
+        again = {} if system == "pairwise" else {"dev_reranked": best, "test_reranked": best}
+        predictions[system, seed] = {"dev": every, "test": every, **again}
+    return answer_selection.report(run, answer_selection.evaluate(run, predictions, latencies=[]))
 
 
 GOLD = ("supported", "supported", "refuted", "refuted")

@@ -30,11 +30,9 @@ from cdlm_lab.experiments import (
     pretraining,
     runs,
 )
-from cdlm_lab.experiments.answer_selection import AnswerCorpus, AnswerModels
 from cdlm_lab.experiments.document_matching import MatchingCorpus, MatchingModels
 from cdlm_lab.experiments.multihop_qa import QuestionCorpus
 from cdlm_lab.experiments.paragraph_pretraining import ParagraphCorpus, ParagraphTask
-from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.training import fine_tuning
@@ -202,14 +200,14 @@ def train_paragraphs(encoders: Path, folder: Path, by: str) -> Path:
 
 
 def train_answers(encoders: Path, folder: Path, by: str) -> Path:
-    settings = answer_selection.AnswerSettings(
-        corpus=AnswerCorpus(train_stories=4, held_out_stories=2),
-        models=AnswerModels(systems="pairwise joint-ie", encoder=str(encoders / "cdlm"), sentence_length=12),
-        training=FineTuning(
-            batch_size=8, micro_batch_size=4, precision="float32", parallel=by, workers=WORKERS
-        ),
-    )
-    answer_selection.rank_answers(answer_selection.prepare_answers(settings, folder))
+    settings = answer_selection.Settings(
+        run_folder=str(folder), train_stories=4, held_out_stories=2, systems="pairwise joint-ie",
+        encoder=str(encoders / "cdlm"), sentence_length=12, batch_size=8, micro_batch_size=4,
+        precision="float32", parallel=by, workers=WORKERS,
+    )  # fmt: skip
+    run = answer_selection.prepare(settings)
+    answer_selection.train(run)
+    answer_selection.predict(run)
     return folder / "systems" / "joint-ie-0"
 
 
