@@ -6,7 +6,7 @@ from statistics import fmean
 import pytest
 from small_reports import answer_report, claim_report
 
-from cdlm_lab.experiments.attention_analysis import table_rows
+from cdlm_lab.experiments.attention_analysis.ranks import table_rows
 from cdlm_lab.experiments.document_matching import matching_rows
 from cdlm_lab.experiments.document_tagging import tag_rows
 from cdlm_lab.experiments.fact_verification import verification_rows

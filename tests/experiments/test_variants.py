@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from cdlm_lab.experiments.attention_analysis import Analysis, Settings
+from cdlm_lab.experiments.attention_analysis.ranks import Analysis, Settings
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, variant_of
 from cdlm_lab.experiments.document_matching import MatcherParts, MatchingModels, new_matcher, systems_named
 from cdlm_lab.experiments.multihop_qa import AnswererSettings, MultihopRun, MultihopSettings

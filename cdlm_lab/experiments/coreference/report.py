@@ -31,7 +31,7 @@ from cdlm_lab.data.records import (
 from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
-from cdlm_lab.experiments.coreference import (
+from cdlm_lab.experiments.coreference.scorer import (
     SYSTEM,
     GroupPrediction,
     Predictions,

@@ -21,10 +21,22 @@ from cdlm_lab.examples.mention_pairs import (
     pairs_within,
 )
 from cdlm_lab.experiments import coreference
-from cdlm_lab.experiments.coreference import (
+from cdlm_lab.experiments.coreference import scorer as scorer_module
+from cdlm_lab.experiments.coreference.report import (
+    SYSTEM,
+    evaluate,
+    facts_of,
+    preview,
+    report,
+    score_rows,
+    summary,
+    what_sentences_lose,
+)
+from cdlm_lab.experiments.coreference.scorer import (
     THRESHOLDS,
     FirstScores,
     GroupPrediction,
+    Predictions,
     Prepared,
     Settings,
     choose_threshold,
@@ -40,20 +52,12 @@ from cdlm_lab.experiments.coreference import (
     response_at,
     score_pairs,
 )
-from cdlm_lab.experiments.coreference_report import (
-    SYSTEM,
-    evaluate,
-    facts_of,
-    preview,
-    report,
-    score_rows,
-    summary,
-    what_sentences_lose,
-)
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import Report
+from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import JUDGED
 
 LOST = 0.3
@@ -72,8 +76,27 @@ def prepared(pair_settings: Settings) -> Prepared:
     return read(pair_settings)
 
 
-def test_from_topics_to_a_report(pair_settings: Settings, tmp_path: Path):
-    prepared = coreference.prepare(replace(pair_settings, run_folder=str(tmp_path / "run")))
+@pytest.fixture(scope="module")
+def started(pair_settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    return coreference.prepare(replace(pair_settings, run_folder=str(tmp_path_factory.mktemp("a") / "run")))
+
+
+@pytest.fixture(scope="module")
+def trained(started: Prepared) -> TrainingResult:
+    return coreference.train(started)
+
+
+@pytest.fixture(scope="module")
+def predictions(started: Prepared, trained: TrainingResult) -> Predictions:
+    return coreference.predict(started)
+
+
+@pytest.fixture(scope="module")
+def finished(started: Prepared, predictions: Predictions) -> Report:
+    return report(started, evaluate(started, predictions))
+
+
+def test_what_will_be_is_said_before(prepared: Prepared):
     assert len(prepared.train_examples) == 2 * 16, "two epochs of at most 16 pairs"
     config = prepared.config
     assert (config.steps, config.evaluate_every, config.warmup_steps) == (4, 2, 0)
@@ -88,50 +111,52 @@ def test_from_topics_to_a_report(pair_settings: Settings, tmp_path: Path):
     assert f"{looks + pairs['test']:,} pairs of dev (3 times)" in facts["scoring"]
     assert facts["searched together in test"] in preview(prepared).data
 
-    result = coreference.train(prepared)
-    assert result.steps == 4
-    judged = {record["step"]: record[JUDGED] for record in result.history if JUDGED in record}
-    assert judged.keys() == {2, 4}, "a look after each epoch"
-    assert result.best_step == max(judged, key=judged.__getitem__)
-    written, _ = load_pair_scorer(tmp_path / "run" / "model", max_length=128, window=8)
-    for weight, other in zip(written.parameters(), prepared.model.parameters(), strict=True):
-        torch.testing.assert_close(weight, other, rtol=0, atol=0)
-    predictions = coreference.predict(prepared)
-    best = pytest.approx(max(judged.values()))
-    assert predictions.choice.score == best, "the model that was kept is the one judged best"
-    of_run = report(prepared, evaluate(prepared, predictions))
-    assert of_run.data["topic_level"] == {"train": "topic", "dev": "subtopic", "test": "subtopic"}
-    assert of_run.data["precision"] == precision_told("auto")
-    assert summary(of_run).startswith(f"threshold {predictions.threshold:.2f}, with CoNLL F1")
 
-    # the report's numbers are those of the metric on the clusters that were written
+def test_the_model_judged_best_is_kept(started: Prepared, trained: TrainingResult, predictions: Predictions):
+    assert trained.steps == 4
+    judged = {record["step"]: record[JUDGED] for record in trained.history if JUDGED in record}
+    assert judged.keys() == {2, 4}, "a look after each epoch"
+    assert trained.best_step == max(judged, key=judged.__getitem__)
+    written, _ = load_pair_scorer(started.opened.folder / "model", max_length=128, window=8)
+    for weight, other in zip(written.parameters(), started.model.parameters(), strict=True):
+        torch.testing.assert_close(weight.cpu(), other.cpu(), rtol=0, atol=0)
+    assert predictions.choice.score == pytest.approx(max(judged.values()))
+
+
+def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
+    started: Prepared, predictions: Predictions, finished: Report
+):
     key, response = (
         [[mention.place for mention in cluster] for cluster in gold_clusters(list(read_conll(file))).values()]
-        for file in (tmp_path / "run" / "key-test.conll", tmp_path / "run" / "response-test.conll")
+        for file in (started.opened.folder / f"{name}-test.conll" for name in ("key", "response"))
     )
-    wanted = key_of(prepared.topics["test"], "event"), response_at(predictions.test, predictions.threshold)
+    wanted = key_of(started.topics["test"], "event"), response_at(predictions.test, predictions.threshold)
     assert [sorted(map(len, side)) for side in (key, response)] == [sorted(map(len, side)) for side in wanted]
-    value = {(row.split, row.system, row.metric): row.value for row in of_run.rows}
+    value = {(row.split, row.system, row.metric): row.value for row in finished.rows}
     assert value["test", SYSTEM, "conll/f1"] == pytest.approx(score(*wanted)["conll"].f1)
     assert value["test", SYSTEM, "lea/recall"] == pytest.approx(score(*wanted)["lea"].recall)
-    assert max(row["dev_conll_f1"] for row in of_run.tables["thresholds"]) == predictions.choice.score
-
-    # another run on the same mentions is scored and tested beside this one
-    settings = replace(pair_settings, run_folder=str(tmp_path / "b"), compare_with=str(tmp_path / "run"))
-    beside = replace(coreference.prepare(settings), groups=prepared.groups, topics=prepared.topics)
-    compared = report(beside, evaluate(beside, predictions))
-    named = {(row.split, row.system, row.metric): row for row in compared.rows}
-    assert named["test", "run", "conll/f1"].value == value["test", SYSTEM, "conll/f1"]
-    assert (named["test", "run", "conll/f1"].against, named["test", "run", "conll/f1"].group) == (
-        SYSTEM,
-        "event",
-    )
-    assert compared.tables["comparisons"][0]["b"] == "run"
-    assert compared.tables["comparisons"][0]["difference"] == 0
-
-    rows = score_rows(of_run)
+    assert max(row["dev_conll_f1"] for row in finished.tables["thresholds"]) == predictions.choice.score
+    assert finished.data["topic_level"] == {"train": "topic", "dev": "subtopic", "test": "subtopic"}
+    assert finished.data["precision"] == precision_told("auto")
+    assert summary(finished).startswith(f"threshold {predictions.threshold:.2f}, with CoNLL F1")
+    rows = score_rows(finished)
     assert [row.system for row in rows] == [SYSTEM, "singletons", "one cluster", "same head word"]
     assert [row.is_baseline for row in rows] == [False, True, True, True]
+
+
+def test_another_run_on_the_same_mentions_is_tested_beside_this_one(
+    started: Prepared, predictions: Predictions, finished: Report, tmp_path: Path
+):
+    settings = replace(
+        started.settings, run_folder=str(tmp_path / "b"), compare_with=started.settings.run_folder
+    )
+    beside = coreference.prepare(settings)
+    compared = report(beside, evaluate(beside, predictions))
+    first = {(row.split, row.system, row.metric): row for row in finished.rows}["test", SYSTEM, "conll/f1"]
+    other = {(row.split, row.system, row.metric): row for row in compared.rows}["test", "run", "conll/f1"]
+    assert (other.value, other.against, other.group) == (first.value, SYSTEM, "event")
+    assert compared.tables["comparisons"][0]["b"] == "run"
+    assert compared.tables["comparisons"][0]["difference"] == 0
 
 
 def test_scores_on_disk_are_used_again(prepared: Prepared, tmp_path: Path):
@@ -152,7 +177,7 @@ def test_mentions_too_long_for_a_sequence_are_refused_before_training(pair_setti
         topics = read_topics(settings, split, passed_over)
         return topics if split != "test" else [*topics, long_topic()]
 
-    monkeypatch.setattr("cdlm_lab.experiments.coreference.read_topics", with_a_long_one)
+    monkeypatch.setattr("cdlm_lab.experiments.coreference.scorer.read_topics", with_a_long_one)
     with pytest.raises(ValueError, match=r"mention long:1 .* need .* max_length 128 leaves"):
         read(pair_settings)
 
@@ -327,7 +352,7 @@ def test_both_orders_give_the_mean(scorer, examples, tmp_path: Path):
 
 def test_a_stopped_run_goes_on(scorer, examples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = score_pairs(scorer, examples, file=tmp_path / "whole.npy", batch_size=4)
-    real, seen = coreference.probabilities, []
+    real, seen = scorer_module.probabilities, []
 
     def dies_in_the_third(model, batch):
         seen.append(len(batch["input_ids"]))
@@ -335,7 +360,7 @@ def test_a_stopped_run_goes_on(scorer, examples, tmp_path: Path, monkeypatch: py
             raise KeyboardInterrupt
         return real(model, batch)
 
-    monkeypatch.setattr(coreference, "probabilities", dies_in_the_third)
+    monkeypatch.setattr(scorer_module, "probabilities", dies_in_the_third)
     with pytest.raises(KeyboardInterrupt):
         score_pairs(scorer, examples, file=tmp_path / "part.npy", batch_size=4)
     assert np.isnan(np.load(tmp_path / "part.npy", allow_pickle=False)).sum() == 15 - 2 * 4
@@ -405,7 +430,7 @@ def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
     prepared = coreference.prepare(replace(in_two_readings.settings, run_folder=run_folder))
     predictions = coreference.predict(prepared)
     scores = tmp_path / "run" / "scores"
-    monkeypatch.setattr(coreference, "score_pairs", only_what_is_kept(coreference.score_pairs))
+    monkeypatch.setattr(scorer_module, "score_pairs", only_what_is_kept(score_pairs))
     dev, test = (first_scores(prepared, split, scores) for split in ("dev", "test"))
     assert dev.threshold == test.threshold
     gold = corefer(prepared.groups["dev"], pairs_within(prepared.groups["dev"]))

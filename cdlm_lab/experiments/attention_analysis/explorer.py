@@ -24,7 +24,7 @@ from cdlm_lab.data.typed_documents import nearly_a_mark, read_marked_documents
 from cdlm_lab.examples.mention_pairs import AlignedPair
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
 from cdlm_lab.examples.tokens import encode_document, from_tokenizer, token_texts
-from cdlm_lab.experiments.attention_analysis import Analysis
+from cdlm_lab.experiments.attention_analysis.ranks import Analysis
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError

@@ -12,8 +12,7 @@ from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import group_mentions
 from cdlm_lab.experiments import coreference
-from cdlm_lab.experiments.coreference import Predictions, Prepared, Settings, predict_split
-from cdlm_lab.experiments.coreference_report import (
+from cdlm_lab.experiments.coreference.report import (
     EXAMPLES,
     baseline_responses,
     cluster_own,
@@ -28,6 +27,7 @@ from cdlm_lab.experiments.coreference_report import (
     shown_clusters,
     tree_view,
 )
+from cdlm_lab.experiments.coreference.scorer import Predictions, Prepared, Settings, predict_split
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import write_json
 

@@ -12,8 +12,8 @@ from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.mention_pairs import sample_aligned_pairs
 from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.experiments import attention_analysis
-from cdlm_lab.experiments.attention_analysis import (
+from cdlm_lab.experiments.attention_analysis import ranks as attention_analysis
+from cdlm_lab.experiments.attention_analysis.ranks import (
     FIRST_HEAD,
     PAPER,
     RANDOM_SPAN,

@@ -1,4 +1,4 @@
-"""Coreference across documents (CDLM sections 3.2, A.2, C.1; Tables 2 and 3): notebook 03.
+"""From a corpus to clusters of mentions: settings, training, scores of pairs, the threshold.
 
 A pair scorer is trained on the train topics; pairs of the dev and test mentions are scored, mentions are
 clustered by average linkage, and the threshold is the one with the best CoNLL F1 on dev. Test topics are
@@ -461,6 +461,7 @@ def _score_once(
 
 @torch.no_grad()  # not inference_mode: the judge of a training asks between updates
 def probabilities(model: PairScorer, batch: dict[str, torch.Tensor]) -> np.ndarray:
+    """Of the pairs of a batch, float32 (pairs,)."""
     on_device = {key: tensor.to(model.device) for key, tensor in batch.items()}
     return torch.sigmoid(model(**on_device).logits).cpu().numpy()
 
@@ -607,6 +608,7 @@ def predict_groups(
 def prediction_examples(
     prepared: Prepared, documents: EncodedDocuments, groups: Sequence[MentionGroup]
 ) -> MentionPairExamples:
+    """Every pair of groups of any documents."""
     return pair_examples(prepared.settings, prepared.tokenizer, documents, groups)
 
 

@@ -10,9 +10,8 @@ import torch
 from cdlm_lab.analysis.percentile_rank import source_scores, word_scores
 from cdlm_lab.analysis.source_attention import attend_to_source, attention_between
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
-from cdlm_lab.experiments import attention_explorer
-from cdlm_lab.experiments.attention_analysis import Analysis, Settings, prepare
-from cdlm_lab.experiments.attention_explorer import (
+from cdlm_lab.experiments.attention_analysis import explorer as attention_explorer
+from cdlm_lab.experiments.attention_analysis.explorer import (
     ExploredCluster,
     Reader,
     documents_to_explore,
@@ -23,6 +22,7 @@ from cdlm_lab.experiments.attention_explorer import (
     read_documents,
     shown_document,
 )
+from cdlm_lab.experiments.attention_analysis.ranks import Analysis, Settings, prepare
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.explorer import Selection
