@@ -1,7 +1,5 @@
-"""A small storyworld corpus and settings for it, shared by the tests of the experiments; puts this folder on
-the path, so that tests of the results book share small_reports.py."""
+"""Small settings and models, shared by the tests of the experiments."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,8 +7,6 @@ import torch
 
 from cdlm_lab.experiments import coreference, pretraining
 from cdlm_lab.models.encoder import TinySizes, load_language_model
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,7 +18,8 @@ from random import Random
 from typing import get_args
 
 from cdlm_lab.data.claims import EvidencedClaim
-from cdlm_lab.data.document_pairs import DocumentPair, Hardness, PairDocument
+from cdlm_lab.data.document_links import Hardness
+from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph
 from cdlm_lab.data.records import (
     SPLIT_NAMES,
@@ -251,8 +252,9 @@ def _aligned(member: Story) -> Mapping[tuple[int, int], tuple[int, ...]]:
     """Two reports of a story, in order -> sentences of the first that state a number of the second."""
     aligned: dict[tuple[int, int], set[int]] = {}
     for alignment in member.alignments:
-        for here, there in ((alignment.source, alignment.target), (alignment.target, alignment.source)):
-            aligned.setdefault((here.document, there.document), set()).add(here.sentence)
+        both = (alignment.source, alignment.target)
+        for one, other in (both, both[::-1]):
+            aligned.setdefault((one.document, other.document), set()).add(one.sentence)
     return {reports: tuple(sorted(sentences)) for reports, sentences in aligned.items()}
 
 
