@@ -63,7 +63,7 @@ from cdlm_lab.metrics.question_answering import (
 )
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import bytes_per_number, estimate, parameter_count
 from cdlm_lab.models.precision import Precision, computing_in, precision_told
 from cdlm_lab.models.question_answering import (

@@ -67,7 +67,7 @@ from cdlm_lab.experiments.runs import KeptNumbers
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
-from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.precision import Precision, computing_in, precision_told
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
