@@ -1,5 +1,5 @@
-"""bertviz's views as self-contained HTML: what is in them, what is refused, that text stays text, and what they
-stand on: the release of bertviz and the libraries in vendor/."""
+"""bertviz's views as self-contained HTML: what is in them, what is refused, that text stays text; and the release
+of bertviz and the libraries that they stand on."""
 
 import base64
 import hashlib
