@@ -105,6 +105,7 @@ def cascade_scores(pairwise: np.ndarray, joint: np.ndarray) -> np.ndarray:
     Returns:
         float64 (n,), whole numbers, the highest first: those ranked anew by their joint scores, below them
         the others by their pairwise ones. Equal scores on the same side of that line stay equal.
+
     Example:
         >>> cascade_scores(np.array([0.9, 0.8, 0.2, 0.2]), np.array([-1, 3, np.nan, np.nan])).tolist()
         [3.0, 5.0, 1.0, 1.0]
@@ -198,7 +199,7 @@ def joint_sequence(
     """Write k + 1 sentences into one sequence.
 
     Args:
-        pieces: ids of each sentence without special tokens, as of `encode_pieces`; the question or claim,
+        pieces: ids of each sentence without special tokens; the question or claim,
             then k candidates. None = absent: it leaves no token, and the others keep their numbers. A
             sentence without pieces is there, with its front token alone.
         special: `[CLS]` in front of sentence 0, `[SEP]` in front of the others.
@@ -375,12 +376,8 @@ class ClaimExamples(_Sequences):
 
 @dataclass(frozen=True, slots=True)
 class JointCollate:
-    """Pads examples and stacks them into what a joint model's `forward` takes; give it to a `Trainer` or
-    `DataLoader` as it is.
-
-    Attributes:
-        pad_token_id: fills `input_ids`; token types, positions and the mask are filled with 0, labels of
-            tokens with -100.
+    """Pads examples and stacks them into what a joint model's `forward` takes: `input_ids` with
+    `pad_token_id`, labels of tokens with -100, the rest with 0.
 
     Example, for `JointCollate(pad_token_id=0)`:
 
@@ -400,13 +397,12 @@ class JointCollate:
         """Pad and stack.
 
         Args:
-            examples: of one layout; see `CandidateExamples` and `ClaimExamples`. `mlm_labels` (tokens,) may
-                be in all of them.
+            examples: of one layout; `mlm_labels` (tokens,) may be in all of them.
 
         Returns:
-            `input_ids`, `attention_mask` (1 = token, 0 = padding), `token_type_ids`, `position_ids`, and if
-            there `mlm_labels`: (batch, longest); `starts`: (batch, sentences); `labels`, if there: (batch,
-            candidates) or (batch,). All int64.
+            `input_ids`, `attention_mask` (1 = token, 0 = padding), `token_type_ids`, `position_ids`,
+            `mlm_labels`: (batch, longest); `starts`: (batch, sentences); `labels`: (batch, candidates) or
+            (batch,). All int64.
         """
         check_keys(examples, needed=_KEYS, optional=("labels", "mlm_labels"))
         fill = {"input_ids": self.pad_token_id, "mlm_labels": NOT_MASKED}

@@ -22,13 +22,11 @@ _FILL = {
 
 @dataclass(frozen=True, slots=True)
 class Collate:
-    """Pads examples to the longest of the batch and stacks them; give it to a `Trainer` or `DataLoader` as it
-    is.
+    """Pads examples to the longest of the batch and stacks them; give it to a `Trainer` or `DataLoader`.
 
     Attributes:
         pad_token_id: fills `input_ids`; labels are filled with -100, masks with 0 or False.
-        pad_to_multiple_of: the padded length is rounded up to a multiple of this; None = as long as the
-            longest.
+        pad_to_multiple_of: the padded length is rounded up to a multiple of this.
         cross_document: False = leave the key `cross_document` out, which no model's `forward` takes.
 
     Example, for `Collate(pad_token_id=0)`:
@@ -65,18 +63,13 @@ class Collate:
         """Pad and stack.
 
         Args:
-            examples: dicts of arrays, all with the same keys; `input_ids` (seq,) and any of `labels` (seq,)
-                for each token or () for the sequence, `global_attention_mask` (seq,),
-                `cross_document` (seq,), `mention_mask` (2, seq).
+            examples: `input_ids` (seq,) and any of `labels` (seq,) for each token or () for the sequence,
+                `global_attention_mask` (seq,), `cross_document` (seq,), `mention_mask` (2, seq).
 
         Returns:
-            The same keys and `attention_mask` (int64, 1 = a token, 0 = padding), each (batch, longest seq),
+            The same keys and `attention_mask` (1 = a token, 0 = padding), each (batch, longest seq),
             `mention_mask` (batch, 2, longest seq), labels of sequences (batch,). Integers are int64, labels
             with a fraction float32, `cross_document` and `mention_mask` bool.
-
-        Raises:
-            ValueError: no examples; different or unknown keys; arrays whose lengths do not fit within one
-                example; labels of tokens and of sequences in one batch.
         """
         check_keys(examples, needed={"input_ids"}, optional=_FILL.keys() - {"input_ids"})
         _check_lengths(examples)
@@ -149,18 +142,7 @@ def batches_by_length(
     padding.
 
     For evaluation, where the order of examples does not matter. Longest first, so a batch that does not fit
-    into memory fails at once.
-
-    Args:
-        lengths: tokens of each example.
-        global_counts: global tokens of each example.
-        batch_size: examples in a batch; the last batch may have fewer.
-
-    Returns:
-        Batches of indices; each index occurs once. The same for the same input.
-
-    Raises:
-        ValueError: `lengths` and `global_counts` of different sizes; a batch size below 1.
+    into memory fails at once. Returns batches of indices; only the last may be smaller.
 
     Example:
         >>> batches_by_length([10, 40, 10, 40], [1, 2, 3, 4], 2)
@@ -175,20 +157,11 @@ def batches_by_length(
 
 
 def like_lengths_together(lengths: Sequence[int], batch_size: int) -> list[int]:
-    """An order of training examples in which those of one update are sorted by length, shortest first.
+    """An order of training examples in which the `batch_size` of one update are sorted by length, shortest
+    first.
 
     Micro-batches then hold examples of like length and little padding, while each update still reads the
     same examples: its loss and gradients stay as they are.
-
-    Args:
-        lengths: tokens of each example, in the order of training.
-        batch_size: examples of one update.
-
-    Returns:
-        Indices of the examples; those of an update keep their place as a whole.
-
-    Raises:
-        ValueError: a batch size below 1.
 
     Example:
         >>> like_lengths_together([30, 10, 20, 9, 8], 3)

@@ -254,8 +254,7 @@ SIDES = ("first", "second")
 
 
 class PairCollate:
-    """Pads examples of `SentencePairExamples` and stacks them into what `DocumentMatcher.forward` takes; give
-    it to a `Trainer` or `DataLoader` as it is.
+    """Pads examples of `SentencePairExamples` and stacks them into what `DocumentMatcher.forward` takes.
 
     Example:
 

@@ -470,7 +470,7 @@ def _needed(question: MultihopQuestion) -> set[tuple[int, int]]:
 def _fit(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, int]:
     """What one question adds to each field of FitFacts."""
     needed = _needed(question)
-    there = set(map(tuple, sequence.sentence_names.tolist()))
+    present = set(map(tuple, sequence.sentence_names.tolist()))
     seeks_span = question.type == "span" and bool(needed)
     return {
         "questions": 1,
@@ -480,7 +480,7 @@ def _fit(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, in
         "sentences": sum(len(paragraph.sentences) for paragraph in question.paragraphs),
         "sentences_lost": sum(sequence.lost_sentences),
         "supporting": len(needed),
-        "supporting_lost": len(needed - there),
+        "supporting_lost": len(needed - present),
         "span_questions": int(seeks_span),
         "without_occurrence": int(seeks_span and not len(answer_positions(question, sequence))),
     }
@@ -488,12 +488,9 @@ def _fit(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, in
 
 @dataclass(frozen=True, slots=True)
 class QuestionCollate:
-    """Pads examples of `QuestionExamples` and stacks them into what `QuestionAnswerer.forward` takes; give it
-    to a `Trainer` or `DataLoader` as it is.
-
-    Attributes:
-        pad_token_id: fills `input_ids`; positions are filled with -1, labels of sentences and paragraphs with
-            -100, masks with 0 or False.
+    """Pads examples of `QuestionExamples` and stacks them into what `QuestionAnswerer.forward` takes:
+    `input_ids` with `pad_token_id`, positions with -1, labels of sentences and paragraphs with -100, masks
+    with 0 or False.
 
     Example, for `QuestionCollate(pad_token_id=0)`, of two of the keys:
 
