@@ -84,9 +84,8 @@ def test_the_top_of_the_package_imports_nothing():
 
 
 SOUND = [
-    (rules.upward_imports, "models.x", "from cdlm_lab.attention.layer import f\nfrom .encoder import g")(
-        rules.upward_imports, "data.x", "from cdlm_lab.parameters import f\nfrom cdlm_lab.data import files"
-    ),
+    (rules.upward_imports, "models.x", "from cdlm_lab.attention.layer import f\nfrom .encoder import g"),
+    (rules.upward_imports, "data.x", "from cdlm_lab.parameters import f\nfrom cdlm_lab.data import files"),
     (rules.upward_imports, "benchmarks.x", "import cdlm_lab.widgets, cdlm_lab.models"),
     (rules.foreign_imports, "data.x", "import torchless"),
     (rules.unsafe_code, "models.x", "model.eval()\nf(trust_remote_code=False)\nload(x)"),
