@@ -1,5 +1,4 @@
-"""bertviz's views as self-contained HTML: what is in them, what is refused, that text stays text; and the release
-of bertviz and the libraries that they stand on."""
+"""bertviz's views as self-contained HTML, in which text stays text, and the libraries that they stand on."""
 
 import base64
 import hashlib
