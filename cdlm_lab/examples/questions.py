@@ -159,13 +159,7 @@ def question_marks_of(tokenizer: PreTrainedTokenizerBase) -> QuestionMarks:
     return QuestionMarks(**{name: known[mark] for name, mark in zip(names, QUESTION_MARKS, strict=True)})
 
 
-_INPUTS = (
-    "input_ids",
-    "global_attention_mask",
-    "answerable",
-    "paragraph_positions",
-    "sentence_positions",
-)
+_INPUTS = ("input_ids", "global_attention_mask", "answerable", "paragraph_positions", "sentence_positions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
