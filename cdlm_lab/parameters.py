@@ -37,7 +37,7 @@ from typing import Any, TypeVar, dataclass_transform
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from cdlm_lab.errors import Told
+from cdlm_lab.errors import PlainError
 
 # Of notebooks: by how many processes a run is made, not what it makes; a run may go on with other values.
 BY_HOW_MANY = ("parallel", "workers")
@@ -50,7 +50,7 @@ _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary
 Kind = TypeVar("Kind")
 
 
-class ParameterError(Told, ValueError):
+class ParameterError(PlainError, ValueError):
     """A parameter has an unknown name or a value that cannot be; the message says which, why, and what to
     write."""
 
@@ -319,7 +319,10 @@ def _parameter_error(error: ValidationError, kind: type) -> ParameterError:
 def _line(faults: Sequence[Any], where: str, annotation: Any) -> str:
     """What is wrong with a value: "factors[0][1] is the text 'b'; it must be a number"."""
     members = [member for member in typing.get_args(annotation) if member is not type(None)]
-    if _is_union(annotation) and len(members) > 1 and len(faults) > 1:
+    beyond = [{**fault, "loc": ()} for fault in faults if fault["type"] in _LIMITS]
+    if _is_union(annotation) and beyond:
+        faults = beyond
+    elif _is_union(annotation) and len(members) > 1 and len(faults) > 1:
         names, value = " | ".join(map(_member_name, members)), faults[0]["input"]
         return f"{where} is {value!r} ({type(value).__name__}); it must be {names}"
     fault = faults[0]
@@ -335,7 +338,7 @@ def _line(faults: Sequence[Any], where: str, annotation: Any) -> str:
 def _expected(where: str, value: Any, fault: Mapping[str, Any]) -> str:
     kind, context = fault["type"], fault.get("ctx", {})
     if kind in _LIMITS:
-        return f"{where} is {value}; it must be {_LIMITS[kind]} {next(iter(context.values()))}"
+        return f"{where} is {value}; it must be {_LIMITS[kind]} {next(iter(context.values())):g}"
     word = _WORD_OF.get(context.get("class", kind), f"a {context['class']}" if "class" in context else None)
     if word is None:
         return f"{where} is {value!r}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
@@ -400,6 +403,8 @@ def _is_union(annotation: Any) -> bool:
 
 
 def _member_name(member: Any) -> str:
+    if typing.get_origin(member) is typing.Annotated:
+        return _member_name(typing.get_args(member)[0])
     if typing.get_origin(member) is typing.Literal:
         return " | ".join(map(repr, typing.get_args(member)))
     return getattr(member, "__name__", str(member))

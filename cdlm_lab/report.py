@@ -40,7 +40,7 @@ import psutil
 
 import cdlm_lab
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.errors import Told
+from cdlm_lab.errors import PlainError
 from cdlm_lab.parameters import BY_HOW_MANY, ParameterError, check_types, with_those_of_before
 from cdlm_lab.progress import is_first, usable_cores
 from cdlm_lab.scores import NamedScore, Score, checked_rows, frame_of, json_of, names_of_rows, rows_of_names
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
-class RunError(Told, RuntimeError):
+class RunError(PlainError, RuntimeError):
     """A run's folder or report cannot be used; the message says which, why, and what to do."""
 
 
@@ -392,6 +392,7 @@ class Run:
         if (self.folder / REPORT_FILE).exists() and self.writer:
             raise RunError(_finished(self.folder))
         now = _now()
+        earlier = sum(session["seconds"] for session in self._sessions[:-1])
         report = Report(
             name=self.name,
             parameters=self.parameters,
@@ -404,17 +405,14 @@ class Run:
             figures={name: self._figure(name, file) for name, file in figures.items()},
             versions=versions(),
             hardware=hardware(),
-            seconds=round(
-                sum(session["seconds"] for session in self._sessions[:-1]) + _since(self._began, now), 3
-            ),
+            seconds=round(earlier + _since(self._began, now), 3),
             peak_memory=peak_memory(),
             git_commit=git_commit(),
             started=self._sessions[0]["started"] if self._sessions else now,
             finished=now,
         )
-        of_names = isinstance(scores, Mapping)
-        given = scores if of_names else plain(json_of(scores), "scores")
-        report = replace(report, rows=_rows(report, given, of_names=of_names))
+        given = scores if isinstance(scores, Mapping) else plain(json_of(scores), "scores")
+        report = replace(report, rows=_rows(report, given, of_names=isinstance(scores, Mapping)))
         if self.writer:
             save_report(report, self.folder)
             self.close()

@@ -170,13 +170,15 @@ def _of_claims(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 _OF_TOKENS = {"tokens": "n", "n": "clusters"}
+_OF_VARIANTS = Naming(
+    name="{system}/{metric}",
+    columns=_OF_TOKENS,
+    test=lambda row: {"system": row["a"], "metric": row["kind"], "against": row["b"]},
+)
 NAMINGS: Mapping[str, Naming] = {
+    "tour": _OF_VARIANTS,
     "pretraining": Naming(name="{system}/{metric}", columns=_OF_TOKENS),
-    "cross-document perplexity": Naming(
-        name="{system}/{metric}",
-        columns=_OF_TOKENS,
-        test=lambda row: {"system": row["a"], "metric": row["kind"], "against": row["b"]},
-    ),
+    "cross-document perplexity": _OF_VARIANTS,
     "coreference": Naming(
         name="{split}/{system}/{metric}",
         group="kind",

@@ -10,13 +10,11 @@ from cdlm_lab.report import RunError, open_run, read_report
 from cdlm_lab.scores import NAMINGS, Score, names_of_rows, plain_name, rows_of_names
 
 # Of each experiment: a name, what it says, and a test that belongs to it.
+VARIANTS = ("cdlm/perplexity", ("cdlm", "", "", "perplexity"))
 NAMED = {
-    "pretraining": ("cdlm/perplexity", ("cdlm", "", "", "perplexity"), None),
-    "cross-document perplexity": (
-        "cdlm/perplexity",
-        ("cdlm", "", "", "perplexity"),
-        {"a": "cdlm", "b": "x", "kind": "perplexity"},
-    ),
+    "tour": (*VARIANTS, {"a": "cdlm", "b": "x", "kind": "perplexity"}),
+    "pretraining": (*VARIANTS, None),
+    "cross-document perplexity": (*VARIANTS, {"a": "cdlm", "b": "x", "kind": "perplexity"}),
     "coreference": (
         "test/this run/conll/f1",
         ("this run", "test", "event", "conll/f1"),
@@ -87,10 +85,11 @@ def test_names_become_rows_and_names_again(experiment: str):
     assert again[name]["deviation"] is None
 
 
-def test_tokens_are_what_a_perplexity_is_measured_on():
-    (row,) = rows("pretraining", {"cdlm/perplexity": {"value": 3.5, "n": 4, "tokens": 90}})
+@pytest.mark.parametrize("name", ["tour", "pretraining", "cross-document perplexity"])
+def test_tokens_are_what_a_perplexity_is_measured_on(name: str):
+    (row,) = rows(name, {"cdlm/perplexity": {"value": 3.5, "n": 4, "tokens": 90}})
     assert (row.n, row.clusters) == (90, 4)
-    assert names_of_rows("pretraining", [row]) == {"cdlm/perplexity": {"value": 3.5, "n": 4, "tokens": 90}}
+    assert names_of_rows(name, [row]) == {"cdlm/perplexity": {"value": 3.5, "n": 4, "tokens": 90}}
 
 
 def test_tests_against_other_systems_stand_in_the_comparisons_alone():

@@ -87,17 +87,10 @@ def attend_to_source(
     source, others, predict = (np.unique(_positions(given, present, name)) for name, given in named.items())
     if not len(source):
         raise ValueError("the source is empty; choose at least one token")
-    if len(predict):
-        _check_prediction(model, top_k)
-    if truth is not None and len(truth) != len(predict):
-        raise ValueError(f"truth has {len(truth)} ids, but {len(predict)} positions are to be predicted")
+    _check_prediction(model, len(predict), top_k, truth)
     is_global = np.isin(np.arange(len(ids)), np.append(others, source) if source_is_global else others)
-    tokens = torch.from_numpy(source)[None]  # (1, source tokens)
-    with (
-        evaluating(model),
-        torch.inference_mode(),
-        record_attention(model.base_model, tokens, layers=layers) as recorder,
-    ):
+    recording = record_attention(model.base_model, torch.from_numpy(source)[None], layers=layers)
+    with evaluating(model), torch.inference_mode(), recording as recorder:
         states = hidden_states(model, ids, present, is_global)
         predicted_ids, probabilities, of_truth = _predictions(model, states[predict], top_k, truth)
     windows = [layer.window for layer in recordable_layers(model.base_model)]
@@ -199,7 +192,13 @@ def hidden_states(model: PreTrainedModel, ids: Tensor, present: np.ndarray, is_g
     return model.base_model(**on_device, return_dict=True).last_hidden_state[0]
 
 
-def _check_prediction(model: PreTrainedModel, top_k: int) -> None:
+def _check_prediction(
+    model: PreTrainedModel, positions: int, top_k: int, truth: Sequence[int] | np.ndarray | None
+) -> None:
+    if truth is not None and len(truth) != positions:
+        raise ValueError(f"truth has {len(truth)} ids, but {positions} positions are to be predicted")
+    if not positions:
+        return
     if not hasattr(model, "lm_head"):
         raise ValueError(
             f"{type(model).__name__} has no language-model head to predict with; use load_language_model"

@@ -52,7 +52,7 @@ from typing import IO
 import numpy as np
 
 from cdlm_lab.data.records import Document
-from cdlm_lab.errors import Told
+from cdlm_lab.errors import PlainError
 from cdlm_lab.progress import tracked
 
 COMPRESSED = (".gz", ".xz")
@@ -65,7 +65,7 @@ _BLOCK = 1 << 20  # bytes read at once for a checksum
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 
 
-class DataError(Told, ValueError):
+class DataError(PlainError, ValueError):
     """A fault in a corpus file: `file:line: field ...: what; remedy`, on one line.
 
     Attributes:

@@ -133,17 +133,18 @@ from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.answer_table import CORPUS_NAMES, AnswerRow, answer_table_html
 from cdlm_lab.widgets.ask import own_candidates_box
 from cdlm_lab.widgets.browse import ranking_browser
-from cdlm_lab.widgets.figure_parts import points_in_words
-from cdlm_lab.widgets.html import MUTED, escaped, share_bar, still_page, table_html
-from cdlm_lab.widgets.joint_figures import (
-    accuracy_by_place_figure,
-    latency_figure,
-    score_spread_figure,
-)
-from cdlm_lab.widgets.joint_numbers import Latency
+from cdlm_lab.widgets.html import MUTED, escaped, points_in_words, share_bar, still_page, table_html
 from cdlm_lab.widgets.matching_table import p_in_words
 from cdlm_lab.widgets.measured_score import MeasuredScore
-from cdlm_lab.widgets.rankings import OUTCOMES, ReadRanking, rankings_page
+from cdlm_lab.widgets.rankings import (
+    OUTCOMES,
+    Latency,
+    ReadRanking,
+    accuracy_by_place_figure,
+    latency_figure,
+    rankings_page,
+    score_spread_figure,
+)
 
 SPLITS = ("train", "dev", "test")
 STORYWORLD = "storyworld"

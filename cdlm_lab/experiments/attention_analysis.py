@@ -66,10 +66,10 @@ from cdlm_lab.parameters import ParameterError, check_choice, check_least, check
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run
 from cdlm_lab.widgets.bertviz import bertviz_html
+from cdlm_lab.widgets.charts import head_maps, rank_distributions
 from cdlm_lab.widgets.explorer import Explorer, Panel, Prediction, Selection, ShownDocument
 from cdlm_lab.widgets.explorer.records import Place
 from cdlm_lab.widgets.html import seconds_in_words, variant_name
-from cdlm_lab.widgets.rank_figures import head_maps, rank_distributions
 from cdlm_lab.widgets.rank_table import SORTS, RankCell, RankRow
 
 # The parameters of notebook 11.

@@ -146,10 +146,10 @@ from cdlm_lab.widgets.coreference import (
     PairError,
     ShownCluster,
     clusters_html,
+    dendrogram_figure,
     errors_html,
 )
 from cdlm_lab.widgets.coreference_table import CoreferenceRow
-from cdlm_lab.widgets.dendrogram import dendrogram_figure
 from cdlm_lab.widgets.html import ShownMention, joined, seconds_in_words
 
 Split = Literal["train", "dev", "test"]

@@ -132,24 +132,22 @@ from cdlm_lab.widgets.browse import tagged_browser
 from cdlm_lab.widgets.html import escaped, seconds_in_words
 from cdlm_lab.widgets.tag_table import TagRow
 from cdlm_lab.widgets.tagged import (
+    QUANTILES,
+    DistanceWeights,
     ReadOccurrence,
     ReadSentence,
     ReadWord,
-    labels_of_reads,
-    tagged_page,
-)
-from cdlm_lab.widgets.tagged import (
-    tagged_sentence_html as sentence_html,
-)
-from cdlm_lab.widgets.tagging_figures import (
-    QUANTILES,
-    DistanceWeights,
     SweepPoint,
     WordGain,
     gain_by_tf_idf_figure,
+    labels_of_reads,
     shares_by_tf_idf_figure,
     sweep_figure,
+    tagged_page,
     weights_by_distance_figure,
+)
+from cdlm_lab.widgets.tagged import (
+    tagged_sentence_html as sentence_html,
 )
 
 SPLITS = ("train", "dev", "test")

@@ -108,9 +108,10 @@ from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.ask import EVIDENCE, own_candidates_box
 from cdlm_lab.widgets.browse import verdict_browser
-from cdlm_lab.widgets.html import MarkedTokens, escaped, still_page, tokens_html
+from cdlm_lab.widgets.html import escaped, still_page
 from cdlm_lab.widgets.matching_table import p_in_words
 from cdlm_lab.widgets.measured_score import MeasuredScore
+from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html, verdicts_page
 from cdlm_lab.widgets.verification_table import VerificationRow, verification_table_html
 
@@ -889,7 +890,7 @@ def preview_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -
     texts, starts_word = token_texts(verifier.tokenizer, sequence.input_ids)
     nothing = np.zeros(len(texts), dtype=bool)
     marked = MarkedTokens(
-        texts=texts,
+        tokens=texts,
         starts_word=starts_word,
         masked=nothing,
         replacement=[None] * len(texts),

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -26,8 +25,9 @@ from cdlm_lab.data.questions import (
     MultihopQuestion,
     Paragraph,
     check_question,
+    has_gold,
     hotpot_record,
-    read_hotpotqa,
+    read_question_folder,
     write_predictions,
 )
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
@@ -192,8 +192,6 @@ class Settings:
 
 # ---- questions ----
 
-_SUFFIXES = (".json", ".json.gz", ".jsonl", ".jsonl.gz")
-
 
 def read_questions(given: Settings) -> Questions:
     """Questions of train, dev and test; answers and supporting facts are known of all. Facts that name a
@@ -203,65 +201,22 @@ def read_questions(given: Settings) -> Questions:
         ParameterError: a corpus that is neither, a file without gold, or one question in two splits.
         DataError: a file that cannot be read.
     """
-    read = _of_storyworld(given) if given.corpus == STORYWORLD else _of_folder(Path(given.corpus), given)
+    if given.corpus == STORYWORLD:
+        read = _of_storyworld(given)
+    else:
+        form = {"dev_from_train": given.dev_from_train, "seed": given.data_seed}
+        read = read_question_folder(given.corpus, **form)
     return {split: tuple(_drawn(questions, split, given)) for split, questions in read.items()}
 
 
 def _of_storyworld(given: Settings) -> dict[str, Sequence[MultihopQuestion]]:
-    stories = {split: given.held_out_stories for split in SPLITS} | {"train": given.train_stories}
+    stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
     form = {"sentences": given.passage_sentences, "paragraphs": given.paragraphs}
     withheld = given.seen == "one document"
     return {
         split: list(read_storyworld_questions(split, count, **form, withheld=withheld))
         for split, count in stories.items()
     }
-
-
-def _of_folder(folder: Path, given: Settings) -> dict[str, Sequence[MultihopQuestion]]:
-    apart = given.dev_from_train
-    files = {split: _file(folder, split) for split in SPLITS if split != "dev" or not apart}
-    read = {split: _with_gold(file) for split, file in files.items()}
-    if apart:
-        train = read["train"]
-        if apart >= len(train):
-            raise ParameterError(f"dev_from_train is {apart}; train has {len(train):,} questions in all")
-        order = np.random.default_rng([given.data_seed, len(SPLITS)]).permutation(len(train))
-        for split, numbers in (("dev", order[:apart]), ("train", order[apart:])):
-            read[split] = [train[number] for number in sorted(numbers)]
-    for one, other in combinations(SPLITS, 2):
-        if shared := {question.id for question in read[one]} & {question.id for question in read[other]}:
-            raise ParameterError(
-                f"corpus is {str(folder)!r}, where {one} and {other} share {len(shared):,} questions, as "
-                f"{min(shared)}: what is learned or chosen on a question cannot be tested on it; take other "
-                "questions, or as dev some of train with dev_from_train"
-            )
-    return {split: read[split] for split in SPLITS}
-
-
-def _file(folder: Path, split: str) -> Path:
-    files = [file for suffix in _SUFFIXES if (file := folder / f"{split}{suffix}").is_file()]
-    if not files:
-        also = "; or take dev from train with dev_from_train" if split == "dev" else ""
-        raise ParameterError(
-            f"corpus is {str(folder)!r}, where there is no {split}.json; write storyworld, or a folder with "
-            f"train.json, dev.json and test.json in HotpotQA's format{also}"
-        )
-    return files[0]
-
-
-def _with_gold(file: Path) -> list[MultihopQuestion]:
-    questions = read_hotpotqa(file, unknown_facts="keep")
-    for question in questions:
-        if not _has_gold(question):
-            raise ParameterError(
-                f"{file}: question {question.id} has no answer or no supporting facts, which training and "
-                "scores need; leave it out"
-            )
-    return questions
-
-
-def _has_gold(question: MultihopQuestion) -> bool:
-    return question.answer is not None and bool(question.supporting or question.unknown_supporting)
 
 
 def _drawn(questions: Sequence[MultihopQuestion], split: str, given: Settings) -> Sequence[MultihopQuestion]:
@@ -710,7 +665,7 @@ def answered_questions(predictions: QuestionPredictions) -> list[ReadQuestion]:
 
 
 def _answered(question: MultihopQuestion, answer: DecodedAnswer) -> ReadQuestion:
-    known, scores = _has_gold(question), {}
+    known, scores = has_gold(question), {}
     if known:
         facts = _facts_of(question, answer)
         scores = question_scores(hotpot_record(question), answer=answer.text, supporting=facts)

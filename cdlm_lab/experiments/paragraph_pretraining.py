@@ -102,9 +102,9 @@ from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
-from cdlm_lab.widgets.html import MarkedTokens, bytes_in_words, seconds_in_words
-from cdlm_lab.widgets.joint_figures import pretraining_losses_figure, task_losses
-from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence
+from cdlm_lab.widgets.charts import pretraining_losses_figure, task_losses
+from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words
+from cdlm_lab.widgets.packed import MarkedTokens, ParagraphExampleView, TaskSentence
 
 HEADS = ("ie_k", "ae_k")  # those of MSPP, which label each candidate
 
@@ -606,7 +606,7 @@ def task_preview(
     masked = example.mlm_labels >= 0
     nothing = np.zeros(len(tokens), dtype=bool)
     marked = MarkedTokens(
-        texts=tokens,
+        tokens=tokens,
         starts_word=starts_word,
         masked=masked,
         replacement=[text if hidden else None for text, hidden in zip(read, masked, strict=True)],

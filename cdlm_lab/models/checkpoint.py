@@ -39,7 +39,7 @@ from transformers import (
 from transformers.activations import ACT2FN
 from transformers.utils import logging
 
-from cdlm_lab.errors import Told
+from cdlm_lab.errors import PlainError
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, fault_of_weights, shapes_of_weights
 
 HEAD_FILE = "paragraph_head.safetensors"
@@ -65,7 +65,7 @@ AGAIN = "take it from the original again"
 Model = TypeVar("Model", bound=PreTrainedModel)
 
 
-class CheckpointError(Told, ValueError):
+class CheckpointError(PlainError, ValueError):
     """A checkpoint cannot be used as asked; the message says what is wrong and what to do."""
 
 

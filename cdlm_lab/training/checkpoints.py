@@ -35,7 +35,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.trainer import TRAINER_STATE_NAME
 
 from cdlm_lab.data.files import sha256_of_file
-from cdlm_lab.errors import Told
+from cdlm_lab.errors import PlainError
 from cdlm_lab.models.checkpoint import without_bars
 from cdlm_lab.progress import is_first
 from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
@@ -56,7 +56,7 @@ _FULL_DISK_WORDS = (
 _FULL_DISK_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 
 
-class CheckpointError(Told, RuntimeError):
+class CheckpointError(PlainError, RuntimeError):
     """A checkpoint could not be written or read; the message says which, why, and what to do."""
 
 

@@ -1,23 +1,41 @@
-"""Which sentences of a document a matcher takes to be about another one, as in Figure 4 of the CDA paper.
+"""Which sentences of a document a matcher takes to be about another one, as in Figure 4 of the CDA paper
+(Zhou et al. 2020, appendix A.6).
 
-The sentences stand one below the other on blue ground, the deeper the higher the weight; a number and a bar
-say the same (Zhou et al. 2020, appendix A.6). Plain HTML without scripts (see `markup`).
-"""
+The sentences stand one below the other; a number, a bar and the depth of a blue ground are the weight of
+each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
-from cdlm_lab.widgets.html import CROSS, DEEPEST, GLOBAL, MUTED, escaped, muted, table_html
+import plotly.graph_objects as go
+
+from cdlm_lab.widgets.alignment_table import RANDOM, AlignmentRow, mrr_in_words
+from cdlm_lab.widgets.charts import interval, lay_out, plain_text
+from cdlm_lab.widgets.html import (
+    CROSS,
+    GLOBAL,
+    MASKED,
+    MUTED,
+    OTHER_COLOURS,
+    SMALL,
+    TEXT,
+    blue_ground,
+    check_between,
+    escaped,
+    fold,
+    muted,
+    share_bar,
+    table_html,
+    view_html,
+    visible,
+)
+from cdlm_lab.widgets.matching_table import check_distinct
 
 TRUE = "the true sentence"
-_STYLE = """
-div.cdlm-aligned table.cdlm-table tr{background:none!important}
-div.cdlm-aligned{color:var(--jp-ui-font-color1,inherit)}
-div.cdlm-aligned summary{cursor:pointer;color:var(--jp-content-link-color,inherit)}
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +47,6 @@ class AlignedColumn:
         weights: one for each sentence, finite; the largest is drawn deepest, what is not above 0 without
             ground. Weights that add up to 1 are written in per cent.
         decision: probability that the documents are related; None = not shown.
-
-    Raises:
-        ValueError: a weight that is not finite, a decision outside [0, 1].
     """
 
     name: str
@@ -42,61 +57,24 @@ class AlignedColumn:
         if wrong := [place for place, weight in enumerate(self.weights) if not math.isfinite(weight)]:
             what = f"the weight of sentence {wrong[0]} is {self.weights[wrong[0]]}"
             raise ValueError(f"{self.name}: {what}; it must be finite")
-        if self.decision is not None and not 0 <= self.decision <= 1:
-            raise ValueError(f"{self.name}: decision is {self.decision}; a probability lies in [0, 1]")
+        if self.decision is not None:
+            check_between(f"{self.name}: the probability that the documents are related", self.decision)
+
+    def cells(self, *, ground: bool) -> list[str]:
+        """The weight of each sentence as number and bar, on blue ground if wanted."""
+        in_per_cent = math.isclose(sum(self.weights), 1, abs_tol=1e-3) and min(self.weights) >= 0
+        cells = []
+        for weight, strength in zip(self.weights, self.strengths, strict=True):
+            text = f"{100 * weight:.1f}%" if in_per_cent else f"{weight:.3f}".replace("-", "\u2212")
+            box = f"width:64px;margin-left:auto{_ground(strength) if ground else ''}"
+            cells.append(f'<div style="{box}">{share_bar(strength, text, width=64)}</div>')
+        return cells
 
     @property
     def strengths(self) -> list[float]:
         """Each weight as a share of the largest, in [0, 1]; all 0 if none is above 0."""
         largest = max(self.weights, default=0.0)
         return [max(weight, 0.0) / largest if largest > 0 else 0.0 for weight in self.weights]
-
-    @property
-    def texts(self) -> list[str]:
-        """The weights as they are written."""
-        if math.isclose(sum(self.weights), 1, abs_tol=1e-3) and min(self.weights) >= 0:
-            return [f"{100 * weight:.1f}%" for weight in self.weights]
-        return [f"{weight:.3f}".replace("-", "\u2212") for weight in self.weights]
-
-
-def aligned_sentences_html(
-    sentences: Sequence[str],
-    weights: Sequence[float],
-    *,
-    gold: Collection[int] = (),
-    title: str,
-    other_title: str,
-    other_sentences: Sequence[str] = (),
-    decision: float | None = None,
-) -> str:
-    """The sentences of a document, each on the blue of its weight; all texts are untrusted.
-
-    Args:
-        sentences: of the first document.
-        weights: one for each, as of `AlignedColumn`.
-        gold: numbers of the true sentences, from 0; () = none, or not known.
-        title, other_title: of the first and of the second document.
-        other_sentences: of the second document, folded below; () = not shown.
-        decision: probability that the documents are related, shown above; None = not shown.
-
-    Raises:
-        ValueError: no sentences, as many weights as there are not sentences, a true sentence that is none of
-            them, a weight that is not finite, a decision outside [0, 1].
-    """
-    column = AlignedColumn(name=title, weights=weights, decision=decision)
-    _check(sentences, [column], gold)
-    rows = [
-        [_number(place), _weight(text, strength), _sentence(sentence, strength, place in gold)]
-        for place, (sentence, text, strength) in enumerate(
-            zip(sentences, column.texts, column.strengths, strict=True)
-        )
-    ]
-    above = ""
-    if decision is not None:
-        above = f"<div>probability that they are related: <b>{100 * decision:.1f}%</b></div>"
-    table = table_html(["", "weight", ""], rows, text_columns=(2,))
-    folded = _folded(other_title, other_sentences)
-    return _page(_titles(title, other_title), above, table, folded, _legend(gold))
 
 
 def compared_alignments_html(
@@ -108,35 +86,42 @@ def compared_alignments_html(
     other_title: str,
     other_sentences: Sequence[str] = (),
 ) -> str:
-    """The same for several systems: a row for each sentence with a cell for each system, each shaded on a
-    scale of its own.
+    """A row for each sentence of a document: the weight that each system gives it, on a scale of its own, and
+    its text. With one system the text stands on the blue of the weight, with several each weight does.
 
     Args:
         columns: the systems.
-        sentences, gold, title, other_title, other_sentences: as of `aligned_sentences_html`.
-
-    Raises:
-        ValueError: no systems, or what `aligned_sentences_html` raises.
+        sentences: of the first document (untrusted, as all texts).
+        gold: numbers of the true sentences, from 0; () = none, or not known.
+        title, other_title: of the first and of the second document.
+        other_sentences: of the second document, folded below; () = not shown.
     """
-    if not columns:
-        raise ValueError("there is no system to compare: columns is empty")
     _check(sentences, columns, gold)
-    heads = [_head(column) for column in columns]
-    measured = [list(zip(column.texts, column.strengths, strict=True)) for column in columns]
+    alone = len(columns) == 1
+    heads = ["weight"] if alone else [_head(column) for column in columns]
+    cells = [column.cells(ground=not alone) for column in columns]
+    grounds = columns[0].strengths if alone else [0.0] * len(sentences)
     rows = [
-        [
-            _number(place),
-            *(_weight(*of_system[place], ground=True) for of_system in measured),
-            _sentence(sentence, 0, place in gold),
-        ]
-        for place, sentence in enumerate(sentences)
+        [_number(place), *(of_system[place] for of_system in cells), _sentence(text, ground, place in gold)]
+        for place, (text, ground) in enumerate(zip(sentences, grounds, strict=True))
     ]
-    table = table_html(["", *heads, ""], rows, text_columns=(len(columns) + 1,))
-    folded = _folded(other_title, other_sentences)
-    return _page(_titles(title, other_title), "", table, folded, _legend(gold))
+    parts = [_titles(title, other_title)]
+    if alone and columns[0].decision is not None:
+        probability = f"<b>{100 * columns[0].decision:.1f}%</b>"
+        parts.append(f"<div>probability that they are related: {probability}</div>")
+    parts.append(table_html(["", *heads, ""], rows, text_columns=(len(columns) + 1,)))
+    if other_sentences:
+        box = '<div style="margin:3px 0;line-height:1.5;overflow-wrap:anywhere;max-width:980px" dir="auto">'
+        text = "".join(f"{box}{_number(i)}&ensp;{escaped(s)}</div>" for i, s in enumerate(other_sentences))
+        parts.append(fold(f"the other document: <bdi>{escaped(other_title)}</bdi>", text))
+    meaning = "Number, bar and depth of blue: weight of the sentence; the bar is full at the largest."
+    parts.append(muted(f"{meaning} <b>*</b>: {TRUE}." if gold else meaning))
+    return view_html("aligned", "".join(parts), width=1100)
 
 
 def _check(sentences: Sequence[str], columns: Sequence[AlignedColumn], gold: Collection[int]) -> None:
+    if not columns:
+        raise ValueError("there is no system to compare: columns is empty")
     if not sentences:
         raise ValueError("there are no sentences to show")
     for column in columns:
@@ -150,31 +135,17 @@ def _check(sentences: Sequence[str], columns: Sequence[AlignedColumn], gold: Col
 
 def _number(place: int) -> str:
     """The number of a sentence as people count."""
-    return f'<span style="font-size:11.5px;{MUTED}">{place + 1}</span>'
-
-
-def _blue(strength: float) -> str:
-    return f"background:{GLOBAL}{round(255 * DEEPEST * strength):02x}"
-
-
-def _weight(text: str, strength: float, *, ground: bool = False) -> str:
-    """A weight as number and bar, on blue ground if asked for."""
-    bar = (
-        '<div style="height:3px;margin-top:2px;background:rgba(128,128,128,0.22)">'
-        f'<div style="height:3px;width:{100 * strength:.0f}%;background:{GLOBAL}"></div></div>'
-    )
-    box = f"width:64px;margin-left:auto;font-size:12px;text-align:right{_ground(strength) if ground else ''}"
-    return f'<div style="{box}">{text}{bar}</div>'
+    return f'<span style="{SMALL}">{place + 1}</span>'
 
 
 def _ground(strength: float) -> str:
-    return f";border-radius:3px;padding:2px 6px 3px;{_blue(strength)}"
+    return f";border-radius:3px;padding:2px 6px 3px;{blue_ground(strength)}"
 
 
 def _sentence(sentence: str, strength: float, true: bool) -> str:
     """A sentence on its ground; a true one has a line before it, an asterisk and words behind it."""
     line = f"border-left:3px solid {CROSS if true else 'transparent'};padding-left:8px"
-    words = f'<span style="font-size:11.5px;{MUTED}">{TRUE}</span>'
+    words = f'<span style="{SMALL}">{TRUE}</span>'
     sign = f' <span style="white-space:nowrap"><b>*</b> {words}</span>' if true else ""
     box = f"line-height:1.5;overflow-wrap:anywhere;max-width:880px{_ground(strength)}"
     return f'<div style="{line}"><div style="{box}" dir="auto">{escaped(sentence)}{sign}</div></div>'
@@ -195,24 +166,85 @@ def _titles(*titles: str) -> str:
     return f"<div>{names}</div>"
 
 
-def _folded(title: str, sentences: Sequence[str]) -> str:
-    """The second document, folded; nothing if it has no sentences."""
-    if not sentences:
-        return ""
-    text = "".join(
-        f'<div style="margin:3px 0;line-height:1.5;overflow-wrap:anywhere" dir="auto">{_number(place)}&ensp;'
-        f"{escaped(sentence)}</div>"
-        for place, sentence in enumerate(sentences)
+_COLOURS = (GLOBAL, MASKED, CROSS, *OTHER_COLOURS)
+_LINE = 14  # characters of a name side by side
+_PATTERNS = ("", "/", ".", "x")  # so that bars are told apart without their hue
+
+
+def alignment_figure(rows: Sequence[AlignmentRow], *, title: str = "") -> go.Figure:
+    """The MRR of each system as a group of bars, one for each way of ranking, with 95% intervals; the groups
+    stand in the order of the rows, and those of the system `random` become a dashed line."""
+    check_distinct([row.name for row in rows])
+    if without := [row.name for row in rows if "mrr" not in row.values]:
+        raise ValueError(f"{without[0]} has no mrr; leave the row out")
+    bars = [row for row in rows if row.system != RANDOM]
+    if not bars:
+        raise ValueError("there is no system to show: all rows are random")
+    groups: dict[str, list[AlignmentRow]] = {}
+    for row in bars:
+        groups.setdefault(row.system, []).append(row)
+    width = 0.7 / max(map(len, groups.values()))
+    places = {
+        row.name: place + (number - (len(group) - 1) / 2) * width
+        for place, group in enumerate(groups.values())
+        for number, row in enumerate(group)
+    }
+    figure = go.Figure()
+    for number, by in enumerate(dict.fromkeys(row.by for row in bars)):
+        shown = [row for row in bars if row.by == by]
+        figure.add_trace(_bars(shown, [places[row.name] for row in shown], width=0.92 * width, number=number))
+    ends = [-0.55, len(groups) - 0.45]
+    for row in rows:
+        if row.system == RANDOM:
+            line = {"color": TEXT, "width": 2, "dash": "dash"}
+            words = {"name": plain_text(row.label), "hovertext": _in_words(row), "hoverinfo": "text"}
+            figure.add_scatter(x=ends, y=[row.values["mrr"]] * 2, mode="lines", line=line, **words)
+    labels = [wrap(visible(group[0].label), _LINE) for group in groups.values()]  # short, so never turned
+    figure.update_xaxes(
+        tickvals=list(range(len(groups))),
+        ticktext=["<br>".join(map(plain_text, lines)) for lines in labels],
+        range=ends,
+        showgrid=False,
+        ticks="",
+        tickfont_size=13,
     )
-    summary = f"the other document: <bdi>{escaped(title)}</bdi>"
-    return f'<details style="margin:6px 0;max-width:980px"><summary>{summary}</summary>{text}</details>'
+    figure.update_yaxes(range=[0, 1], title_text="MRR, documents known to be related")
+    # Places are given, so that a system with fewer bars has them in the middle.
+    lay_out(figure, title=title, barmode="overlay", margin_t=96 if title else 60)
+    return figure
 
 
-def _legend(gold: Collection[int]) -> str:
-    parts = ["Number, bar and depth of blue: weight of the sentence; the bar is full at the largest."]
-    return muted(" ".join([*parts, *([f"<b>*</b>: {TRUE}."] if gold else [])]))
+def _bars(rows: Sequence[AlignmentRow], places: Sequence[float], *, width: float, number: int) -> go.Bar:
+    """The bars of one way of ranking; `number` of it chooses colour and pattern."""
+    values = [row.values["mrr"] for row in rows]
+    lows, highs = zip(*(row.intervals.get("mrr", (row.values["mrr"],) * 2) for row in rows), strict=True)
+    shape = _PATTERNS[number % len(_PATTERNS)]
+    return go.Bar(
+        x=list(places),
+        y=values,
+        width=width,
+        name=plain_text(rows[0].by) or "all",
+        marker={
+            "color": _COLOURS[number % len(_COLOURS)],
+            "opacity": 0.7,  # so that the lower end of an interval is seen
+            "pattern": {
+                "shape": shape,
+                "fillmode": "overlay",
+                "fgcolor": "white",
+                "solidity": 0.15,
+                "size": 7,
+            },
+        },
+        error_y=interval(values, lows, highs, color=TEXT, thickness=2, width=5),
+        hovertext=[_in_words(row) for row in rows],
+        hoverinfo="text",
+    )
 
 
-def _page(*parts: str) -> str:
-    style = "font-size:13.5px;max-width:1100px;overflow-x:auto"
-    return f'<div class="cdlm-aligned" style="{style}"><style>{_STYLE}</style>{"".join(parts)}</div>'
+def _in_words(row: AlignmentRow) -> str:
+    """`GRU-HAN, attention: MRR 0.5430 (0.5200 to 0.5600)`."""
+    name = f"{row.label}, {row.by}" if row.by else row.label
+    bounds = ""
+    if "mrr" in row.intervals:
+        bounds = " ({} to {})".format(*map(mrr_in_words, row.intervals["mrr"]))
+    return plain_text(f"{name}: MRR {mrr_in_words(row.values['mrr'])}{bounds}")

@@ -36,7 +36,6 @@ from cdlm_lab.widgets.questions import ReadQuestion, question_html
 from cdlm_lab.widgets.rankings import OUTCOMES, ReadRanking, ranking_html
 from cdlm_lab.widgets.tagged import (
     ReadSentence,
-    elsewhere,
     labels_of_reads,
 )
 from cdlm_lab.widgets.tagged import (
@@ -449,7 +448,7 @@ def _entries(read: ReadSentence) -> list[tuple[str, int | None]]:
 def _word(read: ReadSentence, number: int) -> str:
     word = read.words[number]
     text = shortened(_line(word.word), LONGEST_WORD)
-    times = f"{count_in_words(elsewhere(read, number))} elsewhere"
+    times = f"{count_in_words(read.elsewhere(number))} elsewhere"
     return f"{number + 1}. {text} \u00b7 {visible(word.predicted)} \u00b7 {times}"
 
 

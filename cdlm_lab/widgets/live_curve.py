@@ -3,14 +3,8 @@
 In JupyterLab the curve is an output that is replaced at most once a second; what is saved with the notebook
 is the last picture alone, about 15 kB. The lines of text are for `papermill --log-output` and for logs. They
 come every ten seconds at first and, after ten minutes, whenever a sixtieth of the time so far has passed: a
-run of a day leaves 360.
-
-The picture of a training run, drawn as a small SVG: one line of numbers in, about 10 kB of picture out.
-
-Loss and perplexity share one scale: the axis on the left reads cross entropy, the one on the right its
-    exponential.
-A validation perplexity p is therefore drawn at the height of ln p, and both can be compared at a glance.
-"""
+run of a day leaves 360. Loss and perplexity share one scale, a validation perplexity p being drawn at the
+height of ln p."""
 
 from __future__ import annotations
 
@@ -56,31 +50,39 @@ class RunHistory:
     total_steps: int | None = None
 
 
-def smoothed(values: Sequence[float], *, span: float) -> np.ndarray:
+def smoothed(values: Sequence[float], *, span: float | None = None) -> np.ndarray:
     """The exponential moving average over about `span` values, unbiased at the start; NaN and infinity are
     passed over.
 
     `average_t = sum_i (1 - 1/span)^(t - i) value_i / sum_i (1 - 1/span)^(t - i)` over the finite values i <=
-    t.
-
-    Raises:
-        ValueError: a span below 1.
-    """
+    t. None = a span of a sixtieth of the values, at least 4 and at most 100."""
+    span = min(max(len(values) / 60, 4.0), 100.0) if span is None else span
     if span < 1:
         raise ValueError(f"span must be at least 1, got {span}")
-    keep, total, weight = 1 - 1 / span, 0.0, 0.0
+    decay, total, weight = 1 - 1 / span, 0.0, 0.0
     averages = np.full(len(values), np.nan)
     for i, value in enumerate(values):
         if math.isfinite(value):
-            total, weight = keep * total + value, keep * weight + 1
+            total, weight = decay * total + value, decay * weight + 1
         if weight:
             averages[i] = total / weight
     return averages
 
 
-def smoothing_span(count: int) -> float:
-    """The span used for `count` reports: a sixtieth of them, at least 4 and at most 100."""
-    return min(max(count / 60, 4.0), 100.0)
+def thinned(count: int) -> list[int]:
+    """Numbers of at most POINTS of `count` points, evenly spaced, first and last among them."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(count, POINTS)).tolist()})
+
+
+def ticks(low: float, high: float, *, about: int) -> list[float]:
+    """Round numbers (1, 2 or 5 times a power of ten apart) in [low, high], roughly `about` of them."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(i * step, 10) for i in range(first, last + 1)]
 
 
 def curve_svg(history: RunHistory, *, perplexity: bool = True) -> str:
@@ -88,9 +90,12 @@ def curve_svg(history: RunHistory, *, perplexity: bool = True) -> str:
 
     `perplexity`: False = the axis of losses alone, for tasks in which perplexity means nothing.
     """
-    average = smoothed(history.losses, span=smoothing_span(len(history.losses)))
-    heights = [math.log(p) if 0 < p < math.inf else math.nan for p in history.eval_perplexities]
-    low, high = _value_range(average, heights)
+    average = smoothed(history.losses)
+    heights = np.array([math.log(p) if 0 < p < math.inf else math.nan for p in history.eval_perplexities])
+    drawn = [value for value in (*average, *heights) if math.isfinite(value)]
+    low, high = (min(drawn), max(drawn)) if drawn else (0.0, 1.0)
+    margin = max(0.08 * (high - low), 0.05)
+    low, high = low - margin, high + margin
     last = max([1, history.total_steps or 0, *history.steps[-1:], *history.eval_steps[-1:]])
     first = min([*history.steps[:1], *history.eval_steps[:1], last])
     first = 0 if first < 0.2 * last else first  # a resumed run is not squeezed into the right-hand end
@@ -101,8 +106,17 @@ def curve_svg(history: RunHistory, *, perplexity: bool = True) -> str:
     def y(loss: float) -> float:
         return _TOP + (high - loss) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
 
-    faint = _line(history.steps, np.clip(_finite(history.losses), low, high), x, y)
-    strong = _line(history.steps, average, x, y)
+    def line(steps: Sequence[int], values: np.ndarray, style: str) -> str:
+        """A path that is broken where a value is not finite."""
+        moves, pen = [], "M"
+        for i in thinned(len(steps)):
+            finite = math.isfinite(values[i])
+            moves += [f"{pen}{x(steps[i]):.1f} {y(values[i]):.1f}"] if finite else []
+            pen = "L" if finite else "M"
+        return f'<path d="{"".join(moves)}" fill="none" {style}/>'
+
+    reported = np.asarray(history.losses, dtype=float)
+    reported = np.clip(np.where(np.isfinite(reported), reported, np.nan), low, high)
     dots = "".join(
         f'<circle cx="{x(step):.1f}" cy="{y(value):.1f}" r="4.2" fill="{GLOBAL}"/>'
         for step, value in zip(history.eval_steps, heights, strict=True)
@@ -111,57 +125,28 @@ def curve_svg(history: RunHistory, *, perplexity: bool = True) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="{FONT}" '
         f'font-size="12" fill="{TEXT}">{_value_axes(low, high, y, perplexity)}'
-        f"{_step_axis(first, last, x, perplexity)}"
-        f'<path d="{faint}" fill="none" stroke="{MASKED}" stroke-opacity=".32"/>'
-        f'<path d="{strong}" fill="none" stroke="{MASKED}" stroke-width="2.2" stroke-linejoin="round"/>'
-        f'<path d="{_line(history.eval_steps, np.array(heights), x, y)}" fill="none" stroke="{GLOBAL}" '
-        f'stroke-width="1.4" stroke-opacity=".6"/>{dots}</svg>'
+        + _step_axis(first, last, x, perplexity)
+        + line(history.steps, reported, f'stroke="{MASKED}" stroke-opacity=".32"')
+        + line(history.steps, average, f'stroke="{MASKED}" stroke-width="2.2" stroke-linejoin="round"')
+        + line(history.eval_steps, heights, f'stroke="{GLOBAL}" stroke-width="1.4" stroke-opacity=".6"')
+        + f"{dots}</svg>"
     )
 
 
-def _finite(values: Sequence[float]) -> np.ndarray:
-    array = np.asarray(values, dtype=float)
-    return np.where(np.isfinite(array), array, np.nan)
+def _value_axes(low: float, high: float, y: Callable[[float], float], perplexity: bool) -> str:
+    def short(value: float) -> str:
+        return f"{value:.3g}" if value < 1000 else f"{value:,.0f}" if value < 1e6 else f"{value:.0e}"
 
-
-def _value_range(average: np.ndarray, heights: Sequence[float]) -> tuple[float, float]:
-    shown = [*average[np.isfinite(average)], *(h for h in heights if math.isfinite(h))]
-    low, high = (min(shown), max(shown)) if shown else (0.0, 1.0)
-    margin = max(0.08 * (high - low), 0.05)
-    return low - margin, high + margin
-
-
-def _line(steps: Sequence[int], values: np.ndarray, x, y) -> str:
-    """An SVG path through at most POINTS points; it is broken where a value is not finite."""
-    chosen = (
-        np.unique(np.linspace(0, len(steps) - 1, min(len(steps), POINTS)).round().astype(int))
-        if len(steps)
-        else []
+    return "".join(
+        f'<path d="M{_LEFT} {y(tick):.1f}H{_WIDTH - _RIGHT}" stroke="#808080" stroke-opacity=".22"/>'
+        f'<text x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>'
+        f'<text x="{_WIDTH - _RIGHT + 8}" y="{y(tick) + 4:.1f}">'
+        f"{short(math.exp(min(tick, 50.0))) if perplexity else ''}</text>"
+        for tick in ticks(low, high, about=5)
     )
-    moves, pen = [], "M"
-    for i in chosen:
-        if math.isfinite(values[i]):
-            moves.append(f"{pen}{x(steps[i]):.1f} {y(values[i]):.1f}")
-            pen = "L"
-        else:
-            pen = "M"
-    return "".join(moves)
 
 
-def _value_axes(low: float, high: float, y, perplexity: bool) -> str:
-    parts = []
-    for tick in ticks(low, high, about=5):
-        height = f"{y(tick):.1f}"
-        right = _short(math.exp(min(tick, 50.0))) if perplexity else ""
-        parts.append(
-            f'<path d="M{_LEFT} {height}H{_WIDTH - _RIGHT}" stroke="#808080" stroke-opacity=".22"/>'
-            f'<text x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>'
-            f'<text x="{_WIDTH - _RIGHT + 8}" y="{y(tick) + 4:.1f}">{right}</text>'
-        )
-    return "".join(parts)
-
-
-def _step_axis(first: int, last: int, x, perplexity: bool) -> str:
+def _step_axis(first: int, last: int, x: Callable[[float], float], perplexity: bool) -> str:
     bottom = _HEIGHT - _BOTTOM
     labels = "".join(
         f'<text x="{x(tick):.1f}" y="{bottom + 17}" text-anchor="middle">{tick:,.0f}</text>'
@@ -175,43 +160,28 @@ def _step_axis(first: int, last: int, x, perplexity: bool) -> str:
     )
 
 
-def ticks(low: float, high: float, *, about: int) -> list[float]:
-    """Round numbers (1, 2 or 5 times a power of ten apart) in [low, high], roughly `about` of them."""
-    if not high > low:
-        return [low]
-    rough = (high - low) / about
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
-    return [
-        round(i * step, 10) for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
-    ]
-
-
-def _short(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}" if value < 1e6 else f"{value:.0e}"
-
-
 Measure = Literal["perplexity", "loss"]
 RECENT = 50  # reports from which the speed is taken
+_KEYS = ("step", "loss", "learning_rate", "eval_perplexity", "seconds", "total_steps")
 
 
 class LiveCurve:
-    """Call it with each record of a run; use it as a context manager so that the last picture is kept
-    whatever happens.
+    """Call it with each record of a run; use it as a context manager so that the last picture stays whatever
+    happens.
 
-    A record is a mapping. Keys that count, all but `step` optional and None where there is nothing to say:
-    `step` (optimiser updates done), `loss` (mean over masked tokens, nats), `learning_rate`,
-    `eval_perplexity`, `seconds` (since the run began), `total_steps`. Other keys are passed over.
+    A record is a mapping. Keys that count, all but `step` optional and None where nothing is known: `step`
+    (optimiser updates done), `loss` (mean over masked tokens, nats), `learning_rate`, `eval_perplexity`,
+    `seconds` (since the run began), `total_steps`. Other keys are passed over.
 
     Args:
         title: shown above the curve (untrusted text).
-        measure: what validation is told in, `perplexity`, or `loss` (its logarithm) for tasks in which
+        measure: what validation is shown as, `perplexity`, or `loss` (its logarithm) for tasks in which
             perplexity means nothing.
         redraw_seconds: least time between two pictures.
         text_seconds: least time between two lines of text; 0 = a line for each record.
-        write: where lines of text go; `print` with flushing by default.
-        show: called with the HTML of each picture. By default the notebook's output is made and then
-            replaced; outside a notebook nothing is shown.
+        write: where lines of text go; None = they are printed.
+        show: called with the HTML of each picture. None = the notebook's output is made and then replaced;
+            outside a notebook nothing is shown.
         clock: a clock in seconds.
     """
 
@@ -231,38 +201,33 @@ class LiveCurve:
         self.title, self.measure = title, measure
         self.redraw_seconds, self.text_seconds = redraw_seconds, text_seconds
         self.history = RunHistory()
-        self._write = write or _print_line
+        self._write = write or (lambda text: print(text, flush=True))
         self._show = show or ReplacedOutput()
         self._clock = clock
         self._began = clock()
-        self._drawn = self._told = -math.inf
-        self._untold = False
+        self._drawn = self._written = -math.inf
+        self._unwritten = False  # True = something was reported since the last line of text
         self._times: list[tuple[int, float]] = []
         self._learning_rate: float | None = None
 
     def __call__(self, record: Mapping[str, object]) -> None:
-        """Take in one record; redraw and write when it is time.
-
-        Raises:
-            ValueError: no `step` in the record, a step smaller than the last one, or a value that is not a
-                number.
-        """
+        """Take in one record; redraw and write when it is time."""
         values = {key: _number(record, key) for key in _KEYS}
         self._remember(values)
         now = self._clock()
-        self._untold = True
+        self._unwritten = True
         if now - self._drawn >= self.redraw_seconds:
             self._draw(final=False)
         quiet = max(self.text_seconds, (now - self._began) / 60) if self.text_seconds else 0.0
-        if now - self._told >= quiet or values["eval_perplexity"] is not None:
-            self._told = now
-            self._tell()
+        if now - self._written >= quiet or values["eval_perplexity"] is not None:
+            self._written = now
+            self._write_line()
 
     def close(self) -> None:
         """Draw and write the last state; the picture then also survives in a notebook that is not trusted."""
         self._draw(final=True)
-        if self._untold:
-            self._tell()
+        if self._unwritten:
+            self._write_line()
 
     def __enter__(self) -> LiveCurve:
         return self
@@ -272,7 +237,7 @@ class LiveCurve:
     ) -> None:
         self.close()
 
-    def _remember(self, values: dict[str, float | None]) -> None:
+    def _remember(self, values: Mapping[str, float | None]) -> None:
         if values["step"] is None:
             raise ValueError(
                 "a record of training needs the key 'step', the number of optimiser updates done"
@@ -306,26 +271,19 @@ class LiveCurve:
 
     def facts(self) -> list[tuple[str, str]]:
         """(name, value) of what is worth reading now: step, loss, perplexity, learning rate, time."""
-        history = self.history
-        total = history.total_steps
+        history, total = self.history, self.history.total_steps
         step, seconds = self._times[-1] if self._times else (0, 0.0)
-        rows = [
-            (
-                "step",
-                count_in_words(step) + (f" of {count_in_words(total)} ({step / total:.0%})" if total else ""),
-            )
-        ]
+        of_total = f" of {count_in_words(total)} ({step / total:.0%})" if total else ""
+        rows = [("step", count_in_words(step) + of_total)]
         if history.losses:
-            average = smoothed(history.losses, span=smoothing_span(len(history.losses)))[-1]
-            broken = not math.isfinite(history.losses[-1])
-            rows.append(
-                ("training loss", f"{history.losses[-1]:g}, not a number" if broken else f"{average:.3f}")
-            )
+            last = history.losses[-1]
+            loss = f"{smoothed(history.losses)[-1]:.3f}" if math.isfinite(last) else f"{last:g}, not a number"
+            rows.append(("training loss", loss))
         if history.eval_perplexities:
-            best, last = (
-                self._told_as(p) for p in (min(history.eval_perplexities), history.eval_perplexities[-1])
-            )
-            rows.append((f"validation {self.measure}", last + (f" (best {best})" if best != last else "")))
+            perplexities = min(history.eval_perplexities), history.eval_perplexities[-1]
+            in_perplexity = self.measure == "perplexity"
+            best, now = (f"{p:.2f}" if in_perplexity else f"{math.log(p):.3f}" for p in perplexities)
+            rows.append((f"validation {self.measure}", now + (f" (best {best})" if best != now else "")))
         if self._learning_rate is not None:
             rows.append(("learning rate", f"{self._learning_rate:.1e}"))
         rows.append(("so far", seconds_in_words(seconds)))
@@ -340,14 +298,11 @@ class LiveCurve:
     def html(self, *, final: bool = True) -> str:
         """The facts and the curve as HTML. While a run goes on the picture is inline, so that it does not
         flicker; the final one is an image, which notebooks keep even where they are not trusted."""
-        svg = curve_svg(self.history, perplexity=self.measure == "perplexity")
-        words = f"The training loss and the validation {self.measure} by step. " + self.line()
-        picture = image_from_svg(svg, description=words) if final else svg
-        title = (
-            f'<div style="font-size:15px;font-weight:600"><bdi>{escaped(self.title)}</bdi></div>'
-            if self.title
-            else ""
-        )
+        picture = curve_svg(self.history, perplexity=self.measure == "perplexity")
+        if final:
+            words = f"The training loss and the validation {self.measure} by step. {self.line()}"
+            picture = image_from_svg(picture, description=words)
+        title = f'<div style="font-size:15px;font-weight:600"><bdi>{escaped(self.title)}</bdi></div>'
         tiles = "".join(
             '<div style="display:inline-block;margin:4px 28px 6px 0">'
             f'<div style="font-size:12px;{MUTED}">{name}</div>'
@@ -359,18 +314,15 @@ class LiveCurve:
             f'<span style="color:{GLOBAL}">\u25cf</span> validation {self.measure}'
         )
         return (
-            f'<div class="cdlm-curve" style="max-width:900px">{title}<div>{tiles}</div>'
+            f'<div class="cdlm-curve" style="max-width:900px">{title if self.title else ""}<div>{tiles}</div>'
             f'<div style="font-size:12.5px;margin:2px 0 8px">{key}</div>{picture}</div>'
         )
-
-    def _told_as(self, perplexity: float) -> str:
-        return f"{perplexity:.2f}" if self.measure == "perplexity" else f"{math.log(perplexity):.3f}"
 
     def _repr_html_(self) -> str:
         return self.html()
 
-    def _tell(self) -> None:
-        self._untold = False
+    def _write_line(self) -> None:
+        self._unwritten = False
         self._write(self.line())
 
     def _draw(self, *, final: bool) -> None:
@@ -378,23 +330,16 @@ class LiveCurve:
         self._show(self.html(final=final))
 
 
-_KEYS = ("step", "loss", "learning_rate", "eval_perplexity", "seconds", "total_steps")
-
-
 def _number(record: Mapping[str, object], key: str) -> float | None:
     value = record.get(key)
     if value is None:
         return None
-    if isinstance(value, bool | str):
-        raise ValueError(f"{key} must be a number, got {value!r}")
     try:
+        if isinstance(value, bool | str):
+            raise TypeError
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise ValueError(f"{key} must be a number, got {value!r}") from None
-
-
-def _print_line(text: str) -> None:
-    print(text, flush=True)
 
 
 class ReplacedOutput:

@@ -1,10 +1,7 @@
-"""The candidates of a question in the order of one system, beside the places that another one gave them, as
+"""A question with its candidates in the order of one system, beside the places that another one gave them, as
 in Table 4 of the MSPP paper (Di Liello et al. 2022).
 
-Every bar has a number, every ground and every frame a word or a sign. Plain HTML without scripts (see
-`markup`); all texts are untrusted.
-
-A question with its candidates and what systems made of them; `ranked_candidates` shows it.
+Every bar has a number, every ground and every frame a word or a sign; all texts are untrusted.
 """
 
 from __future__ import annotations
@@ -15,16 +12,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+import numpy as np
+import plotly.graph_objects as go
+
+from cdlm_lab.analysis.joint_diagnosis import JointDiagnosis
+from cdlm_lab.widgets.charts import (
+    faded,
+    interval,
+    lay_out,
+    line_styles,
+    not_empty,
+    plain_text,
+    short_name,
+    small,
+)
 from cdlm_lab.widgets.html import (
     CROSS,
     GLOBAL,
+    HUES,
     MUTED,
-    OTHER_COLOURS,
+    SIGNS,
+    SMALL,
+    TEXT,
+    WRONG,
+    bare_table,
     count_in_words,
+    counted,
     escaped,
+    fold,
+    headline,
+    legend,
     muted,
+    page_of,
+    right_of_known,
+    right_or_wrong,
     share_bar,
-    still_page,
+    view_html,
 )
 
 # (right answer on top by the system beside, by the system) -> what became of the question.
@@ -34,6 +57,12 @@ OUTCOMES = {
     (True, True): "both right",
     (False, False): "both wrong",
 }
+OPEN = 10  # places that are always shown
+UNREAD = "not read"
+_BESIDE = 66  # pixels for the place by the other system
+_BOX = "line-height:1.5;overflow-wrap:anywhere;border-radius:3px;padding:0 6px"
+_GROUND = f"background:{CROSS}30"
+_RIGHT = f'<b style="color:{CROSS}">{SIGNS[True]}</b>'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +75,6 @@ class ReadRanking:
         right: True = the candidate answers the question; None = not known.
         scores: name of a system -> for each candidate the log-odds that it is right. None = the system has
             not read it, as what a cascade leaves out; of each system at least one is read.
-
-    Raises:
-        ValueError: no candidates, no systems, labels or scores of another number than candidates, a score
-            that is not finite, a system that has read nothing.
     """
 
     id: str
@@ -64,65 +89,38 @@ class ReadRanking:
 
     def order(self, system: str, *, beside: str | None = None) -> tuple[int, ...]:
         """Numbers of the candidates, the highest score first, ties in the order of `candidates`. What the
-        system has not read stands below all that it has, in the order of `beside`.
-
-        Raises:
-            ValueError: a system without scores.
-        """
-        scores = self._of(system)
+        system has not read stands below all that it has, in the order of `beside`."""
+        scores = self.scores_of(system)
         unread = range(len(scores)) if beside in (None, system) else self.order(beside)
-        read = sorted(range(len(scores)), key=lambda number: -_or_lowest(scores[number]))
+        read = (number for number, score in enumerate(scores) if score is not None)
         return (
-            *(number for number in read if scores[number] is not None),
+            *sorted(read, key=lambda number: -scores[number]),
             *(number for number in unread if scores[number] is None),
         )
 
     def probabilities(self, system: str) -> list[float | None]:
-        """Of each candidate the probability that it is right, in [0, 1]; None = not read.
-
-        Raises:
-            ValueError: a system without scores.
-        """
-        return [None if score is None else _logistic(score) for score in self._of(system)]
+        """Of each candidate the probability that it is right, in [0, 1]; None = not read."""
+        # 1 / (1 + e^-score), without overflow
+        return [None if score is None else (1 + math.tanh(score / 2)) / 2 for score in self.scores_of(system)]
 
     def right_on_top(self, system: str) -> bool | None:
-        """True = the first candidate of `order` is right; None = not known.
-
-        Raises:
-            ValueError: a system without scores.
-        """
-        scores = self._of(system)
-        first = max(range(len(scores)), key=lambda number: _or_lowest(scores[number]))
+        """True = the first candidate of `order` is right; None = not known."""
+        first = self.order(system)[0]
         return None if self.right is None else self.right[first]
 
     def outcome(self, system: str, *, beside: str) -> str | None:
-        """What became of the question between two systems, one of OUTCOMES; None = not known.
-
-        Raises:
-            ValueError: a system without scores.
-        """
+        """What became of the question between two systems, one of OUTCOMES; None = not known."""
         return OUTCOMES.get((self.right_on_top(beside), self.right_on_top(system)))
 
-    def _of(self, system: str) -> Sequence[float | None]:
+    def scores_of(self, system: str) -> Sequence[float | None]:
+        """The scores of a system, which must be one of those known."""
         if system not in self.scores:
-            known = ", ".join(self.scores)
-            raise ValueError(
-                f"question {self.id or self.question!r}: no scores of {system!r}; it has {known}"
-            )
+            known, name = ", ".join(self.scores), self.id or self.question
+            raise ValueError(f"question {name!r}: no scores of {system!r}; it has {known}")
         return self.scores[system]
 
 
-def _logistic(score: float) -> float:
-    """1 / (1 + e^-score), without overflow."""
-    return (1 + math.tanh(score / 2)) / 2
-
-
-def _or_lowest(score: float | None) -> float:
-    return -math.inf if score is None else score
-
-
 def _problems(read: ReadRanking) -> Iterator[str]:
-    """What is wrong with a ranking, if anything."""
     count = len(read.candidates)
     if not count:
         yield "there are no candidates; give at least one"
@@ -141,24 +139,6 @@ def _problems(read: ReadRanking) -> Iterator[str]:
                 yield f"{system}: a score is {score}; it must be finite, or None = not read"
 
 
-OPEN = 10  # places that are always shown
-_BESIDE = 66  # pixels for the place by the other system
-UNREAD = "not read"
-_WRONG = OTHER_COLOURS[0]
-_SMALL = f"font-size:11.5px;{MUTED}"
-_CELL = "vertical-align:baseline;text-align:left;white-space:normal;padding:2px 8px 2px 0"
-_BOX = "line-height:1.5;overflow-wrap:anywhere;border-radius:3px;padding:0 6px"
-_TABLE = "border-collapse:collapse;font-size:13.5px;margin:2px 0"
-_GROUND = f"background:{CROSS}30"
-_RIGHT = f'<b style="color:{CROSS}">\u2713</b>'
-_STYLE = """
-div.cdlm-ranking table.cdlm-table tr{background:none!important}
-div.cdlm-ranking{color:var(--jp-ui-font-color1,inherit)}
-div.cdlm-ranking summary{cursor:pointer}
-"""
-_PAGE_STYLE = "div.cdlm-ranking{border-top:1px solid rgba(128,128,128,0.4);padding:14px 0 22px}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
     """A candidate in its place, from 1; `before`: the place by the other system, None = there is none."""
@@ -170,8 +150,8 @@ class _Line:
     before: int | None
 
     @property
-    def notable(self) -> bool:
-        return bool(self.right) or self.before == 1
+    def in_sight(self) -> bool:
+        return self.place <= OPEN or bool(self.right) or self.before == 1
 
 
 def ranking_html(read: ReadRanking, *, system: str, beside: str | None = None, folded: bool = True) -> str:
@@ -183,47 +163,38 @@ def ranking_html(read: ReadRanking, *, system: str, beside: str | None = None, f
             `system` = nobody's.
         folded: True = below the first OPEN places only right candidates and the first one of `beside` are
             shown, the others open on a click.
-
-    Raises:
-        ValueError: a system without scores.
     """
     beside = None if beside == system else beside
     lines = _lines(read, system, beside)
     tables = []
-    for shown, run in groupby(lines, lambda line: not folded or line.place <= OPEN or line.notable):
-        run = list(run)
-        headings = _headings(beside) if run[0].place == 1 else ""
-        body = f"{headings}<tbody>{''.join(map(_row, run))}</tbody>"
-        table = f'<table class="cdlm-table" style="{_TABLE}">{body}</table>'
-        tables.append(table if shown else _folded(table, run))
-    style = "font-size:13.5px;line-height:1.5;max-width:960px;overflow-x:auto"
-    body = f"{_head(read, system, beside)}{_legend(lines, beside)}{''.join(tables)}"
-    return f'<div class="cdlm-ranking" style="{style}"><style>{_STYLE}</style>{body}</div>'
+    for in_sight, group in groupby(lines, lambda line: not folded or line.in_sight):
+        run = list(group)
+        table = bare_table(map(_cells, run), head=_headings(beside) if run[0].place == 1 else ())
+        if not in_sight:
+            places = f"places {run[0].place} to {run[-1].place}" if len(run) > 1 else f"place {run[0].place}"
+            table = fold(f'<span style="{SMALL}">{places}</span>', table)
+        tables.append(table)
+    return view_html("ranking", f"{_head(read, system, beside)}{_legend(lines, beside)}{''.join(tables)}")
 
 
 def rankings_page(reads: Sequence[ReadRanking], *, system: str, beside: str | None = None, title: str) -> str:
-    """A page of its own with all questions in the order given; it runs nothing and loads nothing.
-
-    Args:
-        system, beside: as of `ranking_html`.
-        title: of the page (untrusted text).
-
-    Raises:
-        ValueError: no questions, a system without scores.
-    """
-    if not reads:
-        raise ValueError("there is no question to show: reads is empty")
+    """A page of its own with all questions in the order given, and how often `system`, and `beside` if it is
+    another one, put a right answer on top."""
     beside = None if beside == system else beside
-    parts = [f"{count_in_words(len(reads))} question{'' if len(reads) == 1 else 's'}"]
+    facts = []
     for name in filter(None, (system, beside)):
-        known = [top for read in reads if (top := read.right_on_top(name)) is not None]
-        if known:
-            parts.append(f"{name} right on {count_in_words(sum(known))} of {count_in_words(len(known))}")
+        rights = [read.right_on_top(name) for read in reads]
+        facts += [f"{name} {words}" for words in right_of_known(rights, "right on {} of {}")]
     if beside is not None:
         outcomes = Counter(read.outcome(system, beside=beside) for read in reads)
-        parts += [f"{count_in_words(outcomes[name])} {name}" for name in OUTCOMES.values() if outcomes[name]]
-    body = "".join(ranking_html(read, system=system, beside=beside) for read in reads)
-    return still_page(body, title=title, note="; ".join(parts), style=_PAGE_STYLE)
+        facts += [f"{count_in_words(outcomes[name])} {name}" for name in OUTCOMES.values() if outcomes[name]]
+    return page_of(
+        reads,
+        lambda read: ranking_html(read, system=system, beside=beside),
+        noun="question",
+        facts=facts,
+        title=title,
+    )
 
 
 def _lines(read: ReadRanking, system: str, beside: str | None) -> list[_Line]:
@@ -244,12 +215,13 @@ def _lines(read: ReadRanking, system: str, beside: str | None) -> list[_Line]:
 
 def _head(read: ReadRanking, system: str, beside: str | None) -> str:
     """The question, and which systems put a right answer on top."""
-    question = f'<div style="font-size:16px;font-weight:600" dir="auto">{escaped(read.question)}</div>'
-    head = f"{muted(escaped(read.id))}{question}"
+    head = f"{muted(escaped(read.id))}{headline(read.question)}"
     if read.right is None:
         return head
-    names = filter(None, (beside, system))
-    parts = [_verdict(name, read.right_on_top(name)) for name in names]
+    parts = []
+    for name in filter(None, (beside, system)):
+        verdict = f"<bdi>{escaped(name)}</bdi> {right_or_wrong(read.right_on_top(name))}"
+        parts.append(f'<span style="white-space:nowrap">{verdict}</span>')
     if beside is not None:
         parts.append(f"<b>{read.outcome(system, beside=beside)}</b>")
     if not any(read.right):
@@ -257,77 +229,258 @@ def _head(read: ReadRanking, system: str, beside: str | None) -> str:
     return f'{head}<div style="margin:2px 0">{"&ensp;&middot;&ensp;".join(parts)}</div>'
 
 
-def _verdict(system: str, right: bool | None) -> str:
-    colour, sign, word = (CROSS, "\u2713", "right") if right else (_WRONG, "\u2717", "wrong")
-    sign = f'<b style="color:{colour}">{sign}</b>'
-    return f'<span style="white-space:nowrap"><bdi>{escaped(system)}</bdi> {sign} {word}</span>'
-
-
 def _legend(lines: Sequence[_Line], beside: str | None) -> str:
     """What ground and frame mean; of the marks those alone that are on the page."""
-    parts = []
+    parts, other = [], f"<bdi>{escaped(beside or '')}</bdi>"
     if any(line.right for line in lines):
         parts.append(f'<span style="{_GROUND};{_BOX}">{_RIGHT} right answer</span>')
     if beside is not None:
         top = next(line for line in lines if line.before == 1)
-        parts.append(f'<span style="{_BOX};{_frame(top)}">first by <bdi>{escaped(beside)}</bdi></span>')
-        parts.append(f"\u25b2 \u25bc places up and down from <bdi>{escaped(beside)}</bdi>")
+        parts.append(f'<span style="{_BOX};{_frame(top)}">first by {other}</span>')
+        parts.append(f"\u25b2 \u25bc places up and down from {other}")
     if any(line.probability is None for line in lines):
-        under = "" if beside is None else f", in the order of <bdi>{escaped(beside)}</bdi>"
-        parts.append(f"{UNREAD}: below what was read{under}")
-    items = "".join(
-        f'<span style="display:inline-block;margin:1px 16px 1px 0">{part}</span>' for part in parts
-    )
-    return f'<div class="cdlm-legend" style="font-size:12px;margin:2px 0 6px">{items}</div>' if parts else ""
+        parts.append(f"{UNREAD}: below what was read{'' if beside is None else f', in the order of {other}'}")
+    return legend(parts)
 
 
-def _headings(beside: str | None) -> str:
+def _headings(beside: str | None) -> list[str]:
     width = f"width:{_BESIDE}px;overflow-wrap:anywhere"
     other = [] if beside is None else [f'<div style="{width}"><bdi>{escaped(beside)}</bdi></div>']
-    names = ["", "probability", *other, '<span style="padding-left:6px">candidate</span>']
-    cells = "".join(f'<th style="{_CELL};font-weight:400;{_SMALL}">{name}</th>' for name in names)
-    return f"<thead><tr>{cells}</tr></thead>"
+    return ["", "probability", *other, '<span style="padding-left:6px">candidate</span>']
 
 
-def _folded(table: str, lines: Sequence[_Line]) -> str:
-    """Candidates that open on a click; none of them is right, as far as is known."""
-    places = f"{lines[0].place}" if len(lines) == 1 else f"{lines[0].place} to {lines[-1].place}"
-    counted = f"place{'' if len(lines) == 1 else 's'} {places}"
-    return f'<details style="margin:4px 0"><summary style="{_SMALL}">{counted}</summary>{table}</details>'
-
-
-def _row(line: _Line) -> str:
-    """A row: place, probability, place by the other system, and the candidate itself."""
+def _cells(line: _Line) -> list[str]:
+    """Place, probability, place by the other system and how far up or down it moved, and the candidate
+    itself."""
+    bar = (
+        f'<span style="{SMALL}">{UNREAD}</span>' if line.probability is None else share_bar(line.probability)
+    )
     cells = [
         f'<div style="width:20px;font-size:12px;{MUTED}">{line.place}</div>',
-        f'<div style="width:62px">{_bar(line.probability)}</div>',
+        f'<div style="width:62px">{bar}</div>',
     ]
     if line.before is not None:
-        cells.append(f'<div style="width:{_BESIDE}px">{_before(line, line.before)}</div>')
+        by = line.before - line.place
+        moved = f" \u25b2{by}" if by > 0 else f" \u25bc{-by}" if by < 0 else ""
+        number = f'{line.before}<span style="{MUTED}">{moved}</span>'
+        number = f'<span style="font-size:12px;white-space:nowrap">{number}</span>'
+        cells.append(f'<div style="width:{_BESIDE}px">{number}</div>')
     ground = f"{_GROUND};" if line.right else ""
     frame = f";{_frame(line)}" if line.before == 1 else ""
     sign = f"{_RIGHT} " if line.right else ""
-    cells.append(f'<div style="{ground}{_BOX}{frame}" dir="auto">{sign}{escaped(line.text)}</div>')
-    row = "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells)
-    return f"<tr>{row}</tr>"
-
-
-def _bar(probability: float | None) -> str:
-    """A probability as number and bar."""
-    if probability is None:
-        return f'<span style="{_SMALL}">{UNREAD}</span>'
-    return share_bar(probability)
-
-
-def _before(line: _Line, before: int) -> str:
-    """The place by the other system, and how many places above or below it the candidate is now."""
-    by = before - line.place
-    moved = f" \u25b2{by}" if by > 0 else f" \u25bc{-by}" if by < 0 else ""
-    style = "font-size:12px;white-space:nowrap"
-    return f'<span style="{style}">{before}<span style="{MUTED}">{moved}</span></span>'
+    return [*cells, f'<div style="{ground}{_BOX}{frame}" dir="auto">{sign}{escaped(line.text)}</div>']
 
 
 def _frame(line: _Line) -> str:
     """The frame around what the other system put on top: is it right?"""
-    colour = {True: CROSS, False: _WRONG, None: GLOBAL}[line.right]
+    colour = {True: CROSS, False: WRONG, None: GLOBAL}[line.right]
     return f"border:1px solid {colour};padding:0 5px"
+
+
+def accuracy_by_place_figure(
+    systems: Mapping[str, JointDiagnosis], *, title: str = "Accuracy by place in the sequence"
+) -> go.Figure:
+    """At each place, which share of the candidates a system calls as they are, a line for each system; dashed
+    the accuracy of calling each candidate wrong, dotted the share of right candidates. A collapsed model has
+    the dashed line, or another accuracy at each place. All systems must have read the same candidates at the
+    same places."""
+    if not systems:
+        raise ValueError("there is nothing to show: systems is empty")
+    name, first = next(iter(systems.items()))
+    wrong = _shares(f"{name}: always_wrong", first.always_wrong)
+    figure = go.Figure()
+    for (name, system), style in zip(systems.items(), line_styles(len(systems)), strict=True):
+        other = _shares(f"{name}: always_wrong", system.always_wrong)
+        if len(other) != len(wrong) or not np.allclose(other, wrong, equal_nan=True):
+            raise ValueError(f"{name}: its candidates are not those of {next(iter(systems))}; give the same")
+        label = f"{plain_text(name)}<br>place %{{x}}: %{{y:.1f}}% right<extra></extra>"
+        accuracy = _shares(f"{name}: accuracy", system.accuracy)
+        figure.add_scatter(y=_per_cent(accuracy), name=short_name(name), hovertemplate=label, **style)
+    for label, shares, dash in (
+        ("calling each wrong", wrong, "dash"),
+        ("right candidates", 1 - wrong, "dot"),
+    ):
+        figure.add_scatter(
+            y=_per_cent(shares),
+            name=label,
+            mode="lines+markers",
+            line={"color": TEXT, "width": 1.6, "dash": dash},
+            marker={"color": TEXT, "symbol": "line-ew-open", "size": 9},
+            hovertemplate=f"place %{{x}}: {label} %{{y:.1f}}%<extra></extra>",
+        )
+    places = list(range(1, len(wrong) + 1))
+    figure.update_traces(x=places)
+    figure.update_xaxes(
+        title_text="place of the candidate in the sequence",
+        tickvals=places,
+        range=[0.7, len(places) + 0.3],
+        showgrid=False,
+    )
+    figure.update_yaxes(title_text="share of candidates (%)", range=[0, 103])
+    # The legend may take several lines.
+    lay_out(figure, title=title, showlegend=True, legend={"y": -0.22, "yanchor": "top"}, margin_t=56)
+    return figure
+
+
+def _shares(name: str, values: Sequence[float]) -> np.ndarray:
+    """(k,), checked; nan is allowed."""
+    array = np.asarray(values, dtype=float)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"{name} has shape {array.shape}; it must be (k,), one for each place")
+    if wrong := [value for value in array.tolist() if value < 0 or value > 1]:
+        raise ValueError(f"{name} has {wrong[0]}; a share lies in [0, 1]")
+    return array
+
+
+def _per_cent(shares: np.ndarray) -> list[float | None]:
+    """In per cent; None, where a line is broken, for nan."""
+    return [None if math.isnan(share) else round(100 * share, 3) for share in shares.tolist()]
+
+
+BINS = 40
+HIGHEST = 0.85  # part of a row that an area fills
+
+
+def score_spread_figure(
+    spreads: Mapping[str, Sequence[float]], *, title: str = "How far scores lie apart within a group"
+) -> go.Figure:
+    """How far the scores of each system lie apart within groups of candidates, a row for each: an area as
+    high as its fullest bin, and a line at the median. Near 0 a system says the same of all candidates of a
+    group.
+
+    `spreads`: name of a system -> of each group the standard deviation of its log-odds; from top to bottom.
+    """
+    shown = {name: np.asarray(values, dtype=float) for name, values in not_empty(spreads, "spreads").items()}
+    for name, values in shown.items():
+        if wrong := [value for value in values.tolist() if not 0 <= value < math.inf]:
+            raise ValueError(f"{name}: a spread is {wrong[0]}; it must be finite and not negative")
+    widest = max(float(values.max()) for values in shown.values()) or 1.0
+    edges = np.linspace(0, widest, BINS + 1)
+    figure, labels = go.Figure(), []
+    for place, values in enumerate(shown.values()):
+        base = len(shown) - 1 - place
+        figure.add_traces(_ridge(values, edges, base=base, colour=HUES[place % len(HUES)]))
+        labels.append(f"median {np.median(values):.3g}, {counted(len(values), 'group')}")
+    figure.update_xaxes(
+        title_text="standard deviation of log-odds within a group", range=[-0.01 * widest, 1.02 * widest]
+    )
+    figure.update_yaxes(
+        tickvals=[len(shown) - 1 - place + HIGHEST / 2 for place in range(len(shown))],
+        ticktext=[short_name(name) + small(label) for name, label in zip(shown, labels, strict=True)],
+        range=[-0.15, len(shown)],
+        ticks="",
+        showgrid=False,
+    )
+    lay_out(figure, title=title, height=150 + 84 * len(shown), margin_t=56, showlegend=False)
+    return figure
+
+
+def _ridge(values: np.ndarray, edges: np.ndarray, *, base: int, colour: str) -> list[go.Scatter]:
+    """The ground line of a row, the area above it, and the line at the median."""
+    share = np.histogram(values, bins=edges)[0] / len(values)
+    median = float(np.median(values))
+    heights = base + HIGHEST * np.repeat(share / share.max(), 2)
+    ground = go.Scatter(
+        x=[0, float(edges[-1])], y=[base, base], line={"color": colour, "width": 0}, hoverinfo="skip"
+    )
+    area = go.Scatter(
+        x=np.round(np.repeat(edges, 2), 6).tolist(),
+        y=[base, *np.round(heights, 4).tolist(), base],
+        line={"color": colour, "width": 1.8},
+        fill="tonexty",
+        fillcolor=faded(colour, 0.3),
+        text=[f"{100 * one:.1f}% of the groups" for one in (0, *np.repeat(share, 2), 0)],
+        hovertemplate="%{x:.3g}: %{text}<extra></extra>",
+    )
+    tick = go.Scatter(
+        x=[round(median, 6)] * 2,
+        y=[base, base + HIGHEST],
+        line={"color": colour, "width": 2, "dash": "dot"},
+        hovertext=f"median {median:.3g}",
+        hoverinfo="text",
+    )
+    return [trace.update(mode="lines", showlegend=False) for trace in (ground, area, tick)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """How long a system takes for one question: the median, the fastest and the slowest of its runs, in
+    seconds."""
+
+    system: str
+    seconds: float
+    fastest: float
+    slowest: float
+    runs: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fastest <= self.seconds <= self.slowest < float("inf"):
+            times = f"{self.fastest}, {self.seconds}, {self.slowest}"
+            raise ValueError(
+                f"{self.system}: fastest, median and slowest ({times}) must be above 0 and not fall"
+            )
+        if self.runs < 1:
+            raise ValueError(f"{self.system}: runs is {self.runs}; it must be at least 1")
+
+
+def latency_figure(
+    latencies: Sequence[Latency], *, against: str = "pairwise", title: str = "Time for one question"
+) -> go.Figure:
+    """A bar for each system up to the median of its runs, with a whisker from the fastest to the slowest, and
+    how many times as long as the system `against` it takes."""
+    by_name = {one.system: one for one in latencies}
+    if not by_name or len(by_name) < len(latencies):
+        raise ValueError("give each system once, and at least one")
+    if against not in by_name:
+        raise ValueError(f"there is no {against!r} to compare with; choose from {', '.join(by_name)}")
+    places = list(range(len(latencies)))
+    medians, fastest, slowest = (
+        [round(1000 * getattr(one, name), 4) for one in latencies]
+        for name in ("seconds", "fastest", "slowest")
+    )
+    bars = go.Bar(
+        x=medians,
+        y=places,
+        orientation="h",
+        width=0.55,
+        marker={"color": [faded(HUES[place % len(HUES)], 0.75) for place in places]},
+        error_x=interval(medians, fastest, slowest, color=TEXT, thickness=1.5, width=4),
+        hovertext=[_latency_in_words(one) for one in latencies],
+        hoverinfo="text",
+    )
+    base = by_name[against].seconds
+    factors = ["" if one.system == against else f", {one.seconds / base:.2f} \u00d7" for one in latencies]
+    numbers = go.Scatter(
+        x=slowest,
+        y=places,
+        mode="text",
+        text=[f"  {_written(one.seconds)}{factor}" for one, factor in zip(latencies, factors, strict=True)],
+        textposition="middle right",
+        textfont={"size": 12.5},
+        cliponaxis=False,
+        hoverinfo="skip",
+    )
+    figure = go.Figure([bars, numbers])
+    axis = f"milliseconds for one question; \u00d7: times {plain_text(against)}"
+    figure.update_xaxes(title_text=axis, range=[0, 1.35 * max(slowest)])  # room for the numbers at the right
+    figure.update_yaxes(
+        tickvals=places,
+        ticktext=[short_name(one.system) for one in latencies],
+        range=[len(latencies) - 0.4, -0.6],
+        showgrid=False,
+        ticks="",
+    )
+    lay_out(figure, title=title, height=150 + 52 * len(latencies), margin_t=56, showlegend=False)
+    return figure
+
+
+def _written(seconds: float) -> str:
+    """0.0814 -> `81.4 ms`, 2.5 -> `2,500 ms`."""
+    return f"{1000 * seconds:,.1f} ms" if seconds < 0.1 else f"{1000 * seconds:,.0f} ms"
+
+
+def _latency_in_words(one: Latency) -> str:
+    between = f"{_written(one.fastest)} to {_written(one.slowest)}"
+    return (
+        f"{plain_text(one.system)}<br>median {_written(one.seconds)} of {counted(one.runs, 'run')}, {between}"
+    )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 
 import pytest
 
 from cdlm_lab.data import records
+from cdlm_lab.data.records import token_spans
 
 RECORDS = (
     records.Fact,
@@ -42,3 +44,21 @@ def test_a_document_needs_an_id_and_a_text_only():
 def test_equal_records_are_equal_and_hashable():
     assert records.Fact(start=0, end=4, id="a") == records.Fact(start=0, end=4, id="a")
     assert len({records.Fact(start=0, end=4, id="a"), records.Fact(start=0, end=4, id="a")}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "boundaries", "tokens"),
+    [
+        ("The fire, in 1986.", (), ["The", "fire", ",", "in", "1986", "."]),
+        ('"62,689 ducats," she said', (), ['"', "62,689", "ducats", ",", '"', "she", "said"]),
+        ("1.456,7. 12,x 3rd", (), ["1.456,7", ".", "12", ",", "x", "3rd"]),
+        ("broken-off half–time Ann's ’tis", (), ["broken-off", "half", "–", "time", "Ann's", "’", "tis"]),
+        ("Ann's car-park", (3, 6, 9, 0, 14), ["Ann", "'s", "car", "-park"]),
+        ("ab", (0, 1, 2, 7), ["a", "b"]),
+        (" \n", (1,), []),
+    ],
+)
+def test_token_spans(text, boundaries, tokens):
+    spans = token_spans(text, boundaries=boundaries)
+    assert [text[start:end] for start, end in spans] == tokens
+    assert all(first[1] <= second[0] for first, second in pairwise(spans))

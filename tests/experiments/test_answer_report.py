@@ -37,7 +37,7 @@ from cdlm_lab.experiments.answer_selection import (
 from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.report import Report, open_run, read_report
-from cdlm_lab.widgets.joint_numbers import Latency
+from cdlm_lab.widgets.rankings import Latency
 
 NAN = float("nan")
 # Two stories: the first asks two questions, the second one. The right candidate is the first.

@@ -107,9 +107,7 @@ def test_from_topics_to_a_report(prepared: Prepared, tmp_path: Path):
         torch.testing.assert_close(weight, other, rtol=0, atol=0)
     dev, test = (predict(prepared, split, run.folder / "scores") for split in ("dev", "test"))
     choice = choose_threshold(prepared, dev)
-    assert choice.score == pytest.approx(max(judged.values())), (
-        "the model that was kept is the one judged best"
-    )
+    assert choice.score == pytest.approx(max(judged.values())), "the best judged is kept"
     report = write_coreference_report(prepared, run, dev, test, choice)
     assert report.data["topic_level"] == {"train": "topic", "dev": "subtopic", "test": "subtopic"}
     assert report.data["precision"] == precision_told("auto")

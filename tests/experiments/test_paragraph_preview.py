@@ -51,11 +51,11 @@ def test_masked_words_are_shown_as_they_were_with_what_is_read_instead(run: Para
     vocabulary = run.tokenizer.get_vocab()
     names = {number: name for name, number in vocabulary.items()}
     for place in masked:
-        assert view.marked.texts[place] == names[int(example.mlm_labels[place])].removeprefix("\u0120")
+        assert view.marked.tokens[place] == names[int(example.mlm_labels[place])].removeprefix("\u0120")
         if example.input_ids[place] == run.tokenizer.mask_token_id:
             assert view.marked.replacement[place] == "<mask>"
-    assert view.marked.texts[0] == "<s>"
-    assert [view.marked.texts[start] for start in example.sequence.starts[1:]] == ["</s>"] * 5
+    assert view.marked.tokens[0] == "<s>"
+    assert [view.marked.tokens[start] for start in example.sequence.starts[1:]] == ["</s>"] * 5
     np.testing.assert_array_equal(np.flatnonzero(view.marked.special), example.sequence.starts)
     assert "Example 1 of train" in view._repr_html_()
 

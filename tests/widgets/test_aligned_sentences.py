@@ -7,7 +7,6 @@ import pytest
 
 from cdlm_lab.widgets.aligned import (
     AlignedColumn,
-    aligned_sentences_html,
     compared_alignments_html,
 )
 from cdlm_lab.widgets.html import CROSS, GLOBAL
@@ -17,8 +16,10 @@ SHOWN = "&lt;script&gt;x&lt;/script&gt; &quot;&#x27;&amp;\u2039U+202E\u203a"
 SENTENCES = ["One.", "Two.", "Three."]
 
 
-def page(weights=(0.1, 0.6, 0.3), sentences=SENTENCES, **more):
-    return aligned_sentences_html(sentences, weights, **{"title": "A", "other_title": "B"} | more)
+def page(weights=(0.1, 0.6, 0.3), sentences=SENTENCES, *, decision=None, gold=(), **more):
+    column = AlignedColumn(name="A", weights=weights, decision=decision)
+    titles = {"title": "A", "other_title": "B"}
+    return compared_alignments_html([column], sentences, gold, **titles | more)
 
 
 def compared(*columns, gold=(), sentences=SENTENCES, **more):
@@ -124,8 +125,9 @@ def test_texts_are_escaped():
     more = {"title": HOSTILE, "other_title": HOSTILE, "other_sentences": [HOSTILE]}
     html = page([1.0], [HOSTILE], **more)
     assert html.count(SHOWN) == 5  # title, other title twice, both sentences
-    several = compared(AlignedColumn(name=HOSTILE, weights=[1.0]), sentences=[HOSTILE], **more)
-    assert several.count(SHOWN) == 6
+    columns = [AlignedColumn(name=HOSTILE, weights=[1.0])] * 2
+    several = compared(*columns, sentences=[HOSTILE], **more)
+    assert several.count(SHOWN) == 7
     for text in (html, several):
         assert "<script" not in text
         assert "\u202e" not in text
@@ -141,7 +143,10 @@ def test_what_makes_no_sense_is_refused():
             page(gold=gold)
     with pytest.raises(ValueError, match="the weight of sentence 1 is nan; it must be finite"):
         page([0.5, float("nan"), 0.5])
-    with pytest.raises(ValueError, match=r"A: decision is 93\.1; a probability lies in \[0, 1\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"A: the probability that the documents are related is 93\.1; it must lie in \[0, 1\]",
+    ):
         page(decision=93.1)
     with pytest.raises(ValueError, match="columns is empty"):
         compared()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdlm_lab.widgets.alignment_figure import alignment_figure
+from cdlm_lab.widgets.aligned import alignment_figure
 from cdlm_lab.widgets.alignment_table import AlignmentRow
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdlm_lab.clustering import labels_at, merge_tree
-from cdlm_lab.widgets.dendrogram import SYMBOLS, dendrogram_figure, leaf_order
+from cdlm_lab.widgets.coreference import SYMBOLS, dendrogram_figure, leaf_order
 from cdlm_lab.widgets.html import HUES, UNKNOWN, ShownMention
 
 # 0 and 2 join at 0.9, 3 joins them at 0.45, 1 joins all at 0.05

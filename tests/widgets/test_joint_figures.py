@@ -7,17 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cdlm_lab.widgets.charts import TaskLosses, pretraining_losses_figure, task_losses
 from cdlm_lab.widgets.html import GLOBAL, MASKED
-from cdlm_lab.widgets.joint_figures import (
+from cdlm_lab.widgets.rankings import (
+    BINS,
+    HIGHEST,
     Latency,
-    TaskLosses,
     accuracy_by_place_figure,
     latency_figure,
-    pretraining_losses_figure,
     score_spread_figure,
-    task_losses,
 )
-from cdlm_lab.widgets.score_spread import BINS, HIGHEST
 
 HOSTILE = "<a href='x'>n</a>\u202e"
 SHOWN = "&lt;a href='x'&gt;n&lt;/a&gt;\u2039U+202E\u203a"
@@ -150,8 +149,8 @@ def test_accuracies_that_make_no_sense_are_refused(systems, message):
 def test_spreads_are_a_row_for_each_system():
     figure = score_spread_figure({"joint": [0.0, 0.01, 4.0, 0.03], "pairwise": [2.0, 2.0], "none": []})
     assert figure.layout.yaxis.ticktext == (
-        'joint<br><span style="font-size:11px">median 0.02, 4 groups</span>',
-        'pairwise<br><span style="font-size:11px">median 2, 2 groups</span>',
+        'joint<br><span style="font-size:11px;font-weight:normal">median 0.02, 4 groups</span>',
+        'pairwise<br><span style="font-size:11px;font-weight:normal">median 2, 2 groups</span>',
     )
     assert figure.layout.yaxis.tickvals == (1 + HIGHEST / 2, HIGHEST / 2)
     ground, area, tick, ground_2, area_2, tick_2 = figure.data

@@ -5,8 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.html import MarkedTokens
-from cdlm_lab.widgets.packed import ParagraphExampleView, TaskSentence, paragraph_example_html
+from cdlm_lab.widgets.packed import MarkedTokens, ParagraphExampleView, TaskSentence, paragraph_example_html
 
 # [CLS] a mill burned [SEP] nobody <was> hurt [SEP] the cup
 TOKENS = ["[CLS]", "a", "mill", "burned", "[SEP]", "nobody", "<was>", "hurt", "[SEP]", "the", "cup"]
@@ -23,7 +22,7 @@ def view(
 ) -> ParagraphExampleView:
     masked = np.isin(np.arange(len(TOKENS)), list(READ))
     marked = MarkedTokens(
-        texts=TOKENS,
+        tokens=TOKENS,
         starts_word=np.ones(len(TOKENS), dtype=bool),
         masked=masked,
         replacement=[READ.get(place) for place in range(len(TOKENS))],
@@ -57,7 +56,11 @@ def test_masks_are_marked_and_counted_by_what_became_of_them() -> None:
     assert "<mark>mill</mark>" in html
     assert re.search(r"<mark>&lt;was&gt;<i>\u2192<bdi>saw</bdi></i></mark>", html), "swapped"
     assert "<mark>the<i>=</i></mark>" in html, "kept"
-    for words in ("hidden behind [MASK] (1)", "masked by another word (1)", "left as it is (1)"):
+    for words in (
+        "hidden behind [MASK]: the word to give back (1)",
+        "masked by a random other word (1)",
+        "left as it is (1)",
+    ):
         assert words in html
 
 

@@ -1,11 +1,9 @@
 """Figures of perplexities and of training curves, and the colours they share."""
 
-import math
-
 import pytest
 
+from cdlm_lab.widgets.charts import logarithmic_ticks, perplexity_figure
 from cdlm_lab.widgets.html import VARIANT_COLOURS, VARIANTS, paper_order, variant_colours
-from cdlm_lab.widgets.perplexity_figure import LossHistory, logarithmic_ticks, loss_curves, perplexity_figure
 from cdlm_lab.widgets.perplexity_table import PAPER_TABLE_1, Perplexity, PerplexityRow
 
 
@@ -74,43 +72,8 @@ def test_logarithmic_ticks_refuse_zero():
         logarithmic_ticks(0, 3)
 
 
-def histories():
-    steps = list(range(10, 1010, 10))
-    history = LossHistory(
-        steps=steps, losses=[5.0] * 100, eval_steps=[500, 1000], eval_perplexities=[20.0, 10.0]
-    )
-    return {"cdlm": history, "longformer": history, "my <b>model</b>": history}
-
-
-def test_loss_curves_of_several_variants():
-    figure = loss_curves(histories())
-    assert [trace.name for trace in figure.data[::2]] == ["Longformer", "CDLM", "my &lt;b&gt;model&lt;/b&gt;"]
-    line, points = figure.data[2:4]
-    assert line.line.color == points.marker.color == VARIANT_COLOURS["cdlm"]
-    assert list(line.y) == [5.0] * 100
-    assert list(points.y) == pytest.approx([math.log(20), math.log(10)], abs=1e-4)
-
-
-def test_many_steps_are_thinned_and_the_ends_kept():
-    history = LossHistory(steps=list(range(1, 25_001)), losses=[4.0] * 25_000)
-    (line,) = loss_curves({"cdlm": history}).data
-    assert (len(line.x), line.x[0], line.x[-1]) == (220, 1, 25_000)
-
-
-def test_histories_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="steps has 2 entries, losses has 1"):
-        LossHistory(steps=[1, 2], losses=[3.0])
-    with pytest.raises(ValueError, match="eval_steps has 0 entries, eval_perplexities has 1"):
-        LossHistory(steps=[], losses=[], eval_perplexities=[3.0])
-    with pytest.raises(ValueError, match="histories is empty"):
-        loss_curves({})
-
-
 def test_figures_are_small_and_can_be_written_offline(tmp_path):
-    for figure in (
-        perplexity_figure(rows(), title="<i>t</i>", paper=PAPER_TABLE_1),
-        loss_curves(histories()),
-    ):
+    for figure in (perplexity_figure(rows(), title="<i>t</i>", paper=PAPER_TABLE_1),):
         assert len(figure.to_json()) < 20_000
         figure.write_html(tmp_path / "figure.html", include_plotlyjs=True)
         assert "https://cdn" not in (tmp_path / "figure.html").read_text(encoding="utf-8")[-100_000:]
@@ -118,7 +81,7 @@ def test_figures_are_small_and_can_be_written_offline(tmp_path):
 
 
 def test_figures_have_no_ground_of_their_own():
-    template = loss_curves(histories()).layout.template.layout
+    template = perplexity_figure(rows()).layout.template.layout
     assert template.paper_bgcolor == template.plot_bgcolor == "rgba(0,0,0,0)"
 
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from cdlm_lab.widgets.charts import density, head_maps, rank_distributions
 from cdlm_lab.widgets.html import TEXT, VARIANT_COLOURS, VARIANTS
-from cdlm_lab.widgets.rank_density import density
-from cdlm_lab.widgets.rank_figures import head_maps, rank_distributions
 from cdlm_lab.widgets.rank_table import CELLS
 
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]

@@ -212,7 +212,7 @@ def test_a_page_runs_nothing_and_loads_nothing():
     assert page.endswith("</body></html>")
     assert "default-src 'none'; style-src 'unsafe-inline'" in page
     assert "4 questions; joint right on 1 of 3; pairwise right on 2 of 3; 1 repaired; 2 broken<" in page
-    assert page.count('<div class="cdlm-ranking"') == 4
+    assert page.count('<div class="cdlm-view cdlm-ranking"') == 4
     assert not re.search(r"https?:|<link|<img|\son\w+=", page)
     assert "1 question; joint right on 1 of 1<" in rankings_page([READ], system="joint", title="One")
     assert "1 question<" in rankings_page([unknown], system="joint", beside="joint", title="Own")

@@ -293,7 +293,7 @@ def test_a_page_runs_nothing_and_loads_nothing():
     assert "default-src 'none'; style-src 'unsafe-inline'" in page
     assert "color-scheme:light dark" in page
     assert "3 questions; 1 of 2 answers right" in page
-    assert page.count('<div class="cdlm-question"') == 3
+    assert page.count('<div class="cdlm-view cdlm-question"') == 3
     assert not re.search(r"https?:|<link|<img|\son\w+=", page)
     alone = questions_page([OWN], title="One")
     assert "1 question<" in alone

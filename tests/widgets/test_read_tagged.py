@@ -12,7 +12,6 @@ from cdlm_lab.widgets.tagged import (
     ReadOccurrence,
     ReadSentence,
     ReadWord,
-    elsewhere,
     labels_of_reads,
     tagged_page,
 )
@@ -192,7 +191,7 @@ def test_the_chosen_word_is_marked_in_the_sentence():
     assert re.findall(boxed, sentence(html)) == ["her"]
     assert [row[0] for row in rows(html)] == ["here"]
     assert "B-PER &middot; 0 occurrences elsewhere" in html
-    assert elsewhere(WRONG, 0) == 0
+    assert WRONG.elsewhere(0) == 0
     nothing = sentence_html(WRONG, chosen=4)
     assert "The model attended to no occurrence of this word." in nothing
     for wrong in (-1, 5):
@@ -248,7 +247,7 @@ def test_a_page_runs_nothing_and_loads_nothing():
     assert "default-src 'none'; style-src 'unsafe-inline'" in page
     assert "color-scheme:light dark" in page
     assert "3 sentences; 1 of 2 right<" in page
-    assert page.count('<div class="cdlm-tagged"') == 3
+    assert page.count('<div class="cdlm-view cdlm-tagged"') == 3
     assert not re.search(r"https?:|<link|<img|<script|\son\w+=", page)
     assert "1 sentence<" in tagged_page([OWN], title="One")
     with pytest.raises(ValueError, match="reads is empty"):

@@ -6,7 +6,7 @@ import pytest
 
 from cdlm_lab.analysis.tf_idf import QuantileShare
 from cdlm_lab.widgets.html import HUES
-from cdlm_lab.widgets.tagging_figures import (
+from cdlm_lab.widgets.tagged import (
     DistanceWeights,
     SweepPoint,
     WordGain,
@@ -71,8 +71,8 @@ def test_gains_of_one_corpus():
     )
     assert (numbers.text, numbers.y) == (("+3.1", "\u221220.0"), (5, 10))
     assert figure.layout.xaxis.ticktext == (
-        'all words<br><span style="font-size:11px">n = 5,321</span>',
-        'top 1%<br><span style="font-size:11px">n = 71</span>',
+        'all words<br><span style="font-size:11px;font-weight:normal">n = 5,321</span>',
+        'top 1%<br><span style="font-size:11px;font-weight:normal">n = 71</span>',
     )
     assert axes(figure)[1] == "word F1: Doc-ARC \u2212 BERT (points)"
     assert figure.layout.title.text == "Word F1 of Doc-ARC minus that of BERT, by TF-IDF"

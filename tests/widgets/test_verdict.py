@@ -114,7 +114,7 @@ def test_a_page_runs_nothing_and_loads_nothing():
     assert page.endswith("</body></html>")
     assert "default-src 'none'; style-src 'unsafe-inline'" in page
     assert "3 claims; 1 of 2 verdicts right<" in page
-    assert page.count('<div class="cdlm-claim"') == 3
+    assert page.count('<div class="cdlm-view cdlm-claim"') == 3
     assert page.count("> weight<") == 2
     assert not re.search(r"https?:|<link|<img|\son\w+=", page)
     assert "1 claim<" in verdicts_page([OWN], title="One")

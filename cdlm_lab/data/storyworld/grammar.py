@@ -1,6 +1,4 @@
-"""The shape of storyworld's tables: casts, numbers and sentences of an event type.
-
-The little language in which storyworld's sentences are written, and its compiler.
+"""The little language in which storyworld's sentences are written, and the shape of its tables.
 
     [a|b|]        one of the alternatives, which may nest and may be empty
     {mayor}       an entity: named and introduced at first, then described, called by surname or by pronoun
@@ -11,22 +9,25 @@ The little language in which storyworld's sentences are written, and its compile
     {>what}       a fragment of the event type, chosen anew each time
     <fell~main>   words that name the event `main`
     {ev}          a noun for the main event, marked as its mention
-    @             in an introduction: the name
 
 A template without a final stop is a clause: it can be attributed, joined or opened with a connective.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 Node = str | tuple
+_KEY = re.compile(r"\{(?!ev\})(\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
     """A compiled template. `keys`: all slots it may use; `clause`: it has no final stop."""
 
+    text: str
     nodes: tuple[Node, ...]
     keys: frozenset[str]
     clause: bool
@@ -38,58 +39,45 @@ def compile_template(text: str) -> Template:
     Raises:
         ValueError: brackets do not match; the message shows where.
     """
-    keys: set[str] = set()
-    nodes, end = _sequence(text, 0, stops="", keys=keys)
+    nodes, end = _sequence(text, 0, stops="")
     if end != len(text):
         raise ValueError(f"stray {text[end]!r} at character {end} of template {text!r}; remove it")
-    return Template(nodes=nodes, keys=frozenset(keys), clause=not text.endswith((".", "?", "!", '"')))
+    clause = not text.endswith((".", "?", "!", '"'))
+    return Template(text=text, nodes=nodes, keys=frozenset(_KEY.findall(text)), clause=clause)
 
 
-def compile_all(texts: tuple[str, ...]) -> tuple[Template, ...]:
-    """Compile each of `texts`."""
-    return tuple(compile_template(text) for text in texts)
-
-
-def _sequence(text: str, at: int, *, stops: str, keys: set[str]) -> tuple[tuple[Node, ...], int]:
+def _sequence(text: str, at: int, *, stops: str) -> tuple[tuple[Node, ...], int]:
+    """What stands from `at` up to one of `stops` or a closing bracket, and where that is."""
     nodes: list[Node] = []
-    literal = ""
-    while at < len(text) and text[at] not in stops:
-        if text[at] not in "[{<@":
-            if text[at] in "]}>":
-                break
-            literal += text[at]
-            at += 1
-            continue
-        if literal:
-            nodes.append(literal)
-            literal = ""
-        node, at = _node(text, at, keys=keys)
+    while at < len(text) and text[at] not in f"{stops}]}}>":
+        if text[at] in "[{<":
+            node, at = _node(text, at)
+        else:
+            start = at
+            while at < len(text) and text[at] not in f"{stops}]}}>[{{<":
+                at += 1
+            node = text[start:at]
         nodes.append(node)
-    if literal:
-        nodes.append(literal)
     return tuple(nodes), at
 
 
-def _node(text: str, at: int, *, keys: set[str]) -> tuple[Node, int]:
-    opening = text[at]
-    if opening == "@":
-        return ("at",), at + 1
-    if opening == "{":
+def _node(text: str, at: int) -> tuple[Node, int]:
+    if text[at] == "{":
         end = _closing(text, at, "}")
-        return _slot(text[at + 1 : end], keys=keys), end + 1
-    if opening == "<":
-        inner, end = _sequence(text, at + 1, stops="~", keys=keys)
+        return _slot(text[at + 1 : end]), end + 1
+    if text[at] == "<":
+        inner, end = _sequence(text, at + 1, stops="~")
         close = _closing(text, end, ">")
         return ("mark", inner, text[end + 1 : close]), close + 1
     options = []
     while True:
-        inner, end = _sequence(text, at + 1, stops="|]", keys=keys)
+        inner, end = _sequence(text, at + 1, stops="|")
         options.append(inner)
         if end >= len(text):
             raise ValueError(f"'[' is never closed in template {text!r}; add ']'")
-        at = end
         if text[end] == "]":
             return ("alt", tuple(options)), end + 1
+        at = end
 
 
 def _closing(text: str, at: int, mark: str) -> int:
@@ -99,7 +87,7 @@ def _closing(text: str, at: int, mark: str) -> int:
     return end
 
 
-def _slot(body: str, *, keys: set[str]) -> Node:
+def _slot(body: str) -> Node:
     if body.startswith("$"):
         return ("word", body[1:])
     if body.startswith(">"):
@@ -107,31 +95,29 @@ def _slot(body: str, *, keys: set[str]) -> Node:
     if body == "ev":
         return ("event",)
     key, _, form = body.partition(".")
-    keys.add(key)
     return ("ref", key, form)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part in the cast. `label`: entity tag; `nouns`: what it can be, one is drawn ("baker|nurse");
-    `pattern`: its name, with @ for an invented word; `definite`: there is only one ("the mayor").
-    """
+    """A part in the cast. `label`: its entity tag; `nouns`: what it can be, one is drawn; `pattern`: names,
+    with @ for an invented word; `definite`: there is only one ("the mayor")."""
 
     label: str
     nouns: tuple[str, ...]
-    pattern: tuple[str, ...] = ("@",)
-    definite: bool = True
+    pattern: tuple[str, ...]
+    definite: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A number of the story: its range, and a question and a claim about it (# = the number; "" = none)."""
+    """A number of the story: its range, a question about it, and a claim before and after the number."""
 
     low: int
     high: int
-    question: Template | None = None
-    claim: tuple[Template, Template] | None = None
-    year: bool = False
+    question: Template | None
+    claim: tuple[Template, Template] | None
+    year: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +131,13 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bridge:
-    """A question over two documents: `link` stands in one, `answer` in the other, both about `entity`."""
+    """A question over two documents whose answer is the name of `slot`: the clue, `link`, stands in one of
+    them and `reply` in the other."""
 
-    key: str
+    slot: str
     link: Unit
     reply: Unit
     question: Template
-    slot: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,10 +151,13 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventType:
-    """All that is written about one kind of event."""
+    """All that is written about one kind of event.
+
+    `macros`: fragments by name, as "what" (a clause that tells the event) and "after" (a noun phrase for it);
+    `core`: what every report may be expected to say; `details`: the rest, its own ones before the shared.
+    """
 
     name: str
-    groups: tuple[str, ...]
     nouns: tuple[str, ...]
     words: dict[str, tuple[str, ...]]
     cast: dict[str, Part]
@@ -178,68 +167,24 @@ class EventType:
     leads: tuple[Template, ...]
     core: tuple[Unit, ...]
     details: tuple[Unit, ...]
+    bridges: tuple[Bridge, ...]
     comparison: Comparison
 
-
-def person(nouns: str, *, definite: bool = True) -> Part:
-    """A person by trade or office; `nouns` separated by "|"."""
-    return Part(label="PER", nouns=tuple(nouns.split("|")), definite=definite)
-
-
-def place(nouns: str, pattern: str = "@") -> Part:
-    """A place; `pattern` alternatives separated by "|", e.g. "the River @"."""
-    return Part(label="LOC", nouns=tuple(nouns.split("|")), pattern=tuple(pattern.split("|")))
+    def templates(self) -> Iterator[Template]:
+        """All wordings of its reports."""
+        halves = [half for bridge in self.bridges for half in (bridge.link, bridge.reply)]
+        for unit in (*self.core, *self.details, *halves, *self.comparison.units):
+            yield from unit.templates
+        for several in (self.headlines, self.leads, *self.macros.values()):
+            yield from several
 
 
-def building(nouns: str, pattern: str) -> Part:
-    """A building, bridge, ship or other facility."""
-    return Part(label="FAC", nouns=tuple(nouns.split("|")), pattern=tuple(pattern.split("|")))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Angle:
+    """A way to report. `likes`: topic to weight; `words`: least and most of a report; `leads`: openings, the
+    event type's own if there are none."""
 
-
-def body(nouns: str, pattern: str) -> Part:
-    """An organisation."""
-    return Part(label="ORG", nouns=tuple(nouns.split("|")), pattern=tuple(pattern.split("|")))
-
-
-def work(nouns: str, pattern: str) -> Part:
-    """A work of art or a product."""
-    return Part(label="MISC", nouns=tuple(nouns.split("|")), pattern=tuple(pattern.split("|")))
-
-
-def quantity(low: int, high: int, question: str = "", claim: str = "", *, year: bool = False) -> Quantity:
-    """A number between `low` and `high`; `claim` has # where the number stands."""
-    before, _, after = claim.partition("#")
-    return Quantity(
-        low=low,
-        high=high,
-        question=compile_template(question) if question else None,
-        claim=(compile_template(before), compile_template(after)) if claim else None,
-        year=year,
-    )
-
-
-def unit(key: str, topic: str, *texts: str) -> Unit:
-    """A unit from the texts of its templates."""
-    return Unit(key=key, topic=topic, templates=compile_all(texts))
-
-
-def bridge(key: str, slot: str, *, link: tuple[str, ...], reply: tuple[str, ...], question: str) -> Bridge:
-    """A two-document question whose answer is the value of `slot`."""
-    return Bridge(
-        key=key,
-        link=unit(f"{key}.link", "bridge", *link),
-        reply=unit(f"{key}.reply", "bridge", *reply),
-        question=compile_template(question),
-        slot=slot,
-    )
-
-
-def comparison(*texts: str, which: str, whether: str) -> Comparison:
-    """`texts` use PLACE and COUNT, which become the slots of either side."""
-    sides = []
-    for side in "ab":
-        filled = (text.replace("PLACE", f"place_{side}").replace("COUNT", f"count_{side}") for text in texts)
-        sides.append(unit(f"compare.{side}", "bridge", *filled))
-    return Comparison(
-        units=(sides[0], sides[1]), which=compile_template(which), whether=compile_template(whether)
-    )
+    name: str
+    likes: dict[str, float]
+    words: tuple[int, int]
+    leads: tuple[Template, ...]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from cdlm_lab.data.storyworld.angles import ANGLES, Angle
-from cdlm_lab.data.storyworld.grammar import Bridge, Comparison, Template, Unit
+from cdlm_lab.data.storyworld.catalogue import catalogue
+from cdlm_lab.data.storyworld.grammar import Angle, Bridge, Comparison, Template, Unit
 from cdlm_lab.data.storyworld.names import draw
 from cdlm_lab.data.storyworld.world import World
 from cdlm_lab.data.storyworld.writer import Writer
@@ -22,8 +22,7 @@ ATTRIBUTED = ("core", "official", "after", "people")  # topics whose clauses a s
 JOINTS = (", and ", ", while ", "; ", ", and ")
 UNIT_WORDS = 16  # of a sentence, about
 POOL_SPARE = 3  # details that the longest report leaves to others
-LEAST_WORDS = 176
-BODY_LIMIT = 545  # words; a last sentence may still follow
+LEAST, MOST = 6.1 * 176, 6.1 * 545  # characters of a report; a last sentence may still follow
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,9 +31,9 @@ class Draft:
 
     angle: Angle
     words: int
+    writer: Writer
     units: list[Unit] = field(default_factory=list)
     spare: list[Unit] = field(default_factory=list)
-    writer: Writer
     title: str = ""
 
 
@@ -46,23 +45,11 @@ class Plan:
     compared: tuple[Comparison, int, int]
 
 
-def write_reports(
-    world: World, rng: Random, *, shared: tuple[Unit, ...], bridges: tuple[Bridge, ...]
-) -> tuple[list[Draft], Plan]:
-    """Plan and write all reports of a cluster.
-
-    Args:
-        world: the facts.
-        rng: all choices.
-        shared: detail units that fit the event type's groups.
-        bridges: two-document questions that fit.
-
-    Returns:
-        The written drafts and the plan of the two-document questions.
-    """
+def write_reports(world: World, rng: Random) -> tuple[list[Draft], Plan]:
+    """Plan and write all reports of a cluster; `rng` makes all choices."""
     drafts = _drafts(world, rng)
-    _deal(world, rng, drafts, shared=shared)
-    plan = _two_document_units(world, rng, drafts, bridges=bridges)
+    _deal(world, rng, drafts)
+    plan = _two_document_units(world, rng, drafts)
     order: dict[str, list[Template]] = {}
     headlines = list(world.type.headlines)
     rng.shuffle(headlines)
@@ -72,53 +59,53 @@ def write_reports(
 
 
 def _drafts(world: World, rng: Random) -> list[Draft]:
-    count = DOCUMENTS[int(rng.random() * len(DOCUMENTS))]
-    others = list(ANGLES[1:])
+    count = draw(rng, DOCUMENTS)
+    first, *others = catalogue().angles
     rng.shuffle(others)
     drafts = []
-    for angle in (ANGLES[0], *others[: count - 1]):
-        words = angle.low + int(rng.random() ** 1.6 * (angle.high - angle.low))
+    for angle in (first, *others[: count - 1]):
+        low, high = angle.words
+        words = low + int(rng.random() ** 1.6 * (high - low))
         drafts.append(Draft(angle=angle, words=words, writer=Writer(world, rng)))
     rng.shuffle(drafts)
     return drafts
 
 
-def _deal(world: World, rng: Random, drafts: list[Draft], *, shared: tuple[Unit, ...]) -> None:
+def _deal(world: World, rng: Random, drafts: list[Draft]) -> None:
     """Deal core units (each to two reports at least) and details (the most important to nearly all)."""
-    core: list[list[Unit]] = [[] for _ in drafts]
     for unit in world.type.core:
-        chosen = [number for number in range(len(drafts)) if rng.random() < 0.85]
+        chosen = [draft for draft in drafts if rng.random() < 0.85]
         while len(chosen) < 2:
-            extra = int(rng.random() * len(drafts))
-            if extra not in chosen:
+            extra = draw(rng, drafts)
+            if all(extra is not draft for draft in chosen):
                 chosen.append(extra)
-        for number in chosen:
-            core[number].append(unit)
-    wants = [_details_wanted(draft, core=len(units)) for draft, units in zip(drafts, core, strict=True)]
-    pool = [*world.type.details, *shared]
+        for draft in chosen:
+            draft.units.append(unit)
+    # Of a report's words, those of its lead, its core and one more sentence are no details.
+    wants = [
+        max(3, round((draft.words - UNIT_WORDS * (len(draft.units) + 2)) / UNIT_WORDS)) for draft in drafts
+    ]
+    pool = list(world.type.details)
     rng.shuffle(pool)
-    del pool[max(wants) + POOL_SPARE :]
-    details = [(rng.random(), unit) for unit in pool]
-    for draft, units, wanted in zip(drafts, core, wants, strict=True):
-        rng.shuffle(units)
+    details = [(rng.random(), unit) for unit in pool[: max(wants) + POOL_SPARE]]
+    for draft, wanted in zip(drafts, wants, strict=True):
+        rng.shuffle(draft.units)
+        likes = draft.angle.likes
         scored = [
-            (weight + draft.angle.likes.get(unit.topic, 0.0) + 0.25 * rng.random(), place)
+            (weight + likes.get(unit.topic, 0.0) + 0.25 * rng.random(), place)
             for place, (weight, unit) in enumerate(details)
         ]
-        scored.sort(reverse=True)
-        picked = [details[place][1] for _, place in scored[:wanted]]
-        draft.units = units + _by_topic(picked, rng, draft.angle)
-        draft.spare = [details[place][1] for _, place in scored[wanted:]]
+        ranked = [details[place][1] for _, place in sorted(scored, reverse=True)]
+        draft.units += _by_topic(ranked[:wanted], rng, likes)
+        draft.spare = ranked[wanted:]
 
 
-def _details_wanted(draft: Draft, *, core: int) -> int:
-    return max(3, round((draft.words - UNIT_WORDS * (core + 2)) / UNIT_WORDS))
-
-
-def _by_topic(units: list[Unit], rng: Random, angle: Angle) -> list[Unit]:
+def _by_topic(units: list[Unit], rng: Random, likes: dict[str, float]) -> list[Unit]:
     """Group details by topic, the angle's favourite topics first, voices between them."""
-    topics = list(dict.fromkeys(unit.topic for unit in units))
-    rank = {topic: angle.likes.get(topic, 0.0) + 0.6 * rng.random() for topic in topics}
+    rank = {
+        topic: likes.get(topic, 0.0) + 0.6 * rng.random()
+        for topic in dict.fromkeys(unit.topic for unit in units)
+    }
     ordered = sorted((unit for unit in units if unit.topic != "voice"), key=lambda unit: -rank[unit.topic])
     for unit in units:
         if unit.topic == "voice":
@@ -126,51 +113,44 @@ def _by_topic(units: list[Unit], rng: Random, angle: Angle) -> list[Unit]:
     return ordered
 
 
-def _two_document_units(
-    world: World, rng: Random, drafts: list[Draft], *, bridges: tuple[Bridge, ...]
-) -> Plan:
-    chosen = list(bridges)
-    rng.shuffle(chosen)
-    dealt = []
-    for bridge in chosen[: 1 + int(rng.random() * 2)]:
-        first, second = _two(rng, len(drafts))
-        _insert(rng, drafts[first], bridge.link)
-        _insert(rng, drafts[second], bridge.reply)
-        dealt.append((bridge, first, second))
+def _two_document_units(world: World, rng: Random, drafts: list[Draft]) -> Plan:
+    bridges = list(world.type.bridges)
+    rng.shuffle(bridges)
+    dealt = tuple(
+        (bridge, *_insert(rng, drafts, (bridge.link, bridge.reply)))
+        for bridge in bridges[: 1 + int(rng.random() * 2)]
+    )
     compared = world.type.comparison
-    first, second = _two(rng, len(drafts))
-    _insert(rng, drafts[first], compared.units[0])
-    _insert(rng, drafts[second], compared.units[1])
-    return Plan(bridges=tuple(dealt), compared=(compared, first, second))
+    return Plan(bridges=dealt, compared=(compared, *_insert(rng, drafts, compared.units)))
 
 
-def _two(rng: Random, count: int) -> tuple[int, int]:
+def _insert(rng: Random, drafts: list[Draft], halves: tuple[Unit, Unit]) -> tuple[int, int]:
+    """Put the halves somewhere after the core of two reports; which they are."""
+    count = len(drafts)
     first = int(rng.random() * count)
-    return first, (first + 1 + int(rng.random() * (count - 1))) % count
-
-
-def _insert(rng: Random, draft: Draft, unit: Unit) -> None:
-    """Put a unit somewhere after the core."""
-    core = sum(planned.topic == "core" for planned in draft.units)
-    draft.units.insert(core + int(rng.random() * (len(draft.units) - core + 1)), unit)
+    second = (first + 1 + int(rng.random() * (count - 1))) % count
+    for place, unit in zip((first, second), halves, strict=True):
+        units = drafts[place].units
+        core = sum(planned.topic == "core" for planned in units)
+        units.insert(core + int(rng.random() * (len(units) - core + 1)), unit)
+    return first, second
 
 
 def _write(draft: Draft, rng: Random, *, headline: Template, order: dict[str, list[Template]]) -> None:
-    writer, world = draft.writer, draft.writer.world
+    writer, own = draft.writer, draft.writer.world.type.leads
     writer.begin()
     writer.write(headline)
     writer.end(stop="")
     draft.title = writer.text
     writer.introduced.clear()  # the body names again whom the headline named
     writer.begin_paragraph()
-    own = world.type.leads
     leads = draft.angle.leads if draft.angle.leads and rng.random() < 0.6 else own
-    _sentence(writer, draw(rng, leads), units=("lead",), rng=rng, wrap=False)
+    _sentence(writer, draw(rng, leads), "lead", rng=rng, wrap=False)
     left = 1  # sentences until the next paragraph
     pending = list(draft.units)
-    while pending or (draft.spare and writer.length < 6.1 * LEAST_WORDS):
+    while pending or (draft.spare and writer.length < LEAST):
         unit = pending.pop(0) if pending else draft.spare.pop(0)
-        if writer.length > 6.1 * BODY_LIMIT and unit.topic != "bridge":
+        if writer.length > MOST and unit.topic != "bridge":
             continue
         template = _wording(unit, writer, rng, order=order)
         if template is None:
@@ -181,11 +161,9 @@ def _write(draft: Draft, rng: Random, *, headline: Template, order: dict[str, li
             left = int(rng.random() * 3)
         partner = _partner(unit, template, pending, writer, rng)
         if partner is None:
-            _sentence(writer, template, units=(unit.key,), rng=rng, wrap=unit.topic in ATTRIBUTED)
+            _sentence(writer, template, unit.key, rng=rng, wrap=unit.topic in ATTRIBUTED)
         else:
-            other = pending.pop(0)
-            writer.begin()
-            writer.sentences[-1].units += [unit.key, other.key]
+            writer.begin(unit.key, pending.pop(0).key)
             writer.write(template)
             writer.put(draw(rng, JOINTS))
             writer.write(partner)
@@ -194,14 +172,14 @@ def _write(draft: Draft, rng: Random, *, headline: Template, order: dict[str, li
 
 def _wording(unit: Unit, writer: Writer, rng: Random, *, order: dict[str, list[Template]]) -> Template | None:
     """The next wording in this cluster that repeats no number of this report, if any."""
-    turns = order.get(unit.key)
-    if turns is None:
-        turns = list(unit.templates)
-        rng.shuffle(turns)
-        order[unit.key] = turns
-    for place, template in enumerate(turns):
+    if unit.key not in order:
+        order[unit.key] = list(unit.templates)
+        rng.shuffle(order[unit.key])
+    turns = order[unit.key]
+    for template in turns:
         if not template.keys & writer.numbers:
-            turns.append(turns.pop(place))
+            turns.remove(template)
+            turns.append(template)
             return template
     return None
 
@@ -212,26 +190,23 @@ def _partner(
     """A clause of the next unit to join on, sometimes, when both are clauses and of one topic."""
     if not template.clause or not pending or rng.random() > 0.14:
         return None
-    other = pending[0]
+    other, stated = pending[0], writer.numbers | template.keys
     if other.topic != unit.topic or other.topic == "bridge":
         return None
-    for candidate in other.templates:
-        if candidate.clause and not candidate.keys & (writer.numbers | template.keys):
-            return candidate
-    return None
+    return next((each for each in other.templates if each.clause and not each.keys & stated), None)
 
 
-def _sentence(writer: Writer, template: Template, *, units: tuple[str, ...], rng: Random, wrap: bool) -> None:
+def _sentence(writer: Writer, template: Template, unit: str, *, rng: Random, wrap: bool) -> None:
     """Write one sentence; a clause may be attributed or opened with a connective."""
-    writer.begin()
-    writer.sentences[-1].units += units
+    writer.begin(unit)
+    kind = writer.world.type
     chance = rng.random() if wrap and template.clause else 1.0
-    source = draw(rng, writer.world.type.words["source"]) if chance < 0.2 else ""
+    source = draw(rng, kind.words["source"]) if chance < 0.2 else ""
     if chance < 0.05:
         writer.put(f"according to {source}, ")
     elif chance < 0.09:
         writer.put(f"{source} said ")
-    elif 0.2 <= chance < 0.27 and units[0] not in {unit.key for unit in writer.world.type.core}:
+    elif 0.2 <= chance < 0.27 and all(unit != core.key for core in kind.core):
         writer.put(draw(rng, OPENERS))
     writer.write(template)
     if 0.09 <= chance < 0.15:

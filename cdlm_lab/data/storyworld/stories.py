@@ -11,42 +11,32 @@ import hashlib
 from collections.abc import Iterator
 from itertools import count
 from random import Random
-from typing import Literal
 
-from cdlm_lab.data.records import Story
-from cdlm_lab.data.storyworld.catalogue import BRIDGES_OF, EVENTS, SHARED, VOCABULARY
+from cdlm_lab.data.records import SPLITS, Split, Story
+from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.gold import story_of
 from cdlm_lab.data.storyworld.grammar import EventType
+from cdlm_lab.data.storyworld.names import draw
 from cdlm_lab.data.storyworld.plan import write_reports
 from cdlm_lab.data.storyworld.world import build_world
 
 GENERATOR_VERSION = "1"  # part of every story's seed; raise it when any text changes
-SPLITS = ("train", "validation", "test")
-
-Split = Literal["train", "validation", "test"]
 
 
 def story(*, seed: int, split: Split, index: int) -> Story:
-    """One story, the same on every machine.
-
-    Args:
-        seed: of the corpus.
-        split: train, validation or test; splits share no facts.
-        index: any whole number from 0.
+    """Story number `index` (from 0), the same on every machine; splits share no facts.
 
     Raises:
         ValueError: `split` is unknown or `index` negative.
     """
     rng, event_type = _begun(seed=seed, split=split, index=index)
-    world = build_world(rng, event_type, vocabulary=VOCABULARY)
-    shared, bridges = SHARED[event_type.name], BRIDGES_OF[event_type.name]
-    drafts, plan = write_reports(world, rng, shared=shared, bridges=bridges)
+    world = build_world(rng, event_type)
+    drafts, plan = write_reports(world, rng)
     return story_of(f"storyworld-{seed}-{split}-{index}", world, drafts, plan, rng=rng)
 
 
 def event_type_of(*, seed: int, split: Split, index: int) -> str:
-    """Name of the type of event that a story is about, without writing the story; arguments and errors as
-    `story`."""
+    """Name of the type of event that a story is about, without writing the story."""
     return _begun(seed=seed, split=split, index=index)[1].name
 
 
@@ -58,16 +48,12 @@ def _begun(*, seed: int, split: Split, index: int) -> tuple[Random, EventType]:
         raise ValueError(f"index is {index}; stories are numbered from 0")
     digest = hashlib.sha256(f"{GENERATOR_VERSION}/{seed}/{split}/{index}".encode()).digest()
     rng = Random(int.from_bytes(digest, "big"))
-    return rng, EVENTS[int(rng.random() * len(EVENTS))]
+    return rng, draw(rng, catalogue().events)
 
 
 def stories(
     *, seed: int = 0, split: Split = "train", start: int = 0, stop: int | None = None
 ) -> Iterator[Story]:
-    """Stories `start` to `stop` (without end if None), one at a time.
-
-    Raises:
-        ValueError: as `story`.
-    """
+    """Stories `start` to `stop` (without end if None), one at a time."""
     for index in count(start) if stop is None else range(start, stop):
         yield story(seed=seed, split=split, index=index)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.grammar import EventType, Part
-from cdlm_lab.data.storyworld.names import PHONOLOGIES, Phonology, draw, name_word, number_text
+from cdlm_lab.data.storyworld.names import Phonology, draw, name_word, number_text
 
 # Ages by trade: (words of the noun, youngest, oldest); the last line is for everybody else.
 AGES = (
@@ -18,32 +19,17 @@ AGES = (
 # A painter is long dead, and "a rival party founded in" is no English.
 NUMBERLESS = ("painter", "visiting club", "rival party")
 POPULATIONS = {"village": (213, 4876), "town": (4213, 48760), "city": (51204, 98760)}
-SMALL, LARGE = ("village", "parish", "hamlet", "island", "suburb"), ("city",)
-STAFFS = (112, 9800)
-FOUNDED = (1803, 2016)
-NEXT_DAY = {
-    "Monday": "Tuesday",
-    "Tuesday": "Wednesday",
-    "Wednesday": "Thursday",
-    "Thursday": "Friday",
-    "Friday": "Saturday",
-}
-FEMALE = (
-    "prisoner's daughter",
-    "miner's wife",
-    "postwoman",
-    "widow",
-    "seamstress",
-    "chairwoman of the board",
-)
-MALE = ("founder's grandson", "former postman", "council chairman", "company spokesman")
+SMALL = ("village", "parish", "hamlet", "island", "suburb")
+STAFFS, FOUNDED = (112, 9800), (1803, 2016)
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+WOMEN = ("prisoner's daughter", "miner's wife", "postwoman", "widow", "seamstress", "chairwoman of the board")
+MEN = ("founder's grandson", "former postman", "council chairman", "company spokesman")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
     """A member of the cast. `name`: (word, invented?) in order; `article`: the name takes "the".
-    `echo`: another entity has the same noun, so this one is called by name.
-    """
+    `echo`: another entity has the same noun, so this one is called by name."""
 
     slot: str
     label: str
@@ -61,76 +47,67 @@ class Entity:
 
     @property
     def short_noun(self) -> str:
-        """The noun by which it is called later: "town" for "market town"; of persons the whole."""
-        return self.noun if self.label in ("PER", "ORG") else self.noun.rsplit(" ", 1)[-1]
+        """The noun by which it is called later: "town" for "market town"; of persons and bodies the whole."""
+        return _short(self.noun, self.label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """What is true in one story. `numbers`: slot to digits; `words`: plain words such as the currency.
-    `told`: entities whose age, population, staff or founding year the reports like to give.
-    """
+    """What is true in one story. `numbers`: slot to digits; `words`: plain words such as the currency;
+    `newsworthy`: entities whose age, population, staff or founding year the reports like to give."""
 
     type: EventType
     entities: dict[str, Entity]
     numbers: dict[str, str]
     words: dict[str, str]
-    told: frozenset[str]
+    newsworthy: frozenset[str]
 
 
-def build_world(rng: Random, event_type: EventType, *, vocabulary: frozenset[str]) -> World:
-    """Draw the facts of a story; no name is a word of `vocabulary` (what the templates use)."""
-    taken: set[str] = set()
+def build_world(rng: Random, event_type: EventType) -> World:
+    """Draw the facts of a story."""
     words = {key: draw(rng, options) for key, options in event_type.words.items()}
-    words["next"] = NEXT_DAY[words["day"]]
-    home, abroad = int(rng.random() * len(PHONOLOGIES)), int(rng.random() * len(PHONOLOGIES))
-    entities: dict[str, Entity] = {}
-    nouns: set[str] = set()
+    words["next"] = DAYS[DAYS.index(words["day"]) + 1]
+    home, abroad = (draw(rng, catalogue().phonologies) for _ in range(2))
+    taken, nouns = set(catalogue().vocabulary), set()
+    entities = {}
     for slot, part in event_type.cast.items():
-        phonology = PHONOLOGIES[abroad if rng.random() < 0.15 else home]
-        entities[slot] = _entity(
-            rng, slot, part, phonology=phonology, taken=taken, nouns=nouns, vocabulary=vocabulary
-        )
-    told = frozenset(
+        phonology = abroad if rng.random() < 0.15 else home
+        entities[slot] = _entity(rng, slot, part, phonology=phonology, taken=taken, nouns=nouns)
+    newsworthy = (
         slot for slot, entity in entities.items() if rng.random() < 0.55 and entity.noun not in NUMBERLESS
     )
     return World(
         type=event_type,
         entities=entities,
-        numbers=_numbers(rng, event_type, entities),
         words=words,
-        told=told,
+        newsworthy=frozenset(newsworthy),
+        numbers=_numbers(rng, event_type, entities),
     )
 
 
+def _short(noun: str, label: str) -> str:
+    return noun if label in ("PER", "ORG") else noun.rsplit(" ", 1)[-1]
+
+
 def _entity(
-    rng: Random,
-    slot: str,
-    part: Part,
-    *,
-    phonology: Phonology,
-    taken: set[str],
-    nouns: set[str],
-    vocabulary: frozenset[str],
+    rng: Random, slot: str, part: Part, *, phonology: Phonology, taken: set[str], nouns: set[str]
 ) -> Entity:
+    """A member of the cast; adds its words to `taken` and its noun to `nouns`."""
     female = rng.random() < 0.5
-    free = tuple(noun for noun in part.nouns if noun not in nouns) or part.nouns
-    noun = draw(rng, free)
-    short = noun if part.label in ("PER", "ORG") else noun.rsplit(" ", 1)[-1]
+    noun = draw(rng, tuple(noun for noun in part.nouns if noun not in nouns) or part.nouns)
+    short = _short(noun, part.label)
     echo = short in nouns
     nouns.update((noun, short))
-    female = (female or noun in FEMALE) and noun not in MALE
+    female = (female or noun in WOMEN) and noun not in MEN
     pattern = draw(rng, part.pattern)
-    article = pattern.startswith("the ")
+    if part.label == "PER":
+        endings = [phonology.female if female else phonology.male, phonology.surname]
+    else:
+        endings = [phonology.place if part.label in ("LOC", "FAC") else phonology.surname]
     name: list[tuple[str, bool]] = []
     for word in pattern.removeprefix("the ").split(" "):
-        if word == "@" and part.label == "PER":
-            given = phonology.female if female else phonology.male
-            name.append((_fresh(rng, phonology, given, taken=taken, vocabulary=vocabulary), True))
-            name.append((_fresh(rng, phonology, phonology.surname, taken=taken, vocabulary=vocabulary), True))
-        elif word == "@":
-            endings = phonology.place if part.label in ("LOC", "FAC") else phonology.surname
-            name.append((_fresh(rng, phonology, endings, taken=taken, vocabulary=vocabulary), True))
+        if word == "@":
+            name += ((name_word(rng, phonology, endings=each, taken=taken), True) for each in endings)
         else:
             name.append((word, False))
     return Entity(
@@ -139,46 +116,34 @@ def _entity(
         noun=noun,
         definite=part.definite,
         name=tuple(name),
-        article=article,
+        article=pattern.startswith("the "),
         female=female,
         echo=echo,
     )
-
-
-def _fresh(
-    rng: Random,
-    phonology: Phonology,
-    endings: tuple[str, ...],
-    *,
-    taken: set[str],
-    vocabulary: frozenset[str],
-) -> str:
-    while True:
-        word = name_word(rng, phonology, endings=endings, taken=taken)
-        if word.lower() not in vocabulary:
-            return word
 
 
 def _numbers(rng: Random, event_type: EventType, entities: dict[str, Entity]) -> dict[str, str]:
     """Digits for every slot; no group of digits is used for two slots."""
     taken: set[str] = set()
     numbers: dict[str, str] = {}
+
+    def put(key: str, low: int, high: int, *, year: bool = False) -> None:
+        numbers[key] = number_text(rng, low=low, high=high, taken=taken, grouped=not year)
+
     for slot, quantity in event_type.numbers.items():
-        numbers[slot] = number_text(
-            rng, low=quantity.low, high=quantity.high, taken=taken, grouped=not quantity.year
-        )
+        put(slot, quantity.low, quantity.high, year=quantity.year)
     for slot, part in event_type.cast.items():
         if part.label == "PER":
             numbers[f"{slot}:age"] = _age(rng, entities[slot].noun, taken=taken)
         elif part.label == "LOC" and part.pattern == ("@",):
             noun = entities[slot].short_noun
-            low, high = POPULATIONS["village" if noun in SMALL else "city" if noun in LARGE else "town"]
-            numbers[f"{slot}:people"] = number_text(rng, low=low, high=high, taken=taken)
-        elif part.label == "ORG":
-            numbers[f"{slot}:staff"] = number_text(rng, low=STAFFS[0], high=STAFFS[1], taken=taken)
-            numbers[f"{slot}:founded"] = number_text(
-                rng, low=FOUNDED[0], high=FOUNDED[1], taken=taken, grouped=False
+            put(
+                f"{slot}:people",
+                *POPULATIONS["village" if noun in SMALL else "city" if noun == "city" else "town"],
             )
+        elif part.label == "ORG":
+            put(f"{slot}:staff", *STAFFS)
+            put(f"{slot}:founded", *FOUNDED, year=True)
     return numbers
 
 

@@ -1,0 +1,629 @@
+"""The one style that all plotly figures of the lab have, and figures of pretraining and of attention:
+perplexities, losses, ranks of attended words, heads.
+
+A picture in a saved notebook cannot know the theme it will be opened in: grounds are transparent, text and
+grid are middle greys, and every colour is backed by a symbol, a line or a word."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from cdlm_lab.widgets.html import (
+    FONT,
+    GLOBAL,
+    HUES,
+    MASKED,
+    OTHER_COLOURS,
+    RULE,
+    TEXT,
+    VARIANT_COLOURS,
+    VARIANT_SYMBOLS,
+    in_paper_order,
+    paper_order,
+    shortened,
+    variant_colours,
+    variant_name,
+    visible,
+)
+from cdlm_lab.widgets.live_curve import smoothed, thinned, ticks
+from cdlm_lab.widgets.perplexity_table import Perplexity, PerplexityRow, perplexity_in_words
+from cdlm_lab.widgets.rank_table import KIND_NAMES, KINDS, SORTS, check_cell_names, pairs_in_words
+
+LONGEST_NAME = 28  # characters
+SYMBOLS = tuple(VARIANT_SYMBOLS.values())
+SMALL = "font-size:11px;font-weight:normal"
+Numbers = TypeVar("Numbers")
+
+_AXIS = {
+    "gridcolor": RULE,
+    "linecolor": RULE,
+    "zeroline": False,
+    "ticks": "outside",
+    "ticklen": 4,
+    "tickcolor": RULE,
+    "title": {"standoff": 12, "font": {"size": 13}},
+    "automargin": True,
+}
+TEMPLATE = go.layout.Template(
+    layout={
+        "font": {"family": FONT, "size": 13, "color": TEXT},
+        "title": {
+            "font": {"size": 16},
+            "x": 0,
+            "xref": "paper",
+            "xanchor": "left",
+            "y": 0.97,
+            "yanchor": "top",
+        },
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "colorway": [*VARIANT_COLOURS.values(), *OTHER_COLOURS],
+        "xaxis": _AXIS,
+        "yaxis": _AXIS,
+        "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
+        "margin": {"l": 64, "r": 24, "t": 72, "b": 56},
+        "hoverlabel": {"font": {"family": FONT}},
+        "hovermode": "closest",
+        "annotationdefaults": {"font": {"color": TEXT}},
+    }
+)
+
+
+def lay_out(
+    figure: go.Figure, *, title: str, x: str = "", y: str = "", height: int = 420, **layout: Any
+) -> None:
+    """The look of a figure; `title` is plain text, `x` and `y` are markup that names axes, `layout`
+    plotly's."""
+    heading = plain_text(title) or None
+    figure.update_layout(template=TEMPLATE, title_text=heading, height=height, **layout)
+    if x:
+        figure.update_xaxes(title_text=x)
+    if y:
+        figure.update_yaxes(title_text=y)
+
+
+def plain_text(text: str) -> str:
+    """Text in which plotly finds none of the tags it would draw, and no invisible characters."""
+    return html.escape(visible(text), quote=False)
+
+
+def short_name(name: str) -> str:
+    """A name where room is short; hovering shows the whole of it."""
+    return plain_text(shortened(name, LONGEST_NAME))
+
+
+def small(text: str) -> str:
+    """A second line of a label, in small print; `text` is markup."""
+    return f'<br><span style="{SMALL}">{text}</span>'
+
+
+def faded(colour: str, opacity: float) -> str:
+    """A colour `#rrggbb` as rgba."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
+
+
+def line_styles(count: int) -> list[dict[str, Any]]:
+    """How each of several lines is drawn; no two have one colour and one symbol up to 40 lines."""
+    looks = [(HUES[i % len(HUES)], SYMBOLS[i % len(SYMBOLS)]) for i in range(count)]
+    return [
+        {
+            "mode": "lines+markers",
+            "line": {"color": colour, "width": 2},
+            "marker": {"color": colour, "symbol": symbol, "size": 9},
+        }
+        for colour, symbol in looks
+    ]
+
+
+def interval(
+    values: Sequence[float], lows: Iterable[float], highs: Iterable[float], *, color: str, **look: Any
+) -> dict[str, Any]:
+    """Error bars from `lows` to `highs`, without ends unless `look` says so."""
+    array = [round(high - value, 6) for value, high in zip(values, highs, strict=True)]
+    below = [round(value - low, 6) for value, low in zip(values, lows, strict=True)]
+    look = {"color": color, "thickness": 2.5, "width": 0} | look
+    return {"type": "data", "symmetric": False, "array": array, "arrayminus": below, **look}
+
+
+def not_empty(numbers: Mapping[str, Sequence[Numbers]], name: str) -> dict[str, Sequence[Numbers]]:
+    """The lines that have any numbers; a ValueError that calls them `name` if there are none."""
+    shown = {key: values for key, values in numbers.items() if len(values)}
+    if not shown:
+        raise ValueError(f"there is nothing to show: {name} is empty")
+    return shown
+
+
+def perplexity_figure(
+    rows: Sequence[PerplexityRow], *, title: str = "", paper: Mapping[str, tuple[float, float]] | None = None
+) -> go.Figure:
+    """Dot and 95% interval for each variant, in paper order, on a logarithmic axis; lower is better.
+
+    A second panel with the cross-document tokens is added where any row has them. `paper` has the published
+    (validation, test) perplexities, drawn as faint strokes in the first panel; None = none.
+    """
+    ordered = in_paper_order(rows)
+    panels = {"all masked tokens": {row.variant: row.all_masked for row in ordered}}
+    crossing = {row.variant: row.cross_document for row in ordered if row.cross_document is not None}
+    if crossing:
+        panels["tokens that another document states too"] = crossing
+    figure = make_subplots(
+        rows=1, cols=len(panels), shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=list(panels)
+    )
+    for column, measured in enumerate(panels.values(), start=1):
+        published = (paper or {}) if column == 1 else {}
+        _add_panel(figure, column, measured, {v: published[v] for v in measured if v in published})
+    figure.update_yaxes(
+        categoryorder="array",
+        categoryarray=[variant_name(row.variant) for row in ordered][::-1],
+        range=[-0.6, len(ordered) - 0.35],  # room for the number above the topmost dot
+        showgrid=False,
+        ticks="",
+        tickfont_size=14,
+    )
+    figure.update_annotations(font_size=13)
+    lay_out(
+        figure,
+        title=title,
+        height=150 + 46 * len(ordered) + (30 if title else 0),
+        margin={"l": 110, "t": 90 if title else 60, "b": 92 if paper else 64},
+        legend={"y": -0.28, "yanchor": "top"},
+    )
+    return figure
+
+
+def _add_panel(
+    figure: go.Figure,
+    column: int,
+    measured: Mapping[str, Perplexity],
+    paper: Mapping[str, tuple[float, float]],
+) -> None:
+    colours = variant_colours(measured)
+    for variant, perplexity in measured.items():
+        figure.add_trace(_dot(variant, perplexity, colours[variant]), row=1, col=column)
+    if paper:
+        points = [
+            (v, pair[i], split) for v, pair in paper.items() for i, split in enumerate(("validation", "test"))
+        ]
+        figure.add_scatter(
+            x=[value for _, value, _ in points],
+            y=[variant_name(variant) for variant, _, _ in points],
+            mode="markers",
+            marker={"symbol": "line-ns-open", "size": 13, "color": TEXT, "line": {"width": 1.5}},
+            opacity=0.75,
+            name="the paper, on Multi-News (validation and test)",
+            hovertext=[f"paper, {split}: {value:.2f}" for _, value, split in points],
+            hoverinfo="text",
+            row=1,
+            col=column,
+        )
+    bounds = [b for p in measured.values() for b in (p.low, p.high) if math.isfinite(b)]
+    bounds += [value for pair in paper.values() for value in pair]
+    low, high = min(bounds) / 1.06, max(bounds) * 1.06
+    marks = logarithmic_ticks(low, high)
+    figure.update_xaxes(
+        type="log",
+        range=[math.log10(low), math.log10(high)],
+        tickvals=marks,
+        ticktext=[f"{value:,g}" for value in marks],
+        title_text="perplexity (lower is better)",
+        row=1,
+        col=column,
+    )
+
+
+def _dot(variant: str, perplexity: Perplexity, colour: str) -> go.Scatter:
+    value, low, high = perplexity.value, perplexity.low, perplexity.high
+    words = [perplexity_in_words(number) for number in (value, low, high)]
+    named = f"{plain_text(variant_name(variant))}: {words[0]} ({words[1]} to {words[2]})"
+    return go.Scatter(
+        x=[value],
+        y=[variant_name(variant)],
+        error_x=interval([value], [low], [high], color=colour),
+        mode="markers+text",
+        marker={"color": colour, "size": 12, "symbol": VARIANT_SYMBOLS.get(variant, "circle")},
+        text=[words[0]],
+        textposition="top center",
+        textfont={"size": 12},
+        hovertext=f"{named}, {perplexity.tokens:,} tokens",
+        hoverinfo="text",
+        showlegend=False,
+        cliponaxis=False,
+    )
+
+
+def logarithmic_ticks(low: float, high: float) -> list[float]:
+    """Round numbers in [low, high] for a logarithmic axis: 1, 2, 5 times powers of ten over a decade or more,
+    evenly spaced round numbers over less."""
+    if not 0 < low < high:
+        raise ValueError(f"a logarithmic axis needs 0 < low < high, got {low} and {high}")
+    if high / low < 10:
+        return ticks(low, high, about=5)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [m * 10.0**decade for decade in decades for m in ((1, 2, 5) if high / low < 1000 else (1,))]
+    return [round(value, 10) for value in values if low <= value <= high]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLosses:
+    """The course of one loss of a run: optimiser steps and losses in nats, in training and, perhaps,
+    validation."""
+
+    steps: Sequence[int]
+    losses: Sequence[float]
+    eval_steps: Sequence[int] = ()
+    eval_losses: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        for left, right in (("steps", "losses"), ("eval_steps", "eval_losses")):
+            lengths = len(getattr(self, left)), len(getattr(self, right))
+            if lengths[0] != lengths[1]:
+                raise ValueError(
+                    f"{left} has {lengths[0]} entries, {right} has {lengths[1]}: they must be equal"
+                )
+
+
+def task_losses(records: Iterable[Mapping[str, object]], name: str) -> TaskLosses:
+    """One of several losses, such as "mlm", from the records of a run: `step` with `loss_<name>` or
+    `eval_loss_<name>`; those with neither, and missing numbers (None), are passed over."""
+    courses: dict[str, list[tuple[int, float]]] = {"loss": [], "eval_loss": []}
+    for record in records:
+        for kind, course in courses.items():
+            if (loss := record.get(f"{kind}_{name}")) is not None:
+                course.append((int(record["step"]), float(loss)))
+    (steps, losses), (eval_steps, eval_losses) = (
+        ([step for step, _ in course], [loss for _, loss in course]) for course in courses.values()
+    )
+    return TaskLosses(steps=steps, losses=losses, eval_steps=eval_steps, eval_losses=eval_losses)
+
+
+_LOSSES = {"MLM": "nats for each masked token", "MSPP": "nats for each candidate"}
+
+
+def pretraining_losses_figure(
+    mlm: TaskLosses,
+    mspp: TaskLosses,
+    *,
+    right: float | None = None,
+    title: str = "The two losses of pretraining",
+) -> go.Figure:
+    """The losses of masked words and of which sentences share a paragraph (Di Liello et al. 2022, section
+    3.4): lines are training, smoothed; diamonds are validation.
+
+    `right`: share of the candidates that are of the same paragraph, in (0, 1), such as k_1 / k; a dashed line
+    is then drawn where MSPP would be if that share were all that the model knew. None = none."""
+    if not any(len(task.steps) + len(task.eval_steps) for task in (mlm, mspp)):
+        raise ValueError("there is nothing to show: neither loss has numbers")
+    if right is not None and not 0 < right < 1:
+        raise ValueError(f"right is {right}; the share of right candidates lies in (0, 1)")
+    figure = make_subplots(
+        rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=[*_LOSSES]
+    )
+    for row, (name, task) in enumerate(zip(_LOSSES, (mlm, mspp), strict=True), start=1):
+        for trace in _course(name, task, named=row == 1):
+            figure.add_trace(trace, row=row, col=1)
+        figure.update_yaxes(title_text=_LOSSES[name], row=row, col=1)
+    if right is not None:
+        ignorant = -right * math.log(right) - (1 - right) * math.log(1 - right)
+        figure.add_hline(
+            y=ignorant,
+            row=2,
+            col=1,
+            line={"color": TEXT, "width": 1.2, "dash": "dash"},
+            annotation={"text": f"always guessing {right:.0%}: {ignorant:.2f}", "font": {"size": 11.5}},
+            annotation_position="top right",
+        )
+    figure.update_xaxes(title_text="optimiser step", row=2, col=1)
+    lay_out(figure, title=title, height=560, margin_t=104, legend_y=1.05)
+    return figure
+
+
+def _course(name: str, task: TaskLosses, *, named: bool) -> list[go.Scatter]:
+    """Training and validation of one loss; `named`: True = they stand in the legend, which is of both
+    losses."""
+    average, chosen = smoothed(task.losses), thinned(len(task.losses))
+    training = go.Scatter(
+        x=[int(task.steps[i]) for i in chosen],
+        y=[round(float(average[i]), 4) for i in chosen],
+        mode="lines",
+        line={"color": MASKED, "width": 2.2},
+        name="training, smoothed",
+        hovertemplate=f"{name}, training<br>step %{{x:,}}: %{{y:.3f}}<extra></extra>",
+    )
+    validation = go.Scatter(
+        x=[int(step) for step in task.eval_steps],
+        y=[round(float(loss), 4) for loss in task.eval_losses],
+        mode="lines+markers",
+        line={"color": GLOBAL, "width": 1.4},
+        marker={"color": GLOBAL, "size": 9, "symbol": "diamond"},
+        name="validation",
+        hovertemplate=f"{name}, validation<br>step %{{x:,}}: %{{y:.3f}}<extra></extra>",
+    )
+    return [trace.update(legendgroup=trace.name, showlegend=named) for trace in (training, validation)]
+
+
+PANELS_A_ROW = 3
+RIGHT_END = 111  # where the axis of ranks ends, to leave room for the means
+_GRID = np.arange(101.0)  # a density is known at the ranks 0, 1, ..., 100
+_MEAN_AT, _MEAN_HEIGHT = 101.5, 0.3  # where the mean is written
+_LONGEST_LABEL = 24
+# Vermilion to blue, both from Okabe and Ito; around zero the ground shows through, be it light or dark.
+_DIVERGING = [
+    [0.0, "rgba(213,94,0,1)"],
+    [0.25, "rgba(222,130,50,0.62)"],
+    [0.5, "rgba(128,128,128,0.16)"],
+    [0.75, "rgba(70,145,205,0.62)"],
+    [1.0, "rgba(20,115,195,1)"],
+]
+
+
+def density(ranks: np.ndarray) -> np.ndarray:
+    """The smoothed distribution of (pairs,) percentile ranks at 0, 1, ..., 100, per rank; its integral is 1.
+
+    A Gaussian kernel density over ranks rounded to whole ones; its mass beyond the ends is mirrored back. The
+    width of the kernel follows Silverman's rule, `0.9 min(sd, IQR / 1.34) n^(-1/5)` (Density Estimation,
+    1986, eq. 3.31), held between 2.5 and 12 ranks."""
+    if not len(ranks):
+        raise ValueError("no ranks have no density")
+    lower, upper = np.percentile(ranks, [25, 75])
+    spread = min(float(np.std(ranks)), float(upper - lower) / 1.34)
+    width = min(max(0.9 * spread * len(ranks) ** -0.2, 2.5), 12.0)
+    counts = np.bincount(np.rint(np.asarray(ranks)).astype(int), minlength=len(_GRID))
+    curve = np.zeros(len(_GRID))
+    for mirrored in (_GRID, -_GRID, 200 - _GRID):
+        curve += np.exp(-0.5 * ((_GRID[:, None] - mirrored[None, :]) / width) ** 2) @ counts
+    return curve / (curve.sum() - (curve[0] + curve[-1]) / 2)
+
+
+def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: str = "") -> go.Figure:
+    """How percentile ranks spread over pairs: a row for each variant, a panel for each kind.
+
+    Above the line of a row stand the pairs that corefer, below it those that do not. All areas are equal, and
+    one scale of heights holds for the whole figure. A tick marks each mean, which is written at the right.
+
+    Args:
+        ranks: variant -> `positive/event`, `positive/entity`, `negative/event`, `negative/entity` -> (pairs,)
+            percentile ranks of the targets, 0 to 100. Missing and empty ones are left out.
+        title: shown above (plain text).
+    """
+    shown = {variant: _checked_ranks(variant, ranks[variant]) for variant in paper_order(ranks)}
+    kinds = [k for k in KINDS if any(f"{sort}/{k}" in cells for cells in shown.values() for sort in SORTS)]
+    if not kinds:
+        raise ValueError("there are no ranks to show: every variant is empty")
+    figure = make_subplots(
+        rows=len(shown),
+        cols=len(kinds),
+        shared_xaxes=True,
+        horizontal_spacing=0.05,
+        vertical_spacing=0.02,
+        column_titles=[_column_title(kind, shown.values()) for kind in kinds],
+    )
+    curves = {(v, cell): density(values) for v, cells in shown.items() for cell, values in cells.items()}
+    highest = max(float(curve.max()) for curve in curves.values())
+    colours, deepest = variant_colours(shown), 0.5  # half the height is room enough for a number
+    for (variant, cell), curve in curves.items():
+        sort, _, kind = cell.partition("/")
+        above = sort == "positive"
+        deepest = deepest if above else max(deepest, float(curve.max()) / highest)
+        whose = f"same {kind}" if above else f"different {KIND_NAMES[kind]}"
+        half = _half_violin(
+            shown[variant][cell],
+            heights=curve / highest * (1 if above else -1),
+            colour=colours[variant] if above else TEXT,
+            name=f"{plain_text(variant_name(variant))}, {whose}",
+        )
+        figure.add_traces(half, rows=list(shown).index(variant) + 1, cols=kinds.index(kind) + 1)
+    legend = {
+        "triangle-up": "above the line: same event or entity",
+        "triangle-down": "below it: different",
+        "line-ns-open": "tick and number: mean",
+    }
+    for symbol, name in legend.items():  # entries of the legend alone
+        marker = {"symbol": symbol, "size": 9, "color": TEXT}
+        figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, row=1, col=1)
+    _lay_out_distributions(figure, list(shown), title, deepest)
+    return figure
+
+
+def _checked_ranks(variant: str, cells: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    check_cell_names(variant, cells)
+    arrays = {cell: np.asarray(values, dtype=float) for cell, values in cells.items()}
+    for cell, values in arrays.items():
+        if values.ndim != 1:
+            raise ValueError(f"{variant}, {cell}: ranks must have shape (pairs,), got {values.shape}")
+        if wrong := values[~((values >= 0) & (values <= 100))].tolist():
+            raise ValueError(f"{variant}, {cell}: percentile ranks lie in [0, 100], got {wrong[0]}")
+    return {cell: values for cell, values in arrays.items() if len(values)}
+
+
+def _column_title(kind: str, variants: Collection[Mapping[str, np.ndarray]]) -> str:
+    """The kind, and under it how many pairs of each sort there are."""
+    counts = []
+    for sort in SORTS:
+        lengths = [len(cells[f"{sort}/{kind}"]) for cells in variants if f"{sort}/{kind}" in cells]
+        counts.append(f"{f'same {kind}' if sort == 'positive' else 'different'}: {pairs_in_words(lengths)}")
+    return f"<b>{KIND_NAMES[kind]}</b>{small(', '.join(counts))}"
+
+
+def _half_violin(ranks: np.ndarray, *, heights: np.ndarray, colour: str, name: str) -> list[go.Scatter]:
+    """The area under one density (`heights` below zero for the lower half), the tick at the mean, and the
+    mean in figures at the right; `name` begins the words shown on hovering, in plotly's markup."""
+    mean, side = float(ranks.mean()), 1 if heights.max() > 0 else -1
+    words = f"mean {mean:.1f}, median {float(np.median(ranks)):.1f}, {pairs_in_words([len(ranks)])}"
+    common = {"hovertext": f"{name}<br>{words}", "hoverinfo": "text", "showlegend": False}
+    area = go.Scatter(
+        x0=0,
+        dx=1,
+        y=[round(float(height), 3) for height in heights],
+        mode="lines",
+        line={"color": colour, "width": 1.4, "simplify": False},
+        fill="tozeroy",
+        fillcolor=faded(colour, 0.5 if side == 1 else 0.16),
+        **common,
+    )
+    tick = go.Scatter(
+        x=[round(mean, 2)] * 2,
+        y=[0, round(float(np.interp(mean, _GRID, heights)), 3)],
+        mode="lines",
+        line={"color": colour, "width": 3},
+        **common,
+    )
+    number = go.Scatter(
+        x=[_MEAN_AT],
+        y=[_MEAN_HEIGHT * side],
+        mode="text",
+        text=[f"{mean:.1f}"],
+        textposition="middle right",
+        textfont={"size": 12, "color": colour},
+        cliponaxis=False,
+        **common,
+    )
+    return [area, tick, number]
+
+
+def _lay_out_distributions(figure: go.Figure, variants: Sequence[str], title: str, deepest: float) -> None:
+    above, below, room = 96 if title else 60, 112, 78 * len(variants)
+    figure.update_xaxes(range=[0, RIGHT_END], tickvals=[0, 25, 50, 75, 100], showticklabels=False, ticks="")
+    figure.update_xaxes(showticklabels=True, ticks="outside", title_text="percentile rank", row=len(variants))
+    line = {"showgrid": False, "zeroline": True, "zerolinecolor": TEXT, "zerolinewidth": 1}
+    figure.update_yaxes(range=[-deepest - 0.05, 1.05], tickvals=[], ticks="", ticklabelstandoff=6, **line)
+    for row, variant in enumerate(variants, start=1):
+        figure.update_yaxes(tickvals=[0], ticktext=[_label(variant)], tickfont_size=14, row=row, col=1)
+    figure.update_annotations(font_size=13)
+    lay_out(
+        figure,
+        title=title,
+        height=above + room + below,
+        margin={"t": above, "b": below},
+        legend={"y": -58 / room, "yanchor": "top", "itemclick": False, "itemdoubleclick": False},
+    )
+
+
+def _label(variant: str) -> str:
+    return plain_text(shortened(variant_name(variant), _LONGEST_LABEL))
+
+
+def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
+    """Which heads rank coreferring targets higher than others: a panel for each variant, one scale for all.
+
+    Args:
+        maps: variant -> (layers, heads) mean rank of the targets that corefer minus that of those that do
+        not, in
+            percentage points. NaN = not measured, drawn as a small cross.
+        title: shown above (plain text).
+    """
+    shown = {variant: _checked_map(variant, maps[variant]) for variant in paper_order(maps)}
+    finite = [abs(value) for values in shown.values() for value in values[np.isfinite(values)]]
+    if not finite:
+        raise ValueError("there are no heads to show: no difference was measured")
+    columns = min(len(shown), PANELS_A_ROW)
+    rows = math.ceil(len(shown) / columns)
+    figure = make_subplots(
+        rows=rows,
+        cols=columns,
+        horizontal_spacing=0.07,
+        vertical_spacing=0.3 / rows,
+        subplot_titles=[_label(variant) for variant in shown],
+    )
+    for place, (variant, values) in enumerate(shown.items()):
+        where = {"row": place // columns + 1, "col": place % columns + 1}
+        for trace in _map_traces(variant, values):
+            figure.add_trace(trace, **where)
+        layers, heads = values.shape
+        below = "head" if place + columns >= len(shown) else None  # no panel stands under this one
+        figure.update_xaxes(tickvals=_numbers(heads), range=[0.5, heads + 0.5], title_text=below, **where)
+        side = "layer" if where["col"] == 1 else None
+        figure.update_yaxes(tickvals=_numbers(layers), range=[0.5, layers + 0.5], title_text=side, **where)
+    figure.update_xaxes(showgrid=False, showline=False, ticks="")
+    figure.update_yaxes(showgrid=False, showline=False, ticks="")
+    figure.update_annotations(font_size=13)
+    tallest = max(values.shape[0] for values in shown.values())
+    lay_out(
+        figure,
+        title=title,
+        height=rows * (90 + 22 * min(max(tallest, 4), 16)) + 70 + (36 if title else 0),
+        margin={"t": 84 if title else 48, "b": 56},
+        coloraxis=_difference_axis(max(*finite, 1.0)),
+    )
+    return figure
+
+
+def _checked_map(variant: str, values: np.ndarray) -> np.ndarray:
+    array = np.asarray(values, dtype=float)
+    if array.ndim != 2 or not array.size:
+        raise ValueError(f"{variant}: a map must have shape (layers, heads), got {array.shape}")
+    if wrong := array[~np.isnan(array) & ~(np.abs(array) <= 100)].tolist():
+        raise ValueError(f"{variant}: differences of ranks lie in [-100, 100], got {wrong[0]}")
+    return array
+
+
+def _map_traces(variant: str, values: np.ndarray) -> list[go.Heatmap | go.Scatter]:
+    """The map of one variant, and crosses where nothing was measured."""
+    where = f"{plain_text(variant_name(variant))}<br>layer %{{y}}, head %{{x}}: "
+    traces: list[go.Heatmap | go.Scatter] = [
+        go.Heatmap(
+            x0=1,
+            dx=1,
+            y0=1,
+            dy=1,
+            z=[[None if math.isnan(value) else round(float(value), 2) for value in line] for line in values],
+            text=[[_difference_in_words(float(value)) for value in line] for line in values],
+            hovertemplate=f"{where}coreferring targets rank %{{text}}<extra></extra>",
+            hoverongaps=False,
+            coloraxis="coloraxis",
+            xgap=1,
+            ygap=1,
+        )
+    ]
+    layers, heads = np.nonzero(np.isnan(values))
+    if len(layers):
+        crosses = go.Scatter(
+            x=(heads + 1).tolist(),
+            y=(layers + 1).tolist(),
+            mode="markers",
+            marker={"symbol": "x-thin", "size": 5, "line": {"color": TEXT, "width": 1}},
+            hovertemplate=f"{where}not measured<extra></extra>",
+            showlegend=False,
+        )
+        traces.append(crosses)
+    return traces
+
+
+def _difference_in_words(difference: float) -> str:
+    """12.34 -> `12.3 points higher`, -3 -> `3.0 points lower`."""
+    if math.isnan(difference):
+        return ""
+    size = f"{abs(difference):.1f}"
+    if size == "0.0":
+        return "as high as others"
+    return f"{size} {'point' if size == '1.0' else 'points'} {'higher' if difference > 0 else 'lower'}"
+
+
+def _difference_axis(largest: float) -> dict[str, Any]:
+    marks = ticks(-largest, largest, about=5)
+    return {
+        "colorscale": _DIVERGING,
+        "cmin": -largest,
+        "cmax": largest,
+        "colorbar": {
+            "title": {"text": "points higher<br>when they<br>corefer", "side": "top", "font_size": 12},
+            "thickness": 14,
+            "outlinewidth": 0,
+            "tickvals": marks,
+            "ticktext": [f"{mark:+g}".replace("-", "\u2212") if mark else "0" for mark in marks],
+        },
+    }
+
+
+def _numbers(count: int) -> list[int]:
+    """Numbers of some layers or heads, first and last among them if they can be: 12 -> 1, 3, 6, 9, 12."""
+    step = 1 if count <= 6 else math.ceil(count / 4)
+    return sorted({1, *range(step, count + 1, step)})

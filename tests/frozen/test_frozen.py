@@ -1,0 +1,376 @@
+"""What a redesign of the library must leave as it is, measured once and kept in frozen.json.
+
+Stories and task sets of storyworld, logits of the shipped checkpoints, parameters of notebooks, parameter
+files and grids, numbers of the README's tables, of data/results and of the small grid. What is new may be
+added; what was there must stay. After a wanted change write the file anew, and say in the commit why:
+
+    python tests/frozen/test_frozen.py --write
+    python tests/frozen/test_frozen.py --write-grid runs/small    # the small grid, after it has run
+"""
+
+import ast
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import astuple, is_dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION, stories
+from cdlm_lab.data.storyworld.task_sets import (
+    read_storyworld_candidates,
+    read_storyworld_claims,
+    read_storyworld_pairs,
+    read_storyworld_questions,
+    read_storyworld_tags,
+    read_storyworld_topics,
+)
+from cdlm_lab.models.checkpoint import shipped_names
+from cdlm_lab.models.encoder import load_language_model
+
+ROOT = Path(__file__).resolve().parents[2]
+FROZEN = Path(__file__).with_name("frozen.json")
+WRITE = "if this is meant: python tests/frozen/test_frozen.py --write"
+RUNS = [(seed, split) for seed in (0, 1, 7) for split in ("train", "validation", "test")]
+STORIES = (34, 33, 33) * 3  # of each of RUNS: 300 in all
+TASK_SETS: dict[str, Callable[..., Iterator[Any]]] = {
+    "candidates": lambda split, seed: read_storyworld_candidates(split, 6, seed=seed),
+    "candidates later": lambda split, seed: read_storyworld_candidates(split, 3, seed=seed, start=5),
+    "claims": lambda split, seed: read_storyworld_claims(split, 6, seed=seed),
+    "claims two evidence": lambda split, seed: read_storyworld_claims(split, 4, evidence=2, seed=seed),
+    "coreference": lambda split, seed: read_storyworld_topics(split, 6, seed=seed),
+    "coreference pairs of stories": lambda split, seed: read_storyworld_topics(
+        split, 4, seed=seed, stories_per_topic=2
+    ),
+    "pairs": lambda split, seed: read_storyworld_pairs(split, 6, seed=seed),
+    "pairs drawn at random": lambda split, seed: read_storyworld_pairs(
+        split, 6, seed=seed, unrelated="random"
+    ),
+    "questions": lambda split, seed: read_storyworld_questions(split, 6, seed=seed),
+    "questions withheld": lambda split, seed: read_storyworld_questions(
+        split, 6, seed=seed, sentences=3, paragraphs=3, withheld=True
+    ),
+    "tags": lambda split, seed: read_storyworld_tags(split, 6, seed=seed),
+}
+PLACES, WORDS = 12, 8  # of a text, where logits are kept, and how many at each
+ATOL, RTOL = 2e-3, 2e-4  # float32 sums of other kernels differ by some 1e-5
+NUMBER = re.compile(r"(?<![\w.])[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|(?<=\d))(?!\w)")
+TABLE = re.compile(r"<!-- table ([\w-]+) begin -->(.*?)<!-- table \1 end -->", re.DOTALL)
+
+
+# ---- what is measured ----
+
+
+def plain(value: Any) -> Any:
+    """Records as nested lists, without the names of their fields, which may change."""
+    if is_dataclass(value):
+        return plain(astuple(value))
+    if isinstance(value, Mapping):
+        return sorted([plain(key), plain(inner)] for key, inner in value.items())
+    if isinstance(value, set | frozenset):
+        return sorted(plain(inner) for inner in value)
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def digest(records: Iterable[Any]) -> str:
+    """A short hash of records."""
+    text = json.dumps([plain(record) for record in records], ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def story_hashes() -> dict[str, str]:
+    """seed/split/index -> hash of the text and all gold of a story."""
+    return {"version": GENERATOR_VERSION} | {
+        f"{seed}/{split}/{index}": digest([story])
+        for (seed, split), count in zip(RUNS, STORIES, strict=True)
+        for index, story in enumerate(stories(seed=seed, split=split, stop=count))
+    }
+
+
+def task_set_hashes() -> dict[str, str]:
+    """kind/seed/split -> number of records and their hash."""
+    found = {}
+    for kind, read in TASK_SETS.items():
+        for seed, split in ((0, "train"), (3, "test")):
+            records = list(read(split, seed))
+            found[f"{kind}/{seed}/{split}"] = f"{len(records)} {digest(records)}"
+    return found
+
+
+def shipped_logits() -> dict[str, list[list[float]]]:
+    """Checkpoint -> logits of a text with global tokens, of some words at some places."""
+    text = " ".join(document.text for document in next(stories(seed=5, split="test")).cluster.documents)
+    found = {}
+    for name in shipped_names():
+        model, tokenizer = load_language_model(name, max_length=256, window=32)
+        ids = tokenizer(text, return_tensors="pt", truncation=True, max_length=240)["input_ids"]
+        attended = torch.zeros_like(ids)
+        attended[:, ::16] = 1  # global
+        with torch.inference_mode():
+            logits = model.eval()(ids, global_attention_mask=attended).logits[0]
+        places = torch.arange(PLACES) * (logits.shape[0] // PLACES)
+        words = torch.arange(WORDS) * (logits.shape[1] // WORDS)
+        kept = [[round(value, 4) for value in row] for row in logits[places][:, words].tolist()]
+        found[name] = [[float(value) for value in logits.shape], *kept]
+    return found
+
+
+def parameters() -> dict[str, dict[str, Any]]:
+    """Notebook, parameter file or grid -> name (of nested ones the path) -> value."""
+    found = {}
+    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        (cell,) = [one for one in cells if "parameters" in one["metadata"].get("tags", [])]
+        statements = ast.parse("".join(cell["source"])).body
+        found[path.name] = {
+            (one.targets[0] if isinstance(one, ast.Assign) else one.target).id: repr(
+                ast.literal_eval(one.value)
+            )
+            for one in statements
+        }
+    for path in sorted(ROOT.glob("notebooks/*/*.yaml")):
+        given = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found[f"{path.parent.name}/{path.name}"] = {name: repr(value) for name, value in leaves(given)}
+    return found
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(path, value) of all that is no mapping and no list; an empty one counts."""
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}/{key}" if path else str(key))
+    elif isinstance(value, list) and value:
+        for position, inner in enumerate(value):
+            yield from leaves(inner, f"{path}/{position}")
+    else:
+        yield path, value
+
+
+def table_numbers() -> dict[str, str]:
+    """Table between markers in the README, or in that of the results -> its numbers row by row."""
+    texts = [
+        path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *ROOT.glob("data/**/README.md"))
+    ]
+    found = {}
+    for name, table in chain.from_iterable(TABLE.findall(text) for text in texts):
+        _, *rows = (line for line in table.splitlines() if line.startswith("|"))
+        found[name] = " | ".join(" ".join(NUMBER.findall(row)) for row in rows)
+    return found
+
+
+def numbers(value: Any) -> Iterator[str]:
+    """All numbers in a report but the version of its format, six digits each."""
+    for path, inner in leaves(value):
+        if isinstance(inner, int | float) and not isinstance(inner, bool) and path != "format":
+            yield f"{inner:.6g}"
+
+
+def untimed(scores: Any) -> Any:
+    """Scores of one run, rows or named, without the seconds that it took."""
+    if isinstance(scores, Mapping):
+        return {name: score for name, score in scores.items() if "seconds" not in name}
+    return [row for row in scores if "seconds" not in row["metric"]]
+
+
+def sorted_numbers(value: Any) -> str:
+    """The numbers of a report in order, so that it may be laid out in another manner."""
+    return " ".join(sorted(numbers(value), key=lambda text: (float(text), text)))
+
+
+def recorded_numbers() -> dict[str, str]:
+    """File of data/results -> its numbers."""
+    found = {}
+    for path in sorted((ROOT / "data" / "results").rglob("*.json*")):
+        lines = path.read_text(encoding="utf-8")
+        value = json.loads(lines) if path.suffix == ".json" else [*map(json.loads, lines.splitlines())]
+        found[path.relative_to(ROOT / "data" / "results").as_posix()] = sorted_numbers(value)
+    return found
+
+
+def grid_numbers(folder: Path, *, all_of_them: bool = False) -> dict[str, str]:
+    """Run of the small grid -> numbers of its scores, or of its whole report."""
+    found = {}
+    for path in sorted(folder.glob("*/report.json")):
+        if ".old-" in path.parent.name:  # set aside when it was made again
+            continue
+        report = json.loads(path.read_text(encoding="utf-8"))
+        found[path.parent.name] = sorted_numbers(report if all_of_them else untimed(report["scores"]))
+    return found
+
+
+# ---- what is compared ----
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Names that are lost, or that have another value; new ones may come."""
+    lost = [f"{name} is lost" for name in before if name not in now]
+    other = [
+        f"{name} was {value!r}, is {now[name]!r}"
+        for name, value in before.items()
+        if name in now and now[name] != value
+    ]
+    return lost + other
+
+
+def lost_numbers(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Files that lack numbers that they had, as often as they had them."""
+    found = []
+    for name, value in before.items():
+        if name not in now:
+            found.append(f"{name} is lost")
+        elif lacking := Counter(value.split()) - Counter(now[name].split()):
+            some = ", ".join([*lacking.elements()][:8])
+            found.append(f"{name} lacks {lacking.total()} of {len(value.split())} numbers: {some}")
+    return found
+
+
+def faults(found: list[str]) -> str:
+    """What a test says: at most 20 of what it found, and what to do."""
+    return "\n".join([*found[:20], *([f"and {len(found) - 20} more"] if len(found) > 20 else []), WRITE])
+
+
+@pytest.fixture(scope="module")
+def frozen() -> dict[str, Any]:
+    """What was measured before."""
+    return json.loads(FROZEN.read_text(encoding="utf-8"))
+
+
+def test_stories_are_as_they_were(frozen: dict):
+    found = changes(frozen["stories"], story_hashes())
+    assert not found, faults(found)
+
+
+def test_task_sets_of_storyworld_are_as_they_were(frozen: dict):
+    found = changes(frozen["task sets"], task_set_hashes())
+    assert not found, faults(found)
+
+
+def test_shipped_checkpoints_give_the_same_logits(frozen: dict):
+    now = shipped_logits()
+    assert set(frozen["logits"]) <= set(now)
+    for name, before in frozen["logits"].items():
+        assert before[0] == now[name][0], f"{name}: shape of the logits"
+        torch.testing.assert_close(
+            torch.tensor(now[name][1:]),
+            torch.tensor(before[1:]),
+            atol=ATOL,
+            rtol=RTOL,
+            msg=lambda text, name=name: f"{name}: {text}\n{WRITE}",
+        )
+
+
+def test_parameters_keep_their_names_and_defaults(frozen: dict):
+    now = parameters()
+    found = [f"{file} is lost" for file in frozen["parameters"] if file not in now]
+    for file, before in frozen["parameters"].items():
+        found += [f"{file}: {change}" for change in changes(before, now.get(file, before))]
+    assert not found, faults(found)
+
+
+def test_tables_keep_their_numbers(frozen: dict):
+    found = changes(frozen["tables"], table_numbers())
+    assert not found, faults(found)
+
+
+def test_recorded_results_lose_no_number(frozen: dict):
+    found = lost_numbers(frozen["recorded"], recorded_numbers())
+    assert not found, faults(found)
+
+
+@pytest.mark.slow  # half an hour
+def test_the_small_grid_gives_the_same_scores(frozen: dict, tmp_path: Path):
+    """On another processor trainings end elsewhere: there the runs and how many numbers they have count."""
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    command = [sys.executable, "-m", "cdlm_lab.batch.command", "run", "notebooks/grids/small.yaml"]
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, cwd=tmp_path, env=surroundings, check=True)
+    now = grid_numbers(tmp_path / "runs" / "small", all_of_them=True)
+    before = frozen["grid"]["runs"]
+    if frozen["grid"]["processor"] == processor():
+        found = lost_numbers(before, now)
+    else:
+        found = [
+            f"{run} has fewer numbers"
+            for run in before
+            if len(now.get(run, "").split()) < len(before[run].split())
+        ]
+    assert not found, faults(found)
+
+
+def processor() -> str:
+    """What decides which kernels run, and so the last digits."""
+    return f"{torch.backends.cpu.get_cpu_capability()}, torch {torch.__version__}"
+
+
+# ---- that a change is seen ----
+
+
+def test_what_is_lost_or_changed_is_named_and_what_is_new_may_come():
+    assert changes({"a": 1, "b": 2}, {"a": 1, "b": 2, "c": 3}) == []
+    assert changes({"a": 1, "b": 2}, {"b": 3}) == ["a is lost", "b was 2, is 3"]
+
+
+def test_numbers_may_move_but_none_is_lost():
+    before = {"r": sorted_numbers({"format": 1, "a": {"value": 0.5, "low": 0.25}, "n": 0.5, "ok": True})}
+    moved = {"r": sorted_numbers({"format": 2, "rows": [["a", 0.5, 0.25], ["n", 0.5], ["seed", 3]]})}
+    assert lost_numbers(before, moved) == []
+    for rows in ([0.5, 0.25], [0.5, 0.5, 0.2500011]):
+        assert len(lost_numbers(before, {"r": sorted_numbers(rows)})) == 1
+    assert lost_numbers(before, {}) == ["r is lost"]
+
+
+def test_numbers_of_tables_are_read_without_the_words():
+    row = "| B³, MSPP IE_3 of 2 | 1,024 | *84.2* | 3.03 [-2.95, .31] | 5x | 10% |"
+    assert NUMBER.findall(row) == ["2", "1,024", "84.2", "3.03", "-2.95", ".31", "10"]
+
+
+def test_records_are_told_apart_by_any_of_their_values():
+    first, second = stories(seed=0, split="train", stop=2)
+    assert digest([first]) != digest([second])
+    assert digest([{"b": 1, "a": (2, {3})}]) == digest([{"a": [2, [3]], "b": 1}])
+
+
+def write(frozen: dict[str, Any]) -> None:
+    """Measure all but the small grid, and write it beside this file."""
+    frozen |= {
+        "stories": story_hashes(),
+        "task sets": task_set_hashes(),
+        "logits": shipped_logits(),
+        "parameters": parameters(),
+        "tables": table_numbers(),
+        "recorded": recorded_numbers(),
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """The command; see the top of this file."""
+    frozen = json.loads(FROZEN.read_text(encoding="utf-8")) if FROZEN.exists() else {}
+    match arguments:
+        case ["--write"]:
+            write(frozen)
+        case ["--write-grid", folder]:
+            frozen["grid"] = {"processor": processor(), "runs": grid_numbers(Path(folder))}
+        case _:
+            print(__doc__)
+            return 2
+    text = json.dumps(frozen, indent=1, ensure_ascii=False)
+    # the rows of logits on one line each
+    text = re.sub(r"\[\s+([-\d.,\s]+?)\s+\]", lambda row: f"[{' '.join(row[1].split())}]", text)
+    FROZEN.write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

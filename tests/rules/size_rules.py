@@ -1,0 +1,239 @@
+"""How large the house may be: files in a folder, lines of files, functions and the whole, equal lines.
+
+What the tree does not keep yet stands in ratchet.json with its present number, which may only shrink: a test
+fails when the tree is above it, and warns when it is well below; `python tests/rules/lines.py --lower` lowers
+it.
+"""
+
+import ast
+import json
+import re
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import combinations
+from pathlib import Path
+
+from house_rules import DEFINITION, Module, functions, imports
+from notebook_rules import imported_names, read_notebook
+
+ROOT = Path(__file__).resolve().parents[2]
+RATCHET = Path(__file__).with_name("ratchet.json")
+# What each rule counts -> what it may be at most where ratchet.json has no exception.
+LIMITS = {
+    "files in a folder": 15,
+    "lines of a file": 700,
+    "lines of a function": 50,
+    "lines": {"cdlm_lab": 33_000, "tests": 28_000},
+    "names that a notebook imports": 6,
+    "places with equal lines": 0,
+    "folders without a folder of tests": 0,
+    "modules that no test imports": 0,
+    "variables with a name that fits anything": 0,
+    "docstrings that send the reader to another": 0,
+}
+WHAT_TO_DO = {
+    "files in a folder": "merge files that are one idea, or make a folder for those that belong together",
+    "lines of a file": "split it at an idea",
+    "lines of a function": "give its steps functions with names",
+    "lines": "remove what is needless or written twice; where lines are: python tests/rules/lines.py",
+    "names that a notebook imports": "let the experiment's module do what takes more names",
+    "places with equal lines": "write it once, in the lower of the two places",
+    "folders without a folder of tests": "put the tests of cdlm_lab/x into tests/x",
+    "modules that no test imports": "test it by its own names",
+    "variables with a name that fits anything": "say what it holds",
+    "docstrings that send the reader to another": "say the thing itself",
+}
+EQUAL = 12  # so many equal lines two places may share
+SLACK = 0.95  # of an exception: it is called needless only where the tree is well below it
+SAYS_LITTLE = {"told", "said", "found", "asked", "there"}
+IMPORT = re.compile(r"^[ ]*(?:from [\w.]+ )?import (?:\([^)]*\)|[^(\n]*)$", re.MULTILINE)
+WORD = re.compile(r"\w")
+ELSEWHERE = re.compile(r"\b(as of|errors as|raises as|arguments as) `", re.IGNORECASE)
+
+
+# ---- what is counted: name -> number ----
+
+
+def files_in_folders(root: Path = ROOT) -> dict[str, int]:
+    """Folder -> Python files in it, __init__.py too."""
+    return dict(
+        sorted(
+            Counter(
+                path.parent.relative_to(root).as_posix()
+                for top in ("cdlm_lab", "tests")
+                for path in (root / top).rglob("*.py")
+            ).items()
+        )
+    )
+
+
+def lines_of_files(modules: Iterable[Module]) -> dict[str, int]:
+    """File -> lines, docstrings and blank ones included."""
+    return {module.path: len(module.source.splitlines()) for module in modules}
+
+
+def lines_of_functions(modules: Iterable[Module]) -> dict[str, int]:
+    """file:function -> lines, of the longest one of that name."""
+    counted: Counter[str] = Counter()
+    for module in modules:
+        for node in functions(module):
+            name = f"{module.path}:{node.name}"
+            counted[name] = max(counted[name], node.end_lineno - node.lineno + 1)
+    return dict(counted)
+
+
+def names_in_notebooks(root: Path = ROOT) -> dict[str, int]:
+    """Notebook -> names that it imports from the library."""
+    paths = sorted((root / "notebooks").glob("*.ipynb"))
+    return {f"notebooks/{path.name}": len(imported_names(read_notebook(path))) for path in paths}
+
+
+def lines_of_folders(modules: Iterable[Module]) -> dict[str, int]:
+    """Folder -> lines in it and below it."""
+    counted: Counter[str] = Counter()
+    for path, lines in lines_of_files(modules).items():
+        for folder in Path(path).parents[:-1]:
+            counted[folder.as_posix()] += lines
+    return dict(sorted(counted.items()))
+
+
+def folders_without_tests(root: Path = ROOT) -> list[str]:
+    """Folders of the library, with modules of their own, that no folder of tests is named after."""
+    library, tests = root / "cdlm_lab", root / "tests"
+    modules = (
+        path for path in library.rglob("*.py") if path.name != "__init__.py" and path.parent != library
+    )
+    tested = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    return sorted(
+        {
+            f"cdlm_lab/{p.parent.relative_to(library)}"
+            for p in modules
+            if p.parent.relative_to(library) not in tested
+        }
+    )
+
+
+def untested(modules: Iterable[Module], tests: Iterable[Module]) -> list[str]:
+    """Modules that no test imports, nor anything out of them; packages are left out."""
+    imported = {name for test in tests for _, name in imports(test)}
+    return [module.name for module in modules if not module.package and module.name not in imported]
+
+
+def variables_that_say_little(modules: Iterable[Module]) -> Iterator[str]:
+    """Variables and arguments of SAYS_LITTLE."""
+    for module in modules:
+        for node in module.nodes:
+            stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            name = node.id if stored else node.arg if isinstance(node, ast.arg) else None
+            if name in SAYS_LITTLE:
+                yield f"{module.path}:{node.lineno}: {name}"
+
+
+def docstrings_that_refer(modules: Iterable[Module]) -> Iterator[str]:
+    """Docstrings that leave to another what they have to say."""
+    for module in modules:
+        for node in module.nodes:
+            text = ast.get_docstring(node) if isinstance(node, DEFINITION | ast.Module) else None
+            if text and (match := ELSEWHERE.search(" ".join(text.split()))):
+                yield f"{module.path}:{getattr(node, 'lineno', 1)}: '{match[0]}...'"
+
+
+# ---- equal lines ----
+
+
+def code_lines(module: Module) -> list[tuple[int, str]]:
+    """(number, text) of the lines that say something: without indents, comments, imports, lone brackets."""
+    source = IMPORT.sub(lambda match: "\n" * match[0].count("\n"), module.source)
+    lines = ((number, line.strip()) for number, line in enumerate(source.splitlines(), start=1))
+    return [(number, line) for number, line in lines if WORD.search(line) and not line.startswith("#")]
+
+
+def equal_places(modules: Iterable[Module], *, most: int = EQUAL) -> list[str]:
+    """Pairs of places that share more than `most` equal lines one after the other, each named once."""
+    texts = [(module.path, code_lines(module)) for module in modules]
+    numbers: dict[str, int] = {}
+    seen: defaultdict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
+    for file, (_, lines) in enumerate(texts):
+        coded = [numbers.setdefault(line, len(numbers)) for _, line in lines]
+        for start, window in enumerate(zip(*(coded[shift:] for shift in range(most + 1)), strict=False)):
+            seen[window].append((file, start))
+    pairs = {pair for same in seen.values() if len(same) > 1 for pair in combinations(same, 2)}
+    places = []
+    for (file, start), (other, at) in sorted(pairs):
+        # Two places one line further on are the same pair, longer by a line; a place does not equal itself.
+        if ((file, start - 1), (other, at - 1)) in pairs or (file == other and at - start <= most):
+            continue
+        length = most + 1
+        while ((file, start + length - most), (other, at + length - most)) in pairs:
+            length += 1
+        (path, lines), (other_path, other_lines) = texts[file], texts[other]
+        places.append(f"{path}:{lines[start][0]} and {other_path}:{other_lines[at][0]} share {length} lines")
+    return places
+
+
+# Rule -> all places that it counts, for the message.
+PLACES: dict[str, Callable[[list[Module], list[Module]], list[str]]] = {
+    "places with equal lines": lambda library, tests: equal_places(library) + equal_places(tests),
+    "folders without a folder of tests": lambda *_: folders_without_tests(),
+    "modules that no test imports": untested,
+    "variables with a name that fits anything": lambda library, _: [*variables_that_say_little(library)],
+    "docstrings that send the reader to another": lambda library, _: [*docstrings_that_refer(library)],
+}
+
+
+def count_all(library: list[Module], tests: list[Module]) -> dict[str, dict[str, int]]:
+    """Rule -> name -> the number that LIMITS bounds."""
+    whole = {**lines_of_folders(library), **lines_of_folders(tests)}
+    return {
+        "files in a folder": files_in_folders(),
+        "lines of a file": lines_of_files([*library, *tests]),
+        "lines of a function": lines_of_functions([*library, *tests]),
+        "names that a notebook imports": names_in_notebooks(),
+        "lines": {top: whole[top] for top in LIMITS["lines"]},
+        **{rule: {"all": len(places(library, tests))} for rule, places in PLACES.items()},
+    }
+
+
+# ---- the ratchet ----
+
+
+def read_ratchet() -> dict[str, dict[str, int]]:
+    """Rule -> name -> the number that is borne with today."""
+    return json.loads(RATCHET.read_text(encoding="utf-8"))
+
+
+def limit_of(rule: str, name: str) -> int:
+    """What a number may be at most where there is no exception."""
+    limit = LIMITS[rule]
+    return limit[name] if isinstance(limit, dict) else limit
+
+
+def compare(rule: str, counted: Mapping[str, int], borne: Mapping[str, int]) -> tuple[list[str], list[str]]:
+    """(what is above its limit, which exceptions can be lowered or go) of one rule."""
+    above, lower = [], []
+    for name, number in counted.items():
+        limit = limit_of(rule, name)
+        allowed = max(borne.get(name, limit), limit)
+        if number > allowed:
+            above.append(f"{name}: {number:,} {rule}, at most {allowed:,}; {WHAT_TO_DO[rule]}")
+        elif number < SLACK * borne.get(name, 0):
+            lower.append(f"{rule}: {name}: {borne[name]:,} can be {max(number, limit):,}")
+    return above, lower + [f"{rule}: {name} is no more" for name in borne if name not in counted]
+
+
+def say_lower(lower: list[str]) -> None:
+    """A warning, not a fault: others may need the exception until their work is merged."""
+    if lower:
+        warnings.warn(f"{'; '.join(lower)}. Do it: python tests/rules/lines.py --lower", stacklevel=2)
+
+
+def lowered(counted: Mapping[str, Mapping[str, int]], borne: Mapping[str, Mapping[str, int]]) -> dict:
+    """The table with all exceptions that the tree no longer needs made smaller, or taken out."""
+    kept: dict[str, dict[str, int]] = {}
+    for rule, names in borne.items():
+        for name, number in names.items():
+            now = min(number, counted[rule].get(name, 0))
+            if now > limit_of(rule, name):
+                kept.setdefault(rule, {})[name] = now
+    return kept
