@@ -94,15 +94,7 @@ from cdlm_lab.examples.mention_pairs import AlignedPair
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, SpecialTokens, from_tokenizer
 from cdlm_lab.experiments.pretraining import token_texts
-from cdlm_lab.experiments.runs import (
-    FineTuning,
-    KeptNumbers,
-    Recipe,
-    TrainingJob,
-    fine_tune,
-    paragraph_checkpoint,
-    time_told,
-)
+from cdlm_lab.experiments.runs import FineTuning, KeptNumbers, paragraph_checkpoint, time_told
 from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
 from cdlm_lab.models.checkpoint import default_device
@@ -128,6 +120,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, write_json
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, fine_tune
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.answer_table import CORPUS_NAMES, AnswerRow, answer_table_html

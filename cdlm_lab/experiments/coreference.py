@@ -107,14 +107,7 @@ from cdlm_lab.examples.mention_pairs import (
     sampled_pairs,
 )
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.experiments.runs import (
-    KeptNumbers,
-    Recipe,
-    TrainingJob,
-    config_of_passes,
-    time_told,
-    train_in_processes,
-)
+from cdlm_lab.experiments.runs import KeptNumbers, time_told
 from cdlm_lab.metrics.coreference import (
     Parts,
     Score,
@@ -137,6 +130,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, write_json
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, train_in_processes
 from cdlm_lab.training.history import seconds_of_batch as seconds_to_learn
 from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.training.trainer import TrainingResult

@@ -79,7 +79,6 @@ from cdlm_lab.examples.tagging import (
     split_long,
     words_read,
 )
-from cdlm_lab.experiments.runs import TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.metrics.counts import (
     READINGS,
     f1_of,
@@ -126,6 +125,7 @@ from cdlm_lab.progress import Progress, tracked
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import tagged_browser

@@ -66,7 +66,6 @@ from cdlm_lab.experiments.cluster_corpora import (
     tokenising_processes,
 )
 from cdlm_lab.experiments.pretraining import token_texts
-from cdlm_lab.experiments.runs import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
 from cdlm_lab.models.dropout import AttentionDropout
@@ -100,6 +99,7 @@ from cdlm_lab.progress import Progress, is_first
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.charts import pretraining_losses_figure, task_losses

@@ -32,7 +32,6 @@ from cdlm_lab.experiments.cluster_corpora import (
     variant_of,
 )
 from cdlm_lab.experiments.perplexity import cluster_losses, scores_of
-from cdlm_lab.experiments.runs import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import copy_local_to_global, load_language_model
 from cdlm_lab.models.estimate import (
@@ -48,6 +47,7 @@ from cdlm_lab.parameters import ParameterError, check_types
 from cdlm_lab.report import Report, Run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, TRAINING_FOLDER, save_model
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, train_in_processes
 from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview

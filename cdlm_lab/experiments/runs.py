@@ -1,379 +1,287 @@
-"""Models pretrained with paragraphs (MSPP), which notebook 08 leaves and notebooks 09 and 10 fine-tune.
+"""What experiments repeat: systems x seeds, predictions kept on disk, estimates of time, rows of scores.
 
-Training in this process or in several, which torchrun starts: what a notebook tells them, and what they
-tell it.
+An experiment is a module with the same verbs in the same order, which its notebook calls:
 
-The processes run this module. Each makes the same model and the same examples again, by the same function of
-the same settings; tokenised corpora are there already. What a notebook does before and after the training,
-such as predicting, it does alone.
+    settings = read_settings(globals(), experiment.Settings)
+    run = experiment.prepare(settings)    # takes the run's folder, reads, checks; costs nothing
+    experiment.preview(run)               # what will be read, what is lost, how long it takes
+    experiment.train(run)
+    predictions = experiment.predict(run)
+    report = experiment.report(run, experiment.evaluate(run, predictions))
+    experiment.some_view(report)          # every view is something for `display`: HTML, a figure, a widget
 
-Training on a task whose examples are read in several passes, as the papers' fine-tunings are.
+`Settings` is one frozen dataclass with a field for each parameter of the notebook, `run_folder` among them.
+It
+checks itself, and its values are JSON: other processes and `run.json` get them by `asdict`.
 
-Numbers that take long to compute, kept on disk as they come, so that a stopped run goes on.
+The run is a `SystemRun`, a frozen dataclass of the settings and of what was read. An experiment says there
+- `NAME`, under which reports know it, and `systems`, each with `name` and `label` (`trainings` are these with
+  each seed; an experiment with other trainings says so by `trainings`, each with `name`, `label` and `key`);
+- `read(settings)`, which reads the data and writes nothing: every process of a training calls it;
+- `sets(training)`, names of what is predicted; `job(training)`, a new model and what it is trained on (None =
+  nothing is to be trained); `load(training)`, the trained model with all it needs;
+- `predict_set(loaded, name, bar)`, predictions with `save(file)`, and `read_predictions(file, name)`, which
+  refuses those of other data;
+- `data`, what the report says of the data.
+`SystemRun.open(settings)` takes the folder and reads. `train`, `predict` and `report` are then complete, and
+the
+module imports them as its verbs: they do what is missing in `systems/<training>/`, so a stopped run goes on.
+An experiment with a single training calls `fine_tune` itself, with the curve of its notebook as `on_log`.
+
+For `preview`: `cost_facts(run)` learns from one batch of each system, `facts_table` is the table. For
+`predict`: `outputs_by_length` reads all examples in batches; `write_rows` and `read_rows` keep a line of
+JSON for each item, `KeptNumbers` numbers that come one by one, as scores of pairs. For `evaluate`: put the
+values of all items with each seed into a dict of (row, split, measure); `scores_of` gives means with
+intervals, `seed_rows` the mean of each seed, `paired_tests` the tests between rows, corrected by Holm.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
-import shlex
-import sys
 import time
-import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from safetensors.torch import load_file
-from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+import torch
+from IPython.display import HTML
+from pydantic import Field
+from torch import nn
+from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.errors import Stopped
-from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.examples.candidates import JointSequence
+from cdlm_lab.examples.collate import batches_by_length
+from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.experiments.pretraining import token_texts
+from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
 from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.joint import paragraph_head
-from cdlm_lab.models.precision import Precision
-from cdlm_lab.parameters import ParameterError, check_least, check_types
-from cdlm_lab.progress import Progress, is_first
-from cdlm_lab.report import ASIDE
-from cdlm_lab.training.checkpoints import (
-    MODEL_FOLDER,
-    TRAINING_FOLDER,
-    check_loaded,
-    checkpoint_step,
-    last_good_checkpoint,
-    save_model,
-)
+from cdlm_lab.models.precision import Precision, computing_in, precision_told
+from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.progress import Progress
+from cdlm_lab.report import ASIDE, Report, Run, open_run
+from cdlm_lab.scores import Score
+from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.history import HISTORY_FILE, Record, read_history, truncate_history
-from cdlm_lab.training.processes import (
-    LOG_FILE,
-    Processes,
-    end_with_parent,
-    join_others,
-    keep_fault,
-    run_processes,
-)
-from cdlm_lab.training.trainer import TrainingResult, train
-from cdlm_lab.training.validation import Judge
-from cdlm_lab.widgets.html import seconds_in_words
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune
+from cdlm_lab.training.history import seconds_of_batch
+from cdlm_lab.training.processes import Processes
+from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
+from cdlm_lab.widgets.matching_table import p_in_words
+from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 
-SETTINGS_FILE, RESULT_FILE = "settings.json", "result.json"
+# ---- systems x seeds in the folder of a run ----
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingJob:
-    """A model and what it learns from; all as of `cdlm_lab.training.trainer.train`."""
+class Training(NamedTuple):
+    """One system with one seed."""
 
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase | None
-    train_examples: Sequence
-    validation_examples: Sequence
-    collate: Callable[..., Mapping[str, Tensor]]
-    config: TrainingConfig
-    judge: Judge | None = None
+    system: Any
+    seed: int
 
-    def run(self, folder: Path, *, on_log: Callable[[Record], None] | None = None) -> TrainingResult:
-        """Train in this process, or as one of those of torchrun, in the folder of checkpoints and history;
-        arguments and errors otherwise as of `train`."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return train(**values, output_dir=folder, on_log=on_log)
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"{self.system.name}-{self.seed}"
+
+    @property
+    def label(self) -> str:
+        """Beside a bar."""
+        return f"{self.system.label}, seed {self.seed}"
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Of its predictions."""
+        return self.system.name, self.seed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How every process makes the same job.
+class SystemRun:
+    """Systems that are each trained with every seed, and predict data sets; see the head of this module.
 
     Attributes:
-        function: a public one of a module of `cdlm_lab.experiments`.
-        arguments: of the function, by name: texts, numbers, and dataclasses of these.
+        settings: with `run_folder`, `seeds` and `parallel`.
+        opened: the folder, which this process holds; None = another one does.
     """
 
-    function: Callable[..., TrainingJob]
-    arguments: Mapping[str, Any]
+    NAME: ClassVar[str]
+    ITEMS: ClassVar[str] = "examples"  # what an update has a batch of
+    SUFFIX: ClassVar[str] = ".jsonl"  # of files of predictions
 
-    def make(self) -> TrainingJob:
-        """Raises what the function raises."""
-        return self.function(**self.arguments)
-
-    def as_json(self) -> dict[str, Any]:
-        """What `of_json` takes."""
-        arguments = {
-            name: dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
-            for name, value in self.arguments.items()
-        }
-        module = self.function.__module__.removeprefix(f"{__package__}.")
-        return {"module": module, "function": self.function.__name__, "arguments": arguments}
+    settings: Any
+    opened: Run | None = None
 
     @classmethod
-    def of_json(cls, given: Mapping[str, Any]) -> Recipe:
-        """From what `as_json` gave and JSON may have been between."""
-        function = getattr(importlib.import_module(f"{__package__}.{given['module']}"), given["function"])
-        kinds = typing.get_type_hints(function)
-        arguments = {name: _restored(kinds[name], value) for name, value in given["arguments"].items()}
-        return cls(function=function, arguments=arguments)
+    def open(cls, settings: Any) -> Self:
+        """Take the folder of the run, then read. Raises RunError if the folder is not free for this run."""
+        opened = open_run(settings.run_folder, name=cls.NAME, parameters=asdict(settings))
+        return replace(cls.read(settings), opened=opened)
+
+    @property
+    def folder(self) -> Path:
+        """Of the run."""
+        return Path(self.settings.run_folder)
+
+    @property
+    def trainings(self) -> Sequence[Any]:
+        """Each system with each seed."""
+        return [Training(system, seed) for system in self.systems for seed in range(self.settings.seeds)]
+
+    def folder_of(self, training: Any) -> Path:
+        """Where the trained model and its predictions are."""
+        return self.folder / "systems" / training.name
+
+    def model_folder(self, training: Any) -> Path:
+        """Where the trained model is."""
+        return self.folder_of(training) / MODEL_FOLDER
+
+    def files(self, training: Any) -> dict[str, Path]:
+        """Data set -> where predictions for it are."""
+        return {name: self.folder_of(training) / f"{name}{self.SUFFIX}" for name in self.sets(training)}
 
 
-def _restored(kind: Any, value: Any) -> Any:
-    """A value of JSON as its annotation has it: dataclasses, and tuples in them, are lost there."""
-    if dataclasses.is_dataclass(kind):
-        kinds = typing.get_type_hints(kind)
-        return kind(**{name: _restored(kinds[name], item) for name, item in value.items()})
-    if typing.get_origin(kind) is tuple:
-        inner = typing.get_args(kind)
-        inner = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_restored(one, item) for one, item in zip(inner, value, strict=True))
-    return value
-
-
-def time_told(seconds: float, processes: Processes) -> str:
-    """How long they train, in words, where one alone takes so many seconds."""
-    by = f" with {processes.total} processes" if processes.total > 1 else ""
-    return f"{seconds_in_words(seconds / processes.total)}{by}"
-
-
-def train_in_processes(
-    recipe: Recipe | None,
-    *,
-    job: TrainingJob,
-    processes: Processes,
-    folder: Path,
-    on_log: Callable[[Record], None] | None,
-) -> TrainingResult:
-    """Train in several processes, or in this one where that is all, in the folder of checkpoints and history.
-
-    Args:
-        recipe: how each of several processes makes the job; one needs none.
-        job: its model ends as the best checkpoint, on the default device; stopped in several processes,
-            it is left as it was.
-        on_log: called with each record, when resumed first with earlier ones.
+def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "systems") -> tuple[Any, ...]:
+    """The systems of a list of names separated by spaces, in the order of `known`.
 
     Raises:
-        RuntimeError: a process failed; with its own message.
-        CheckpointError: the best checkpoint does not fit the model.
-        Others as of `train`.
+        ParameterError: an unknown name, or none.
     """
-    if processes.total == 1:
-        return job.run(folder, on_log=on_log)
-    job.model.cpu()  # where it was looked at before the start it takes the room of another
-    _tell(recipe, processes, folder)
-    last = last_good_checkpoint(folder)
-    truncate_history(folder / HISTORY_FILE, checkpoint_step(last) if last else 0)
-    run_processes(
-        processes, module=__name__, arguments=[str(folder)], folder=folder, look=_teller(folder, on_log)
-    )
-    result, model = read_result(folder), job.model
-    if not result.interrupted and result.best_checkpoint:
-        loaded = model.load_state_dict(load_file(result.best_checkpoint / "model.safetensors"), strict=False)
-        check_loaded(model, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
-        model.to(default_device())
-    return result
+    given = names.split()
+    if not given or (unknown := [name for name in given if name not in known]):
+        what = repr(unknown[0]) if given else "nothing"
+        raise ParameterError(f"{parameter} names {what}; choose among {', '.join(known)}")
+    return tuple(system for name, system in known.items() if name in given)
 
 
-def _tell(recipe: Recipe, processes: Processes, folder: Path) -> None:
-    """Leave the recipe for the processes, and say what is started."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / RESULT_FILE).unlink(missing_ok=True)
-    with replaced_file(folder / SETTINGS_FILE) as file:
-        json.dump(recipe.as_json() | {"sharded": processes.sharded}, file, indent=1)
-    if processes.machines > 1:
-        command = shlex.join(processes.command(__name__, [str(folder)]))
-        print(f"On each other machine, where {folder} is the same folder:\n{command}", flush=True)
-    print(f"Starting {processes.told}; what they say goes to {folder / LOG_FILE}.", flush=True)
-
-
-def train_as_told(folder: Path) -> None:
-    """Train as one of several processes, as `settings.json` in the folder says; the first one leaves
-    `result.json`. Errors as of the function of the recipe and of `train`."""
-    given = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
-    job = Recipe.of_json(given).make()
-    config = dataclasses.replace(job.config, sharded=given["sharded"])
-    result = dataclasses.replace(job, config=config).run(folder)
-    if is_first():
-        write_result(result, folder)
-
-
-def write_result(result: TrainingResult, folder: Path) -> None:
-    """Leave it for the process that waits."""
-    values = dataclasses.asdict(result)
-    for name in ("best_checkpoint", "last_checkpoint"):
-        values[name] = str(values[name]) if values[name] else None
-    with replaced_file(folder / RESULT_FILE) as file:
-        json.dump(values, file)
-
-
-def read_result(folder: Path) -> TrainingResult:
-    """What `write_result` left."""
-    values = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
-    for name in ("best_checkpoint", "last_checkpoint"):
-        values[name] = Path(values[name]) if values[name] else None
-    return TrainingResult(**values | {"history": tuple(values["history"])})
-
-
-def _teller(folder: Path, on_log: Callable[[Record], None] | None) -> Callable[[], None]:
-    """Tells the records that were not told yet."""
-    told = 0
-
-    def look() -> None:
-        nonlocal told
-        records = read_history(folder / HISTORY_FILE) if on_log else []
-        for record in records[told:]:
-            on_log(record)
-        told = max(told, len(records))
-
-    return look
-
-
-def main(folder: Path) -> None:
-    """As a program: one of several processes, told by a notebook."""
-    end_with_parent()
-    try:
-        join_others()
-        train_as_told(folder)
-    except BaseException as error:
-        keep_fault(folder, error)
-        raise
-
-
-Item = TypeVar("Item")
-
-
-def config_of_passes(
-    *,
-    items: int,
-    epochs: int,
-    batch_size: int,
-    warmup_steps: int | None = None,
-    parallel: str = "",
-    **others: Any,
-) -> TrainingConfig:
-    """So many passes over so many items; each is evaluated, and the best one kept.
-
-    Choices where the papers are silent, as in their released code: the learning rate falls linearly to 0, and
-    AdamW has beta_2 0.999, epsilon 1e-8 and no weight decay (coreference, document matching, facts). Notebook
-    06 has epsilon 1e-6 and weight decay 0.01, as the code for HotpotQA; notebook 09 weight decay 0.01, as the
-    MSPP paper.
-
-    Args:
-        warmup_steps: None = a tenth of all; at most half of them.
-        parallel: processes that share the batches, as of `Processes.of`; it is only checked that they can.
-        others: as of `TrainingConfig`.
-
-    Raises:
-        ParameterError: values that cannot be.
-    """
-    an_epoch = max(1, items // batch_size)
-    steps = an_epoch * epochs
-    config = TrainingConfig(
-        steps=steps,
-        batch_size=batch_size,
-        warmup_steps=steps // 10 if warmup_steps is None else min(warmup_steps, steps // 2),
-        decay_power=1.0,
-        weight_decay=0.0,
-        adam_beta2=0.999,
-        adam_epsilon=1e-8,
-        evaluate_every=an_epoch,
-        save_every=an_epoch,
-        log_every=max(1, an_epoch // 10),
-        **others,
-    )
-    config.accumulation(processes=Processes.of(parallel).total)
-    return config
-
-
-@dataclass(frozen=True, kw_only=True)
-class FineTuning:
-    """How each system of notebooks 09 and 10 is trained; in brackets the MSPP paper's values for WikiQA and
-    TREC-QA, and for FEVER.
-
-    Attributes:
-        seeds: how many times each is trained, with seeds from 0 [5; not told].
-        epochs: passes over what is trained on [40; not told].
-        patience: passes without a better one on dev after which training ends; 0 = never [not told].
-        batch_size: examples of one update [32; 64]; an example is what a system reads at once.
-        micro_batch_size: of these held at once.
-        learning_rate: the largest [2e-6; 1e-5]; it falls linearly.
-        warmup_steps: updates until it is reached [1000; 1000]; at most half of them.
-        dropout: of hidden states and head; None = as the checkpoint says.
-        attention_dropout: of attention weights; `checkpoint` = as the checkpoint says.
-        precision: of the forward pass in training and on held-out data, as of `TrainingConfig`.
-        parallel: processes that train, as of `Processes.of`; "" = one. Held-out data are read by one.
-        workers: as of `TrainingConfig`.
-    """
-
-    seeds: int = 1
-    epochs: int = 2
-    patience: int = 0
-    batch_size: int = 16
-    micro_batch_size: int = 16
-    learning_rate: float = 0.001
-    warmup_steps: int = 20
-    dropout: float | None = None
-    attention_dropout: AttentionDropout = 0.0
-    precision: Precision = "auto"
-    parallel: str = ""
-    workers: Workers = "auto"
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        Processes.of(self.parallel)
-        check_least(self, 1, "seeds", "epochs", "batch_size", "micro_batch_size")
-        check_least(self, 0, "patience", "warmup_steps")
-
-    def config(self, *, items: int, seed: int) -> TrainingConfig:
-        """With one seed, on so many examples. Raises ParameterError for values that cannot be."""
-        return config_of_passes(
-            items=items,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            micro_batch_size=self.micro_batch_size,
-            learning_rate=self.learning_rate,
-            warmup_steps=self.warmup_steps,
-            patience=self.patience,
-            precision=self.precision,
-            parallel=self.parallel,
-            workers=self.workers,
-            seed=seed,
-        )
-
-
-def in_training_order(items: Sequence[Item], config: TrainingConfig) -> Iterator[Item]:
-    """As many items as training takes; each pass is shuffled anew."""
-    left, epoch = config.steps * config.batch_size, 0
-    while left > 0:
-        for number in np.random.default_rng([config.seed, epoch]).permutation(len(items))[:left]:
-            yield items[number]
-        left, epoch = left - len(items), epoch + 1
-
-
-def fine_tune(
-    job: TrainingJob, *, folder: Path, name: str, parallel: str = "", recipe: Recipe | None = None
-) -> None:
-    """Train with a bar called `name`, and write the model into `folder/model` as it was at the lowest loss on
-    the validation examples, or where the judge found it best. Errors as of `train_in_processes`.
-
-    Args:
-        parallel: processes that train, as of `Processes.of`; several make the job as `recipe` says.
+def train(run: SystemRun) -> None:
+    """Train what is not trained yet.
 
     Raises:
         Stopped: it was asked to stop; the same call goes on from there.
     """
-    config = job.config
-    with Progress(total=config.steps, desc=name, unit="step") as bar:
-        result = train_in_processes(
-            recipe,
-            job=job,
-            processes=Processes.of(parallel, config=config),
-            folder=folder / TRAINING_FOLDER,
-            on_log=lambda record: bar.update(record["step"] - bar.n),
-        )
-    if result.interrupted:
-        raise Stopped(f"stopped in {name}, after step {result.steps}; run again to go on")
-    save_model(job.model, job.tokenizer, folder / MODEL_FOLDER)
+    for training in run.trainings:
+        predicted = all(file.is_file() for file in run.files(training).values())
+        if predicted or run.model_folder(training).is_dir():
+            continue
+        if job := run.job(training):
+            experiment = type(run).__module__.removeprefix(f"{__package__}.")
+            names = {"experiment": experiment, "run": type(run).__name__, "training": training.name}
+            fine_tune(
+                job,
+                folder=run.folder_of(training),
+                name=training.label,
+                parallel=run.settings.parallel,
+                recipe=Recipe(function=job_of_run, arguments={**names, "settings": asdict(run.settings)}),
+            )
+
+
+def job_of_run(*, experiment: str, run: str, settings: Mapping[str, Any], training: str) -> TrainingJob:
+    """The job of a training of a run, for each of several processes; all by their names."""
+    module = importlib.import_module(f"{__package__}.{experiment}")
+    again: SystemRun = getattr(module, run).read(module.Settings(**settings))
+    return again.job(next(one for one in again.trainings if one.name == training))
+
+
+def predict(run: SystemRun) -> dict[tuple[str, int], dict[str, Any]]:
+    """(system, seed) -> data set -> predictions; trained systems make those that are not there yet."""
+    predictions = {}
+    for training in run.trainings:
+        files = run.files(training)
+        missing = [name for name, file in files.items() if not file.is_file()]
+        loaded = run.load(training) if missing else None
+        for name in missing:
+            run.predict_set(loaded, name, f"{training.label}: {name}").save(files[name])
+        predictions[training.key] = {name: run.read_predictions(file, name) for name, file in files.items()}
+    return predictions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """What `evaluate` makes of predictions: rows of the score table, further tables, and more of the data."""
+
+    rows: list[Score]
+    tables: dict[str, list[dict[str, Any]]]
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+def report(run: SystemRun, scores: Scores) -> Report:
+    """Finish the run: write `report.json`."""
+    return run.opened.write_report(scores=scores.rows, tables=scores.tables, data={**run.data, **scores.data})
+
+
+# ---- predictions ----
+
+
+def outputs_by_length(
+    model: nn.Module,
+    examples: Any,
+    collate: Callable[..., Mapping[str, torch.Tensor]],
+    *,
+    batch_size: int,
+    precision: Precision = "float32",
+    name: str | None = None,
+    unit: str = "example",
+) -> Iterator[tuple[list[int], Any]]:
+    """Numbers of examples, and the model's output on them: all, longest first, so that batches hold little
+    padding.
+
+    Args:
+        model: is put into evaluation mode and stays on its device.
+        examples: with `length_of`; their labels are not read.
+        batch_size: examples read at once; changes nothing but speed and memory.
+        name: beside the progress bar; None = no bar.
+    """
+    lengths = [examples.length_of(number) for number in range(len(examples))]
+    with Progress(total=len(examples), desc=name, unit=unit, disable=name is None) as bar:
+        for numbers in batches_by_length(lengths, [0] * len(lengths), batch_size):
+            yield numbers, output_of(model, [examples[n] for n in numbers], collate, precision=precision)
+            bar.update(len(numbers))
+
+
+@torch.no_grad()  # not inference_mode: the judge of a training predicts between updates
+def output_of(
+    model: nn.Module,
+    examples: Sequence[Any],
+    collate: Callable[..., Mapping[str, torch.Tensor]],
+    *,
+    precision: Precision = "float32",
+) -> Any:
+    """The model's output on a batch without its labels, in evaluation mode, on the model's device."""
+    model.eval()
+    device = next(model.parameters()).device
+    batch = {key: tensor.to(device) for key, tensor in collate(examples).items() if key != "labels"}
+    with computing_in(precision, device):
+        return model(**batch)
+
+
+def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """A line of JSON for each, atomically."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replaced_file(file) as opened:
+        opened.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def read_rows(file: Path, ids: Iterable[str], *, what: str) -> list[dict[str, Any]]:
+    """The rows that `write_rows` wrote, each with an `id`.
+
+    Raises:
+        ValueError: they are of other ids, in number or order; `what`: of what, for the message.
+    """
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+    if [row["id"] for row in rows] != list(ids):
+        raise of_another_run(file, what)
+    return rows
+
+
+def of_another_run(file: Path, what: str) -> ValueError:
+    """To be raised for predictions of other questions, claims, ... than those of this run."""
+    return ValueError(f"{file} is of other {what}, so of another run: choose another run folder")
 
 
 SAVE_SECONDS = 20.0
@@ -390,6 +298,7 @@ class KeptNumbers:
 
     Attributes:
         values: float32 of that shape; write into it.
+        missing: numbers of the rows that were not there at the start.
 
     Raises:
         ValueError: the file holds an array of another shape.
@@ -407,7 +316,7 @@ class KeptNumbers:
                 )
         self.missing = np.flatnonzero(np.isnan(self.values.reshape(len(self.values), -1)).any(axis=1))
 
-    def __enter__(self) -> KeptNumbers:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -427,6 +336,200 @@ class KeptNumbers:
                 np.save(opened, self.values, allow_pickle=False)
 
 
+# ---- before the start ----
+
+
+def facts_table(facts: Iterable[tuple[str, str]]) -> HTML:
+    """What is known before the start, from (name, text)."""
+    rows = [[escaped(name), escaped(text)] for name, text in facts]
+    return HTML(table_html(["", "before the start"], rows, text_columns=(0, 1)))
+
+
+def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
+    """What training each system takes, as (name, text); one batch of each is learned from to know that."""
+    rows = [("precision of training", precision_told(run.settings.precision))]
+    for system in run.systems:
+        mine = [training for training in run.trainings if training.system == system]
+        if job := run.job(mine[0]):
+            text = cost_in_words(job, items=run.ITEMS, parallel=run.settings.parallel)
+            rows.append((system.label, f"{text}; times {len(mine)} seeds" if len(mine) > 1 else text))
+    return rows
+
+
+def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
+    """What a training takes, from the time of one batch; the model ends on the CPU, with the weights it
+    had."""
+    model, config = job.model, job.config
+    chosen = [job.train_examples[number] for number in range(config.micro_batch_size)]
+    seconds, _ = seconds_of_batch(model, partial(job.collate, chosen), precision=config.precision)
+    model.to("cpu").eval()
+    total = seconds * config.steps * config.batch_size / config.micro_batch_size
+    return (
+        f"{parameter_count(model) / 1e6:.1f} million parameters; {config.steps:,} updates with "
+        f"{config.batch_size} {items}, about {time_told(total, Processes.of(parallel))}"
+    )
+
+
+def time_told(seconds: float, processes: Processes) -> str:
+    """How long several processes train, in words, where one alone takes so many seconds."""
+    by = f" with {processes.total} processes" if processes.total > 1 else ""
+    return f"{seconds_in_words(seconds / processes.total)}{by}"
+
+
+# ---- scores over seeds ----
+
+
+class Cell(NamedTuple):
+    """Of what a score is; `group`: the part or setting that is measured, "" = all."""
+
+    system: str
+    split: str
+    metric: str
+    group: str = ""
+
+
+Values = Mapping[Cell, Sequence[np.ndarray]]  # with each seed the values of the items
+Clusters = Mapping[str, Sequence[Hashable]]  # split -> of each item what it has in common with others
+
+
+def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, Any]] = ()) -> list[Score]:
+    """Rows for a report: of each cell the mean over items and seeds with its interval, and that of each seed.
+
+    Args:
+        tests: rows of `paired_tests`; a cell has the p of the one that tests it.
+    """
+    p_of = {
+        Cell(row["a"], row["split"], row["measure"], row["group"]): {"p": row["p_holm"], "against": row["b"]}
+        for row in tests
+    }
+    rows = []
+    for cell, seeds in values.items():
+        of_split = clusters[cell.split]
+        mean = mean_score(seeds, of_split, seed=0) | {"n": len(of_split), "clusters": len(set(of_split))}
+        rows.append(Score(**cell._asdict(), **mean, **p_of.get(cell, {})))
+        each = enumerate(seeds) if len(seeds) > 1 else ()
+        rows += [Score(**cell._asdict(), seed=seed, value=items.mean()) for seed, items in each]
+    return rows
+
+
+def paired_tests(
+    pairs: Iterable[tuple[Cell, Cell]], values: Values, clusters: Clusters
+) -> list[dict[str, Any]]:
+    """The first cell of each pair against the second, on the same items, whose clusters are what is drawn.
+
+    Returns:
+        Rows of a table: systems `a` and `b`, what was compared, the difference, its interval and p-values;
+        `p_holm`: corrected for these pairs; `p_seeds`: of Welch's t-test over the seeds, None where it says
+        nothing.
+    """
+    rows = []
+    for pair in pairs:
+        sides = [values[cell] for cell in pair]
+        compared = compare_means(*sides, clusters[pair[0].split], seed=0)
+        p_seeds = t_test_of_seeds(*([float(one.mean()) for one in side] for side in sides))
+        a, b = pair
+        place = {"split": a.split, "group": a.group, "measure": a.metric}
+        rows.append({"a": a.system, "b": b.system, **place, **asdict(compared), "p_seeds": p_seeds})
+    corrected = holm([row["p"] for row in rows])
+    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
+
+
+def comparison_cells(row: Mapping[str, Any]) -> list[str]:
+    """The difference of a test in points with its interval, p corrected, and p over seeds, as HTML."""
+    low, high = (f"{100 * row[name]:.1f}" for name in ("low", "high"))
+    return [
+        f"{100 * row['difference']:+.1f} [{low}, {high}]",
+        p_in_words(row["p_holm"]),
+        p_in_words(row["p_seeds"]),
+    ]
+
+
+# ---- systems of the MSPP paper, which read several sentences at once: notebooks 09 and 10 ----
+
+
+@settings
+class FineTuning:
+    """How each system of notebooks 09 and 10 is trained; in brackets the MSPP paper's values for WikiQA and
+    TREC-QA, and for FEVER.
+
+    Attributes:
+        seeds: how many times each is trained, with seeds from 0 [5; not reported].
+        epochs: over what is trained on [40; not reported].
+        patience: epochs without a better one on dev after which training ends; 0 = never [not reported].
+        batch_size: examples of one update [32; 64]; an example is what a system reads at once.
+        micro_batch_size: of these held at once.
+        learning_rate: the largest [2e-6; 1e-5]; it falls linearly.
+        warmup_steps: updates until it is reached [1000; 1000]; at most half of them.
+        dropout: of hidden states and head; None = as the checkpoint says.
+        attention_dropout: of attention weights; `checkpoint` = as the checkpoint says.
+        precision: of the forward pass in training and on held-out data.
+        parallel: processes that train, as "ddp 4"; "" = one. Held-out data are read by one.
+        workers: processes that make examples.
+    """
+
+    seeds: int = Field(default=1, ge=1)
+    epochs: int = Field(default=2, ge=1)
+    patience: int = Field(default=0, ge=0)
+    batch_size: int = Field(default=16, ge=1)
+    micro_batch_size: int = Field(default=16, ge=1)
+    learning_rate: float = 0.001
+    warmup_steps: int = Field(default=20, ge=0)
+    dropout: float | None = None
+    attention_dropout: AttentionDropout = 0.0
+    precision: Precision = "auto"
+    parallel: str = ""
+    workers: Workers = "auto"
+
+    def __post_init__(self) -> None:
+        Processes.of(self.parallel)
+
+    def config(self, *, items: int, seed: int) -> TrainingConfig:
+        """With one seed, on so many examples. Raises ParameterError for values that cannot be."""
+        names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "patience")
+        given = {name: getattr(self, name) for name in (*names, "precision", "parallel", "workers")}
+        return config_of_passes(items=items, seed=seed, **given)
+
+
+@settings
+class JointSettings(FineTuning):
+    """What the systems of notebooks 09 and 10 are made of, and how they are trained.
+
+    Attributes:
+        systems: their names, separated by spaces.
+        encoder: of the systems without MSPP: a folder, a hub name, `minilm`, or one of the project's.
+        mspp: a run folder of notebook 08, or a folder that holds several, of which the head tells the one
+            for a system; systems without MSPP need none.
+        sentence_length: L, tokens of a sentence in a joint sequence, the one in front included [64].
+        positions: of joint sequences, `strided` (the paper) or `compact` (its released code).
+        head_layers: of joint heads, `linear` (the paper) or `tanh` (its released code).
+    """
+
+    systems: str = ""
+    encoder: str = "storyworld/longformer"
+    mspp: str = ""
+    sentence_length: int = Field(default=32, ge=2)
+    positions: Literal["strided", "compact"] = "strided"
+    head_layers: Literal["linear", "tanh"] = "linear"
+
+    def checkpoint(self, pretrained: str) -> str:
+        """What a system starts from; `pretrained`: the head of its pre-training, `ie` or `ae`, "" = none.
+
+        Raises:
+            ParameterError: there is no such model in `mspp`.
+        """
+        return paragraph_checkpoint(self.mspp, head=pretrained) if pretrained else self.encoder
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        """How models are loaded."""
+        return {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
+
+    @property
+    def predicting(self) -> dict[str, Any]:
+        """How `outputs_by_length` reads."""
+        return {"batch_size": self.micro_batch_size, "precision": self.precision}
+
+
 def paragraph_checkpoint(given: str, *, head: str) -> str:
     """The model that was pretrained with a head.
 
@@ -437,9 +540,9 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
         head: `ie` or `ae`.
 
     Raises:
-        ParameterError: it is not there, not given, was pretrained with the other head, or there are several.
-            A model without a head of pre-training, as another program may have left, is taken at its word if
-            it alone is named.
+        ParameterError: it is missing, not given, was pretrained with the other head, or there are several. A
+            model without a head of pre-training, as another program may have left, is taken at its word if it
+            alone is named.
     """
     kind = f"{head}_k"
     remedy = f"give a run folder of notebook 08 that was pretrained with {kind}, or leave out its systems"
@@ -452,13 +555,13 @@ def paragraph_checkpoint(given: str, *, head: str) -> str:
         return str(alone)
     folders = (folder for folder in sorted(Path(given).glob("*/")) if ASIDE not in folder.name)
     models = (folder / MODEL_FOLDER for folder in folders)
-    found = [model for model in models if _is_model(model) and _kind(model) == kind]
-    if not found:
+    fitting = [model for model in models if _is_model(model) and _kind(model) == kind]
+    if not fitting:
         raise ParameterError(f"mspp is {given!r}, where there is no model pretrained with {kind}; {remedy}")
-    if len(found) > 1:
-        names = " and ".join(model.parent.name for model in found[:2])
+    if len(fitting) > 1:
+        names = " and ".join(model.parent.name for model in fitting[:2])
         raise ParameterError(f"mspp is {given!r}, where {names} were pretrained with {kind}; keep one there")
-    return str(found[0])
+    return str(fitting[0])
 
 
 def _is_model(folder: Path) -> bool:
@@ -470,9 +573,23 @@ def _kind(folder: Path) -> str | None:
     return pretrained[0].kind if pretrained else None
 
 
-if __name__ == "__main__":
-    from cdlm_lab.experiments import (
-        runs as parallel,  # the module that experiments import, of which this is a copy
+def sentence_rows(tokenizer: PreTrainedTokenizerBase, sequence: JointSequence) -> list[tuple[int, str, str]]:
+    """Of each sentence in a joint sequence its number, its tokens as HTML, and how many are read and cut."""
+    texts, starts_word = token_texts(tokenizer, sequence.input_ids)
+    nothing = np.zeros(len(texts), dtype=bool)
+    marked = MarkedTokens(
+        tokens=texts,
+        starts_word=starts_word,
+        masked=nothing,
+        replacement=[None] * len(texts),
+        mask_token="",
+        global_=nothing,
+        special=from_tokenizer(tokenizer).is_special(sequence.input_ids),
+        cross_document=nothing,
     )
-
-    parallel.main(Path(sys.argv[1]))
+    rows = []
+    for number in np.flatnonzero(sequence.starts >= 0).tolist():
+        read = np.flatnonzero(sequence.sentence == number).tolist()
+        cut = f", {sequence.cut[number]} cut" if sequence.cut[number] else ""
+        rows.append((number, tokens_html(marked, read), f"{len(read)}{cut}"))
+    return rows

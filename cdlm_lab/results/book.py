@@ -30,11 +30,9 @@ from cdlm_lab.results.tables import (
 )
 from cdlm_lab.scores import Score, json_of
 from cdlm_lab.widgets.html import escaped
-from cdlm_lab.widgets.result_table import (
-    ResultTable,
+from cdlm_lab.widgets.tables import (
+    ScoreTable,
     markdown_text,
-    result_table_html,
-    result_table_markdown,
 )
 
 PARAMETERS = ("run_folder", "results", "leave_out", "choose", "readme")
@@ -56,7 +54,7 @@ class Book:
 
     found: FoundReports
     tables: Sequence[FilledTable]
-    words: ResultTable
+    words: ScoreTable
     columns: Sequence[TaskColumn]
 
 
@@ -117,13 +115,13 @@ def damage_told(book: Book) -> str:
 
 def paper_html(book: Book, paper: str) -> str:
     """The tables of a paper, `cdlm`, `cda`, `doc-arc` or `mspp`, as HTML."""
-    return "".join(map(result_table_html, _tables_of(book, paper)))
+    return "".join(table.html() for table in _tables_of(book, paper))
 
 
 def encoders_html(book: Book) -> str:
     """The table of encoders as HTML."""
     table = encoder_table(book.columns)
-    return "nothing was measured with any encoder" if table is None else result_table_html(table)
+    return "nothing was measured with any encoder" if table is None else table.html()
 
 
 def write_book(run: Run, book: Book) -> Report:
@@ -170,8 +168,7 @@ def book_markdown(book: Book) -> str:
     for table in tables:
         lines = "\n".join(f"- {markdown_text(line)}" for line in table.sources)
         parts.append(
-            f"## {markdown_text(table.caption)}\n\n{result_table_markdown(table)}\n"
-            + (f"\n{lines}\n" if lines else "")
+            f"## {markdown_text(table.caption)}\n\n{table.markdown()}\n" + (f"\n{lines}\n" if lines else "")
         )
     return "\n".join(parts)
 
@@ -189,7 +186,7 @@ def tables_into(readme: str) -> str:
     )
 
 
-def _tables_of(book: Book, paper: str) -> list[ResultTable]:
+def _tables_of(book: Book, paper: str) -> list[ScoreTable]:
     tables = [one.table for one in book.tables if one.name.startswith(f"{paper}-")]
     return tables + ([book.words] if paper == "doc-arc" else [])
 

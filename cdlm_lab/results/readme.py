@@ -60,11 +60,10 @@ from cdlm_lab.widgets.matching_table import PAPER_MATCHING
 from cdlm_lab.widgets.perplexity_table import PAPER_TABLE_1
 from cdlm_lab.widgets.question_table import MEASURES as QUESTION_MEASURES
 from cdlm_lab.widgets.rank_table import CELLS, KIND_NAMES, KINDS, PAPER_TABLE_6
-from cdlm_lab.widgets.result_table import (
-    ResultCell,
-    ResultColumn,
-    ResultTable,
-    result_table_markdown,
+from cdlm_lab.widgets.tables import (
+    Cell,
+    Heading,
+    ScoreTable,
 )
 from cdlm_lab.widgets.tag_table import PAPER_TAGGING
 from cdlm_lab.widgets.verification_table import PAPER_VERIFICATION
@@ -84,18 +83,18 @@ def rows_of(file: Path, group: str | None = None) -> list[ReportedRow]:
         raise RunError(f"{file}: not as its notebook writes it ({error!r}); record the run anew") from None
 
 
-def news_perplexity(results: Path) -> ResultTable:
+def news_perplexity(results: Path) -> ScoreTable:
     """Table 1 of CDLM on news."""
     return _perplexity(results / "news_clusters_minilm" / "perplexity.json")
 
 
-def storyworld_perplexity(results: Path) -> ResultTable:
+def storyworld_perplexity(results: Path) -> ScoreTable:
     """The same on storyworld, with the tokens that only another document tells."""
     crossing = measured("on cross-document tokens", "cross_document_perplexity", as_perplexity)
     return _perplexity(results / "storyworld_tiny" / "perplexity.json", crossing)
 
 
-def _perplexity(file: Path, *more: Column) -> ResultTable:
+def _perplexity(file: Path, *more: Column) -> ScoreTable:
     paper = of_paper(
         "paper",
         lambda name: " / ".join(f"{number:.2f}" for number in PAPER_TABLE_1.get(name, ())),
@@ -105,7 +104,7 @@ def _perplexity(file: Path, *more: Column) -> ResultTable:
     return table_of(rows_of(file), columns, first="variant")
 
 
-def ecb_events(results: Path) -> ResultTable:
+def ecb_events(results: Path) -> ScoreTable:
     """Tables 2 and 3 of CDLM on events, from sentences."""
     table = _coreference(results / "ecb_plus_minilm" / "event_sentences.json")
     of_sentences = _paper_row(
@@ -115,18 +114,18 @@ def ecb_events(results: Path) -> ResultTable:
     return replace(table, rows=[*table.rows, of_sentences, of_longformer, _paper_of_table_2("event")])
 
 
-def ecb_entities(results: Path) -> ResultTable:
+def ecb_entities(results: Path) -> ScoreTable:
     """Table 2 of CDLM on entities, from sentences."""
     table = _coreference(results / "ecb_plus_minilm" / "entity_sentences.json")
     return replace(table, rows=[*table.rows, _paper_of_table_2("entity")])
 
 
-def ecb_event_documents(results: Path) -> ResultTable:
+def ecb_event_documents(results: Path) -> ScoreTable:
     """Events from whole documents, beside the run from sentences on the same mentions."""
     return _coreference(results / "ecb_plus_minilm" / "event_documents.json", order=_BASELINES[:1])
 
 
-def _coreference(file: Path, *, order: Sequence[str] = _BASELINES) -> ResultTable:
+def _coreference(file: Path, *, order: Sequence[str] = _BASELINES) -> ScoreTable:
     names = {
         "sentences": "MiniLM, sentences only",
         "documents": "MiniLM, whole documents",
@@ -146,19 +145,19 @@ def _coreference(file: Path, *, order: Sequence[str] = _BASELINES) -> ResultTabl
     return table_of([*ours, *(rows[name] for name in order)], columns)
 
 
-def _paper_of_table_2(kind: str) -> list[ResultCell]:
+def _paper_of_table_2(kind: str) -> list[Cell]:
     numbers = PAPER_TABLE_2[kind]["CDLM"]
     return _paper_row("CDLM, whole documents", numbers[2:12:3], numbers[12])
 
 
-def _paper_row(system: str, f1s: Sequence[float | None], conll: float | None) -> list[ResultCell]:
+def _paper_row(system: str, f1s: Sequence[float | None], conll: float | None) -> list[Cell]:
     """A row of the paper's numbers: of the measures, and CoNLL."""
     texts = ["" if number is None else f"{number:.1f}" for number in (*f1s, conll)]
-    cells = [ResultCell(text=text, published=bool(text)) for text in texts]
-    return [ResultCell(text=f"paper: {system}", published=True), *cells, *[ResultCell(text="")] * 2]
+    cells = [Cell(text=text, published=bool(text)) for text in texts]
+    return [Cell(text=f"paper: {system}", published=True), *cells, *[Cell(text="")] * 2]
 
 
-def scisumm_matching(results: Path) -> ResultTable:
+def scisumm_matching(results: Path) -> ScoreTable:
     """Tables 2 of CDA and 4 of CDLM on SciSumm, which has papers of the ACL as AAN has."""
 
     def paper(system: str) -> str:
@@ -169,7 +168,7 @@ def scisumm_matching(results: Path) -> ResultTable:
     return table_of(rows_of(results / "scisumm_minilm" / "matching.json"), columns)
 
 
-def scisumm_two_sentences(results: Path) -> ResultTable:
+def scisumm_two_sentences(results: Path) -> ScoreTable:
     """The same on two sentences of each document."""
     return table_of(rows_of(results / "scisumm_minilm" / "matching_two_sentences.json"), _MATCHING)
 
@@ -177,7 +176,7 @@ def scisumm_two_sentences(results: Path) -> ResultTable:
 _MATCHING = (measured("accuracy", "accuracy", in_per_cent), measured("F1", "f1", in_per_cent))
 
 
-def scisumm_alignment(results: Path) -> ResultTable:
+def scisumm_alignment(results: Path) -> ScoreTable:
     """Table 4 of CDA on SciSumm: a row for each system. Of documents known to be related attention beside
     cosine; and attention scored as the paper's numbers are."""
     ways = ("attention", "cosine")
@@ -216,7 +215,7 @@ def scisumm_alignment(results: Path) -> ResultTable:
     return table_of(merged.values(), columns)
 
 
-def storyworld_questions(results: Path) -> ResultTable:
+def storyworld_questions(results: Path) -> ScoreTable:
     """Table 5 of CDLM on storyworld."""
     columns = [
         measured(f"{of} {what}", measure, in_per_cent) for measure, (of, what) in QUESTION_MEASURES.items()
@@ -224,7 +223,7 @@ def storyworld_questions(results: Path) -> ResultTable:
     return table_of(rows_of(results / "storyworld_tiny" / "questions.json"), columns, first="encoder")
 
 
-def storyworld_clue(results: Path) -> ResultTable:
+def storyworld_clue(results: Path) -> ScoreTable:
     """Questions with and without the document that has the clue."""
     files = [
         results / "storyworld_minilm" / name
@@ -243,21 +242,21 @@ def storyworld_clue(results: Path) -> ResultTable:
         texts = [*in_per_cent([of_kind[kind][measure] for of_kind in kinds])]
         rows.append([f"{kinds[0][kind]['questions']} {told}", *texts])
     joint = measured("", "joint_f1", in_per_cent)
-    cells = [[ResultCell(text=text) for text in row] for row in rows]
+    cells = [[Cell(text=text) for text in row] for row in rows]
     asked = read_report(files[0]).data["questions"]["test"]
-    last = [ResultCell(text=f"all {asked}: joint F1"), *(joint.cell(rows_of(file)[0]) for file in files)]
-    return ResultTable(
+    last = [Cell(text=f"all {asked}: joint F1"), *(joint.cell(rows_of(file)[0]) for file in files)]
+    return ScoreTable(
         caption="",
         columns=(
-            ResultColumn(name="test questions", is_text=True),
-            ResultColumn(name="both documents"),
-            ResultColumn(name="without the clue"),
+            Heading(name="test questions", is_text=True),
+            Heading(name="both documents"),
+            Heading(name="without the clue"),
         ),
         rows=[*cells, last],
     )
 
 
-def storyworld_tagging(results: Path) -> ResultTable:
+def storyworld_tagging(results: Path) -> ScoreTable:
     """Table 2 of Doc-ARC on storyworld."""
     columns = [
         measured("precision", "precision", in_per_cent),
@@ -267,17 +266,17 @@ def storyworld_tagging(results: Path) -> ResultTable:
     return table_of(rows_of(results / "storyworld_tiny" / "tagging.json"), columns)
 
 
-def jnlpba_tagging(results: Path) -> ResultTable:
+def jnlpba_tagging(results: Path) -> ScoreTable:
     """Table 2 of Doc-ARC on JNLPBA."""
     return _tagging(results / "jnlpba_minilm", "jnlpba", "paper, BERT, all articles")
 
 
-def litbank_tagging(results: Path) -> ResultTable:
+def litbank_tagging(results: Path) -> ScoreTable:
     """Table 2 of Doc-ARC on LitBank."""
     return _tagging(results / "litbank_minilm", "litbank", "paper, BERT")
 
 
-def _tagging(folder: Path, corpus: str, title: str) -> ResultTable:
+def _tagging(folder: Path, corpus: str, title: str) -> ScoreTable:
     def paper(system: str) -> str:
         one = PAPER_TAGGING.get(system, {}).get(corpus)
         return f"{one.f1:.2f} ({one.deviation:.2f})" if one else ""
@@ -289,7 +288,7 @@ def _spans() -> list[Column]:
     return [measured("span F1", "f1", in_per_cent), measured("dev F1", f"{DEV}f1", in_per_cent)]
 
 
-def ecb_ranks(results: Path) -> ResultTable:
+def ecb_ranks(results: Path) -> ScoreTable:
     """Table 6 of CDLM on ECB+, and what random spans have."""
     rows = rows_of(results / "ecb_plus_minilm" / "attention.json")
     names = {
@@ -310,11 +309,11 @@ def ecb_ranks(results: Path) -> ResultTable:
     table = table_of(rows, [*columns, of_paper("paper", paper)], first="model")
     chance = [rows[0].scores.get(f"chance/{cell}") for cell in cells]
     texts = ["" if score is None else f"{score.value:.0f}" for score in chance]
-    last = [ResultCell(text="a random span"), *(ResultCell(text=text) for text in texts)]
-    return replace(table, rows=[*table.rows, [*last, ResultCell(text="50", published=True)]])
+    last = [Cell(text="a random span"), *(Cell(text=text) for text in texts)]
+    return replace(table, rows=[*table.rows, [*last, Cell(text="50", published=True)]])
 
 
-RUN_TABLES: Mapping[str, Callable[[Path], ResultTable]] = {
+RUN_TABLES: Mapping[str, Callable[[Path], ScoreTable]] = {
     "news-perplexity": news_perplexity,
     "storyworld-perplexity": storyworld_perplexity,
     "ecb-events": ecb_events,
@@ -354,7 +353,7 @@ def newest_report(folder: Path, experiment: str) -> Path:
     return max(found)[1]
 
 
-def answers(results: Path, *, folder: str, ranking: str, corpus: str) -> ResultTable:
+def answers(results: Path, *, folder: str, ranking: str, corpus: str) -> ScoreTable:
     """Tables 1, or 2 and 7, of MSPP on a corpus as the paper's tables name it."""
     papers = PAPER_TABLE_1_readme_joint if ranking == ALL else PAPER_TABLES_2_AND_7
 
@@ -370,7 +369,7 @@ def answers(results: Path, *, folder: str, ranking: str, corpus: str) -> ResultT
     return table_of(rows_of(newest_report(results / folder, ANSWERS), ranking), columns)
 
 
-def claims(results: Path, *, folder: str, group: str) -> ResultTable:
+def claims(results: Path, *, folder: str, group: str) -> ScoreTable:
     """Tables 3 and 8 of MSPP on a set of claims."""
 
     def paper(system: str) -> str:
@@ -389,7 +388,7 @@ def claims(results: Path, *, folder: str, group: str) -> ResultTable:
     return table_of(rows, columns)
 
 
-JOINT_TABLES: Mapping[str, Callable[[Path], ResultTable]] = {
+JOINT_TABLES: Mapping[str, Callable[[Path], ScoreTable]] = {
     **{
         f"{corpus}{suffix}": partial(answers, folder=f"{corpus}_minilm", ranking=ranking, corpus=corpus)
         for corpus in ("wikiqa", "trecqa")
@@ -405,7 +404,7 @@ JOINT_TABLES: Mapping[str, Callable[[Path], ResultTable]] = {
 PAPER_TABLE_11 = {"S2ORC": (0.256, 0.256, 0.258), "PAN": (0.568, 0.581, 0.637)}
 
 
-def attention_speed(results: Path) -> ResultTable:
+def attention_speed(results: Path) -> ScoreTable:
     """Our attention layer against Hugging Face's."""
     rows = [
         [
@@ -425,7 +424,7 @@ def attention_speed(results: Path) -> ResultTable:
     return _table([*names.split(", "), "times less memory", "of peak"], rows)
 
 
-def training_speed(results: Path) -> ResultTable:
+def training_speed(results: Path) -> ScoreTable:
     """Whole training steps, ours against Hugging Face's."""
     rows = [
         [
@@ -451,7 +450,7 @@ def training_speed(results: Path) -> ResultTable:
     )
 
 
-def explorer_speed(results: Path) -> ResultTable:
+def explorer_speed(results: Path) -> ScoreTable:
     """Attention of chosen tokens against Hugging Face's `output_attentions`."""
     rows = [
         [
@@ -468,7 +467,7 @@ def explorer_speed(results: Path) -> ResultTable:
     return _table(names.split(", "), rows)
 
 
-def coreference_speed(results: Path) -> ResultTable:
+def coreference_speed(results: Path) -> ScoreTable:
     """Pairs of mentions scored a second, ours against one at a time."""
     rows = []
     for context in ("documents", "sentences"):
@@ -488,7 +487,7 @@ def coreference_speed(results: Path) -> ResultTable:
     return _table([*names.split(", "), "probabilities differ by"], rows)
 
 
-def cross_document_cost(results: Path) -> ResultTable:
+def cross_document_cost(results: Path) -> ScoreTable:
     """What cross-document attention costs GRU-HAN."""
     rows = []
     for row in _read(results / "cross_document_attention_benchmark.json", "rows"):
@@ -497,29 +496,29 @@ def cross_document_cost(results: Path) -> ResultTable:
             paper = dict(zip(("shallow", "deep"), others, strict=True))[row["cda"]]
             rows.append(
                 [
-                    ResultCell(text=row["text"]),
-                    ResultCell(text=row["cda"].upper()),
-                    ResultCell(text=_ratio(row)),
-                    ResultCell(text=f"{row['predicted']:.2f}"),
+                    Cell(text=row["text"]),
+                    Cell(text=row["cda"].upper()),
+                    Cell(text=_ratio(row)),
+                    Cell(text=f"{row['predicted']:.2f}"),
                     paper_cell(f"{paper / alone:.2f}" if paper else ""),
-                    ResultCell(text=f"{row['added_parameters']:,}"),
+                    Cell(text=f"{row['added_parameters']:,}"),
                 ]
             )
-    return ResultTable(
+    return ScoreTable(
         caption="",
         columns=(
-            ResultColumn(name="text", is_text=True),
-            ResultColumn(name="CDA", is_text=True),
-            ResultColumn(name="times GRU-HAN alone (min-max)"),
-            ResultColumn(name="by multiply-adds"),
-            ResultColumn(name="paper, GPU", published=True),
-            ResultColumn(name="more parameters"),
+            Heading(name="text", is_text=True),
+            Heading(name="CDA", is_text=True),
+            Heading(name="times GRU-HAN alone (min-max)"),
+            Heading(name="by multiply-adds"),
+            Heading(name="paper, GPU", published=True),
+            Heading(name="more parameters"),
         ),
         rows=rows,
     )
 
 
-def tagging_cost(results: Path) -> ResultTable:
+def tagging_cost(results: Path) -> ScoreTable:
     """An epoch of Doc-ARC against its baseline."""
     names = {"linear": "linear", "bilstm": "biLSTM (the paper)"}
     rows = [
@@ -537,7 +536,7 @@ def tagging_cost(results: Path) -> ResultTable:
     return _table([*columns, "with encoding in each epoch, as released"], rows)
 
 
-BENCHMARK_TABLES: Mapping[str, Callable[[Path], ResultTable]] = {
+BENCHMARK_TABLES: Mapping[str, Callable[[Path], ScoreTable]] = {
     "attention-speed": attention_speed,
     "training-speed": training_speed,
     "explorer-speed": explorer_speed,
@@ -577,15 +576,12 @@ def _read(file: Path, field: str) -> Any:
     return values[field]
 
 
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> ResultTable:
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> ScoreTable:
     """All columns hold numbers but those whose first cell does not begin with a digit."""
     columns = [
-        ResultColumn(name=name, is_text=not cell[0].isdigit())
-        for name, cell in zip(names, rows[0], strict=True)
+        Heading(name=name, is_text=not cell[0].isdigit()) for name, cell in zip(names, rows[0], strict=True)
     ]
-    return ResultTable(
-        caption="", columns=columns, rows=[[ResultCell(text=cell) for cell in row] for row in rows]
-    )
+    return ScoreTable(caption="", columns=columns, rows=[[Cell(text=cell) for cell in row] for row in rows])
 
 
 _MARKER = re.compile(rb"^[ \t]*<!--[ \t]*table[ \t]+(\S+)[ \t]+(\S+)[ \t]*-->[ \t]*\r?$", re.MULTILINE)
@@ -710,7 +706,7 @@ def _table_marked_tables(
 
 
 RESULTS = Path("data") / "results"
-TABLES: Mapping[str, Callable[[Path], ResultTable]] = {**RUN_TABLES, **JOINT_TABLES, **BENCHMARK_TABLES}
+TABLES: Mapping[str, Callable[[Path], ScoreTable]] = {**RUN_TABLES, **JOINT_TABLES, **BENCHMARK_TABLES}
 COMMAND = ".venv/bin/python -m cdlm_lab.results.readme"
 
 
@@ -760,7 +756,7 @@ def _texts(readme: Path) -> dict[str, str]:
     texts = {}
     for one in marked_tables(readme, known=TABLES):
         try:
-            texts[one.name] = result_table_markdown(TABLES[one.name](results))
+            texts[one.name] = TABLES[one.name](results).markdown()
         except (LookupError, TypeError, ValueError) as error:
             raise RunError(
                 f"{readme}:{one.line}: table {one.name} cannot be made: its file in {results} is not as its "

@@ -64,21 +64,21 @@ from cdlm_lab.widgets.matching_table import NONE, p_in_words, per_cent
 from cdlm_lab.widgets.perplexity_table import PAPER_TABLE_1
 from cdlm_lab.widgets.question_table import MEASURES as QUESTION_MEASURES
 from cdlm_lab.widgets.question_table import PAPER_TABLE_5
-from cdlm_lab.widgets.result_table import NOT_RUN, ResultCell, ResultColumn, ResultTable
+from cdlm_lab.widgets.tables import NOT_RUN, Cell, Heading, ScoreTable
 from cdlm_lab.widgets.tag_table import CORPUS_NAMES, PAPER_TAGGING
 from cdlm_lab.widgets.verification_table import PAPER_VERIFICATION
 
 # A value and its bounds -> how they are written; all of a cell are written alike.
 Form = Callable[[Sequence[float]], list[str]]
-_NOT_RUN = ResultCell(text=NOT_RUN, missing=True)
+_NOT_RUN = Cell(text=NOT_RUN, missing=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """A column of a table: its heading, and what it shows of a row."""
 
-    heading: ResultColumn
-    cell: Callable[[ReportedRow], ResultCell]
+    heading: Heading
+    cell: Callable[[ReportedRow], Cell]
 
 
 def in_per_cent(values: Sequence[float]) -> list[str]:
@@ -103,9 +103,7 @@ def as_perplexity(values: Sequence[float]) -> list[str]:
     return [f"{value:,.{decimals}f}" for value in values]
 
 
-def number_cell(
-    score: ReportedScore | None, form: Form, *, missing: str = "", with_p: bool = False
-) -> ResultCell:
+def number_cell(score: ReportedScore | None, form: Form, *, missing: str = "", with_p: bool = False) -> Cell:
     """A score with its deviation and interval; what is missing is said.
 
     Args:
@@ -113,14 +111,14 @@ def number_cell(
         with_p: p stands in the cell, too.
     """
     if score is None:
-        return ResultCell(text=missing, missing=bool(missing))
+        return Cell(text=missing, missing=bool(missing))
     text, *bounds = form([score.value, *(score.interval or ())])
     below = [] if score.deviation is None else [f"\u00b1 {form([score.value, score.deviation])[1]}"]
     below += [f"[{', '.join(bounds)}]"] if bounds else []
     if with_p and score.p is not None:
         against = f" to {score.against}" if score.against else ""
         below.append(f"(p {'' if score.p < 0.001 else '= '}{p_in_text(score.p)}{against})")
-    return ResultCell(text=text, below=" ".join(below))
+    return Cell(text=text, below=" ".join(below))
 
 
 def p_in_text(p: float) -> str:
@@ -140,37 +138,37 @@ def measured(
         with_p: as of `number_cell`.
     """
 
-    def cell(row: ReportedRow) -> ResultCell:
+    def cell(row: ReportedRow) -> Cell:
         score = row.scores.get(measure)
         if score is not None and bare:
             score = ReportedScore(value=score.value)
         return number_cell(score, form, with_p=with_p)
 
-    return Column(heading=ResultColumn(name=name, below=below), cell=cell)
+    return Column(heading=Heading(name=name, below=below), cell=cell)
 
 
 def p_of(measure: str) -> Column:
     """A column of p-values; empty where nothing was tested."""
 
-    def cell(row: ReportedRow) -> ResultCell:
+    def cell(row: ReportedRow) -> Cell:
         score = row.scores.get(measure)
-        return ResultCell(text="" if score is None or score.p is None else p_in_text(score.p))
+        return Cell(text="" if score is None or score.p is None else p_in_text(score.p))
 
-    return Column(heading=ResultColumn(name="p"), cell=cell)
+    return Column(heading=Heading(name="p"), cell=cell)
 
 
 def of_paper(name: str, text: Callable[[str], str], *, below: str = "") -> Column:
     """A column of a paper's numbers: system -> as written, "" = it has none."""
 
-    def cell(row: ReportedRow) -> ResultCell:
+    def cell(row: ReportedRow) -> Cell:
         return paper_cell(text(row.system))
 
-    return Column(heading=ResultColumn(name=name, below=below, published=True), cell=cell)
+    return Column(heading=Heading(name=name, below=below, published=True), cell=cell)
 
 
-def paper_cell(text: str) -> ResultCell:
+def paper_cell(text: str) -> Cell:
     """A number of a paper as it is written; "" = an empty cell."""
-    return ResultCell(text=text, published=bool(text))
+    return Cell(text=text, published=bool(text))
 
 
 def table_of(
@@ -183,7 +181,7 @@ def table_of(
     note: str = "",
     sources: Mapping[str, str] | None = None,
     lines: Sequence[str] = (),
-) -> ResultTable:
+) -> ScoreTable:
     """A table with a row for each system, its label in front.
 
     Args:
@@ -200,7 +198,7 @@ def table_of(
     for row in rows:
         cells = [column.cell(row) for column in columns]
         if not row.scores:
-            lacking = ResultCell(text="") if row.system in of_others else _NOT_RUN
+            lacking = Cell(text="") if row.system in of_others else _NOT_RUN
             cells = [
                 cell if column.heading.published else lacking
                 for cell, column in zip(cells, columns, strict=True)
@@ -209,9 +207,9 @@ def table_of(
             cells = [
                 cell if cell.published or not cell.text else replace(cell, source=source) for cell in cells
             ]
-        body.append([ResultCell(text=row.label, published=row.system in of_others), *cells])
-    headings = [ResultColumn(name=first, is_text=True), *(column.heading for column in columns)]
-    return ResultTable(caption=caption, columns=headings, rows=body, note=note, sources=lines)
+        body.append([Cell(text=row.label, published=row.system in of_others), *cells])
+    headings = [Heading(name=first, is_text=True), *(column.heading for column in columns)]
+    return ScoreTable(caption=caption, columns=headings, rows=body, note=note, sources=lines)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +276,7 @@ class FilledTable:
         rows: system -> what was taken; {} = nothing was measured.
     """
 
-    table: ResultTable
+    table: ScoreTable
     name: str
     corpus: str
     rows: Mapping[str, TakenRow]
@@ -317,11 +315,11 @@ def fill_table(
     ]
 
 
-def top_words(found: FoundReports, runs: KnownRuns) -> ResultTable:
+def top_words(found: FoundReports, runs: KnownRuns) -> ScoreTable:
     """Table 5 of Doc-ARC: the words of the highest TF-IDF that are nothing but names."""
     columns = [
-        ResultColumn(name="corpus", is_text=True),
-        ResultColumn(name="first, second, third", is_text=True),
+        Heading(name="corpus", is_text=True),
+        Heading(name="first, second, third", is_text=True),
     ]
     ours: dict[str, FoundReport] = {}
     for one in sorted(found.reports, key=lambda one: (one.report.finished, one.name)):
@@ -329,8 +327,8 @@ def top_words(found: FoundReports, runs: KnownRuns) -> ResultTable:
             ours[corpus_of(one, runs)] = one  # the newest of a corpus
     rows = [
         [
-            ResultCell(text=corpus),
-            ResultCell(
+            Cell(text=corpus),
+            Cell(
                 text=", ".join(
                     f"{row['word']} ({'/'.join(row['labels'])})" for row in one.report.tables["top"]
                 ),
@@ -343,7 +341,7 @@ def top_words(found: FoundReports, runs: KnownRuns) -> ResultTable:
         [paper_cell(f"paper: {corpus}"), paper_cell(", ".join(words))]
         for corpus, words in PAPER_TOP_WORDS.items()
     ]
-    return ResultTable(
+    return ScoreTable(
         caption="Doc-ARC, Table 5: words of the highest TF-IDF that are nothing but names",
         columns=columns,
         rows=[*rows, *papers],
@@ -425,13 +423,13 @@ def _rows_told(rows: Sequence[str], *, among: Sized = ()) -> str:
 def _with_seeds(columns: Sequence[Column]) -> list[Column]:
     """With the number of seeds between ours and theirs."""
 
-    def cell(row: ReportedRow) -> ResultCell:
+    def cell(row: ReportedRow) -> Cell:
         seeds = max((score.seeds or 0 for score in row.scores.values()), default=0)
-        return ResultCell(text=str(seeds or 1) if seeds or row.checkpoint else "")
+        return Cell(text=str(seeds or 1) if seeds or row.checkpoint else "")
 
     ours = [column for column in columns if not column.heading.published]
     theirs = [column for column in columns if column.heading.published]
-    return [*ours, Column(heading=ResultColumn(name="seeds"), cell=cell), *theirs]
+    return [*ours, Column(heading=Heading(name="seeds"), cell=cell), *theirs]
 
 
 def _differing(series: Series, every: Sequence[Series]) -> list[str]:
@@ -470,15 +468,15 @@ def _threes(measure: str, heading: str) -> Column:
     """Recall, precision and F1 in one cell."""
     parts = [f"{measure}/{part}" for part in ("recall", "precision", "f1")]
 
-    def cell(row: ReportedRow) -> ResultCell:
+    def cell(row: ReportedRow) -> Cell:
         if not all(part in row.scores for part in parts):
-            return ResultCell(text="")
+            return Cell(text="")
         numbers = in_per_cent([row.scores[part].value for part in parts])
         deviation = row.scores[parts[-1]].deviation
         below = "" if deviation is None else f"F1 \u00b1 {in_per_cent([deviation])[0]}"
-        return ResultCell(text=" / ".join(numbers), below=below)
+        return Cell(text=" / ".join(numbers), below=below)
 
-    return Column(heading=ResultColumn(name=heading, below="R / P / F1"), cell=cell)
+    return Column(heading=Heading(name=heading, below="R / P / F1"), cell=cell)
 
 
 def _coreference_columns(kind: str) -> tuple[Column, ...]:
@@ -891,18 +889,17 @@ def task_columns(found: FoundReports, runs: KnownRuns, *, choose: str = "") -> l
     return columns
 
 
-def encoder_table(columns: Sequence[TaskColumn]) -> ResultTable | None:
+def encoder_table(columns: Sequence[TaskColumn]) -> ScoreTable | None:
     """The table; None if nothing was measured with any encoder."""
     encoders = sorted(dict.fromkeys(name for column in columns for name in column.taken), key=_place)
     if not encoders:
         return None
-    headings = [ResultColumn(name="encoder", is_text=True)]
+    headings = [Heading(name="encoder", is_text=True)]
     headings += [
-        ResultColumn(name=f"{column.task.name}, {column.corpus}", below=column.task.unit)
-        for column in columns
+        Heading(name=f"{column.task.name}, {column.corpus}", below=column.task.unit) for column in columns
     ]
     rows = [
-        [ResultCell(text=encoder), *(_cell(column, column.taken.get(encoder)) for column in columns)]
+        [Cell(text=encoder), *(_cell(column, column.taken.get(encoder)) for column in columns)]
         for encoder in encoders
     ]
     told = [f"{column.task.name}, {column.corpus}: n = {column.size[1]}" for column in columns]
@@ -911,7 +908,7 @@ def encoder_table(columns: Sequence[TaskColumn]) -> ResultTable | None:
         for column in columns
         if column.left
     ]
-    return ResultTable(
+    return ScoreTable(
         caption="Every encoder on every task",
         columns=headings,
         rows=rows,
@@ -959,13 +956,13 @@ def _encoder_of_match(one: TakenRow, runs: KnownRuns) -> str:
     return next((runs.encoder_of(row.checkpoint) for row in matching.rows if row.system == system), "")
 
 
-def _cell(column: TaskColumn, one: TakenRow | None) -> ResultCell:
+def _cell(column: TaskColumn, one: TakenRow | None) -> Cell:
     if one is None:
-        return ResultCell(text=NONE, missing=True)
+        return Cell(text=NONE, missing=True)
     cell = number_cell(one.row.scores[column.task.measure], column.task.form)
     several = column.task.experiment in (MATCHING, ALIGNMENT, TAGGING, ANSWERS, CLAIMS, COREFERENCE)
     below = f"{cell.below} {one.row.label}".strip() if several else cell.below
-    return ResultCell(text=cell.text, below=below, source=source_told(one))
+    return Cell(text=cell.text, below=below, source=source_told(one))
 
 
 def _place(encoder: str) -> tuple[bool, str]:

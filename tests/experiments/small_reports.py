@@ -8,6 +8,7 @@ import numpy as np
 from cdlm_lab.data.candidates import counts_of
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.experiments import fact_verification
 from cdlm_lab.experiments.answer_selection import (
     AnswerCorpus,
     AnswerModels,
@@ -19,13 +20,7 @@ from cdlm_lab.experiments.answer_selection import (
     diagnoses,
     write_answer_report,
 )
-from cdlm_lab.experiments.fact_verification import (
-    ClaimPredictions,
-    VerificationRun,
-    VerificationSettings,
-    VerifierSettings,
-    write_claim_report,
-)
+from cdlm_lab.experiments.fact_verification import ClaimPredictions, VerificationRun
 from cdlm_lab.experiments.perplexity import ClusterLosses, comparisons_of, scores_of
 from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.metrics.significance import mean_score
@@ -156,15 +151,16 @@ SAID = {"claim-only": "++++", "pairwise-sum": "++-+", "joint-ie": "++--"}
 
 def claim_report(folder: Path) -> Report:
     """As of notebook 10: `SAID`, with one seed."""
-    settings = VerificationSettings(verifiers=VerifierSettings(systems=" ".join(SAID)))
+    parameters = {"corpus": "fm2", "encoder": "minilm", "mspp": "", "systems": " ".join(SAID)}
     run = VerificationRun(
-        settings=settings, claims=dict.fromkeys(("train", "dev", "test"), CLAIMS), folder=folder
+        settings=fact_verification.Settings(systems=" ".join(SAID)),
+        claims=dict.fromkeys(("train", "dev", "test"), CLAIMS),
+        opened=open_run(folder, name=VerificationRun.NAME, parameters=parameters),
     )
     labels = ("supported", "refuted")
-    found = {}
+    predictions = {}
     for system, signs in SAID.items():
         rows = [[0.75, 0.25] if sign == "+" else [0.25, 0.75] for sign in signs]
         one = ClaimPredictions(claims=CLAIMS, labels=labels, probabilities=np.array(rows))
-        found[system, 0] = dict.fromkeys(run.held_out, one)
-    parameters = {"corpus": "fm2", "encoder": "minilm", "mspp": "", "systems": " ".join(SAID)}
-    return write_claim_report(run, open_run(folder, name="fact verification", parameters=parameters), found)
+        predictions[system, 0] = dict.fromkeys(run.held_out, one)
+    return fact_verification.report(run, fact_verification.evaluate(run, predictions))

@@ -39,13 +39,13 @@ from cdlm_lab.experiments.document_tagging import (
     training_config,
     write_tagging_report,
 )
-from cdlm_lab.experiments.runs import TrainingJob
 from cdlm_lab.metrics.counts import f1_of, span_counts
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.models.tagging import new_static_tagger
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run, read_report
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import TrainingJob
 
 SMALL = TaggingSettings(
     corpus=TagCorpus(train_documents=6, held_out_documents=3, most_context=6),

@@ -4,9 +4,10 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.experiments.runs import FineTuning, config_of_passes, in_training_order
+from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import config_of_passes, in_training_order
 
 
 def passes(**given) -> TrainingConfig:

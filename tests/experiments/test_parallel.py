@@ -28,29 +28,26 @@ from cdlm_lab.experiments import (
     multihop_qa,
     paragraph_pretraining,
     pretraining,
+    runs,
 )
 from cdlm_lab.experiments import (
     coreference as coreference_prediction,
-)
-from cdlm_lab.experiments import (
-    runs as fine_tuning,
-)
-from cdlm_lab.experiments import (
-    runs as parallel,
 )
 from cdlm_lab.experiments.answer_selection import AnswerCorpus, AnswerModels
 from cdlm_lab.experiments.cluster_corpora import CorpusSettings
 from cdlm_lab.experiments.coreference import CoreferenceSettings
 from cdlm_lab.experiments.document_matching import MatchingCorpus, MatchingModels
-from cdlm_lab.experiments.fact_verification import ClaimCorpus
 from cdlm_lab.experiments.multihop_qa import QuestionCorpus
 from cdlm_lab.experiments.paragraph_pretraining import ParagraphCorpus, ParagraphTask
 from cdlm_lab.experiments.pretraining import ModelSettings, prepare, pretrain
-from cdlm_lab.experiments.runs import FineTuning, Recipe, TrainingJob, read_result, write_result
+from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
+from cdlm_lab.training import fine_tuning
+from cdlm_lab.training import fine_tuning as parallel
 from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, read_result, write_result
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
 
@@ -156,8 +153,8 @@ def assert_same(found: Path, expected: Path) -> None:
 
 
 def test_several_processes_take_a_share_of_the_time() -> None:
-    assert parallel.time_told(7260, Processes()) == "2 h 1 min"
-    assert parallel.time_told(7260, Processes(here=2, machines=2, meeting="a:1")) == (
+    assert runs.time_told(7260, Processes()) == "2 h 1 min"
+    assert runs.time_told(7260, Processes(here=2, machines=2, meeting="a:1")) == (
         "30 min 15 s with 4 processes"
     )
 
@@ -245,16 +242,14 @@ def train_answers(encoders: Path, folder: Path, by: str) -> Path:
 
 
 def train_claims(encoders: Path, folder: Path, by: str) -> Path:
-    settings = fact_verification.VerificationSettings(
-        corpus=ClaimCorpus(train_stories=4, held_out_stories=2, evidence_sentences=2),
-        verifiers=fact_verification.VerifierSettings(
-            systems="joint-ie", encoder=str(encoders / "cdlm"), sentence_length=12
-        ),
-        training=FineTuning(
-            batch_size=8, micro_batch_size=4, precision="float32", parallel=by, workers=WORKERS
-        ),
-    )
-    fact_verification.verify_claims(fact_verification.prepare_verification(settings, folder))
+    settings = fact_verification.Settings(
+        run_folder=str(folder), train_stories=4, held_out_stories=2, evidence_sentences=2, systems="joint-ie",
+        encoder=str(encoders / "cdlm"), sentence_length=12, batch_size=8, micro_batch_size=4,
+        precision="float32", parallel=by, workers=WORKERS,
+    )  # fmt: skip
+    run = fact_verification.prepare(settings)
+    fact_verification.train(run)
+    fact_verification.predict(run)
     return folder / "systems" / "joint-ie-0"
 
 
@@ -330,7 +325,7 @@ def test_the_notebook_takes_over_what_the_processes_trained(
         processes: Processes, *, arguments: list[str], look: Callable[[], None], **others: Any
     ) -> None:
         started_with.append(processes.told)
-        parallel.train_as_told(Path(arguments[0]))
+        parallel.train_as_one_of_several(Path(arguments[0]))
         look()
 
     monkeypatch.setattr(parallel, "run_processes", run_here)

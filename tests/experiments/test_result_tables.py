@@ -7,7 +7,7 @@ from small_reports import answer_report, claim_report, matching_report, perplexi
 
 from cdlm_lab.results.reports import KnownRuns, find_reports
 from cdlm_lab.results.tables import PAPER_TABLES, FilledTable, fill_table, top_words
-from cdlm_lab.widgets.result_table import ResultTable
+from cdlm_lab.widgets.tables import ScoreTable
 
 TABLES = {paper.name: paper for paper in PAPER_TABLES}
 
@@ -17,7 +17,7 @@ def filled(folder: Path, name: str) -> list[FilledTable]:
     return fill_table(TABLES[name], found, KnownRuns(found))
 
 
-def texts(table: ResultTable) -> dict[str, list[str]]:
+def texts(table: ScoreTable) -> dict[str, list[str]]:
     return {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
 
 

@@ -71,7 +71,7 @@ BROKEN = [
     (rules.literal_parameters, 1, cell("code", "import os  # x", "parameters"), "only `name = literal`"),
     (rules.literal_parameters, 1, cell("code", "a = b = 1  # x", "parameters"), "only `name = literal`"),
     (rules.comments_for_papermill, 1, cell("code", "a = 1  # 0 = all", "parameters"), "line 1: write"),
-    (rules.settings_cell, 2, cell("code", "import os"), "must call refuse_unknown"),
+    (rules.settings_cell, 2, cell("code", "import os"), "must call read_settings or refuse_unknown"),
     (rules.settings_cell, 2, cell("code", "refuse_unknown()"), "must hold the imports"),
     (rules.settings_cell, 2, cell("code", "import os\nos.stat('.')\nrefuse_unknown()"), "come first"),
     (rules.settings_cell, 3, cell("code", "import os"), "cell 3: imports belong"),

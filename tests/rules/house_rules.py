@@ -16,7 +16,8 @@ from pathlib import Path
 LAYERS = (
     ("results",),
     ("experiments", "batch", "benchmarks"),
-    ("widgets", "report"),
+    ("widgets",),
+    ("report",),
     ("analysis", "clustering", "training"),
     ("models",),
     ("examples",),

@@ -22,9 +22,8 @@ MAX_PARAMETERS = 40  # lines of the parameters cell, one a parameter
 # What the header must answer, each under a bold label: **Question.** ..., **Data.** ...
 HEADER_LABELS = ("Question", "Paper", "Data", "Cost", "Leaves behind")
 READING_WORDS = 15  # of the last cell, if it is prose
-PARAMETER_CHECK = (
-    "refuse_unknown"  # must be called by the second code cell: papermill itself only logs a misspelt name
-)
+# One of them must be called by the second code cell: papermill itself only logs a misspelt name.
+PARAMETER_CHECKS = {"refuse_unknown", "read_settings"}
 
 
 def read_notebook(path: Path) -> Notebook:
@@ -153,10 +152,10 @@ def settings_cell(notebook: Notebook) -> Iterator[str]:
         if order == 1:
             if not imports:
                 yield f"cell {position}: the second code cell must hold the imports and settings"
-            if tree and PARAMETER_CHECK not in names_called(tree):
-                yield f"cell {position}: the second code cell must call {PARAMETER_CHECK}"
-            elif tree and PARAMETER_CHECK not in names_called(after_imports(tree)):
-                yield f"cell {position}: {PARAMETER_CHECK} must come first after the imports"
+            if tree and not PARAMETER_CHECKS & names_called(tree):
+                yield f"cell {position}: must call {' or '.join(sorted(PARAMETER_CHECKS))}"
+            elif tree and not PARAMETER_CHECKS & names_called(after_imports(tree)):
+                yield f"cell {position}: the check of the parameters must come first after the imports"
         elif imports:
             yield f"cell {position}: imports belong into the second code cell"
     if len(code_cells(notebook)) < 2:
@@ -210,8 +209,10 @@ def short_cells(notebook: Notebook) -> Iterator[str]:
 
 
 def parameters_used(notebook: Notebook) -> Iterator[str]:
-    """Every parameter is read by a later cell."""
+    """Every parameter is read by a later cell, or all are by `read_settings`."""
     trees = [parse(cell) for _, cell in code_cells(notebook)[1:]]
+    if any("read_settings" in names_called(tree) for tree in trees if tree):
+        return
     read = set().union(*(names_read(tree) for tree in trees if tree))
     for name in assigned_parameters(notebook):
         if name not in read:

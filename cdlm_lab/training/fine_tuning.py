@@ -1,0 +1,297 @@
+"""One training of an experiment, in this process or in several that torchrun starts.
+
+The processes run this module. Each makes the same model and the same examples again, by the same function of
+the same settings; tokenised corpora are there already. What a notebook does before and after the training,
+such as predicting, it does alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import shlex
+import sys
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cdlm_lab.data.files import replaced_file
+from cdlm_lab.errors import Stopped
+from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.progress import Progress, is_first
+from cdlm_lab.training.checkpoints import (
+    MODEL_FOLDER,
+    TRAINING_FOLDER,
+    check_loaded,
+    checkpoint_step,
+    last_good_checkpoint,
+    save_model,
+)
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.history import HISTORY_FILE, Record, read_history, truncate_history
+from cdlm_lab.training.processes import (
+    LOG_FILE,
+    Processes,
+    end_with_parent,
+    join_others,
+    keep_fault,
+    run_processes,
+)
+from cdlm_lab.training.trainer import TrainingResult, train
+from cdlm_lab.training.validation import Judge
+
+Item = TypeVar("Item")
+OnLog = Callable[[Record], None]
+EXPERIMENTS = "cdlm_lab.experiments"  # where functions of recipes are
+SETTINGS_FILE, RESULT_FILE = "settings.json", "result.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingJob:
+    """A model and what it learns from."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase | None
+    train_examples: Sequence
+    validation_examples: Sequence
+    collate: Callable[..., Mapping[str, Tensor]]
+    config: TrainingConfig
+    judge: Judge | None = None
+
+    def run(self, folder: Path, *, on_log: OnLog | None = None) -> TrainingResult:
+        """Train in this process, or as one of torchrun's; checkpoints and history go to the folder."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return train(**values, output_dir=folder, on_log=on_log)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How each of several processes makes the same job: a public function of a module of
+    `cdlm_lab.experiments` and its arguments, which are texts, numbers, and dataclasses or mappings of
+    these."""
+
+    function: Callable[..., TrainingJob]
+    arguments: Mapping[str, Any]
+
+    def make(self) -> TrainingJob:
+        """Raises what the function raises."""
+        return self.function(**self.arguments)
+
+    def as_json(self) -> dict[str, Any]:
+        """The function by its name, dataclasses as mappings."""
+        arguments = {
+            name: asdict(value) if dataclasses.is_dataclass(value) else value
+            for name, value in self.arguments.items()
+        }
+        module = self.function.__module__.removeprefix(f"{EXPERIMENTS}.")
+        return {"module": module, "function": self.function.__name__, "arguments": arguments}
+
+    @classmethod
+    def of_json(cls, values: Mapping[str, Any]) -> Recipe:
+        """From `as_json`, also after a journey through JSON."""
+        function = getattr(importlib.import_module(f"{EXPERIMENTS}.{values['module']}"), values["function"])
+        kinds = typing.get_type_hints(function)
+        arguments = {name: _restored(kinds[name], value) for name, value in values["arguments"].items()}
+        return cls(function=function, arguments=arguments)
+
+
+def _restored(kind: Any, value: Any) -> Any:
+    """A value of JSON as its annotation has it: dataclasses, and tuples in them, are lost there."""
+    if dataclasses.is_dataclass(kind):
+        kinds = typing.get_type_hints(kind)
+        return kind(**{name: _restored(kinds[name], item) for name, item in value.items()})
+    if typing.get_origin(kind) is tuple:
+        inner = typing.get_args(kind)
+        inner = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
+        return tuple(_restored(one, item) for one, item in zip(inner, value, strict=True))
+    return value
+
+
+def train_in_processes(
+    recipe: Recipe | None, *, job: TrainingJob, processes: Processes, folder: Path, on_log: OnLog | None
+) -> TrainingResult:
+    """Train in several processes, or in this one where that is all, in the folder of checkpoints and history.
+
+    Args:
+        recipe: how each of several processes makes the job; one needs none.
+        job: its model ends as the best checkpoint, on the default device; if several processes are stopped,
+            it is left as it was.
+        on_log: called with each record; after a resumption first with the earlier ones.
+
+    Raises:
+        RuntimeError: a process failed; with its own message.
+        CheckpointError: the best checkpoint does not fit the model.
+    """
+    if processes.total == 1:
+        return job.run(folder, on_log=on_log)
+    job.model.cpu()  # on the accelerator it would take the room of another process
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RESULT_FILE).unlink(missing_ok=True)
+    with replaced_file(folder / SETTINGS_FILE) as file:
+        json.dump(recipe.as_json() | {"sharded": processes.sharded}, file, indent=1)
+    if processes.machines > 1:
+        command = shlex.join(processes.command(__name__, [str(folder)]))
+        print(f"On each other machine, where {folder} is the same folder:\n{command}", flush=True)
+    print(f"Starting {processes.told}; what they say goes to {folder / LOG_FILE}.", flush=True)
+    last = last_good_checkpoint(folder)
+    truncate_history(folder / HISTORY_FILE, checkpoint_step(last) if last else 0)
+    look = _new_records(folder, on_log)
+    run_processes(processes, module=__name__, arguments=[str(folder)], folder=folder, look=look)
+    result, model = read_result(folder), job.model
+    if not result.interrupted and result.best_checkpoint:
+        loaded = model.load_state_dict(load_file(result.best_checkpoint / "model.safetensors"), strict=False)
+        check_loaded(model, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
+        model.to(default_device())
+    return result
+
+
+def _new_records(folder: Path, on_log: OnLog | None) -> Callable[[], None]:
+    """Calls `on_log` with the records of the history that it has not had yet."""
+    count = 0
+
+    def look() -> None:
+        nonlocal count
+        records = read_history(folder / HISTORY_FILE) if on_log else []
+        for record in records[count:]:
+            on_log(record)
+        count = max(count, len(records))
+
+    return look
+
+
+def train_as_one_of_several(folder: Path) -> None:
+    """Train as `settings.json` in the folder says; the first process leaves `result.json`."""
+    settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+    job = Recipe.of_json(settings).make()
+    config = dataclasses.replace(job.config, sharded=settings["sharded"])
+    result = dataclasses.replace(job, config=config).run(folder)
+    if is_first():
+        write_result(result, folder)
+
+
+def write_result(result: TrainingResult, folder: Path) -> None:
+    """Leave it for the process that waits."""
+    with replaced_file(folder / RESULT_FILE) as file:
+        json.dump(asdict(result), file, default=str)
+
+
+def read_result(folder: Path) -> TrainingResult:
+    """What `write_result` left."""
+    values = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
+    for name in ("best_checkpoint", "last_checkpoint"):
+        values[name] = Path(values[name]) if values[name] else None
+    return TrainingResult(**values | {"history": tuple(values["history"])})
+
+
+def main(folder: Path) -> None:
+    """As a program: one of several processes that a notebook started."""
+    end_with_parent()
+    try:
+        join_others()
+        train_as_one_of_several(folder)
+    except BaseException as error:
+        keep_fault(folder, error)
+        raise
+
+
+def config_of_passes(
+    *,
+    items: int,
+    epochs: int,
+    batch_size: int,
+    warmup_steps: int | None = None,
+    parallel: str = "",
+    **others: Any,
+) -> TrainingConfig:
+    """So many epochs over so many items; each is evaluated, and the best one kept.
+
+    Choices where the papers are silent, as in their released code: the learning rate falls linearly to 0, and
+    AdamW has beta_2 0.999, epsilon 1e-8 and no weight decay (coreference, document matching, facts). Notebook
+    06 has epsilon 1e-6 and weight decay 0.01, as the code for HotpotQA; notebook 09 weight decay 0.01, as the
+    MSPP paper.
+
+    Args:
+        warmup_steps: None = a tenth of all; at most half of them.
+        parallel: processes that share the batches, as "ddp 4"; it is only checked that they can.
+        others: further fields of the config.
+
+    Raises:
+        ParameterError: values that cannot be.
+    """
+    an_epoch = max(1, items // batch_size)
+    steps = an_epoch * epochs
+    config = TrainingConfig(
+        steps=steps,
+        batch_size=batch_size,
+        warmup_steps=steps // 10 if warmup_steps is None else min(warmup_steps, steps // 2),
+        decay_power=1.0,
+        weight_decay=0.0,
+        adam_beta2=0.999,
+        adam_epsilon=1e-8,
+        evaluate_every=an_epoch,
+        save_every=an_epoch,
+        log_every=max(1, an_epoch // 10),
+        **others,
+    )
+    config.accumulation(processes=Processes.of(parallel).total)
+    return config
+
+
+def in_training_order(items: Sequence[Item], config: TrainingConfig) -> Iterator[Item]:
+    """As many items as training takes; each epoch is shuffled anew."""
+    left, epoch = config.steps * config.batch_size, 0
+    while left > 0:
+        for number in np.random.default_rng([config.seed, epoch]).permutation(len(items))[:left]:
+            yield items[number]
+        left, epoch = left - len(items), epoch + 1
+
+
+def fine_tune(
+    job: TrainingJob,
+    *,
+    folder: Path,
+    name: str = "",
+    parallel: str = "",
+    recipe: Recipe | None = None,
+    on_log: OnLog | None = None,
+    save: Callable[[Any, Any, Path], None] = save_model,
+) -> TrainingResult:
+    """Train, and write the model into `folder/model` as it was at the lowest validation loss, or where the
+    judge rated it highest.
+
+    Args:
+        name: of what is trained, beside the bar.
+        parallel: processes that train, as "ddp 4"; several make the job as `recipe` says.
+        on_log: called with each record of the history; None = a bar shows how far it is.
+        save: writes model and tokenizer into a folder.
+
+    Raises:
+        Stopped: it was asked to stop; the same call goes on from there.
+    """
+    with Progress(total=job.config.steps, desc=name, unit="step", disable=on_log is not None) as bar:
+        result = train_in_processes(
+            recipe,
+            job=job,
+            processes=Processes.of(parallel, config=job.config),
+            folder=folder / TRAINING_FOLDER,
+            on_log=on_log or (lambda record: bar.update(record["step"] - bar.n)),
+        )
+    if result.interrupted:
+        where = f" in {name}," if name else ""
+        raise Stopped(f"stopped{where} after step {result.steps}; run again to go on")
+    save(job.model, job.tokenizer, folder / MODEL_FOLDER)
+    return result
+
+
+if __name__ == "__main__":
+    from cdlm_lab.training import fine_tuning  # the module that others import, of which this is a copy
+
+    fine_tuning.main(Path(sys.argv[1]))

@@ -1,0 +1,497 @@
+"""Tables of scores: ours beside the papers', as HTML for notebooks, as Markdown and as plain text.
+
+A `ScoreTable` is texts in rows and columns; `table_of` makes one of rows of scores and of columns that say
+what is shown of them. The papers' numbers are read from `results/published.csv`. Which columns each
+experiment has stands in `score_tables`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets.html import MUTED, escaped, table_html, visible
+
+NONE, NOT_RUN = "\u2013", "not run"
+DEV = "dev "  # before the name of a metric: the same on dev
+PUBLISHED = Path(__file__).resolve().parents[1] / "results" / "published.csv"
+_SMALL = f"font-size:11px;font-weight:400;white-space:nowrap;{MUTED}"
+# What Markdown would take for markup; an underscore within a word it leaves alone.
+_MARKDOWN = re.compile(r"[\\`*|]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\]\()|<(?=[A-Za-z/!?])")
+
+
+# ---- a table ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What stands in one place of a table; plain text throughout.
+
+    Attributes:
+        text: the number or name.
+        below: what belongs to it, such as deviation and interval: in small type below it, in Markdown behind
+            it.
+        source: where the number is from, shown when one points at it.
+        published: a number of a paper: muted, in Markdown italic.
+        missing: not measured, where it could be: muted.
+        best: bold in HTML.
+    """
+
+    text: str = ""
+    below: str = ""
+    source: str = ""
+    published: bool = False
+    missing: bool = False
+    best: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """The heading of a column, what stands small below it, and whether the column holds texts (flush left) or
+    numbers."""
+
+    name: str
+    below: str = ""
+    published: bool = False
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTable:
+    """A table that Jupyter displays as HTML, and as text where there is no HTML.
+
+    Attributes:
+        caption: what it is, above it; "" = none.
+        columns: texts before numbers.
+        rows: as long as `columns`.
+        note: below it; "" = none.
+        sources: the reports that the numbers are from, and what was passed over, each a line.
+
+    Raises:
+        ValueError: no rows, or a row with more or fewer cells than there are columns.
+    """
+
+    caption: str
+    columns: Sequence[Heading]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+    sources: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not self.rows:
+            raise ValueError(f"{self.caption or 'a table'}: there is no row to show")
+        if wrong := [len(row) for row in self.rows if len(row) != len(self.columns)]:
+            raise ValueError(
+                f"{self.caption or 'a table'}: a row has {wrong[0]} cells, but there are "
+                f"{len(self.columns)} columns"
+            )
+
+    def html(self) -> str:
+        """The table with its caption, and note and sources below it."""
+        texts = [number for number, column in enumerate(self.columns) if column.is_text]
+        head = [_heading_html(column) for column in self.columns]
+        table = table_html(head, [list(map(_cell_html, row)) for row in self.rows], text_columns=texts)
+        lines = "".join(f"<div>{escaped(line)}</div>" for line in self.sources)
+        return (
+            f'<div style="font-size:13px;font-weight:600;margin:8px 0 2px">{escaped(self.caption)}</div>'
+            f'<div style="overflow-x:auto;font-variant-numeric:tabular-nums">{table}</div>'
+            f'<div style="font-size:12px;max-width:900px;{MUTED}">{escaped(self.note)}</div>'
+            + (f'<div style="font-size:11px;{MUTED}">{lines}</div>' if lines else "")
+        )
+
+    def markdown(self) -> str:
+        """The rows in GitHub's Markdown, without caption, note, sources and a line break at the end."""
+        heads = [
+            f"*{name}*" if column.published else name
+            for column in self.columns
+            for name in [markdown_text(_joined_heading(column))]
+        ]
+        rules = ["---" if column.is_text else "---:" for column in self.columns]
+        rows = [" | ".join(map(_cell_markdown, row)) for row in self.rows]
+        return "\n".join(
+            [f"| {' | '.join(heads)} |", f"|{'|'.join(rules)}|", *(f"| {row} |" for row in rows)]
+        )
+
+    def text(self) -> str:
+        """The table in columns of spaces, with its caption, note and sources."""
+        lines = [[_joined_heading(column) for column in self.columns]]
+        lines += [[" ".join(filter(None, (cell.text, cell.below))) for cell in row] for row in self.rows]
+        shown = [[visible(text) for text in line] for line in lines]
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        table = [
+            "  ".join(
+                text.ljust(width) if column.is_text else text.rjust(width)
+                for text, width, column in zip(line, widths, self.columns, strict=True)
+            ).rstrip()
+            for line in shown
+        ]
+        return "\n".join(
+            filter(None, [visible(self.caption), *table, visible(self.note), *map(visible, self.sources)])
+        )
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/html": self.html(), "text/plain": self.text()}
+
+
+def _joined_heading(column: Heading) -> str:
+    return f"{column.name}: {column.below}" if column.below else column.name
+
+
+def _heading_html(column: Heading) -> str:
+    style = f' style="{MUTED}"' if column.published else ""
+    below = f'<div style="{_SMALL}">{escaped(column.below)}</div>' if column.below else ""
+    return f"<div{style}>{escaped(column.name)}</div>{below}"
+
+
+def _cell_html(cell: Cell) -> str:
+    text = f"<b>{escaped(cell.text)}</b>" if cell.best else f"<bdi>{escaped(cell.text)}</bdi>"
+    if cell.below:
+        text += f'<div style="{_SMALL}">{escaped(cell.below)}</div>'
+    style = f' style="{MUTED}"' if cell.published or cell.missing else ""
+    title = f' title="{escaped(cell.source)}"' if cell.source else ""
+    return f"<div{style}{title}>{text}</div>" if style or title else text
+
+
+def _cell_markdown(cell: Cell) -> str:
+    text = markdown_text(" ".join(filter(None, (cell.text, cell.below))))
+    return f"*{text}*" if text and (cell.published or cell.missing) else text
+
+
+def markdown_text(text: str) -> str:
+    """Plain text as Markdown in a cell: nothing in it is markup, and it is one line."""
+    return _MARKDOWN.sub(r"\\\g<0>", " ".join(visible(text).split()))
+
+
+# ---- how numbers are written ----
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a value and its bounds are written, all of a cell alike, and between which the values lie."""
+
+    write: Callable[[Sequence[float]], list[str]]
+    least: float
+    most: float
+
+
+def _perplexities(values: Sequence[float]) -> list[str]:
+    decimals = 2 if values[0] < 100 else 1 if values[0] < 1000 else 0
+    return [f"{value:,.{decimals}f}" for value in values]
+
+
+PER_CENT = Form(lambda values: [f"{100 * value:.1f}" for value in values], 0, 1)  # 0.7157 -> 71.6
+POINTS = Form(lambda values: [f"{value:.1f}" for value in values], -100, 100)  # 71.57 -> 71.6
+THOUSANDTHS = Form(lambda values: [f"{value:.3f}" for value in values], 0, 1)  # 0.32968 -> 0.330
+# As many decimals as suit the first: (4.835, 4.69) -> 4.84, 4.69; (100.6, 94.13) -> 100.6, 94.1
+PERPLEXITY = Form(_perplexities, 1, float("inf"))
+
+
+def p_text(p: float) -> str:
+    """0.0123 -> `0.012`, 0.0001 -> `< 0.001`."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def number_cell(score: Score | None, form: Form, *, with_p: bool = False, against: str = "") -> Cell:
+    """A score with its deviation and interval, and with p if that is asked for; no score is an empty cell.
+
+    Args:
+        against: label of the row that p is the test against.
+
+    Raises:
+        ValueError: a value that the form has not, such as a share above 1.
+    """
+    if score is None:
+        return Cell()
+    if not form.least <= score.value <= form.most:
+        bounds = f"[{form.least}, {form.most}]"
+        raise ValueError(f"{score.system}: {score.metric} is {score.value}; it must lie in {bounds}")
+    text, *bounds = form.write([score.value, *(() if score.low is None else (score.low, score.high))])
+    below = [] if score.deviation is None else [f"\u00b1 {form.write([score.value, score.deviation])[1]}"]
+    below += [f"[{', '.join(bounds)}]"] if bounds else []
+    if with_p and score.p is not None:
+        to = f" to {against}" if against else ""
+        below.append(f"(p {'' if score.p < 0.001 else '= '}{p_text(score.p)}{to})")
+    return Cell(text=text, below=" ".join(below))
+
+
+# ---- rows and columns ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemRow:
+    """A row of a table.
+
+    Attributes:
+        group: of the scores.
+        system: its name in the report, or in the tables of a paper.
+        label: what to call it.
+        checkpoint: the pretrained encoder that it is made of; "" = none, or not known.
+        scores: by metric; those on dev under `DEV` and the metric.
+        published: only a paper has it.
+    """
+
+    group: str = ""
+    system: str
+    label: str
+    checkpoint: str = ""
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    published: bool = False
+
+
+def system_rows(
+    scores: Iterable[Score], *, split: str = "test", group: str = "", labels: Mapping[str, str] | None = None
+) -> list[SystemRow]:
+    """The means over seeds in a report, a row for each system.
+
+    Args:
+        split: its scores, and those on dev under `DEV` if it is another one; "" = the report has no splits.
+        group: a system that has no score of it has those of the group `all`.
+        labels: system -> what to call it, in the order of the rows; systems without a label are left out.
+            None = all as they are called.
+    """
+    means = [score for score in scores if score.system and score.seed is None]
+    of_group = {score.system for score in means if score.group == group}
+    rows: dict[str, dict[str, Score]] = {}
+    for score in means:
+        if score.group == (group if score.system in of_group else "all"):
+            if score.split == split:
+                rows.setdefault(score.system, {})[score.metric] = score
+            elif score.split == "dev":
+                rows.setdefault(score.system, {})[f"{DEV}{score.metric}"] = score
+    names = {system: system for system in rows} if labels is None else labels
+    return [
+        SystemRow(group=group, system=system, label=label, scores=rows[system])
+        for system, label in names.items()
+        if system in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: its heading, and what it shows of a row.
+
+    Attributes:
+        cell: row and the labels of all systems -> what stands there.
+        value: of a row, of which the highest is bold; None = no value is.
+    """
+
+    heading: Heading
+    cell: Callable[[SystemRow, Mapping[str, str]], Cell]
+    value: Callable[[SystemRow], float | None] | None = None
+
+
+def measured(
+    name: str,
+    metric: str,
+    form: Form = PER_CENT,
+    *,
+    below: str = "",
+    bare: bool = False,
+    with_p: bool = False,
+    lower: bool = False,
+) -> Column:
+    """A column of scores; what a row lacks is an empty cell.
+
+    Args:
+        bare: the value alone, without deviation and interval.
+        lower: the lowest is the best.
+    """
+
+    def cell(row: SystemRow, labels: Mapping[str, str]) -> Cell:
+        score = row.scores.get(metric)
+        if score is None or not bare:
+            against = score.against if score else ""
+            return number_cell(score, form, with_p=with_p, against=labels.get(against, against))
+        return number_cell(replace(score, low=None, high=None, deviation=None), form)
+
+    def value(row: SystemRow) -> float | None:
+        score = row.scores.get(metric)
+        return None if score is None else -score.value if lower else score.value
+
+    return Column(heading=Heading(name=name, below=below), cell=cell, value=value)
+
+
+def p_of(metric: str) -> Column:
+    """A column of p-values; empty where nothing was tested."""
+
+    def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:
+        score = row.scores.get(metric)
+        return Cell(text="" if score is None or score.p is None else p_text(score.p))
+
+    return Column(heading=Heading(name="p"), cell=cell)
+
+
+def threes(name: str, metric: str) -> Column:
+    """Recall, precision and F1 in one cell."""
+
+    def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:
+        scores = [row.scores.get(f"{metric}/{part}") for part in ("recall", "precision", "f1")]
+        known = [score for score in scores if score]
+        if len(known) < len(scores):
+            return Cell()
+        numbers = [number_cell(score, PER_CENT).text for score in known]
+        deviation = known[-1].deviation
+        below = "" if deviation is None else f"F1 \u00b1 {PER_CENT.write([deviation])[0]}"
+        return Cell(text=" / ".join(numbers), below=below)
+
+    return Column(heading=Heading(name=name, below="R / P / F1"), cell=cell)
+
+
+def seeds() -> Column:
+    """Of how many trainings a row is; empty where nothing was trained."""
+
+    def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:
+        count = max((score.seeds or 0 for score in row.scores.values()), default=0)
+        return Cell(text=str(count or 1) if count or row.checkpoint else "")
+
+    return Column(heading=Heading(name="seeds"), cell=cell)
+
+
+def counted(name: str, metric: str, field_name: str = "n") -> Column:
+    """On how many items, or clusters of them, a score was measured."""
+
+    def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:
+        count = getattr(row.scores[metric], field_name) if metric in row.scores else None
+        return Cell(text="" if count is None else f"{count:,}")
+
+    return Column(heading=Heading(name=name), cell=cell)
+
+
+def table_of(
+    rows: Sequence[SystemRow],
+    columns: Sequence[Column],
+    *,
+    first: str = "system",
+    caption: str = "",
+    note: str = "",
+    sources: Mapping[str, str] | None = None,
+    lines: Sequence[str] = (),
+) -> ScoreTable:
+    """A table with a row for each system, its label in front; the best of each column is bold, ties all.
+    Columns that nothing stands in are left out.
+
+    Args:
+        rows: one that has no scores was not measured, and its cells say so, unless only a paper has it.
+        first: heading of the labels.
+        sources: system -> where its numbers are from.
+        lines: below the table.
+
+    Raises:
+        ValueError: no rows, or two of one system.
+    """
+    names = [row.system for row in rows if not row.published]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two rows of {repeated[0]}; give each system once")
+    labels = {row.system: row.label for row in rows if not row.published}
+    filled = [(column.heading, _cells(column, rows, labels, sources or {})) for column in columns]
+    filled = [(heading, cells) for heading, cells in filled if any(cell.text for cell in cells)]
+    body = [
+        [Cell(text=row.label, published=row.published), *(cells[number] for _, cells in filled)]
+        for number, row in enumerate(rows)
+    ]
+    headings = [Heading(name=first, is_text=True), *(heading for heading, _ in filled)]
+    return ScoreTable(caption=caption, columns=headings, rows=body, note=note, sources=lines)
+
+
+def _cells(
+    column: Column, rows: Sequence[SystemRow], labels: Mapping[str, str], sources: Mapping[str, str]
+) -> list[Cell]:
+    cells = []
+    for row in rows:
+        cell = column.cell(row, labels)
+        if column.heading.published or row.published:
+            cell = replace(cell, published=bool(cell.text))
+        elif not row.scores:
+            cell = Cell(text=NOT_RUN, missing=True)
+        elif cell.text:
+            cell = replace(cell, source=sources.get(row.system, ""))
+        cells.append(cell)
+    values = [column.value(row) if column.value and not row.published else None for row in rows]
+    known = [(value, cell.text) for value, cell in zip(values, cells, strict=True) if value is not None]
+    best = max(known)[1] if len(known) > 1 else None
+    return [
+        replace(cell, best=True) if value is not None and cell.text == best else cell
+        for value, cell in zip(values, cells, strict=True)
+    ]
+
+
+def explained(rows: Iterable[SystemRow]) -> str:
+    """What stands in the cells of a table of these rows."""
+    shown = [row for row in rows if not row.published]
+    scores = [score for row in shown for score in row.scores.values()]
+    parts = ["Brackets: 95% interval."] if any(score.low is not None for score in scores) else []
+    if any(score.deviation is not None for score in scores):
+        parts.append("\u00b1: standard deviation over the seeds, of which the mean is shown.")
+    if any(score.p is not None for score in scores):
+        parts.append("p: two-sided, corrected for the number of tests (Holm).")
+    return " ".join([*parts, *(["Bold: best."] if len(shown) > 1 else [])])
+
+
+# ---- the papers' numbers ----
+
+
+@cache
+def published_numbers() -> Mapping[tuple[str, str], Mapping[tuple[str, str, str], str]]:
+    """(paper, table) -> (dataset, row, column) -> the number as it is printed."""
+    found: dict[tuple[str, str], dict[tuple[str, str, str], str]] = {}
+    with PUBLISHED.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            of_table = found.setdefault((line["paper"], line["table"]), {})
+            of_table[line["dataset"], line["row"], line["column"]] = line["value"]
+    return found
+
+
+def published_rows(
+    paper: str, table: str, dataset: str, labels: Mapping[str, str] | None = None
+) -> list[SystemRow]:
+    """The rows of a paper's table of per cents on a data set, to stand among ours; `labels`: of which rows,
+    None = of all."""
+    rows: dict[str, dict[str, Score]] = {}
+    for (of_dataset, row, column), number in published_numbers()[paper, table].items():
+        if of_dataset == dataset:
+            rows.setdefault(row, {})[column] = Score(system=row, metric=column, value=float(number) / 100)
+    names = {row: row for row in rows} if labels is None else labels
+    return [SystemRow(system=row, label=names[row], scores=rows[row], published=True) for row in names]
+
+
+def published(
+    name: str,
+    *tables: tuple[str, str],
+    dataset: str,
+    columns: Sequence[str],
+    below: str = "",
+    decimals: Sequence[int] | None = None,
+    deviations: bool = False,
+    gaps: bool = True,
+) -> Column:
+    """A column of a paper's numbers, several of them in a cell.
+
+    Args:
+        tables: (paper, table); each number is of the first that has it.
+        columns: of the table.
+        decimals: to how many each is rounded; None = as printed.
+        deviations: with those that the paper reports, in parentheses.
+        gaps: a number that the paper lacks is a dash; False = it is passed over.
+    """
+
+    numbers = {key: text for table in reversed(tables) for key, text in published_numbers()[table].items()}
+
+    def one(row: str, place: int) -> str:
+        number = numbers.get((dataset, row, columns[place]))
+        if number is None:
+            return NONE if gaps else ""
+        text = number if decimals is None else f"{float(number):.{decimals[place]}f}"
+        deviation = numbers.get((dataset, row, f"{columns[place]} deviation")) if deviations else None
+        return text if deviation is None else f"{text} ({deviation})"
+
+    def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:
+        texts = [one(row.system, place) for place in range(len(columns))]
+        return Cell(text=" / ".join(filter(None, texts)) if {*texts} - {"", NONE} else "")
+
+    return Column(heading=Heading(name=name, below=below, published=True), cell=cell)

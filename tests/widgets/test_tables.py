@@ -1,0 +1,305 @@
+"""Tables of scores: cells, rows and columns, and the same table as HTML, Markdown and text."""
+
+import pytest
+
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets.tables import (
+    PER_CENT,
+    PERPLEXITY,
+    THOUSANDTHS,
+    Cell,
+    Column,
+    Heading,
+    ScoreTable,
+    SystemRow,
+    counted,
+    explained,
+    markdown_text,
+    measured,
+    number_cell,
+    p_of,
+    published,
+    published_numbers,
+    published_rows,
+    seeds,
+    system_rows,
+    table_of,
+    threes,
+)
+
+HEADINGS = (
+    Heading(name="system", is_text=True),
+    Heading(name="F1"),
+    Heading(name="S2ORC", below="paper: F1", published=True),
+)
+MEASURED = (
+    Cell(text="CDLM"),
+    Cell(text="71.6", below="± 1.2 [70.0, 73.1]", source="runs/a"),
+    Cell(text="96.5", published=True),
+)
+MISSING = (Cell(text="Longformer"), Cell(text="not run", missing=True), Cell())
+SCORE = Score(
+    metric="f1", value=0.7157, low=0.7, high=0.731, deviation=0.012, seeds=3, p=0.0004, against="longformer"
+)
+
+
+def table(*rows: tuple[Cell, ...], **more) -> ScoreTable:
+    return ScoreTable(caption=more.pop("caption", ""), columns=HEADINGS, rows=rows, **more)
+
+
+def row(system: str, published: bool = False, **scores: float | Score) -> SystemRow:
+    given = {
+        name: value if isinstance(value, Score) else Score(system=system, metric=name, value=value)
+        for name, value in scores.items()
+    }
+    return SystemRow(system=system, label=system.upper(), scores=given, published=published)
+
+
+def texts(shown: ScoreTable) -> list[list[str]]:
+    return [[cell.text for cell in cells] for cells in shown.rows]
+
+
+# ---- a table ----
+
+
+def test_markdown_has_numbers_on_the_right_and_the_papers_in_italics():
+    assert table(MEASURED, MISSING).markdown().split("\n") == [
+        "| system | F1 | *S2ORC: paper: F1* |",
+        "|---|---:|---:|",
+        "| CDLM | 71.6 ± 1.2 [70.0, 73.1] | *96.5* |",
+        "| Longformer | *not run* |  |",
+    ]
+
+
+def test_text_has_columns_and_all_that_stands_around_them():
+    shown = table(MEASURED, MISSING, caption="Matching", note="In per cent.", sources=["From runs/a\x1b"])
+    assert shown.text().split("\n") == [
+        "Matching",
+        "system                           F1  S2ORC: paper: F1",
+        "CDLM        71.6 ± 1.2 [70.0, 73.1]              96.5",
+        "Longformer                  not run",
+        "In per cent.",
+        "From runs/a\u241b",
+    ]
+    assert shown._repr_mimebundle_() == {"text/html": shown.html(), "text/plain": shown.text()}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("IE_k on top 2", "IE_k on top 2"),
+        ("_x_ and *y*", r"\_x\_ and \*y\*"),
+        ("a|b", r"a\|b"),
+        ("<script>", r"\<script>"),
+        ("p < 0.001 [1, 2]", "p < 0.001 [1, 2]"),
+        ("[a](javascript:b)", r"\[a](javascript:b)"),
+        ("`x`\nnext", r"\`x\` next"),
+        ("back\\slash", r"back\\slash"),
+        ("turn\u202ethis", "turn\u2039U+202E\u203athis"),
+    ],
+)
+def test_markdown_of_text_has_no_markup_in_it(text: str, expected: str):
+    assert markdown_text(text) == expected
+
+
+def test_html_says_where_numbers_are_from_and_escapes_everything():
+    evil = Cell(text="<b>x</b>", below="<i>", source='"><script>')
+    html = table(MEASURED, (evil, evil, evil), caption="<u>", note="<s>", sources=["<q>"]).html()
+    assert 'title="runs/a"' in html
+    for tag in ("<b>x", "<i>", "<script", "<u>", "<s>", "<q>"):
+        assert tag not in html
+    assert "&lt;q&gt;" in html
+    assert "<b>71.6</b>" in table((Cell(text="a"), Cell(text="71.6", best=True), Cell())).html()
+
+
+def test_what_is_missing_and_what_is_a_papers_is_muted():
+    html = table(MEASURED, MISSING).html()
+    for text in ("96.5", "not run"):
+        assert "opacity" in html[html.index(text) - 60 : html.index(text)]
+    assert "opacity" not in html[html.index("71.6") - 40 : html.index("71.6")]
+
+
+def test_rows_are_as_long_as_the_columns():
+    with pytest.raises(ValueError, match="a row has 2 cells, but there are 3 columns"):
+        table(MEASURED[:2])
+    with pytest.raises(ValueError, match="x: there is no row to show"):
+        table(caption="x")
+
+
+# ---- cells ----
+
+
+def test_all_that_belongs_to_a_score_stands_in_its_cell():
+    cell = number_cell(SCORE, PER_CENT, with_p=True, against="Longformer")
+    assert (cell.text, cell.below) == ("71.6", "± 1.2 [70.0, 73.1] (p < 0.001 to Longformer)")
+    assert number_cell(Score(metric="f1", value=0.5, p=0.0401), PER_CENT, with_p=True).below == "(p = 0.040)"
+    assert number_cell(SCORE, PER_CENT).below == "± 1.2 [70.0, 73.1]"
+    assert number_cell(None, PER_CENT) == Cell()
+
+
+@pytest.mark.parametrize(
+    ("values", "written"),
+    [
+        ((4.835, 4.69, 4.98), ["4.83", "4.69", "4.98"]),
+        ((100.6, 94.13, 107.6), ["100.6", "94.1", "107.6"]),
+        ((1234.5, 900.4), ["1,234", "900"]),
+        ((float("inf"), 2.0), ["inf", "2"]),
+    ],
+)
+def test_bounds_of_a_perplexity_are_written_as_it_is(values: tuple[float, ...], written: list[str]):
+    assert PERPLEXITY.write(values) == written
+
+
+def test_a_deviation_has_the_decimals_of_its_value():
+    assert number_cell(Score(metric="p", value=455.2, deviation=3.14159), PERPLEXITY).below == "± 3.1"
+    assert number_cell(Score(metric="mrr", value=0.33, deviation=0.0221), THOUSANDTHS).below == "± 0.022"
+
+
+@pytest.mark.parametrize(("value", "form"), [(1.5, PER_CENT), (-0.1, THOUSANDTHS), (0.9, PERPLEXITY)])
+def test_a_value_outside_its_scale_is_refused(value: float, form):
+    with pytest.raises(ValueError, match=rf"cdlm: f1 is {value}; it must lie in \["):
+        number_cell(Score(system="cdlm", metric="f1", value=value), form)
+
+
+# ---- rows and columns ----
+
+
+def test_rows_are_means_of_a_group_with_those_on_dev_beside_them():
+    scores = [
+        Score(system="a", split="test", group="all", metric="map", value=0.5),
+        Score(system="a", split="dev", group="all", metric="map", value=0.25),
+        Score(system="a", split="test", group="all", metric="map", value=0.75, seed=1),
+        Score(system="b", split="test", group="all", metric="map", value=0.1),
+        Score(system="b", split="test", group="best", metric="map", value=0.2),
+        Score(metric="seconds", value=3),
+    ]
+    first, second = system_rows(scores, group="best", labels={"b": "B", "a": "A", "c": "C"})
+    assert (first.label, first.scores["map"].value, second.scores["map"].value) == ("B", 0.2, 0.5)
+    assert second.scores["dev map"].value == 0.25
+    assert [one.label for one in system_rows(scores, group="all")] == ["a", "b"]
+    assert "dev map" not in system_rows(scores, split="dev", group="all")[0].scores
+
+
+def test_a_row_without_scores_was_not_run_unless_only_the_paper_has_it():
+    cells = {"a": "1", "b": "2", "c": "3"}
+    paper = Column(
+        heading=Heading(name="paper", published=True), cell=lambda one, _: Cell(text=cells[one.system])
+    )
+    shown = table_of(
+        [row("a", f1=SCORE), row("b"), row("c", published=True)],
+        [measured("F1", "f1"), p_of("f1"), paper],
+        sources={"a": "runs/a"},
+    )
+    assert texts(shown) == [
+        ["A", "71.6", "< 0.001", "1"],
+        ["B", "not run", "not run", "2"],
+        ["C", "", "", "3"],
+    ]
+    (_, f1, p, of_paper), second, third = shown.rows
+    assert (f1.source, p.source, of_paper.source) == ("runs/a", "runs/a", "")
+    assert second[1].missing
+    assert (third[0].published, third[3].published) == (True, True)
+
+
+def test_the_best_is_bold_with_all_that_are_written_like_it():
+    rows = [row("a", f1=0.5001), row("b", f1=0.5), row("c", f1=0.4), row("p", published=True, f1=0.9)]
+    best = [cells[1].best for cells in table_of(rows, [measured("F1", "f1")]).rows]
+    assert best == [True, True, False, False]
+    lowest = table_of([row("a", f1=2.0), row("b", f1=1.5)], [measured("", "f1", PERPLEXITY, lower=True)])
+    assert [cells[1].best for cells in lowest.rows] == [False, True]
+    assert not table_of([row("a", f1=0.5)], [measured("F1", "f1")]).rows[0][1].best
+
+
+def test_columns_that_nothing_stands_in_are_left_out():
+    shown = table_of([row("a", f1=0.5)], [measured("F1", "f1"), measured("EM", "em"), p_of("f1"), seeds()])
+    assert [column.name for column in shown.columns] == ["system", "F1"]
+
+
+def test_p_is_of_a_row_by_its_label():
+    rows = [row("a", f1=Score(metric="f1", value=0.5, p=0.5, against="b")), row("b", f1=0.25)]
+    shown = table_of(rows, [measured("F1", "f1", with_p=True), measured("bare", "f1", bare=True)])
+    assert (shown.rows[0][1].below, shown.rows[0][2].below) == ("(p = 0.500 to B)", "")
+
+
+def test_columns_of_counts():
+    score = Score(metric="f1", value=0.5, n=1234, clusters=7, seeds=3, deviation=0.01)
+    columns = [seeds(), counted("items", "f1"), counted("clusters", "f1", "clusters")]
+    assert texts(table_of([row("a", f1=score)], columns)) == [["A", "3", "1,234", "7"]]
+    trained = SystemRow(
+        system="a", label="A", checkpoint="minilm", scores={"f1": Score(metric="f1", value=0)}
+    )
+    assert texts(table_of([trained], columns)) == [["A", "1"]]
+
+
+def test_recall_precision_and_f1_stand_in_a_cell():
+    parts = {f"muc/{part}": value for part, value in (("recall", 0.5), ("precision", 0.25), ("f1", 1 / 3))}
+    shown = table_of([row("a", **parts), row("b", **{"muc/f1": 0.5})], [threes("MUC", "muc")])
+    assert texts(shown) == [["A", "50.0 / 25.0 / 33.3"], ["B", ""]]
+
+
+def test_a_system_has_one_row():
+    with pytest.raises(ValueError, match="two rows of a; give each system once"):
+        table_of([row("a"), row("a")], [measured("F1", "f1")])
+    with pytest.raises(ValueError, match="there is no row to show"):
+        table_of([], [measured("F1", "f1")])
+
+
+def test_what_stands_in_the_cells_is_explained():
+    assert explained([row("a", f1=0.5)]) == ""
+    assert explained([row("a", f1=SCORE), row("b", published=True)]) == (
+        "Brackets: 95% interval. ±: standard deviation over the seeds, of which the mean is shown. p: "
+        "two-sided, corrected for the number of tests (Holm)."
+    )
+    assert explained([row("a", f1=0.5), row("b", f1=0.5)]) == "Bold: best."
+
+
+# ---- the papers' numbers ----
+
+
+def test_every_published_number_stands_once_and_is_a_number():
+    numbers = published_numbers()
+    assert sum(map(len, numbers.values())) == 558, "two lines of one place would be one"
+    assert {paper for paper, _ in numbers} == {"cdlm", "cda", "doc-arc", "mspp"}
+    for table_name, of_table in numbers.items():
+        for number in of_table.values():
+            assert table_name == ("doc-arc", "5") or 0 <= float(number) <= 100
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        (("cdlm", "1", "Multi-News", "cdlm", "test perplexity"), "3.39"),
+        (("cdlm", "2", "ECB+ event", "cdlm/documents", "conll/f1"), "85.6"),
+        (("cdlm", "3", "ECB+ event", "cdlm/sentences", "conll/f1"), "84.2"),
+        (("cda", "2", "AAN", "gru-han-deep", "accuracy"), "75.08"),
+        (("cda", "4", "S2ORC", "gru-han-deep/attention", "mrr"), "0.6474"),
+        (("doc-arc", "2", "LitBank", "doc-arc", "f1 deviation"), "0.45"),
+        (("mspp", "7", "TREC-QA", "mspp-ie", "mrr"), "95.4"),
+        (("mspp", "8", "FEVER", "pairwise-sum", "dev label_accuracy"), "80.01"),
+    ],
+)
+def test_some_of_the_papers_numbers(place: tuple[str, str, str, str, str], expected: str):
+    paper, number, *key = place
+    assert published_numbers()[paper, number][*key] == expected
+
+
+def test_numbers_of_a_paper_stand_beside_ours():
+    tables = (("cda", "2"), ("cdlm", "4"))
+    form = {"dataset": "AAN", "columns": ("accuracy", "f1"), "decimals": (1, 1)}
+    rows = [row("bert-avg"), row("cdlm"), row("mine")]
+    dashes = table_of(rows, [published("AAN", *tables, **form)])
+    assert [cells[1].text for cells in dashes.rows] == ["53.5 / 53.9", "\u2013 / 88.8", ""]
+    without = table_of(rows, [published("AAN", *tables, **form, gaps=False)])
+    assert [cells[1].text for cells in without.rows] == ["53.5 / 53.9", "88.8", ""]
+    answers = published(
+        "WikiQA", ("mspp", "2"), ("mspp", "7"), dataset="WikiQA", columns=("p_at_1", "map"), deviations=True
+    )
+    assert texts(table_of([row("mspp-ie")], [answers])) == [["MSPP-IE", "82.7 (3.0) / 88.5"]]
+
+
+def test_rows_of_a_paper_stand_among_ours():
+    rows = published_rows("cdlm", "2", "ECB+ event", labels={"cdlm/documents": "paper: CDLM"})
+    shown = table_of([row("a", **{"conll/f1": 0.5}), *rows], [measured("CoNLL", "conll/f1")])
+    assert texts(shown) == [["A", "50.0"], ["paper: CDLM", "85.6"]]
+    assert shown.rows[1][1].published
+    assert len(published_rows("cdlm", "2", "ECB+ entity")) == 4
