@@ -5,9 +5,9 @@ Each system is trained with each seed; of its epochs the one with the lowest los
 are read once by each.
 
 Choices where the papers are silent or a small corpus asks for others: the number of epochs is fixed (CDA
-stops after five without a lower dev loss; which one is kept is the same as long as there are enough); learning
-rates fall linearly to 0 without a warm-up, as in CDLM's released code (CDA's keeps them constant); CDLM's 8
-epochs in batches of 32 are parameters.
+stops after five without a lower dev loss; which one is kept is the same as long as there are enough); the
+learning rate falls linearly to 0 without a warm-up, as in CDLM's released code (CDA's keeps it constant);
+CDLM's 8 epochs in batches of 32 are parameters.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from IPython.display import HTML
+from pydantic import Field
 
 from cdlm_lab.data.document_pairs import (
     DocumentLink,
     DocumentPair,
+    Hardness,
     PairDocument,
     check_splits,
     citing_passages,
@@ -42,18 +44,6 @@ from cdlm_lab.data.files import named
 from cdlm_lab.data.scisumm import NET, TASK, SciSumm, read_scisumm
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of
-from cdlm_lab.experiments.matchers import (
-    STORYWORLD,
-    SYSTEMS,
-    Matcher,
-    Matchers,
-    MatchPredictions,
-    Settings,
-    System,
-    WordOverlap,
-    predict_pairs,
-    systems_table,
-)
 from cdlm_lab.experiments.runs import (
     Scores,
     SystemRun,
@@ -64,19 +54,109 @@ from cdlm_lab.experiments.runs import (
     report,
     train,
 )
+from cdlm_lab.experiments.systems.matching import (
+    SYSTEMS,
+    Matcher,
+    Matchers,
+    MatcherSettings,
+    MatchPredictions,
+    System,
+    WordOverlap,
+    predict_pairs,
+    systems_table,
+)
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
 from cdlm_lab.metrics.significance import compare_counts, count_scores, holm
 from cdlm_lab.models.precision import precision_told
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report
 from cdlm_lab.scores import Score
-from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
+from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
+from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.matching_table import PAPER_MATCHING, MatchingRow, matching_table_html
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "systems_table", "train"]
 
+STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
 Pairs = Mapping[str, tuple[DocumentPair, ...]]  # by split
+
+
+@settings
+class Settings(MatcherSettings):
+    """The parameters of notebook 04.
+
+    Attributes:
+        seeds: how many times each system is trained, with seeds from 0.
+        corpus: `storyworld`; the folder of SciSumm; a folder of `documents.jsonl` and `links.jsonl`; or a
+            folder of `train.csv`, `dev.csv` and `test.csv` as the benchmark has them (and
+            `test_positions.csv`, as of PAN, where there are such files).
+        train_stories, held_out_stories: of storyworld.
+        unrelated: of storyworld: reports of any two events, or of two of a kind. Of linked documents, which
+            SciSumm has too, `similar` ones are drawn among the 20 cited papers whose words are most like
+            those of the citing text.
+        negatives_per_positive: of linked documents: unrelated pairs for each related one.
+        passage_sentences: of these: how long a passage around the citation stands for the citing paper, and
+            how much of the cited paper is read from its start; 0 = whole papers, and links whose citing
+            sentence is not known as well.
+        data_seed: of their splits and draws; models have seeds of their own.
+        epochs, batch_size, learning_rate: of the hierarchical systems.
+        encoder_epochs, ...: of the systems whose encoder is trained: Longformers and fine-tuned BERT-HAN.
+        warmup_share: of all updates of a system, during which its learning rate rises to the one given.
+        parallel: processes that train each system whose encoder is trained, as "ddp 4"; "" = one. The others
+            are trained by one, and pairs are predicted by one.
+        workers: processes that make examples for these systems; what the others read is made already.
+    """
+
+    run_folder: str = "runs/document_matching"
+    seeds: int = Field(default=1, ge=1)
+    corpus: str = STORYWORLD
+    train_stories: int = Field(default=150, ge=2)
+    held_out_stories: int = Field(default=40, ge=2)
+    unrelated: Hardness = "random"
+    negatives_per_positive: int = Field(default=1, ge=1)
+    passage_sentences: int = Field(default=10, ge=0)
+    data_seed: int = 0
+    epochs: int = Field(default=6, ge=1)
+    batch_size: int = 16
+    learning_rate: float = 0.002
+    encoder_epochs: int = Field(default=1, ge=1)
+    encoder_batch_size: int = 8
+    encoder_micro_batch_size: int = 8
+    encoder_learning_rate: float = 0.0005
+    warmup_share: float = Field(default=0.0, ge=0, le=0.5)
+    parallel: str = ""
+    workers: Workers = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Processes.of(self.parallel)
+
+    def config(self, system: System, *, seed: int, pairs: int) -> TrainingConfig:
+        """How a system is trained on so many pairs. Raises ParameterError for values that cannot be."""
+        form = {"items": pairs, "precision": self.precision, "seed": seed}
+        if system.trains_encoder:
+            config = config_of_passes(
+                epochs=self.encoder_epochs,
+                batch_size=self.encoder_batch_size,
+                micro_batch_size=self.encoder_micro_batch_size,
+                learning_rate=self.encoder_learning_rate,
+                parallel=self.parallel,
+                workers=self.workers,
+                **form,
+            )
+        else:
+            config = config_of_passes(
+                epochs=self.epochs,
+                batch_size=self.batch_size,
+                micro_batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                workers=0,
+                **form,
+            )
+        return replace(config, warmup_steps=int(self.warmup_share * config.steps))
+
 
 # ---- pairs of documents ----
 
@@ -99,7 +179,7 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
     """
     folder, lost = Path(given.corpus), {}
     if given.corpus == STORYWORLD:
-        stories = {split: given.held_out_stories for split in SPLITS} | {"train": given.train_stories}
+        stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
         pairs = {
             split: tuple(read_storyworld_pairs(split, count, unrelated=given.unrelated))
             for split, count in stories.items()
@@ -130,7 +210,7 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
 
 
 def _csv_files(folder: Path) -> dict[str, Path]:
-    """File of each split, or nothing if there is none at all. Raises ParameterError if only some are there."""
+    """File of each split, or nothing if there is none. Raises ParameterError if there are only some."""
     files = {
         split: file
         for split in SPLITS
@@ -166,8 +246,8 @@ def linked_pairs(
 
     Links are split first, and unrelated pairs drawn within each split thereafter, so that no document is in
     two of them. Documents of one text, or of one opening where that is read, are in the same split and never
-    taken for unrelated to what one of them is linked with. A pair is of the cluster of its first document, the
-    whole of it."""
+    taken for unrelated to what one of them is linked with. A pair is of the cluster of its first document,
+    the whole of it."""
     used = [link for link in links if link.in_first or not given.passage_sentences]
     twin_of = _read_alike(documents, used, opening=given.passage_sentences)
     split = split_without_leaks(
@@ -400,23 +480,23 @@ def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
     """Accuracy and F1 of all systems on dev and test, and on test the tests of each against the one that it
     builds on, by the mean over the seeds; clusters of pairs are drawn."""
     counts: dict[tuple[str, str], list[np.ndarray]] = {}
-    runs = []
+    rows = []
     for (system, seed), of_split in predictions.items():
         for split, one in of_split.items():
             pairs = run.pairs[split]
             labels, clusters = [pair.related for pair in pairs], [pair.cluster for pair in pairs]
             counted = match_counts(labels, one.decisions, clusters=clusters)
             counts.setdefault((system, split), []).append(counted)
-            scores = {name: float(of(counted.sum(axis=0))) for name, of in DECISION_SCORES.items()}
-            runs.append({"system": system, "seed": seed, "split": split, **scores, "pairs": len(pairs)})
+            for metric, of in DECISION_SCORES.items():
+                value = float(of(counted.sum(axis=0)))
+                rows.append(Score(system=system, split=split, metric=metric, value=value, seed=seed))
     tests = _comparisons(run, counts)
     p_of = {(row["a"], "test", row["measure"]): {"p": row["p_holm"], "against": row["b"]} for row in tests}
-    rows = []
     for (system, split), seeds in counts.items():
         form = {"system": system, "split": split, "n": len(run.pairs[split]), "clusters": len(seeds[0])}
         for measure, score in count_scores(seeds, MEASURES, seed=0).items():
             rows.append(Score(**form, metric=measure, **score, **p_of.get((system, split, measure), {})))
-    return Scores(rows=rows, tables={"comparisons": tests, "runs": runs})
+    return Scores(rows=rows, tables={"comparisons": tests})
 
 
 def _comparisons(run: MatchingRun, counts: Counts) -> list[dict[str, Any]]:
@@ -445,7 +525,7 @@ def matching_rows(report: Report, split: str = "test") -> list[MatchingRow]:
     """A row for each system of a report, in order."""
     scores: dict[str, dict[str, Score]] = {}
     for row in report.rows:
-        if row.split == split:
+        if row.split == split and row.seed is None:
             scores.setdefault(row.system, {})[row.metric] = row
     return [
         MatchingRow(

@@ -7,41 +7,20 @@ questions are answered once by each.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from IPython.display import HTML
-from ipywidgets import Widget
 from pydantic import Field
-from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.document_pairs import split_sentences
-from cdlm_lab.data.files import read_text, replaced_file
-from cdlm_lab.data.questions import (
-    MultihopQuestion,
-    Paragraph,
-    check_question,
-    has_gold,
-    hotpot_record,
-    read_question_folder,
-    write_predictions,
-)
+from cdlm_lab.data.questions import MultihopQuestion, hotpot_record, read_question_folder, write_predictions
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
-from cdlm_lab.data.typed_documents import pasted_documents
-from cdlm_lab.examples.collate import batches_by_length
-from cdlm_lab.examples.questions import (
-    EncodedQuestions,
-    FitFacts,
-    QuestionCollate,
-    QuestionExamples,
-    question_marks_of,
-)
-from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, reset_globals
+from cdlm_lab.examples.questions import FitFacts
+from cdlm_lab.experiments.cluster_corpora import checkpoint_of, reset_globals
 from cdlm_lab.experiments.pretraining import token_texts
 from cdlm_lab.experiments.runs import (
     Cell,
@@ -51,56 +30,43 @@ from cdlm_lab.experiments.runs import (
     chosen_systems,
     cost_in_words,
     facts_table,
-    output_of,
     paired_tests,
     predict,
-    read_rows,
     report,
     score_rows,
     train,
-    write_rows,
 )
-from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, question_scores, scores_by_question
-from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.experiments.systems.answering import (
+    ENCODERS,
+    Answerer,
+    Encoder,
+    QuestionPredictions,
+    predict_answers,
+)
+from cdlm_lab.experiments.views.questions import (
+    answers_in_place,
+    kind_table,
+    own_question_in_place,
+    own_texts,
+    score_table,
+)
+from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
 from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.estimate import bytes_per_number, estimate
 from cdlm_lab.models.precision import Precision, precision_told
-from cdlm_lab.models.question_answering import (
-    AnswerSpan,
-    DecodedAnswer,
-    Place,
-    QuestionAnswerer,
-    decode,
-    load_question_answerer,
-)
+from cdlm_lab.models.question_answering import load_question_answerer
 from cdlm_lab.parameters import ParameterError, settings
-from cdlm_lab.progress import Progress
-from cdlm_lab.report import Report
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
 from cdlm_lab.training.processes import Processes
-from cdlm_lab.widgets.ask import own_question_box
-from cdlm_lab.widgets.browse import question_browser
-from cdlm_lab.widgets.html import escaped, table_html, variant_name
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
-from cdlm_lab.widgets.question_table import MEASURES, QuestionRow, question_table_html
-from cdlm_lab.widgets.questions import ReadQuestion, question_html, questions_page
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
+__all__ += ["answers_in_place", "kind_table", "own_question_in_place", "score_table"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
 Questions = Mapping[str, tuple[MultihopQuestion, ...]]  # by split
-
-
-class Encoder(NamedTuple):
-    """One of CDLM's ablation, which answers."""
-
-    name: str
-    label: str
-
-
-ENCODERS = {name: Encoder(name, variant_name(name)) for name in VARIANTS}
 
 
 @settings
@@ -234,87 +200,6 @@ def cluster_of(question: MultihopQuestion) -> str:
     return question.id.rpartition("-q")[0] if question.id.startswith("storyworld-") else question.id
 
 
-# ---- models and what they answer ----
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answerer:
-    """A model and how it reads questions."""
-
-    model: QuestionAnswerer
-    tokenizer: PreTrainedTokenizerBase
-    max_length: int
-
-    def examples(self, questions: Sequence[MultihopQuestion], *, labelled: bool = True) -> QuestionExamples:
-        """What `collate` makes batches of."""
-        return QuestionExamples(
-            questions=questions,
-            encoded=EncodedQuestions(questions, self.tokenizer),
-            special=from_tokenizer(self.tokenizer),
-            marks=question_marks_of(self.tokenizer),
-            max_length=self.max_length,
-            labelled=labelled,
-        )
-
-    @property
-    def collate(self) -> QuestionCollate:
-        """From examples to batches."""
-        return QuestionCollate(pad_token_id=self.tokenizer.pad_token_id)
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuestionPredictions:
-    """Answers to questions, in order."""
-
-    questions: Sequence[MultihopQuestion]
-    answers: Sequence[DecodedAnswer]
-
-    def official(self) -> dict[str, dict[str, Any]]:
-        """As the official evaluation takes them: `answer`, id -> text, and `sp`, id -> [[title, sentence]]."""
-        pairs = list(zip(self.questions, self.answers, strict=True))
-        return {
-            "answer": {question.id: answer.text for question, answer in pairs},
-            "sp": {question.id: _facts_of(question, answer) for question, answer in pairs},
-        }
-
-    def save(self, file: Path) -> None:
-        """Write a line for each question, atomically."""
-        pairs = zip(self.questions, self.answers, strict=True)
-        write_rows(file, ({"id": question.id, **_plain(answer)} for question, answer in pairs))
-
-    @classmethod
-    def load(cls, file: Path, *, questions: Sequence[MultihopQuestion]) -> QuestionPredictions:
-        """Read what `save` wrote. Raises ValueError if it is of other questions."""
-        rows = read_rows(file, [question.id for question in questions], what="questions")
-        return cls(questions=questions, answers=[_answer(row) for row in rows])
-
-
-def _facts_of(question: MultihopQuestion, answer: DecodedAnswer) -> list[list[Any]]:
-    """[title, sentence] of the predicted support."""
-    return [[question.paragraphs[paragraph].title, sentence] for paragraph, sentence in answer.supporting]
-
-
-def _plain(answer: DecodedAnswer) -> dict[str, Any]:
-    """Without keys that JSON has not: sentences are rows of paragraph, sentence, probability."""
-    sentences = [[*place, round(value, 6)] for place, value in answer.sentence_probabilities.items()]
-    return asdict(answer) | {"sentence_probabilities": sentences}
-
-
-def _answer(row: Mapping[str, Any]) -> DecodedAnswer:
-    sentences = {(paragraph, number): value for paragraph, number, value in row["sentence_probabilities"]}
-    spans = (AnswerSpan(text, score, Place(*place)) for text, score, place in row["n_best"])
-    return DecodedAnswer(
-        text=row["text"],
-        type=row["type"],
-        type_probabilities=row["type_probabilities"],
-        place=row["place"] and Place(*row["place"]),
-        n_best=tuple(spans),
-        sentence_probabilities=sentences,
-        paragraph_probabilities=tuple(row["paragraph_probabilities"]),
-        supporting=tuple((paragraph, number) for paragraph, number in row["supporting"]),
-    )
-
-
 # ---- the run ----
 
 
@@ -404,36 +289,26 @@ class MultihopRun(SystemRun):
 
     def predict_set(self, loaded: Answerer, name: str, bar: str) -> QuestionPredictions:
         """Answers to the questions of a split."""
-        return self.answers(loaded, loaded.examples(self.questions[name], labelled=False), name=bar)
+        return self.answers(loaded, self.questions[name], name=bar)
 
     def answers(
-        self, loaded: Answerer, examples: QuestionExamples, *, name: str | None = None
+        self, loaded: Answerer, questions: Sequence[MultihopQuestion], *, name: str | None = None
     ) -> QuestionPredictions:
-        """Answers to any questions, read the longest first, so that batches hold little padding; `name`
-        beside the bar, None = no bar."""
-        given, questions = self.settings, examples.questions
-        loaded.model.to(default_device())
-        # in characters: tokens would need all sequences at once
-        lengths = [sum(map(len, (one.text, *_paragraph_texts(one)))) for one in questions]
-        answers: dict[int, DecodedAnswer] = {}
-        with Progress(total=len(examples), desc=name, unit="question", disable=name is None) as bar:
-            for numbers in batches_by_length(lengths, [0] * len(lengths), given.micro_batch_size):
-                sequences = [examples.describe(number) for number in numbers]
-                inputs = [sequence.inputs for sequence in sequences]
-                output = output_of(loaded.model, inputs, loaded.collate, precision=given.precision)
-                for row, (number, sequence) in enumerate(zip(numbers, sequences, strict=True)):
-                    form = {"support": given.support, "most_tokens": given.most_answer_tokens}
-                    answers[number] = decode(questions[number], sequence, output.row(row), **form)
-                bar.update(len(numbers))
-        return QuestionPredictions(questions=questions, answers=[answers[n] for n in range(len(answers))])
+        """Answers to any questions; `name` beside the bar, None = no bar."""
+        given = self.settings
+        return predict_answers(
+            loaded,
+            loaded.examples(questions, labelled=False),
+            support=given.support,
+            most_tokens=given.most_answer_tokens,
+            batch_size=given.micro_batch_size,
+            precision=given.precision,
+            name=name,
+        )
 
     def read_predictions(self, file: Path, name: str) -> QuestionPredictions:
         """Answers to the questions of a split."""
         return QuestionPredictions.load(file, questions=self.questions[name])
-
-
-def _paragraph_texts(question: MultihopQuestion) -> list[str]:
-    return [text for one in question.paragraphs for text in (one.title, one.text)]
 
 
 Predictions = Mapping[tuple[str, int], Mapping[str, QuestionPredictions]]  # (encoder, seed) -> split
@@ -552,8 +427,8 @@ AGAINST = "longformer"  # what the variants are tested against
 
 
 def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
-    """Scores of all encoders on dev and test, and the tests between them; the official prediction file of test
-    of each training is written beside its answers."""
+    """Scores of all encoders on dev and test, and the tests between them; for each training the official
+    prediction file of test is written beside its answers."""
     gold = {split: [hotpot_record(one) for one in run.questions[split]] for split in ("dev", "test")}
     values: dict[Cell, list[np.ndarray]] = {}
     for training in run.trainings:
@@ -599,149 +474,3 @@ def _by_kind(
         for kind, chosen in groups.items()
         if any(chosen)
     ]
-
-
-def score_table(report: Report, split: str = "test") -> HTML:
-    """Answer, support and joint scores of each encoder beside the paper's."""
-    return HTML(question_table_html(question_rows(report, split), questions=report.data["questions"][split]))
-
-
-def question_rows(report: Report, split: str = "test") -> list[QuestionRow]:
-    """A row for each encoder of a report, in order."""
-    scores: dict[str, dict[str, tuple[float, float, float]]] = {}
-    for row in report.rows:
-        if row.split == split and row.metric in MEASURES and row.seed is None:
-            scores.setdefault(row.system, {})[row.metric] = row.value, row.low, row.high
-    return [QuestionRow(label=variant_name(name), variant=name, values=of) for name, of in scores.items()]
-
-
-def kind_table(report: Report, split: str = "test") -> HTML:
-    """Encoder, kind, number of questions, and F1 of answer, support and both."""
-    columns = ["encoder", "questions", "how many", "answer", "support", "joint"]
-    rows = [
-        [
-            variant_name(row["system"]),
-            escaped(row["kind"] or "not known"),
-            f"{row['questions']:,}",
-            *(f"{100 * row[measure]:.1f}" for measure in TESTED),
-        ]
-        for row in report.tables["kinds"]
-        if row["split"] == split
-    ]
-    return HTML(table_html(columns, rows, text_columns=(0, 1)))
-
-
-# ---- answers in place ----
-
-ON_A_PAGE = 50
-# What stands in the boxes before anything is typed.
-EXAMPLE_QUESTION = "Where does the author of the early warning teach?"
-EXAMPLE_DOCUMENTS = """\
-== Warning came years ago ==
-A paper dated 1995 had warned of just this; its author is Kryla Truldei, an engineer. The council read it \
-and put it away.
-
-== Students bring soup ==
-Students of Triard University came by bus with an engineer, Kryla Truldei, who teaches there. They stayed \
-until the morning.
-
-== Ferry back in service ==
-The ferry to Telk sails again from Monday. Tickets cost what they did before.
-"""
-
-
-def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
-    """Questions of dev to leaf through, as the shown encoder answers them with seed 0; the first ON_A_PAGE of
-    them also go to `answers.html` in the folder of the run, which needs no kernel."""
-    reads = answered_questions(predictions[run.settings.shown, 0]["dev"])
-    _write_page(reads[:ON_A_PAGE], run.folder / "answers.html", title="Questions and answers")
-    return question_browser(reads)
-
-
-def answered_questions(predictions: QuestionPredictions) -> list[ReadQuestion]:
-    """Each question with its answer, its gold, and how well they agree."""
-    pairs = zip(predictions.questions, predictions.answers, strict=True)
-    return [_answered(question, answer) for question, answer in pairs]
-
-
-def _answered(question: MultihopQuestion, answer: DecodedAnswer) -> ReadQuestion:
-    known, scores = has_gold(question), {}
-    if known:
-        facts = _facts_of(question, answer)
-        scores = question_scores(hotpot_record(question), answer=answer.text, supporting=facts)
-    numbers = {paragraph.title: number for number, paragraph in enumerate(question.paragraphs)}
-    gold = frozenset((numbers[title], sentence) for title, sentence in question.supporting)
-    return ReadQuestion(
-        id=question.id,
-        question=question.text,
-        kind=question.kind,
-        gold_answer=question.answer,
-        answer=answer.text,
-        place=answer.place,
-        paragraphs=question.paragraphs,
-        sentence_probabilities=answer.sentence_probabilities,
-        paragraph_probabilities=answer.paragraph_probabilities,
-        supporting=frozenset(answer.supporting),
-        gold_supporting=gold if known else None,
-        answer_f1=scores.get("f1"),
-        answer_em=scores["em"] == 1 if known else None,
-        support_em=scores["sp_em"] == 1 if known else None,
-        support_f1=scores.get("sp_f1"),
-    )
-
-
-def own_question_in_place(run: MultihopRun) -> Widget:
-    """Boxes for a question and documents of one's own, and the answer of the shown encoder, trained with seed
-    0, that to what stands in the boxes at first included.
-
-    Raises ValueError if these cannot be read.
-    """
-    answer = own_answer(run)
-    question, documents = own_texts(run.settings)
-    answered = answer(question, pasted_documents(documents))
-    return own_question_box(answer, question=question, documents=documents, answered=answered)
-
-
-def own_answer(run: MultihopRun) -> Callable[[str, Sequence[tuple[str, str]]], str]:
-    """From a question and (title, text) of documents to HTML: the answer of the shown encoder, trained with
-    seed 0, which is also written to `own_question.html` in the folder of the run.
-
-    The function raises ValueError for what cannot be read.
-    """
-    training = next(one for one in run.trainings if one.key == (run.settings.shown, 0))
-    loaded: list[Answerer] = []
-
-    def answer(text: str, documents: Sequence[tuple[str, str]]) -> str:
-        question = _own(text, documents)
-        if not loaded:
-            loaded.append(run.load(training))
-        examples = loaded[0].examples([question], labelled=False)
-        (read,) = answered_questions(run.answers(loaded[0], examples))
-        _write_page([read], run.folder / "own_question.html", title=text)
-        return question_html(read)
-
-    return answer
-
-
-def own_texts(given: Settings) -> tuple[str, str]:
-    """The question and the text of the file of documents, or the example. Raises DataError for a file that
-    cannot be read."""
-    if not given.own_question:
-        return EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS
-    return given.own_question, read_text(given.own_documents)
-
-
-def _write_page(reads: Sequence[ReadQuestion], file: Path, *, title: str) -> None:
-    with replaced_file(file) as opened:
-        opened.write(questions_page(reads, title=title))
-
-
-def _own(text: str, documents: Sequence[tuple[str, str]]) -> MultihopQuestion:
-    paragraphs = []
-    for title, body in documents:
-        sentences = split_sentences(body)
-        spaced = (f"{sentence} " for sentence in sentences[:-1])
-        paragraphs.append(Paragraph(title=title, sentences=(*spaced, *sentences[-1:])))
-    question = MultihopQuestion(id="own", text=text.strip(), paragraphs=tuple(paragraphs))
-    check_question(question, where="your documents")
-    return question

@@ -23,11 +23,11 @@ from IPython.display import HTML
 from cdlm_lab.analysis.sentence_alignment import by_encodings, by_global_attention
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, split_sentences
 from cdlm_lab.data.files import DataError, read_text, replaced_file
-from cdlm_lab.experiments import document_matching, runs
+from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.document_matching import MatchingRun
-from cdlm_lab.experiments.matchers import SYSTEMS, Matcher, WordOverlap
-from cdlm_lab.experiments.matchers import Settings as MatchingSettings
+from cdlm_lab.experiments.document_matching import Settings as MatchingSettings
 from cdlm_lab.experiments.runs import KeptNumbers, Scores, Training, chosen_systems, facts_table, report
+from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher, WordOverlap
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score, ratio_score
 from cdlm_lab.models.precision import Precision, precision_told
@@ -35,8 +35,7 @@ from cdlm_lab.parameters import ParameterError, parameter_names, settings, setti
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import REPORT_FILE, Report, Run, open_run, read_report
 from cdlm_lab.scores import Score
-from cdlm_lab.widgets.aligned import AlignedColumn, compared_alignments_html
-from cdlm_lab.widgets.alignment_figure import alignment_figure
+from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.widgets.alignment_table import PAPER_ALIGNMENT, RANDOM, AlignmentRow, alignment_table_html
 from cdlm_lab.widgets.ask import OwnPair
 
@@ -299,8 +298,8 @@ ORACLE, JOINT, RELEASED = "oracle", "joint", "released"
 _COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
 # What ranks best in the papers, or is made to; the other is tested against it.
 _FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
-# With a seed: measure -> (pairs,), given that the documents are related; the probability that each related pair
-# is predicted related, and each unrelated one unrelated.
+# With a seed: measure -> (pairs,), given that the documents are related; the probability that each related
+# pair is predicted related, and each unrelated one unrelated.
 OfSeed = tuple[Mapping[str, np.ndarray], np.ndarray, np.ndarray]
 
 
@@ -410,9 +409,9 @@ def alignment_rows(report: Report, group: str) -> list[AlignmentRow]:
                 label="Random" if system == RANDOM else SYSTEMS[system].label,
                 by=by,
                 values={name: row.value for name, row in of.items()},
-                intervals={name: (row.low, row.high) for name, row in of.items()},
+                intervals={name: (row.low, row.high) for name, row in of.items() if row.low is not None},
                 deviations={name: row.deviation for name, row in of.items() if row.deviation is not None},
-                seeds=of["mrr"].seeds,
+                seeds=of["mrr"].seeds or 1,
                 p=of["mrr"].p,
             )
         )

@@ -2,11 +2,13 @@
 the path, so that tests of the results book share small_reports.py."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from cdlm_lab.experiments import document_matching
 from cdlm_lab.experiments.cluster_corpora import CorpusSettings
 from cdlm_lab.experiments.pretraining import ModelSettings, Prepared, prepare
 from cdlm_lab.training.config import TrainingConfig
@@ -68,3 +70,33 @@ def tiny_folder(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) ->
     prepared.model.save_pretrained(folder)
     prepared.tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def small_matching() -> document_matching.Settings:
+    return document_matching.Settings(
+        systems="tf-idf bert-han bert-han-shallow gru-han cdlm",
+        seeds=2,
+        train_stories=6,
+        held_out_stories=3,
+        hidden_size=6,
+        most_sentences=8,
+        most_words=12,
+        max_length=192,
+        epochs=2,
+        batch_size=4,
+        encoder_epochs=1,
+        encoder_batch_size=4,
+        encoder_micro_batch_size=2,
+    )
+
+
+@pytest.fixture(scope="session")
+def matched(small_matching: document_matching.Settings, tmp_path_factory) -> document_matching.MatchingRun:
+    """A finished run of notebook 04, which notebook 05 reads."""
+    folder = str(tmp_path_factory.mktemp("matching"))
+    run = document_matching.prepare(replace(small_matching, run_folder=folder))
+    document_matching.train(run)
+    scores = document_matching.evaluate(run, document_matching.predict(run))
+    document_matching.report(run, scores)
+    return run

@@ -8,11 +8,11 @@ from small_reports import answer_report, claim_report
 
 from cdlm_lab.experiments.attention_analysis import table_rows
 from cdlm_lab.experiments.document_matching import matching_rows
-from cdlm_lab.experiments.document_tagging import tag_rows
 from cdlm_lab.experiments.fact_verification import verification_rows
-from cdlm_lab.experiments.multihop_qa import question_rows
 from cdlm_lab.experiments.perplexity import rows_of
 from cdlm_lab.experiments.sentence_alignment import alignment_rows
+from cdlm_lab.experiments.views.questions import question_rows
+from cdlm_lab.experiments.views.tagging import tag_rows
 from cdlm_lab.report import read_report
 from cdlm_lab.results.reports import DEV, READERS, ReportedRow, reported_rows
 

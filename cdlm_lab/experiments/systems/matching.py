@@ -1,10 +1,10 @@
-"""What tells whether two documents belong together, in notebooks 04 and 05: from a system's name to a model, to
-what of the documents it reads, and to what it says (CDA section 5.1, CDLM section 3.3)."""
+"""The systems that tell whether two documents belong together (CDA section 5.1, CDLM section 3.3): from a
+name to a model, to what of the documents it reads, and to what it says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.document_pairs import DocumentPair, Hardness
+from cdlm_lab.data.document_pairs import DocumentPair
 from cdlm_lab.data.files import read_word_vectors
 from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.document_pairs import (
@@ -46,14 +46,7 @@ from cdlm_lab.models.matching import (
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import settings
 from cdlm_lab.progress import Progress
-from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.fine_tuning import config_of_passes
-from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.html import table_html, variant_name
-
-STORYWORLD = "storyworld"
-
-# ---- systems ----
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,24 +122,11 @@ def systems_table() -> HTML:
 
 
 @settings
-class Settings:
-    """The parameters of notebook 04.
+class MatcherSettings:
+    """What the systems of notebooks 04 and 05 are made of.
 
     Attributes:
         systems: names, separated by spaces.
-        seeds: how many times each is trained, with seeds from 0.
-        corpus: `storyworld`; the folder of SciSumm; a folder of `documents.jsonl` and `links.jsonl`; or a
-            folder of `train.csv`, `dev.csv` and `test.csv` as the benchmark has them (and
-            `test_positions.csv`, as of PAN, where there are such files).
-        train_stories, held_out_stories: of storyworld.
-        unrelated: `random` or `similar`. Of storyworld: reports of any two events, or of two of a kind. Of
-            linked documents, which SciSumm has too, `similar` ones are drawn among the 20 cited papers whose
-            words are most like those of the citing text.
-        negatives_per_positive: of linked documents: unrelated pairs for each related one.
-        passage_sentences: of these: how long a passage around the citation stands for the citing paper, and
-            how much of the cited paper is read from its start; 0 = whole papers, and links whose citing
-            sentence is not known as well.
-        data_seed: of their splits and draws; models have seeds of their own.
         sentence_encoder: of BERT-AVG and BERT-HAN: a folder, a hub name, `minilm`, or one that comes with the
             project.
         word_vectors: of GRU-HAN: a text file as GloVe's, or an encoder, whose embedding table is taken; "" =
@@ -158,79 +138,32 @@ class Settings:
             for each, such as `cdlm` or `cdlm/model`.
         reset_globals: Longformer and Local CDLM start with their local projections as the global ones, as in
             the paper; False = with those of the checkpoint. (Of the models of notebook 01 they are the same.)
-        max_length: of both documents in tokens, for these (the paper: 4096).
-        window: of their local attention.
+        max_length, window: of both documents in tokens, and of local attention, for these (the paper: 4096).
         attention_dropout: of attention weights, where an encoder is trained; `checkpoint` = as the checkpoint
             says. That of hidden states is the checkpoint's.
-        epochs, batch_size, learning_rate: of the hierarchical systems.
-        encoder_epochs, ...: of the systems whose encoder is trained: Longformers and fine-tuned BERT-HAN.
-        warmup_share: of all updates of a system, during which its learning rate rises to the one given.
         precision: of the forward pass in training, of frozen encodings and of predictions.
-        parallel: processes that train each system whose encoder is trained, as "ddp 4"; "" = one. The others
-            are trained by one, and pairs are predicted by one.
-        workers: processes that make examples for these systems; what the others read is made already.
     """
 
-    run_folder: str = "runs/document_matching"
     systems: str = "tf-idf bert-avg bert-han bert-han-shallow gru-han-shallow cdlm"
-    seeds: int = Field(default=1, ge=1)
-    corpus: str = STORYWORLD
-    train_stories: int = Field(default=150, ge=2)
-    held_out_stories: int = Field(default=40, ge=2)
-    unrelated: Hardness = "random"
-    negatives_per_positive: int = Field(default=1, ge=1)
-    passage_sentences: int = Field(default=10, ge=0)
-    data_seed: int = 0
     sentence_encoder: str = "storyworld/longformer"
     word_vectors: str = "storyworld/longformer"
     hidden_size: int = Field(default=50, ge=1)
     most_sentences: int = Field(default=60, ge=1)
     most_words: int = Field(default=50, ge=1)
-    encoders: str = STORYWORLD
+    encoders: str = "storyworld"
     reset_globals: bool = True
     max_length: int = 512
     window: int = 32
     attention_dropout: AttentionDropout = 0.0
-    epochs: int = Field(default=6, ge=1)
-    batch_size: int = 16
-    learning_rate: float = 0.002
-    encoder_epochs: int = Field(default=1, ge=1)
-    encoder_batch_size: int = 8
-    encoder_micro_batch_size: int = 8
-    encoder_learning_rate: float = 0.0005
-    warmup_share: float = Field(default=0.0, ge=0, le=0.5)
     precision: Precision = "auto"
-    parallel: str = ""
-    workers: Workers = "auto"
 
     def __post_init__(self) -> None:
         _ = self.chosen
-        Processes.of(self.parallel)
 
     @property
     def chosen(self) -> tuple[System, ...]:
-        """The systems, in the order of SYSTEMS."""
+        """The systems, in the order of SYSTEMS. Raises ParameterError for an unknown name, or none."""
         return chosen_systems(self.systems, SYSTEMS)
-
-    def config(self, system: System, *, seed: int, pairs: int) -> TrainingConfig:
-        """How a system is trained on so many pairs. Raises ParameterError for values that cannot be."""
-        trained = system.trains_encoder
-        prefix = "encoder_" if trained else ""
-        epochs, batch_size, rate = (
-            getattr(self, f"{prefix}{name}") for name in ("epochs", "batch_size", "learning_rate")
-        )
-        config = config_of_passes(
-            items=pairs,
-            epochs=epochs,
-            batch_size=batch_size,
-            micro_batch_size=self.encoder_micro_batch_size if trained else batch_size,
-            learning_rate=rate,
-            precision=self.precision,
-            parallel=self.parallel if trained else "",
-            workers=self.workers if trained else 0,
-            seed=seed,
-        )
-        return replace(config, warmup_steps=int(self.warmup_share * config.steps))
 
 
 # ---- what a matcher says ----
@@ -355,7 +288,7 @@ class Matchers:
         cache: folder of encodings of sentences.
     """
 
-    settings: Settings
+    settings: MatcherSettings
     training: Sequence[DocumentPair]
     cache: Path
 

@@ -1,5 +1,5 @@
-"""The systems of document-attentive tagging (Doc-ARC sections 2 and 4), notebook 07: from a name to a tagger, to
-how it reads documents, and to the tags that it gives."""
+"""The systems of document-attentive tagging (Doc-ARC sections 2 and 4): from a name to a tagger, to how it
+reads documents, and to the tags that it gives."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.data.tagged import TaggedDocument, tag_set
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples, joined, split_long, words_read
-from cdlm_lab.experiments.runs import chosen_systems, of_another_run, output_of
-from cdlm_lab.experiments.systems.arrays import read_arrays, write_arrays
+from cdlm_lab.experiments.runs import chosen_systems, of_another_run, output_of, read_arrays, write_arrays
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.dropout import AttentionDropout
 from cdlm_lab.models.encoder import load_encoder
