@@ -22,7 +22,7 @@ import yaml
 
 from cdlm_lab.batch import session
 from cdlm_lab.batch.engine import LOCAL, Place
-from cdlm_lab.batch.grid import GridError
+from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Choice, changes, read_stamp
 from cdlm_lab.batch.session import shown_time
 from cdlm_lab.data.files import DataError
@@ -40,11 +40,8 @@ _GB = 10**9
 
 
 def run_card(folder: str | os.PathLike[str]) -> str:
-    """Everything that a run left to say about itself, as text; also of one that was interrupted.
-
-    Raises:
-        RunError: there is no run in the folder, or its files cannot be read.
-    """
+    """Everything that a run left to say about itself, as text; also of one that was interrupted. Raises
+    RunError: there is no run in the folder, or its files cannot be read."""
     path = Path(folder)
     path = path.parent if path.name == REPORT_FILE else path
     if (path / REPORT_FILE).exists():

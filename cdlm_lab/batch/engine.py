@@ -46,7 +46,8 @@ from typing import IO, Any
 import psutil
 import yaml
 
-from cdlm_lab.batch.grid import RUN_FOLDER, Grid, GridError, Resources
+from cdlm_lab.batch.grid import RUN_FOLDER, Grid, Resources
+from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import AGAIN, Step, aside, checksums_of, read_stamp, write_stamp
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.progress import usable_cores
@@ -63,7 +64,7 @@ _DEAD_KERNEL = ("DeadKernelError", "Kernel died")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`one_run JOBS_FILE NAME` -> exit code."""
+    """`python -m cdlm_lab.batch.engine JOBS_FILE NAME`: its exit code."""
     jobs_file, name = sys.argv[1:] if arguments is None else arguments
     plan = json.loads(Path(jobs_file).read_text(encoding="utf-8"))
     os.chdir(plan["folder"])
@@ -307,19 +308,13 @@ _PATIENCE = 60.0  # seconds until what was told to stop is killed
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where runs are made.
+    """Where runs are made."""
 
-    Attributes:
-        executor: "local", "slurm", "kubernetes" or another of Snakemake's; None = the profile says.
-        profile: a folder with a profile of Snakemake, or None.
-        jobs: at most so many runs at once; None = as many as fit, on a cluster 100.
-        more: options that are handed on to Snakemake.
-    """
-
+    # "local", "slurm", "kubernetes" or another of Snakemake's; None = the profile says.
     executor: str | None = LOCAL
-    profile: str | None = None
-    jobs: int | None = None
-    more: tuple[str, ...] = ()
+    profile: str | None = None  # a folder with a profile of Snakemake, or None
+    jobs: int | None = None  # at most so many runs at once; None = as many as fit, on a cluster 100
+    more: tuple[str, ...] = ()  # options that are handed on to Snakemake
 
     @property
     def local(self) -> bool:
@@ -328,11 +323,8 @@ class Place:
 
 
 def take_grid(runs: Path) -> IO[str]:
-    """Hold the folder of runs until the file is closed, or the process ends.
-
-    Raises:
-        GridError: another process holds it.
-    """
+    """Hold the folder of runs until the file is closed, or the process ends. Raises GridError: another
+    process holds it."""
     folder = runs / GRID_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     lock = (folder / "lock").open("a+", encoding="utf-8")
@@ -400,11 +392,8 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
 
 
 def snakemake_command(grid: Grid, *, place: Place, gpus: int) -> list[str]:
-    """The command that makes the runs of jobs.json.
-
-    Raises:
-        GridError: Snakemake, or its plugin for the executor, is not installed.
-    """
+    """The command that makes the runs of jobs.json. Raises GridError: Snakemake, or its plugin for the
+    executor, is not installed."""
     _require("snakemake", "pip install 'cdlm_lab[cluster]'")
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(_SNAKEFILE)]
     command += ["--directory", str(grid.runs), "--config", f"jobs={GRID_FOLDER}/{JOBS_FILE}"]

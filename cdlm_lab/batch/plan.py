@@ -36,7 +36,8 @@ from pathlib import Path
 from typing import Any
 
 import cdlm_lab
-from cdlm_lab.batch.grid import GridError, Job
+from cdlm_lab.batch.expansion import Job
+from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.data.files import DataError, sha256_of_file
 from cdlm_lab.models.model_folder import CONFIG_FILE, fault_of_folder
 from cdlm_lab.parameters import BY_HOW_MANY, closest_name, with_those_of_before
@@ -73,11 +74,7 @@ class Checksums:
 
     def of(self, need: str) -> str:
         """The checksum of a path (of a model: of all files in its folder), or the revision of a checkpoint of
-        the hub.
-
-        Raises:
-            DataError: a file may not be read.
-        """
+        the hub. Raises DataError: a file may not be read."""
         if need.startswith(HUB):
             return f"revision {_revision(need)}"
         path = Path(need)
@@ -310,24 +307,17 @@ DONE, NEW, RESUMED, AGAIN = "done", "new", "goes on", "again"
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What is to be done for one run.
+    """What is to be done for one run."""
 
-    Attributes:
-        job: the run.
-        state: "done" (it stays as it is), "new", "goes on" (it was interrupted), "again" (what is there is
-            put aside first).
-        reasons: why it runs again; why what is there cannot go on; what changed under a run that goes on.
-        missing: what it needs and this machine lacks, in words.
-        fingerprint: of the run as it would be made now; `runs` of those that are finished.
-        seconds: that the finished run took; None if it is not done.
-    """
-
-    job: Job
+    job: Job  # the run
+    # "done" (it stays as it is), "new", "goes on" (it was interrupted), "again" (what is there is put aside
+    # first).
     state: str
+    # Why it runs again; why what is there cannot go on; what changed under a run that goes on.
     reasons: tuple[str, ...]
-    missing: tuple[str, ...]
-    fingerprint: Mapping[str, Any]
-    seconds: float | None = None
+    missing: tuple[str, ...]  # what it needs and this machine lacks, in words
+    fingerprint: Mapping[str, Any]  # of the run as it would be made now; `runs` of those that are finished
+    seconds: float | None = None  # that the finished run took; None if it is not done
 
     @property
     def runs(self) -> bool:
@@ -337,19 +327,12 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What the user asks for beyond the grid.
+    """What the user asks for beyond the grid."""
 
-    Attributes:
-        only: names of tasks or runs: these and what they need; empty means all.
-        rerun: names of tasks or runs that run in any case, from the beginning.
-        ignore_code: changes to notebooks and library do not count.
-        gpus: that this machine has; None = it is a cluster's affair.
-    """
-
-    only: tuple[str, ...] = ()
-    rerun: tuple[str, ...] = ()
-    ignore_code: bool = False
-    gpus: int | None = None
+    only: tuple[str, ...] = ()  # names of tasks or runs: these and what they need; empty means all
+    rerun: tuple[str, ...] = ()  # names of tasks or runs that run in any case, from the beginning
+    ignore_code: bool = False  # changes to notebooks and library do not count
+    gpus: int | None = None  # that this machine has; None = it is a cluster's affair
 
 
 def make_plan(jobs: Mapping[str, Job], *, choice: Choice, checksums: Checksums) -> dict[str, Step]:

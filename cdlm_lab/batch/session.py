@@ -22,8 +22,9 @@ from typing import Any
 import psutil
 
 from cdlm_lab.batch import engine
-from cdlm_lab.batch import engine as one_run
-from cdlm_lab.batch.grid import Grid, GridError, expand, read_grid
+from cdlm_lab.batch.expansion import expand
+from cdlm_lab.batch.grid import Grid, read_grid
+from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import (
     AGAIN,
     DONE,
@@ -43,7 +44,7 @@ WAITING = "waiting"
 _SUMMARY_EVERY = 300.0  # seconds between two lines of summary without a terminal
 _STYLES = {"running": "bold", "done": "green", "failed": "red", "stopped": "yellow", "waiting": "dim"}
 _VANISHED = "it vanished: killed from outside, or its node was lost"
-_ENDED = (one_run.DONE, one_run.FAILED, one_run.STOPPED)
+_ENDED = (engine.DONE, engine.FAILED, engine.STOPPED)
 
 
 class Progress:
@@ -83,9 +84,9 @@ class Progress:
             now = dict(states.get(name, {"state": WAITING}))
             why, attempt = self._lost.get(name, ("", -1))
             if now["state"] == WAITING and attempt is None:
-                now |= {"state": one_run.FAILED, "reason": f"it could not begin: {why}"}
-            elif now["state"] == one_run.RUNNING and (attempt == now["attempt"] or _is_gone(now)):
-                now |= {"state": one_run.FAILED, "reason": f"{_VANISHED}{why and f'; {why}'}"}
+                now |= {"state": engine.FAILED, "reason": f"it could not begin: {why}"}
+            elif now["state"] == engine.RUNNING and (attempt == now["attempt"] or _is_gone(now)):
+                now |= {"state": engine.FAILED, "reason": f"{_VANISHED}{why and f'; {why}'}"}
             before = self.states.get(name, {"state": WAITING})
             if (now["state"], now.get("attempt")) != (before["state"], before.get("attempt")):
                 changed.append((name, now["state"]))
@@ -94,8 +95,8 @@ class Progress:
 
     def close(self) -> None:
         """Snakemake has ended: what still says that it runs does not, or is no longer of this grid."""
-        for name in self.named(one_run.RUNNING):
-            self.states[name] |= {"state": one_run.FAILED, "reason": _VANISHED}
+        for name in self.named(engine.RUNNING):
+            self.states[name] |= {"state": engine.FAILED, "reason": _VANISHED}
 
     def named(self, state: str) -> list[str]:
         """The runs in a state."""
@@ -106,12 +107,12 @@ class Progress:
         state = self.states.get(name, {})
         if "started" not in state:
             return None
-        end = time.time() if state["state"] == one_run.RUNNING else state["noted"]
+        end = time.time() if state["state"] == engine.RUNNING else state["noted"]
         return max(end - state["started"], 0.0)
 
     def left(self) -> tuple[dict[str, float], float]:
         """(name -> seconds that a run which is not finished still takes, seconds until all are)."""
-        measured = {name: self.seconds_of(name) or 0.0 for name in self.named(one_run.DONE)}
+        measured = {name: self.seconds_of(name) or 0.0 for name in self.named(engine.DONE)}
         expected = expected_seconds(self._all, measured)
         blocked = self.blocked()
         each = {}
@@ -131,7 +132,7 @@ class Progress:
 
     def blocked(self) -> dict[str, str]:
         """Runs that will not begin -> the run at which it began, which failed or was stopped."""
-        failed = {*self.named(one_run.FAILED), *self.named(one_run.STOPPED)}
+        failed = {*self.named(engine.FAILED), *self.named(engine.STOPPED)}
         found: dict[str, str] = {}
         for name in self.named(WAITING):
             for other in self.steps[name].job.after:
@@ -221,7 +222,7 @@ class Table:
         if len(everything) <= room:
             yield from everything
             return
-        rank = {one_run.FAILED: 0, one_run.RUNNING: 1, WAITING: 2}
+        rank = {engine.FAILED: 0, engine.RUNNING: 1, WAITING: 2}
         state = lambda name: self._progress.states.get(name, {}).get("state", WAITING)  # noqa: E731
         chosen = set(sorted(everything, key=lambda name: rank.get(state(name), 3))[:room])
         yield from (name for name in everything if name in chosen)
@@ -282,23 +283,14 @@ _LOG_LINES = 15  # of a failed run's log
 
 @dataclass(kw_only=True)
 class Session:
-    """What the user asked for.
+    """What the user asked for."""
 
-    Attributes:
-        grid: file.
-        variables: of the grid, name -> text.
-        place: where the runs are made.
-        choice: which of them.
-        leave_out: go on without those that need something that is missing.
-        command: to say again to go on.
-    """
-
-    grid: str
-    variables: Mapping[str, str]
-    place: engine.Place
-    choice: Choice
-    leave_out: bool
-    command: str
+    grid: str  # file
+    variables: Mapping[str, str]  # of the grid, name -> text
+    place: engine.Place  # where the runs are made
+    choice: Choice  # which of them
+    leave_out: bool  # go on without those that need something that is missing
+    command: str  # to say again to go on
 
     def show(self) -> int:
         """Say what would be done, for how long, and what is missing; touch nothing."""
@@ -377,8 +369,8 @@ class Session:
         return _result(grid, progress, running.returncode, path)
 
     def _stopped(self, progress: Progress, number: int) -> int:
-        cut = len(progress.named(one_run.STOPPED)) + len(progress.named(one_run.FAILED))
-        finished = len(progress.named(one_run.DONE))
+        cut = len(progress.named(engine.STOPPED)) + len(progress.named(engine.FAILED))
+        finished = len(progress.named(engine.DONE))
         print(
             f"stopped by {signal.Signals(number).name}: {finished} runs were finished, {cut} cut off. "
             f"To go on: {self.command}"
@@ -423,7 +415,7 @@ def _settle(progress: Progress, runs: Path) -> None:
     """Take in how the runs ended; those whose Snakemake was killed need a moment to notice."""
     end = time.monotonic() + _SETTLE
     progress.update(engine.read_states(runs, list(progress.steps)))
-    while progress.named(one_run.RUNNING) and time.monotonic() < end:
+    while progress.named(engine.RUNNING) and time.monotonic() < end:
         time.sleep(_POLL)
         progress.update(engine.read_states(runs, list(progress.steps)))
     progress.close()
@@ -462,7 +454,7 @@ def _missing(steps: Mapping[str, Step]) -> list[str]:
 
 def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
     """Say what came of it: failed runs with the end of their logs."""
-    unfinished = [name for name in progress.steps if name not in progress.named(one_run.DONE)]
+    unfinished = [name for name in progress.steps if name not in progress.named(engine.DONE)]
     if not unfinished and code == 0:
         print(f"all {len(progress.steps)} runs are finished: {grid.runs}")
         return 0
@@ -470,20 +462,20 @@ def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
     for name in began:
         state = progress.states[name]
         folder = progress.steps[name].job.folder
-        word = "was stopped" if state["state"] == one_run.STOPPED else "failed"
+        word = "was stopped" if state["state"] == engine.STOPPED else "failed"
         print(f"\n{name} {word}: {state.get('reason')}")
-        if lines := one_run.last_lines(folder / one_run.LOG_FILE, _LOG_LINES).splitlines():
-            print(f"    the end of {folder / one_run.LOG_FILE}:")
+        if lines := engine.last_lines(folder / engine.LOG_FILE, _LOG_LINES).splitlines():
+            print(f"    the end of {folder / engine.LOG_FILE}:")
             print("\n".join(f"    | {line}" for line in lines))
-        if (folder / one_run.EXECUTED_FILE).exists():
-            print(f"    the notebook as far as it came: {folder / one_run.EXECUTED_FILE}")
+        if (folder / engine.EXECUTED_FILE).exists():
+            print(f"    the notebook as far as it came: {folder / engine.EXECUTED_FILE}")
     blocked = progress.blocked()
     for name in progress.named(WAITING):
         print(f"{name} did not start{f': it waits for {blocked[name]}' if name in blocked else ''}")
     if not began or code < 0:
         print(f"Snakemake ended with exit code {code}; the end of {log}:")
-        print("\n".join(f"    | {line}" for line in one_run.last_lines(log, _LOG_LINES).splitlines()))
-    done = len(progress.named(one_run.DONE))
+        print("\n".join(f"    | {line}" for line in engine.last_lines(log, _LOG_LINES).splitlines()))
+    done = len(progress.named(engine.DONE))
     failed = f"{len(began)} failed" if began else "Snakemake itself failed (see above)"
     print(f"\n{failed}, {done} done, {len(unfinished) - len(began)} not started")
     return FAILED

@@ -17,21 +17,28 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention, replace_self_attention
 from cdlm_lab.attention.plan import Plan, make_plan
-from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.benchmarks.timing import (
+    command_line,
+    matmul_rate,
+    peak_growth,
+    print_head,
+    ratio,
+    surroundings,
+    table,
+    take_turns,
+    write_rows,
+)
 
 HEADS, HEAD_SIZE, WINDOW = 12, 64, 512
 LENGTHS = (1024, 2048, 4096)
@@ -91,24 +98,6 @@ def step(layer: nn.Module, hidden: Tensor, mask: Tensor) -> None:
     layer.zero_grad(set_to_none=True)
 
 
-def seconds(work: Callable[[], object], device: torch.device) -> float:
-    """Wall time of `work`, the device's queue drained."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-def matmul_rate(*, device: torch.device, dtype: torch.dtype, size: int = 2048) -> float:
-    """Floating-point operations a second of a size x size matrix product (median of 5)."""
-    left = torch.randn(size, size, device=device).to(dtype)
-    left @ left
-    return 2 * size**3 / statistics.median(seconds(lambda: left @ left, device) for _ in range(5))
-
-
 def useful_operations(plan: Plan) -> int:
     """Multiply-adds x 2 of forward and backward: pairs (scores and values) and the projections they need.
 
@@ -129,41 +118,11 @@ def peak_memory(name: str, *, length: int, n_global: int, device: torch.device, 
     return peak_growth(lambda: step(layer, *case), device)
 
 
-def peak_growth(work: Callable[[], object], device: torch.device) -> float:
-    """MiB above what is held now at the peak of `work`: of the resident set, or of the allocator on CUDA."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        work()
-        return (torch.cuda.max_memory_allocated() - before) / 2**20
-    # not getrusage: its maximum is inherited from the parent process
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark falls back to what is resident now
-    before = resident_mib("VmHWM")
-    work()
-    return resident_mib("VmHWM") - before
-
-
-def resident_mib(field: str) -> float:
-    """A memory field of this process's /proc status, in MiB."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) / 1024
-    raise OSError(f"/proc/self/status has no {field}: CPU memory is measured on Linux only")
-
-
 def peak_memory_in_fresh_process(name: str, *, length: int, n_global: int, device: str, dtype: str) -> float:
     """`peak_memory`, measured where nothing else has run."""
     arguments = ["--peak-of", name, "--lengths", str(length), "--globals", str(n_global)]
-    command = [
-        sys.executable,
-        "-m",
-        "cdlm_lab.benchmarks.attention",
-        *arguments,
-        "--device",
-        device,
-        "--dtype",
-        dtype,
-    ]
+    arguments += ["--device", device, "--dtype", dtype]
+    command = [sys.executable, "-m", "cdlm_lab.benchmarks.attention", *arguments]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
 
@@ -176,25 +135,20 @@ def measure(
     hidden, mask = make_case(length=length, n_global=n_global, device=place, dtype=precision)
     for layer in both.values():
         step(layer, hidden, mask)
-    times: dict[str, list[float]] = {name: [] for name in both}
-    for _ in tqdm(range(repeats), desc=f"length {length}, {n_global} global", leave=False):
-        for name, layer in both.items():
-            times[name].append(seconds(lambda layer=layer: step(layer, hidden, mask), place))
+    works = {name: partial(step, layer, hidden, mask) for name, layer in both.items()}
+    times = take_turns(works, repeats=repeats, device=place, desc=f"length {length}, {n_global} global")
     plan = make_plan(attention_mask=mask >= 0, global_mask=mask > 0, window=WINDOW)
     memory = {
         name: peak_memory_in_fresh_process(name, length=length, n_global=n_global, device=device, dtype=dtype)
         for name in both
     }
     ours = statistics.median(times["ours"])
-    ratios = [theirs / mine for theirs, mine in zip(times["huggingface"], times["ours"], strict=True)]
     return {
         "length": length,
         "globals": n_global,
         "huggingface_ms": 1000 * statistics.median(times["huggingface"]),
         "ours_ms": 1000 * ours,
-        "times_faster": statistics.median(ratios),
-        "times_faster_min": min(ratios),
-        "times_faster_max": max(ratios),
+        **ratio("times_faster", times["huggingface"], times["ours"]),
         "huggingface_mib": memory["huggingface"],
         "ours_mib": memory["ours"],
         "times_less_memory": memory["huggingface"] / memory["ours"],
@@ -202,73 +156,56 @@ def measure(
     }
 
 
-def markdown(rows: list[dict[str, float]]) -> str:
+def markdown(rows: Sequence[Mapping[str, float]]) -> str:
     """The rows as a Markdown table."""
-    lines = [
-        "| length | globals | Hugging Face ms | ours ms | times faster (min-max) | "
-        "Hugging Face MiB | ours MiB "
-        "| times less memory | of peak |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row['length']} | {row['globals']} | {row['huggingface_ms']:.0f} | {row['ours_ms']:.0f} "
-        f"| {row['times_faster']:.1f} ({row['times_faster_min']:.1f}-{row['times_faster_max']:.1f}) "
-        f"| {row['huggingface_mib']:.0f} | {row['ours_mib']:.0f} | {row['times_less_memory']:.1f} "
-        f"| {100 * row['of_peak']:.0f}% |"
-        for row in rows
-    ]
-    return "\n".join(lines)
+    columns = {
+        "length": "{length}",
+        "globals": "{globals}",
+        "Hugging Face ms": "{huggingface_ms:.0f}",
+        "ours ms": "{ours_ms:.0f}",
+        "times faster (min-max)": "{times_faster:.1f} ({times_faster_min:.1f}-{times_faster_max:.1f})",
+        "Hugging Face MiB": "{huggingface_mib:.0f}",
+        "ours MiB": "{ours_mib:.0f}",
+        "times less memory": "{times_less_memory:.1f}",
+        "of peak": "{of_peak:.0%}",
+    }
+    return table(columns, rows)
 
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--globals", nargs="+", default=GLOBALS, help="numbers, or shares such as 15%%")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--device", default=default_device())
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
-    parser.add_argument("--json", type=Path, help="also write the rows here")
     parser.add_argument("--peak-of", choices=["huggingface", "ours"], help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    device, dtype = torch.device(asked.device), getattr(torch, asked.dtype)
-    cases = [(length, number_of_globals(text, length)) for length in asked.lengths for text in asked.globals]
-    if asked.peak_of:
+    given = parser.parse_args()
+    device, dtype = torch.device(given.device), getattr(torch, given.dtype)
+    cases = [(length, number_of_globals(text, length)) for length in given.lengths for text in given.globals]
+    if given.peak_of:
         print(
-            peak_memory(asked.peak_of, length=cases[0][0], n_global=cases[0][1], device=device, dtype=dtype)
+            peak_memory(given.peak_of, length=cases[0][0], n_global=cases[0][1], device=device, dtype=dtype)
         )
         return
     rate = matmul_rate(device=device, dtype=dtype)
-    where = (
-        torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    )
-    print(
-        f"torch {torch.__version__}, {where}, {asked.dtype}, matrix product {rate / 1e9:.0f} GFLOP/s; "
-        f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, forward + backward, "
-        f"{asked.repeats} pairs of runs\n"
-    )
+    head = {"machine": surroundings(device)["machine"], "torch": torch.__version__, "dtype": given.dtype}
+    head |= {"matmul_gflops": rate / 1e9}
+    print(f"one layer, {HEADS} x {HEAD_SIZE}, window {WINDOW}, both passes, {given.repeats} pairs of runs")
+    print_head(head)
     rows = [
         measure(
             length=length,
             n_global=n_global,
-            device=asked.device,
-            dtype=asked.dtype,
-            repeats=asked.repeats,
+            device=given.device,
+            dtype=given.dtype,
+            repeats=given.repeats,
             peak_rate=rate,
         )
-        for length, n_global in tqdm(cases, desc="cases")
+        for length, n_global in cases
     ]
     print(markdown(rows))
-    if asked.json:
-        head = {
-            "machine": where,
-            "torch": torch.__version__,
-            "dtype": asked.dtype,
-            "matmul_gflops": rate / 1e9,
-        }
-        asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
+    write_rows(given.json, head, rows)
 
 
 if __name__ == "__main__":

@@ -25,17 +25,15 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
-import transformers
 from torch import nn
 from transformers import LongformerConfig
 
 from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.attention.plan import make_plan
-from cdlm_lab.benchmarks.attention import matmul_rate, seconds
+from cdlm_lab.benchmarks.timing import command_line, matmul_rate, ratio, seconds, surroundings, table
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.mention_pairs import (
@@ -49,7 +47,7 @@ from cdlm_lab.examples.mention_pairs import (
     pairs_within,
 )
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.models.checkpoint import default_device, own_randomness
+from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.coreference import HIDDEN, PairScorer
 from cdlm_lab.models.encoder import TinySizes, load_tokenizer, tiny_config
 from cdlm_lab.progress import Progress
@@ -181,12 +179,9 @@ def measure(
                 run = partial(probabilities, models[name], examples, work[name], **given)
                 times[name].append(seconds(run, device))
     tokens = sum(examples.length_of(number) for number in numbers)
-    ratios = [theirs / mine for theirs, mine in zip(*(times[name] for name in WAYS), strict=True)]
     return {
         "pairs_per_second": {name: len(numbers) / statistics.median(times[name]) for name in WAYS},
-        "times_faster": statistics.median(ratios),
-        "times_faster_min": min(ratios),
-        "times_faster_max": max(ratios),
+        **ratio("times_faster", *(times[name] for name in WAYS)),
         "padding": {name: 1 - tokens / places[name] for name in WAYS},
         "largest_difference": float(np.abs(found["huggingface"] - found["ours"]).max()),
         "probability_min": float(found["ours"].min()),
@@ -196,14 +191,15 @@ def measure(
 
 def described(row: dict[str, object]) -> str:
     """The report: a Markdown table and a line below it."""
-    lines = ["| | pairs/s | padding | of peak |", "|---|---|---|---|"]
-    for name, title in zip(WAYS, ("one at a time, Hugging Face", "ours"), strict=True):
-        lines.append(
-            f"| {title} | {row['pairs_per_second'][name]:.2f} | {100 * row['padding'][name]:.0f}% "
-            f"| {100 * row['of_peak'][name]:.0f}% |"
-        )
+    columns = {"": "{title}", "pairs/s": "{pairs_per_second:.2f}", "padding": "{padding:.0%}"}
+    columns["of peak"] = "{of_peak:.0%}"
+    rows = [
+        {"title": title} | {key: row[key][name] for key in ("pairs_per_second", "padding", "of_peak")}
+        for name, title in zip(WAYS, ("one at a time, Hugging Face", "ours"), strict=True)
+    ]
     faster = [row[name] for name in ("times_faster", "times_faster_min", "times_faster_max")]
-    lines += [
+    lines = [
+        table(columns, rows),
         "",
         "{:.2f} times faster ({:.2f}-{:.2f}); ".format(*faster)
         + f"probabilities from {row['probability_min']:.3f} to {row['probability_max']:.3f} "
@@ -214,9 +210,7 @@ def described(row: dict[str, object]) -> str:
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--max-length", type=int, default=4096)
@@ -226,40 +220,38 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=8, help="pairs read at once our way")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
-    parser.add_argument("--device", default=default_device())
     parser.add_argument(
         "--dtype",
         choices=["float32", "bfloat16"],
         help="of both ways; default: bfloat16 on CUDA, else float32",
     )
-    parser.add_argument("--json", type=Path, help="also write the report here")
     return parser.parse_args()
 
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    asked = arguments()
-    if asked.threads:
-        torch.set_num_threads(asked.threads)
-    device = torch.device(asked.device)
-    precision = asked.dtype or ("bfloat16" if device.type == "cuda" else "float32")
+    given = arguments()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    device = torch.device(given.device)
+    precision = given.dtype or ("bfloat16" if device.type == "cuda" else "float32")
     dtype = getattr(torch, precision)
     models, examples = scorers_and_examples(
-        sizes=SIZES[asked.model],
-        window=asked.window,
-        max_length=asked.max_length,
-        context=asked.context,
-        stories=asked.stories,
+        sizes=SIZES[given.model],
+        window=given.window,
+        max_length=given.max_length,
+        context=given.context,
+        stories=given.stories,
     )
     models = {name: model.to(device) for name, model in models.items()}
-    batches = spaced_batches(examples, batch_size=asked.batch_size, pairs=asked.pairs)
+    batches = spaced_batches(examples, batch_size=given.batch_size, pairs=given.pairs)
     rate = matmul_rate(device=device, dtype=dtype)
     report = {
         **surroundings(device),
         "dtype": precision,
         "matmul_gflops": rate / 1e9,
         **{
-            name: getattr(asked, name)
+            name: getattr(given, name)
             for name in ("model", "window", "max_length", "context", "batch_size", "repeats")
         },
         "parameters": models["ours"].num_parameters(),
@@ -267,19 +259,12 @@ def main() -> None:
         **sizes_of(models["ours"].config, examples, [number for batch in batches for number in batch]),
     }
     print("; ".join(f"{name} {value}" for name, value in report.items()))
-    report |= measure(models, examples, batches=batches, dtype=dtype, repeats=asked.repeats)
+    report |= measure(models, examples, batches=batches, dtype=dtype, repeats=given.repeats)
     useful = report["gflop_per_pair"] * 1e9 / rate
     report["of_peak"] = {name: useful * speed for name, speed in report["pairs_per_second"].items()}
     print(described(report))
-    if asked.json:
-        asked.json.write_text(json.dumps(report, indent=2) + "\n")
-
-
-def surroundings(device: torch.device) -> dict[str, str]:
-    """Machine and versions."""
-    on_cpu = f"{torch.get_num_threads()} CPU threads"
-    where = torch.cuda.get_device_name() if device.type == "cuda" else on_cpu
-    return {"machine": where, "torch": torch.__version__, "transformers": transformers.__version__}
+    if given.json:
+        given.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
 def sizes_of(

@@ -14,19 +14,24 @@ for each of them; the affine map takes 2 x size^2 a query.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 
-from cdlm_lab.benchmarks.attention import seconds
-from cdlm_lab.benchmarks.coreference import surroundings
-from cdlm_lab.models.checkpoint import default_device, own_randomness
+from cdlm_lab.benchmarks.timing import (
+    command_line,
+    print_head,
+    ratio,
+    surroundings,
+    table,
+    take_turns,
+    write_rows,
+)
+from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.matching import CDA, DocumentMatcher, HierarchicalConfig
-from cdlm_lab.progress import Progress
 
 TEXTS = {"S2ORC": (9, 28), "PAN": (47, 33)}  # sentences of a document, words of a sentence
 WORDS = 5000
@@ -74,26 +79,20 @@ def measure(
 ) -> list[dict[str, object]]:
     """A row for each form."""
     batch = batch_of(text, pairs=pairs, device=device)
-    times: dict[str, list[float]] = {cda: [] for cda in models}
-    with torch.inference_mode(), Progress(total=repeats, desc=text, unit="round") as bar:
-        for model in models.values():
-            model(*batch)  # the warm-up
-        for _ in range(repeats):
-            for cda, model in models.items():
-                times[cda].append(seconds(lambda model=model: model(*batch), device))
-            bar.update(1)
+    works = {cda: partial(model, *batch) for cda, model in models.items()}
+    with torch.inference_mode():
+        for work in works.values():  # the warm-up
+            work()
+        times = take_turns(works, repeats=repeats, device=device, desc=text)
     sizes = dict(zip(("sentences", "words"), TEXTS[text], strict=True))
     rows = []
     for cda, added in added_parameters(models).items():
-        ratios = [mine / alone for mine, alone in zip(times[cda], times["none"], strict=True)]
         rows.append(
             {
                 "text": text,
                 "cda": cda,
                 "seconds": statistics.median(times[cda]),
-                "ratio": statistics.median(ratios),
-                "ratio_min": min(ratios),
-                "ratio_max": max(ratios),
+                **ratio("ratio", times[cda], times["none"]),
                 "predicted": multiply_adds(cda, **sizes) / multiply_adds("none", **sizes),
                 "added_parameters": added,
             }
@@ -101,44 +100,34 @@ def measure(
     return rows
 
 
-def markdown(rows: list[dict[str, object]]) -> str:
+def markdown(rows: Sequence[Mapping[str, object]]) -> str:
     """The rows as a Markdown table."""
-    lines = [
-        "| text | CDA | seconds | times GRU-HAN alone (min-max) | by multiply-adds | more parameters |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row['text']} | {row['cda']} | {row['seconds']:.3f} "
-        f"| {row['ratio']:.2f} ({row['ratio_min']:.2f}-{row['ratio_max']:.2f}) | {row['predicted']:.2f} "
-        f"| {row['added_parameters']:,} |"
-        for row in rows
-    ]
-    return "\n".join(lines)
+    columns = {
+        "text": "{text}",
+        "CDA": "{cda}",
+        "seconds": "{seconds:.3f}",
+        "times GRU-HAN alone (min-max)": "{ratio:.2f} ({ratio_min:.2f}-{ratio_max:.2f})",
+        "by multiply-adds": "{predicted:.2f}",
+        "more parameters": "{added_parameters:,}",
+    }
+    return table(columns, rows)
 
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--texts", choices=TEXTS, nargs="+", default=list(TEXTS))
     parser.add_argument("--pairs", type=int, default=64, help="in a batch (the paper: 256)")
     parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--device", default=default_device())
-    parser.add_argument("--json", type=Path, help="also write the rows here")
-    asked = parser.parse_args()
-    device = torch.device(asked.device)
+    given = parser.parse_args()
+    device = torch.device(given.device)
     models = {cda: model.to(device) for cda, model in matchers().items()}
-    head = {**surroundings(device), "pairs": asked.pairs, "repeats": asked.repeats}
-    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
-    rows = [
-        row
-        for text in asked.texts
-        for row in measure(models, text, pairs=asked.pairs, repeats=asked.repeats, device=device)
-    ]
+    head = {**surroundings(device), "pairs": given.pairs, "repeats": given.repeats}
+    print_head(head)
+    form = {"pairs": given.pairs, "repeats": given.repeats, "device": device}
+    rows = [row for text in given.texts for row in measure(models, text, **form)]
     print(markdown(rows))
-    if asked.json:
-        asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
+    write_rows(given.json, head, rows)
 
 
 if __name__ == "__main__":

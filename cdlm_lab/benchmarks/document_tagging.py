@@ -14,8 +14,6 @@ words that are attended to, each once in a batch.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -26,11 +24,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from cdlm_lab.benchmarks.coreference import surroundings
+from cdlm_lab.benchmarks.timing import command_line, print_head, ratio, surroundings, table, write_rows
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import TaggedDocument, labels_of, read_docarc_split, tag_set
 from cdlm_lab.examples.tagging import TagExamples, document_runs, split_long, words_read
-from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.frozen import ENDS, WordEncoder, WordEncodings, load_word_encoder
 from cdlm_lab.models.tagging import (
     StaticCollate,
@@ -47,13 +44,7 @@ FORMS = ("baseline", "linear", "bilstm")
 
 
 class Epochs:
-    """The forms of the tagger on the same documents.
-
-    Args:
-        documents: to be learned from, all of them.
-        most: K.
-        cache: folder of encodings; empty, so that encoding can be timed.
-    """
+    """The forms of the tagger on the same documents. `most`: K; `cache`: empty, since encoding is timed."""
 
     def __init__(
         self,
@@ -142,47 +133,38 @@ def measure(epochs: Epochs, *, occurrences: int, repeats: int) -> list[dict[str,
     read, rows = epochs.read(), []
     alone = epochs.multiply_adds("baseline", read)
     for form in FORMS:
-        ratios = [mine / base for mine, base in zip(times[form], times["baseline"], strict=True)]
-        again = [
-            (mine + epochs.encoding) / base for mine, base in zip(times[form], times["baseline"], strict=True)
-        ]
+        again = ratio("again", [mine + epochs.encoding for mine in times[form]], times["baseline"])["again"]
         rows.append(
             {
                 "occurrences": occurrences,
                 "form": form,
                 "seconds": statistics.median(times[form]),
-                "ratio": statistics.median(ratios),
-                "ratio_min": min(ratios),
-                "ratio_max": max(ratios),
+                **ratio("ratio", times[form], times["baseline"]),
                 "predicted": epochs.multiply_adds(form, read) / alone,
-                "encoding_again": None if form == "baseline" else statistics.median(again),
+                "encoding_again": None if form == "baseline" else again,
                 "sentences": len(epochs.examples),
             }
         )
     return rows
 
 
-def markdown(rows: list[dict[str, object]]) -> str:
+def markdown(rows: Sequence[Mapping[str, object]]) -> str:
     """The rows as a Markdown table."""
-    lines = [
-        "| K | tagger | seconds an epoch | times baseline (min-max) | by multiply-adds | encoding again |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        again = "" if row["encoding_again"] is None else f"{row['encoding_again']:.1f}"
-        lines.append(
-            f"| {row['occurrences']} | {row['form']} | {row['seconds']:.2f} "
-            f"| {row['ratio']:.2f} ({row['ratio_min']:.2f}-{row['ratio_max']:.2f}) "
-            f"| {row['predicted']:.2f} | {again} |"
-        )
-    return "\n".join(lines)
+    columns = {
+        "K": "{occurrences}",
+        "tagger": "{form}",
+        "seconds an epoch": "{seconds:.2f}",
+        "times baseline (min-max)": "{ratio:.2f} ({ratio_min:.2f}-{ratio_max:.2f})",
+        "by multiply-adds": "{predicted:.2f}",
+        "encoding again": "{again}",
+    }
+    again = ("" if row["encoding_again"] is None else f"{row['encoding_again']:.1f}" for row in rows)
+    return table(columns, ({**row, "again": text} for row, text in zip(rows, again, strict=True)))
 
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--corpus", default="storyworld", help="or a folder in Doc-ARC's format")
     parser.add_argument("--documents", type=int, default=20, help="to train on")
     parser.add_argument("--encoder", default="storyworld/longformer")
@@ -190,34 +172,29 @@ def main() -> None:
     parser.add_argument("--hidden-size", type=int, default=64)
     parser.add_argument("--occurrences", type=int, nargs="+", default=[2, 10, 25])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--device", default=default_device())
-    parser.add_argument("--json", type=Path, help="also write the rows here")
-    asked = parser.parse_args()
-    if asked.corpus == "storyworld":
-        documents = list(read_storyworld_tags("train", asked.documents))
+    given = parser.parse_args()
+    if given.corpus == "storyworld":
+        documents = list(read_storyworld_tags("train", given.documents))
     else:
-        few = read_docarc_split(
-            asked.corpus, "train", chosen=lambda count: range(min(count, asked.documents))
-        )
-        documents = list(few)
-    encoder = load_word_encoder(asked.encoder, layers=asked.layers, max_tokens=MAX_TOKENS)
-    head: dict[str, object] = {**surroundings(torch.device(asked.device)), "documents": len(documents)}
-    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
+        first = range(given.documents)
+        documents = list(read_docarc_split(given.corpus, "train", chosen=lambda count: first[:count]))
+    encoder = load_word_encoder(given.encoder, layers=given.layers, max_tokens=MAX_TOKENS)
+    head: dict[str, object] = {**surroundings(torch.device(given.device)), "documents": len(documents)}
+    print_head(head)
     rows = []
-    for most in asked.occurrences:
+    for most in given.occurrences:
         with tempfile.TemporaryDirectory() as cache:
             epochs = Epochs(
                 encoder,
                 documents,
                 most=most,
-                hidden_size=asked.hidden_size,
+                hidden_size=given.hidden_size,
                 cache=Path(cache),
-                device=asked.device,
+                device=given.device,
             )
-            rows += measure(epochs, occurrences=most, repeats=asked.repeats)
+            rows += measure(epochs, occurrences=most, repeats=given.repeats)
     print(markdown(rows))
-    if asked.json:
-        asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
+    write_rows(given.json, head, rows)
 
 
 if __name__ == "__main__":

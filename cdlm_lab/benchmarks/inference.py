@@ -16,19 +16,26 @@ last layer that reads global tokens only leaves out is.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import torch
 from torch import nn
 
-from cdlm_lab.benchmarks.attention import matmul_rate, peak_growth, seconds
-from cdlm_lab.benchmarks.coreference import surroundings
+from cdlm_lab.benchmarks.timing import (
+    command_line,
+    matmul_rate,
+    peak_growth,
+    print_head,
+    ratio,
+    surroundings,
+    table,
+    take_turns,
+    write_rows,
+)
 from cdlm_lab.data.storyworld.task_sets import (
     read_storyworld_candidates,
     read_storyworld_tags,
@@ -44,12 +51,10 @@ from cdlm_lab.examples.mention_pairs import (
     pairs_within,
 )
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.frozen import ENDS, load_sentence_encoder, load_word_encoder
 from cdlm_lab.models.joint import JointHead, load_joint_model
 from cdlm_lab.models.precision import Precision, computing_in
-from cdlm_lab.progress import Progress
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 ORDERS = ("file", "length")
@@ -93,36 +98,36 @@ class Task:
                 self.read[precision](numbers)
 
 
-def pair_task(asked: argparse.Namespace) -> Task:
+def pair_task(given: argparse.Namespace) -> Task:
     """Pairs of events of storyworld, by whole documents."""
-    model, tokenizer = load_pair_scorer(asked.encoder, max_length=asked.max_length, window=asked.window)
-    topics = list(read_storyworld_topics("test", asked.stories))
+    model, tokenizer = load_pair_scorer(given.encoder, max_length=given.max_length, window=given.window)
+    topics = list(read_storyworld_topics("test", given.stories))
     groups = group_mentions(topics, "event", "topic")
     pairs = pairs_within(groups)
     examples = MentionPairExamples(
         mentions=mentions_in(groups),
-        pairs=pairs[:: max(1, len(pairs) // asked.items)][: asked.items],
+        pairs=pairs[:: max(1, len(pairs) // given.items)][: given.items],
         documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
         special=from_tokenizer(tokenizer),
         marks=marks_from_tokenizer(tokenizer),
         context="documents",
-        max_length=asked.max_length,
+        max_length=given.max_length,
     )
     sizes = [examples.size_of(number) for number in range(len(examples))]
     return Task(
         name="pair scoring",
         lengths=[size.length for size in sizes],
         global_counts=[size.global_count for size in sizes],
-        batch_size=asked.batch_size,
+        batch_size=given.batch_size,
         encoder=model.longformer,
-        read=_of_model(model, examples, Collate(pad_token_id=tokenizer.pad_token_id), asked.device),
+        read=_of_model(model, examples, Collate(pad_token_id=tokenizer.pad_token_id), given.device),
     )
 
 
-def candidate_task(asked: argparse.Namespace) -> Task:
+def candidate_task(given: argparse.Namespace) -> Task:
     """Groups of candidates of storyworld's questions."""
-    model, tokenizer = load_joint_model(asked.encoder, head=HEAD)
-    sets = list(read_storyworld_candidates("test", asked.stories))
+    model, tokenizer = load_joint_model(given.encoder, head=HEAD)
+    sets = list(read_storyworld_candidates("test", given.stories))
     examples = CandidateExamples(
         sets=sets,
         encoded=EncodedCandidates(sets, tokenizer),
@@ -130,14 +135,14 @@ def candidate_task(asked: argparse.Namespace) -> Task:
         special=from_tokenizer(tokenizer),
         shuffle=False,
     )
-    lengths = [examples.length_of(number) for number in range(min(asked.items, len(examples)))]
+    lengths = [examples.length_of(number) for number in range(min(given.items, len(examples)))]
     return Task(
         name="candidate groups",
         lengths=lengths,
         global_counts=[0] * len(lengths),
-        batch_size=asked.batch_size,
+        batch_size=given.batch_size,
         encoder=model.longformer,
-        read=_of_model(model, examples, JointCollate(pad_token_id=tokenizer.pad_token_id), asked.device),
+        read=_of_model(model, examples, JointCollate(pad_token_id=tokenizer.pad_token_id), given.device),
     )
 
 
@@ -153,19 +158,19 @@ def _of_model(model: nn.Module, examples: Sequence, collate: Callable, device: s
     return dict.fromkeys(PRECISIONS, read)
 
 
-def encoding_tasks(asked: argparse.Namespace) -> list[Task]:
+def encoding_tasks(given: argparse.Namespace) -> list[Task]:
     """The sentences of storyworld's reports, as vectors of their words and as one vector each."""
-    documents = read_storyworld_tags("test", asked.stories)
-    words = [sentence.words for one in documents for sentence in one.sentences][: asked.sentences]
+    documents = read_storyworld_tags("test", given.stories)
+    words = [sentence.words for one in documents for sentence in one.sentences][: given.sentences]
     texts = [" ".join(sentence) for sentence in words]
     tasks = []
     for name, load, items in (
         ("frozen encodings", partial(load_word_encoder, layers=1), words),
         ("sentence encodings", load_sentence_encoder, texts),
     ):
-        encoders = {one: load(asked.encoder, max_tokens=SENTENCE_TOKENS, precision=one) for one in PRECISIONS}
+        encoders = {one: load(given.encoder, max_tokens=SENTENCE_TOKENS, precision=one) for one in PRECISIONS}
         for encoder in encoders.values():
-            encoder.model.to(asked.device).eval()
+            encoder.model.to(given.device).eval()
         tokenizer = encoders["float32"].tokenizer
         split = tokenizer([list(one) for one in words], is_split_into_words=True, add_special_tokens=False)
         lengths = [len(ids) + ENDS for ids in split["input_ids"]]
@@ -174,7 +179,7 @@ def encoding_tasks(asked: argparse.Namespace) -> list[Task]:
                 name=name,
                 lengths=lengths,
                 global_counts=[0] * len(lengths),
-                batch_size=asked.sentence_batch_size,
+                batch_size=given.sentence_batch_size,
                 encoder=encoders["float32"].model,
                 read={one: partial(_encode, encoder, items) for one, encoder in encoders.items()},
             )
@@ -190,16 +195,10 @@ def measure(task: Task, *, repeats: int, rates: dict[Precision, float]) -> list[
     """A row for each precision and order; see the head of this module."""
     device = next(task.encoder.parameters()).device
     ways = list(product(PRECISIONS, ORDERS))
-    times: dict[tuple[Precision, str], list[float]] = {way: [] for way in ways}
-    peaks: dict[tuple[Precision, str], float] = {}
-    with Progress(total=(repeats + 1) * len(ways), desc=task.name, unit="run") as bar:
-        for round_ in range(repeats + 1):  # the first one is not counted, but for memory
-            for way in ways:
-                if not round_:
-                    peaks[way] = peak_growth(partial(task.go, *way), device)
-                else:
-                    times[way].append(seconds(partial(task.go, *way), device))
-                bar.update(1)
+    # The first run of each is not counted, but for memory.
+    peaks = {way: peak_growth(partial(task.go, *way), device) for way in ways}
+    works = {way: partial(task.go, *way) for way in ways}
+    times = take_turns(works, repeats=repeats, device=device, desc=task.name)
     weights = sum(weight.numel() for weight in task.encoder.encoder.parameters() if weight.dim() > 1)
     tokens = sum(task.lengths)
     slowest = times[PRECISIONS[0], ORDERS[0]]
@@ -211,9 +210,7 @@ def measure(task: Task, *, repeats: int, rates: dict[Precision, float]) -> list[
             "items": len(task.lengths),
             "tokens": tokens,
             "tokens_per_second": tokens / statistics.median(times[precision, order]),
-            "times_faster": statistics.median(
-                first / own for first, own in zip(slowest, times[precision, order], strict=True)
-            ),
+            "times_faster": ratio("of", slowest, times[precision, order])["of"],
             "padding": _padding(task, order),
             "peak_mib": peaks[precision, order],
             "of_rate": 2 * weights * tokens / statistics.median(times[precision, order]) / rates[precision],
@@ -230,25 +227,24 @@ def _padding(task: Task, order: str) -> float:
     return 1 - sum(task.lengths) / places
 
 
-def markdown(rows: Sequence[dict[str, object]]) -> str:
+def markdown(rows: Sequence[Mapping[str, object]]) -> str:
     """The rows as a Markdown table."""
-    lines = [
-        "| | precision | batches by | tokens/s | times float32 by file | padding | MiB | of rate |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row['task']} | {row['precision']} | {row['batches']} | {row['tokens_per_second']:,.0f} "
-        f"| {row['times_faster']:.2f} | {row['padding']:.0%} | {row['peak_mib']:.0f} | {row['of_rate']:.0%} |"
-        for row in rows
-    ]
-    return "\n".join(lines)
+    columns = {
+        "": "{task}",
+        "precision": "{precision}",
+        "batches by": "{batches}",
+        "tokens/s": "{tokens_per_second:,.0f}",
+        "times float32 by file": "{times_faster:.2f}",
+        "padding": "{padding:.0%}",
+        "MiB": "{peak_mib:.0f}",
+        "of rate": "{of_rate:.0%}",
+    }
+    return table(columns, rows)
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--encoder", default="storyworld/cdlm", help="as in every notebook: minilm, a folder")
     parser.add_argument("--max-length", type=int, default=512, help="of a pair of documents")
     parser.add_argument("--window", type=int, default=32, help="of pair scoring; the others see all")
@@ -259,29 +255,26 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sentence-batch-size", type=int, default=32, help="sentences read at once")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
-    parser.add_argument("--device", default=default_device())
-    parser.add_argument("--json", type=Path, help="also write the rows here")
     return parser.parse_args()
 
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    asked = arguments()
-    if asked.threads:
-        torch.set_num_threads(asked.threads)
-    device = torch.device(asked.device)
+    given = arguments()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    device = torch.device(given.device)
     rates = {name: matmul_rate(device=device, dtype=getattr(torch, name)) for name in PRECISIONS}
     head = {
         **surroundings(device),
-        **{name: getattr(asked, name) for name in ("encoder", "max_length", "window", "repeats")},
+        **{name: getattr(given, name) for name in ("encoder", "max_length", "window", "repeats")},
         "matmul_gflops": {name: rate / 1e9 for name, rate in rates.items()},
     }
-    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
-    tasks = [pair_task(asked), *encoding_tasks(asked), candidate_task(asked)]
-    rows = [row for task in tasks for row in measure(task, repeats=asked.repeats, rates=rates)]
+    print_head(head)
+    tasks = [pair_task(given), *encoding_tasks(given), candidate_task(given)]
+    rows = [row for task in tasks for row in measure(task, repeats=given.repeats, rates=rates)]
     print(markdown(rows))
-    if asked.json:
-        asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
+    write_rows(given.json, head, rows)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import statistics
 import subprocess
 import sys
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -28,11 +28,19 @@ from transformers import LongformerModel
 
 from cdlm_lab.analysis.source_attention import attend_to_source
 from cdlm_lab.attention.layer import replace_self_attention
-from cdlm_lab.benchmarks.attention import peak_growth, seconds
-from cdlm_lab.benchmarks.coreference import SIZES, surroundings
-from cdlm_lab.models.checkpoint import default_device, own_randomness
+from cdlm_lab.benchmarks.coreference import SIZES
+from cdlm_lab.benchmarks.timing import (
+    command_line,
+    peak_growth,
+    print_head,
+    ratio,
+    surroundings,
+    table,
+    take_turns,
+    write_rows,
+)
+from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.encoder import TinySizes, load_tokenizer, tiny_config
-from cdlm_lab.progress import Progress
 
 LENGTHS = (1024, 2048, 4096)
 SOURCE_TOKENS = 3
@@ -58,8 +66,8 @@ def text_of(length: int, model: LongformerModel) -> tuple[Tensor, np.ndarray]:
 def read(name: str, model: LongformerModel, ids: Tensor, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What the source gives and receives, (layers, heads, source tokens, seq) each."""
     if name == "ours":
-        found = attend_to_source(model, ids, source=source)
-        return found.given, found.received
+        attended = attend_to_source(model, ids, source=source)
+        return attended.given, attended.received
     return _from_huggingface(model, ids, source)
 
 
@@ -96,15 +104,8 @@ def measure(
     """One row of the table. `memory`: MiB of each way, measured elsewhere."""
     ids, source = text_of(length, both["ours"])
     found = {name: read(name, model, ids, source) for name, model in both.items()}  # the warm-up
-    times: dict[str, list[float]] = {name: [] for name in WAYS}
-    with Progress(total=repeats, desc=f"length {length}", unit="pair of runs") as bar:
-        for _ in range(repeats):
-            for name, model in both.items():
-                times[name].append(
-                    seconds(lambda name=name, model=model: read(name, model, ids, source), model.device)
-                )
-            bar.update(1)
-    ratios = [theirs / mine for theirs, mine in zip(*(times[name] for name in WAYS), strict=True)]
+    works = {name: partial(read, name, model, ids, source) for name, model in both.items()}
+    times = take_turns(works, repeats=repeats, device=both["ours"].device, desc=f"length {length}")
     differences = [
         float(np.abs(mine - theirs).max())
         for mine, theirs in zip(found["ours"], found["huggingface"], strict=True)
@@ -112,78 +113,64 @@ def measure(
     return {
         "length": length,
         **{f"{name}_seconds": statistics.median(times[name]) for name in WAYS},
-        "times_faster": statistics.median(ratios),
-        "times_faster_min": min(ratios),
-        "times_faster_max": max(ratios),
+        **ratio("times_faster", *(times[name] for name in WAYS)),
         **{f"{name}_mib": memory[name] for name in WAYS},
         "largest_difference": max(differences),
     }
 
 
-def markdown(rows: list[dict[str, float]]) -> str:
+def markdown(rows: Sequence[Mapping[str, float]]) -> str:
     """The rows as a Markdown table."""
-    lines = [
-        "| length | Hugging Face s | ours s | times faster (min-max) | Hugging Face MiB | ours MiB "
-        "| differ by |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row['length']} | {row['huggingface_seconds']:.2f} | {row['ours_seconds']:.2f} "
-        f"| {row['times_faster']:.1f} ({row['times_faster_min']:.1f}-{row['times_faster_max']:.1f}) "
-        f"| {row['huggingface_mib']:.0f} | {row['ours_mib']:.0f} | {row['largest_difference']:.0e} |"
-        for row in rows
-    ]
-    return "\n".join(lines)
+    columns = {
+        "length": "{length}",
+        "Hugging Face s": "{huggingface_seconds:.2f}",
+        "ours s": "{ours_seconds:.2f}",
+        "times faster (min-max)": "{times_faster:.1f} ({times_faster_min:.1f}-{times_faster_max:.1f})",
+        "Hugging Face MiB": "{huggingface_mib:.0f}",
+        "ours MiB": "{ours_mib:.0f}",
+        "differ by": "{largest_difference:.0e}",
+    }
+    return table(columns, rows)
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")
     parser.add_argument("--window", type=int, default=512)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--device", default=default_device())
-    parser.add_argument("--json", type=Path, help="also write the rows here")
     parser.add_argument("--peak-of", choices=WAYS, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    asked = arguments()
-    loaded = models(sizes=SIZES[asked.model], window=asked.window, max_length=max(asked.lengths))
-    if asked.peak_of:
-        model = loaded[asked.peak_of].to(asked.device)
-        print(peak_memory(asked.peak_of, model, length=asked.lengths[0]))
+    given = arguments()
+    loaded = models(sizes=SIZES[given.model], window=given.window, max_length=max(given.lengths))
+    if given.peak_of:
+        model = loaded[given.peak_of].to(given.device)
+        print(peak_memory(given.peak_of, model, length=given.lengths[0]))
         return
-    both = {name: model.to(asked.device) for name, model in loaded.items()}
-    head = {
-        **surroundings(torch.device(asked.device)),
-        "model": asked.model,
-        "window": asked.window,
-        "source_tokens": SOURCE_TOKENS,
-        "repeats": asked.repeats,
-    }
-    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
+    both = {name: model.to(given.device) for name, model in loaded.items()}
+    head = surroundings(torch.device(given.device)) | {"model": given.model, "window": given.window}
+    head |= {"source_tokens": SOURCE_TOKENS, "repeats": given.repeats}
+    print_head(head)
     rows = [
-        measure(both, length=length, repeats=asked.repeats, memory=_memory_of(asked, length))
-        for length in asked.lengths
+        measure(both, length=length, repeats=given.repeats, memory=_memory_of(given, length))
+        for length in given.lengths
     ]
     print(markdown(rows))
-    if asked.json:
-        asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
+    write_rows(given.json, head, rows)
 
 
-def _memory_of(asked: argparse.Namespace, length: int) -> dict[str, float]:
+def _memory_of(given: argparse.Namespace, length: int) -> dict[str, float]:
     """`peak_memory` of each way, measured where nothing else has run."""
     found = {}
     for name in WAYS:
         command = [sys.executable, "-m", "cdlm_lab.benchmarks.source_attention", "--peak-of", name]
-        command += ["--lengths", str(length), "--model", asked.model, "--window", str(asked.window)]
-        command += ["--device", asked.device]
+        command += ["--lengths", str(length), "--model", given.model, "--window", str(given.window)]
+        command += ["--device", given.device]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         found[name] = float(output.split()[-1])
     return found

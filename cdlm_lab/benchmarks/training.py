@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import math
 import multiprocessing
 import statistics
@@ -36,7 +35,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -44,8 +42,19 @@ from transformers import LongformerConfig, LongformerForMaskedLM, PreTrainedMode
 
 from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.benchmarks import coreference
-from cdlm_lab.benchmarks.attention import matmul_rate, number_of_globals, peak_growth, seconds
-from cdlm_lab.models.checkpoint import default_device, own_randomness
+from cdlm_lab.benchmarks.attention import number_of_globals
+from cdlm_lab.benchmarks.timing import (
+    command_line,
+    matmul_rate,
+    peak_growth,
+    print_head,
+    ratio,
+    seconds,
+    surroundings,
+    table,
+    write_rows,
+)
+from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.coreference import PairScorer
 from cdlm_lab.models.encoder import TinySizes
 from cdlm_lab.models.estimate import MASKED_SHARE, estimate
@@ -74,23 +83,15 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One row of the table.
+    """One row of the table."""
 
-    Attributes:
-        part: one of PARTS.
-        length, window, examples: of a step; no padding.
-        global_tokens: of an example.
-        attention_dropout: of both models.
-        precision: of the forward pass.
-    """
-
-    part: str
+    part: str  # one of PARTS. length, window, examples: of a step; no padding.
     length: int
     window: int
     examples: int
-    global_tokens: int
-    attention_dropout: float
-    precision: str
+    global_tokens: int  # of an example
+    attention_dropout: float  # of both models
+    precision: str  # of the forward pass
 
     @property
     def sizes(self) -> TinySizes:
@@ -209,7 +210,7 @@ def cases(
     dropouts: Sequence[float] = DROPOUTS,
     precisions: Sequence[str] = PRECISIONS,
 ) -> Iterator[Case]:
-    """The rows that are asked for, slowest part first. `shares`: of globals, those of "pairs" excepted."""
+    """The rows that are given for, slowest part first. `shares`: of globals, those of "pairs" excepted."""
     for length in sorted(lengths, reverse=True) if "minilm" in parts else ():
         for share in shares:
             for dropout in dropouts:
@@ -302,17 +303,14 @@ def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Prog
                 times[way].append(worker.recv())
             rates.append(matmul_rate(device=torch.device(device), dtype=getattr(torch, case.precision)))
             bar.update(share)
-    ratios = [theirs / ours for theirs, ours in zip(times["huggingface"], times["ours"], strict=True)]
     tokens = case.examples * case.length
     of_rate = [share / ours / rate for ours, rate in zip(times["ours"], rates, strict=True)]
     return {
         **dataclasses.asdict(case),
-        "pairs_of_steps": len(ratios),
+        "pairs_of_steps": len(rates),
         "huggingface_tokens_per_second": tokens / statistics.median(times["huggingface"]),
         "ours_tokens_per_second": tokens / statistics.median(times["ours"]),
-        "times_faster": statistics.median(ratios),
-        "times_faster_min": min(ratios),
-        "times_faster_max": max(ratios),
+        **ratio("times_faster", times["huggingface"], times["ours"]),
         "huggingface_mib": memory["huggingface"],
         "ours_mib": memory["ours"],
         "matmul_gflops": statistics.median(rates) / 1e9,
@@ -322,26 +320,26 @@ def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Prog
 
 def markdown(rows: Sequence[Mapping[str, object]]) -> str:
     """The rows as a Markdown table."""
-    lines = [
-        "| part | length | window | globals | attention dropout | precision | Hugging Face tokens/s "
-        "| ours tokens/s | times faster (min-max) | Hugging Face MiB | ours MiB | of rate |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        "| {part} | {length} | {window} | {global_tokens} | {attention_dropout:g} | {precision} "
-        "| {huggingface_tokens_per_second:.0f} | {ours_tokens_per_second:.0f} | {times_faster:.1f} "
-        "({times_faster_min:.1f}-{times_faster_max:.1f}) | {huggingface_mib:.0f} | {ours_mib:.0f} "
-        "| {of_rate:.0%} |".format(**row)
-        for row in rows
-    ]
-    return "\n".join(lines)
+    columns = {
+        "part": "{part}",
+        "length": "{length}",
+        "window": "{window}",
+        "globals": "{global_tokens}",
+        "attention dropout": "{attention_dropout:g}",
+        "precision": "{precision}",
+        "Hugging Face tokens/s": "{huggingface_tokens_per_second:.0f}",
+        "ours tokens/s": "{ours_tokens_per_second:.0f}",
+        "times faster (min-max)": "{times_faster:.1f} ({times_faster_min:.1f}-{times_faster_max:.1f})",
+        "Hugging Face MiB": "{huggingface_mib:.0f}",
+        "ours MiB": "{ours_mib:.0f}",
+        "of rate": "{of_rate:.0%}",
+    }
+    return table(columns, rows)
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--parts", choices=PARTS, nargs="+", default=PARTS)
     parser.add_argument("--lengths", type=int, choices=WINDOWS, nargs="+", default=tuple(WINDOWS))
     parser.add_argument(
@@ -356,39 +354,36 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--full", action="store_true", help="five pairs of steps in every row; an hour or more"
     )
-    parser.add_argument("--device", default=default_device())
-    parser.add_argument("--json", type=Path, help="also write the rows here, after each")
-    asked = parser.parse_args()
-    if asked.full:
-        asked.repeats, asked.patience = 5, math.inf
-    return asked
+    given = parser.parse_args()
+    if given.full:
+        given.repeats, given.patience = 5, math.inf
+    return given
 
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    asked = arguments()
-    device = torch.device(asked.device)
+    given = arguments()
+    device = torch.device(given.device)
     chosen = list(
         cases(
-            parts=asked.parts,
-            lengths=asked.lengths,
-            shares=asked.globals,
-            dropouts=asked.dropouts,
-            precisions=asked.precisions,
+            parts=given.parts,
+            lengths=given.lengths,
+            shares=given.globals,
+            dropouts=given.dropouts,
+            precisions=given.precisions,
         )
     )
-    head = {**coreference.surroundings(device), "repeats": asked.repeats}
-    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
+    head = {**surroundings(device), "repeats": given.repeats}
+    print_head(head)
     rows: list[dict[str, object]] = []
-    total = (asked.repeats + 1) * sum(case.useful_operations for case in chosen)
+    total = (given.repeats + 1) * sum(case.useful_operations for case in chosen)
     with Progress(
         total=total, desc="steps", bar_format="{desc}: {percentage:3.0f}% |{bar:20}| {elapsed}<{remaining}"
     ) as bar:
         for case in chosen:
-            given = {"device": asked.device, "repeats": asked.repeats, "patience": asked.patience}
-            rows.append(measure(case, **given, bar=bar))
-            if asked.json:
-                asked.json.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")
+            form = {"device": given.device, "repeats": given.repeats, "patience": given.patience}
+            rows.append(measure(case, **form, bar=bar))
+            write_rows(given.json, head, rows)
     print(markdown(rows))
 
 

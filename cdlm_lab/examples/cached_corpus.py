@@ -1,23 +1,12 @@
-"""Documents as paragraphs of sentences, tokenised once into a memory-mapped Arrow file.
+"""Corpora in tokens: made once, kept in a memory-mapped Arrow file and read from there ever after.
 
-Folder of one tokenised corpus, `<cache_dir>/<fingerprint>/`: `paragraphs.arrow` (one row a document) and
-`counts.json`, made as `arrow_folder` says. Memory stays the same however large the corpus is. Sentences are
-kept whole; a layout cuts them when an example is made.
+Folder of one corpus, `<cache_dir>/<fingerprint>/`: the Arrow file (one row a cluster, or a document of
+paragraphs) and `counts.json`. The folder is written under another name and renamed when it is complete, and a
+lock lets one process build while others wait, so nothing half-made is ever read. The fingerprint names
+everything that decides what is in it. Memory stays the same however large the corpus is.
 
-A corpus as a memory-mapped Arrow file, made once and read from there ever after.
-
-Folder of one corpus, `<cache_dir>/<fingerprint>/`: the Arrow file and `counts.json`. The folder is written
-under another name and renamed when it is complete, and a lock lets one process build while others wait, so
-nothing half-made is ever read. The fingerprint names everything that decides what is in it.
-
-Clusters of documents, tokenised once into a memory-mapped Arrow file and read from there ever after.
-
-Folder of one tokenised corpus, `<cache_dir>/<fingerprint>/`: `clusters.arrow` (one row a cluster) and
-`counts.json`, made as `arrow_folder` says. Memory stays the same however large the corpus is.
-
-The paper (section 2.3) uses clusters of at least 3 documents. Empty documents are removed BEFORE counting;
-the released code counts them, so that a trailing separator in a corpus file lets clusters of two documents
-in.
+`Dataset.from_generator(fingerprint=)` keeps no counts beside the rows and wraps what the source raises in an
+error of its own that does not name the line; so this is by hand.
 """
 
 from __future__ import annotations
@@ -28,7 +17,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import islice, pairwise
@@ -41,29 +30,43 @@ from datasets.arrow_writer import ArrowWriter
 from filelock import FileLock
 
 from cdlm_lab.data.clusters import LEAST_CHARACTERS, Paragraphed
-from cdlm_lab.data.records import Cluster
-from cdlm_lab.examples.candidates import encode_pieces
-from cdlm_lab.examples.tokens import EncodedCluster, encode_cluster
+from cdlm_lab.data.records import Cluster, Document, Fact
+from cdlm_lab.examples.tokens import encode_pieces, tokenise
 from cdlm_lab.progress import shared_out, tracked
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
+FORMAT_VERSION = 1  # part of every fingerprint; raise it when the columns or their meaning change
+COLUMNS = Features(
+    {
+        "cluster_id": Value("string"),
+        "document_ids": List(Value("string")),  # of documents that have text
+        "input_ids": List(List(Value("int32"))),  # of each of them, without special tokens
+        "fact_ids": List(List(Value("int32"))),  # of each token the number of its fact in the cluster
+    }
+)
+PARAGRAPH_COLUMNS = Features(
+    {
+        "document_id": Value("string"),
+        "paragraph_sizes": List(Value("int32")),  # sentences of each paragraph
+        "input_ids": List(List(Value("int32"))),  # of each sentence, without special tokens
+    }
+)
+NO_FACT = -1
 _COUNTS_FILE = "counts.json"
+_ROWS_AT_ONCE = 64  # kept in memory before they are written
 
 
 def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase, *parts: str | int) -> str:
-    """32 hexadecimal digits that change with the parts and with anything that changes the tokens.
-
-    Args:
-        tokenizer: a fast one; hashed is what it does, not where it was loaded from.
-        parts: whatever else decides what is in the corpus.
+    """32 hexadecimal digits that change with the parts and with anything that changes the tokens: hashed is
+    what the tokenizer does, not where it was loaded from.
 
     Raises:
         ValueError: a tokenizer that is not a fast one.
     """
-    check_fast(tokenizer)
+    _check_fast(tokenizer)
     rules = json.loads(tokenizer.backend_tokenizer.to_str())
     # Left behind by whatever was tokenised last; no corpus is built with either.
     rules.pop("truncation", None)
@@ -71,56 +74,12 @@ def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase, *parts: str | int)
     return hashlib.sha256(json.dumps([*parts, rules], sort_keys=True).encode()).hexdigest()[:32]
 
 
-def check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise ValueError unless the tokenizer is a fast one."""
+def _check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
     if not tokenizer.is_fast:
         raise ValueError(
             f"{type(tokenizer).__name__} is a slow tokenizer, which does not say where in the text a token "
             "stands; load the fast one (a folder with tokenizer.json)"
         )
-
-
-def built_once(
-    cache_dir: Path, *, fingerprint: str, arrow_file: str, build: Callable[[Path], Any]
-) -> Dataset:
-    """The corpus of that fingerprint, made first if it is not there yet.
-
-    Args:
-        cache_dir: holds one folder for each fingerprint; created if missing.
-        fingerprint: from `tokenizer_fingerprint`.
-        arrow_file: name of the Arrow file.
-        build: writes that file at the path it is given and returns its counts, a dataclass; called only if
-            the corpus must be made. Whatever it raises passes through, and nothing is left behind.
-
-    Returns:
-        A memory-mapped dataset.
-
-    Raises:
-        ValueError: a fingerprint that is no file name; a file in the cache that cannot be read.
-    """
-    folder = _folder(cache_dir, fingerprint)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f".{fingerprint}.lock")):
-        # The folder appears under its name only when both files are there.
-        if not all((folder / name).is_file() for name in (arrow_file, _COUNTS_FILE)):
-            _build(folder, arrow_file, build)
-    return _opened(folder / arrow_file)
-
-
-def kept_counts(cache_dir: Path, *, fingerprint: str, maker: str) -> dict[str, Any]:
-    """The counts kept beside a corpus, as plain JSON.
-
-    Args:
-        cache_dir, fingerprint: as of `built_once`.
-        maker: the function that makes such a corpus, for the message.
-
-    Raises:
-        FileNotFoundError: no such corpus has been made.
-    """
-    path = _folder(cache_dir, fingerprint) / _COUNTS_FILE
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such tokenised corpus; make it with {maker}")
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _folder(cache_dir: Path, fingerprint: str) -> Path:
@@ -129,6 +88,26 @@ def _folder(cache_dir: Path, fingerprint: str) -> Path:
             f"the fingerprint {fingerprint!r} is no file name; take it from the corpus's fingerprint function"
         )
     return Path(cache_dir) / fingerprint
+
+
+def _built_once(folder: Path, *, arrow_file: str, build: Callable[[Path], Any]) -> Dataset:
+    """The corpus in a folder, made first if it is not there yet.
+
+    `build` writes the Arrow file at the path it is given and returns its counts, a dataclass. Whatever it
+    raises passes through, and nothing is left behind.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    path = folder / arrow_file
+    with FileLock(folder.with_name(f".{folder.name}.lock")):
+        # The folder appears under its name only when both files are there.
+        if not (path.is_file() and (folder / _COUNTS_FILE).is_file()):
+            _build(folder, arrow_file, build)
+    try:
+        return Dataset.from_file(str(path))
+    except Exception as error:  # pyarrow and datasets raise many kinds for a damaged file
+        raise ValueError(
+            f"{path} cannot be read ({error}); delete the folder {folder} and run again"
+        ) from error
 
 
 def _build(folder: Path, arrow_file: str, build: Callable[[Path], Any]) -> None:
@@ -145,35 +124,18 @@ def _build(folder: Path, arrow_file: str, build: Callable[[Path], Any]) -> None:
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _opened(path: Path) -> Dataset:
-    """Memory-map the Arrow file."""
-    try:
-        return Dataset.from_file(str(path))
-    except Exception as error:  # pyarrow and datasets raise many kinds for a damaged file
-        raise ValueError(
-            f"{path} cannot be read ({error}); delete the folder {path.parent} and run again"
-        ) from error
-
-
-FORMAT_VERSION = 1  # part of every fingerprint; raise it when the columns or their meaning change
-COLUMNS = Features(
-    {
-        "cluster_id": Value("string"),
-        "document_ids": List(Value("string")),
-        "input_ids": List(List(Value("int32"))),
-        "fact_ids": List(List(Value("int32"))),
-    }
-)
-_ARROW_FILE = "clusters.arrow"
-_CLUSTERS_AT_ONCE = 64  # rows kept in memory before they are written
+def _counts_beside(cache_dir: Path, fingerprint: str, *, maker: str) -> dict[str, Any]:
+    path = _folder(cache_dir, fingerprint) / _COUNTS_FILE
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such tokenised corpus; make it with {maker}")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenisedCluster:
-    """One row of a tokenised corpus.
+    """One row of a corpus of clusters.
 
     Attributes:
-        id: of the cluster.
         document_ids: of its non-empty documents.
         input_ids: of each document int32 (tokens,), no special tokens; views of the file, not to be written
             to.
@@ -189,17 +151,13 @@ class TokenisedCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusCounts:
-    """What went into a tokenised corpus.
+    """What went into a corpus of clusters.
 
     Attributes:
         clusters_read: all clusters of the source.
-        clusters_kept: those with enough non-empty documents.
-        clusters_dropped: those with fewer.
-        minimum_documents: how many are enough.
-        documents: in the clusters kept.
+        clusters_kept, clusters_dropped: those with `minimum_documents` non-empty documents, and the others.
+        documents, tokens, longest_document: of the clusters kept, special tokens not counted.
         empty_documents_removed: documents without text in all clusters read.
-        tokens: of the documents, special tokens not counted.
-        longest_document: tokens of the longest one.
         documents_per_cluster: number of documents -> number of clusters kept that have so many, ascending.
     """
 
@@ -217,16 +175,8 @@ class CorpusCounts:
 def corpus_fingerprint(
     corpus_checksum: str, tokenizer: PreTrainedTokenizerBase, *, minimum_documents: int = 3
 ) -> str:
-    """Name of the cache folder: 32 hexadecimal digits that change with anything that changes the tokens.
-
-    Args:
-        corpus_checksum: names everything that decides which clusters are read: files, split, size, seed.
-        tokenizer: a fast one; hashed is what it does, not where it was loaded from.
-        minimum_documents: as for `tokenise_clusters`.
-
-    Raises:
-        ValueError: a tokenizer that is not a fast one.
-    """
+    """Name of the cache folder. `corpus_checksum`: names everything that decides which clusters are read:
+    files, split, size, seed."""
     return tokenizer_fingerprint(tokenizer, FORMAT_VERSION, corpus_checksum, minimum_documents)
 
 
@@ -242,100 +192,86 @@ def tokenise_clusters(
 ) -> Dataset:
     """The tokenised corpus of that fingerprint, made first if it is not there yet.
 
+    The paper (section 2.3) uses clusters of at least 3 documents. Empty documents are removed BEFORE
+    counting; the released code counts them, so that a trailing separator in a corpus file lets clusters of
+    two documents in.
+
     Args:
         clusters: gives the clusters one by one; called only if the corpus must be made.
         tokenizer: a fast one, for the character offsets of tokens.
-        cache_dir: holds one folder for each fingerprint; created if missing.
-        fingerprint: from `corpus_fingerprint`.
         minimum_documents: clusters with fewer non-empty documents are dropped and counted.
         expected: how many clusters `clusters` gives, for the time left; 0 = not known.
         processes: that tokenise; the corpus is the same with any number.
 
     Returns:
-        A memory-mapped dataset with the columns `cluster_id`, `document_ids`, `input_ids` and `fact_ids`, one
-        row a cluster, in the order of the source. `read_cluster` reads a row, `read_counts` the counts.
+        A memory-mapped dataset of COLUMNS, one row a cluster, in the order of the source. `read_cluster`
+        reads a row, `read_counts` the counts.
 
     Raises:
         ValueError: no cluster is large enough; `minimum_documents` below 1; a slow tokenizer; a fingerprint
-            that is no file name; a file in the cache that cannot be read. Whatever reading the source raises
-            passes through; nothing is left behind.
+            that is no file name; a file in the cache that cannot be read.
     """
-    check_fast(tokenizer)
+    _check_fast(tokenizer)
     if minimum_documents < 1:
         raise ValueError(f"minimum_documents is {minimum_documents}; it must be at least 1 (the paper: 3)")
-    return built_once(
-        cache_dir,
-        fingerprint=fingerprint,
-        arrow_file=_ARROW_FILE,
-        build=lambda path: _write_arrow(
-            tracked(clusters(), desc="tokenising", unit="cluster", total=expected),
-            tokenizer,
-            path=path,
-            minimum_documents=minimum_documents,
-            processes=processes,
-        ),
-    )
+
+    def build(path: Path) -> CorpusCounts:
+        source = tracked(clusters(), desc="tokenising", unit="cluster", total=expected)
+        rows = shared_out(partial(encode_cluster, tokenizer=tokenizer), source, processes=processes)
+        return _write_clusters(rows, path, minimum_documents=minimum_documents)
+
+    return _built_once(_folder(cache_dir, fingerprint), arrow_file="clusters.arrow", build=build)
 
 
-def read_counts(cache_dir: Path, *, fingerprint: str) -> CorpusCounts:
-    """The counts kept beside a tokenised corpus.
+def encode_cluster(cluster: Cluster, tokenizer: PreTrainedTokenizerBase) -> tuple[dict[str, Any], int]:
+    """The row of a cluster (see COLUMNS), and how many documents without text are left out of it.
 
-    Raises:
-        FileNotFoundError: no such corpus has been made.
+    A token belongs to a fact if its characters overlap the fact's; where facts overlap, to the one that
+    starts first. Facts are numbered in the order in which they first appear in the cluster, -1 = none.
     """
-    values = kept_counts(cache_dir, fingerprint=fingerprint, maker="tokenise_clusters")
-    per_cluster = {int(size): count for size, count in values.pop("documents_per_cluster").items()}
-    return CorpusCounts(**values, documents_per_cluster=per_cluster)
-
-
-def read_cluster(corpus: Dataset, row: int) -> TokenisedCluster:
-    """Read one row without turning tokens into Python numbers.
-
-    Args:
-        corpus: from `tokenise_clusters`, or a selection of it, in the format `corpus.with_format("arrow")`.
-        row: 0 to `len(corpus) - 1`.
-    """
-    table = corpus[row]
-    return TokenisedCluster(
-        id=table["cluster_id"][0].as_py(),
-        document_ids=tuple(table["document_ids"][0].as_py()),
-        input_ids=tuple(_arrays(table["input_ids"][0].values)),
-        fact_ids=tuple(_arrays(table["fact_ids"][0].values)),
-    )
-
-
-def _arrays(lists) -> Iterator[np.ndarray]:
-    """Views into an Arrow array of lists, one a document."""
-    offsets = lists.offsets.to_numpy()
-    values = lists.values.to_numpy()
-    for start, end in pairwise(offsets):
-        yield values[start:end]
-
-
-def _encoded(cluster: Cluster, *, tokenizer: PreTrainedTokenizerBase) -> tuple[EncodedCluster, int]:
-    """The row of a cluster, and how many documents are not in it."""
-    row = encode_cluster(cluster, tokenizer)
+    row: dict[str, Any] = {"cluster_id": cluster.id, "document_ids": [], "input_ids": [], "fact_ids": []}
+    written = [document for document in cluster.documents if document.text.strip()]
+    if written:
+        texts = [document.text for document in written]
+        encoded = tokenise(texts, tokenizer, return_offsets_mapping=True)
+        numbers = _fact_numbers(written)
+        for document, ids, offsets in zip(
+            written, encoded["input_ids"], encoded["offset_mapping"], strict=True
+        ):
+            if ids:
+                row["document_ids"].append(document.id)
+                row["input_ids"].append(np.array(ids, dtype=np.int32))
+                row["fact_ids"].append(_fact_of_tokens(document.facts, np.array(offsets), numbers=numbers))
     return row, len(cluster.documents) - len(row["input_ids"])
 
 
-def _write_arrow(
-    clusters: Iterator[Cluster],
-    tokenizer: PreTrainedTokenizerBase,
-    *,
-    path: Path,
-    minimum_documents: int,
-    processes: int,
+def _fact_numbers(documents: Sequence[Document]) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for document in documents:
+        for fact in sorted(document.facts, key=lambda fact: fact.start):
+            numbers.setdefault(fact.id, len(numbers))
+    return numbers
+
+
+def _fact_of_tokens(facts: Sequence[Fact], offsets: np.ndarray, *, numbers: dict[str, int]) -> np.ndarray:
+    """int32 (tokens,), from offsets (tokens, 2), half-open character ranges."""
+    fact_ids = np.full(len(offsets), NO_FACT, dtype=np.int32)
+    starts, ends = offsets[:, 0], offsets[:, 1]
+    for fact in sorted(facts, key=lambda fact: fact.start):
+        fact_ids[(starts < fact.end) & (ends > fact.start) & (fact_ids == NO_FACT)] = numbers[fact.id]
+    return fact_ids
+
+
+def _write_clusters(
+    rows: Iterator[tuple[dict[str, Any], int]], path: Path, *, minimum_documents: int
 ) -> CorpusCounts:
-    """Stream the clusters into an Arrow file."""
     sums: Counter[str] = Counter()
     sizes: Counter[int] = Counter()
     longest = 0
-    with ArrowWriter(path=str(path), features=COLUMNS, writer_batch_size=_CLUSTERS_AT_ONCE) as writer:
-        encode = partial(_encoded, tokenizer=tokenizer)
-        for row, empty in shared_out(encode, clusters, processes=processes):
+    with ArrowWriter(path=str(path), features=COLUMNS, writer_batch_size=_ROWS_AT_ONCE) as writer:
+        for row, empty in rows:
             lengths = [len(ids) for ids in row["input_ids"]]
-            sums["clusters_read"] += 1
-            sums["empty_documents_removed"] += empty
+            sums.update(clusters_read=1, empty_documents_removed=empty)
             if len(lengths) < minimum_documents:
                 sums["clusters_dropped"] += 1
                 continue
@@ -357,23 +293,36 @@ def _write_arrow(
     )
 
 
-PARAGRAPH_COLUMNS = Features(
-    {
-        "document_id": Value("string"),
-        "paragraph_sizes": List(Value("int32")),  # sentences of each paragraph
-        "input_ids": List(List(Value("int32"))),  # of each sentence, without special tokens
-    }
-)
-_PARAGRAPH_ARROW_FILE = "paragraphs.arrow"
-_DOCUMENTS_AT_ONCE = 64  # rows kept in memory before they are written
+def read_counts(cache_dir: Path, *, fingerprint: str) -> CorpusCounts:
+    """The counts kept beside a corpus of clusters; FileNotFoundError if none has been made."""
+    values = _counts_beside(cache_dir, fingerprint, maker="tokenise_clusters")
+    per_cluster = {int(size): count for size, count in values.pop("documents_per_cluster").items()}
+    return CorpusCounts(**values, documents_per_cluster=per_cluster)
+
+
+def read_cluster(corpus: Dataset, row: int) -> TokenisedCluster:
+    """Read one row without turning tokens into Python numbers; `corpus` is in the format "arrow"."""
+    table = corpus[row]
+    return TokenisedCluster(
+        id=table["cluster_id"][0].as_py(),
+        document_ids=tuple(table["document_ids"][0].as_py()),
+        input_ids=tuple(_arrays(table["input_ids"][0].values)),
+        fact_ids=tuple(_arrays(table["fact_ids"][0].values)),
+    )
+
+
+def _arrays(lists: Any) -> Iterator[np.ndarray]:
+    """Views into an Arrow array of lists, one a document."""
+    values = lists.values.to_numpy()
+    for start, end in pairwise(lists.offsets.to_numpy()):
+        yield values[start:end]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenisedDocument:
-    """One row of a tokenised corpus.
+    """One row of a corpus of paragraphs. Sentences are whole; a layout cuts them when an example is made.
 
     Attributes:
-        id: of the document.
         tokens: int32 (tokens,), of all sentences, no special tokens; a view of the file, not to be written
             to.
         ends: int32 (sentences + 1,), 0 and then where in `tokens` each sentence ends.
@@ -392,14 +341,8 @@ class TokenisedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParagraphCounts:
-    """What went into a tokenised corpus.
-
-    Attributes:
-        documents_read: all documents of the source.
-        documents_kept: those with a sentence.
-        paragraphs, sentences, tokens: of the documents kept; special tokens not counted.
-        longest_sentence: tokens of the longest one.
-    """
+    """What went into a corpus of paragraphs: all documents of the source, those kept because they have a
+    sentence, and what is in these."""
 
     documents_read: int = 0
     documents_kept: int = 0
@@ -410,15 +353,7 @@ class ParagraphCounts:
 
 
 def paragraph_fingerprint(corpus_checksum: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """Name of the cache folder: 32 hexadecimal digits that change with anything that changes the tokens.
-
-    Args:
-        corpus_checksum: names everything that decides which documents are read: files, split, size, seed.
-        tokenizer: a fast one; hashed is what it does, not where it was loaded from.
-
-    Raises:
-        ValueError: a tokenizer that is not a fast one.
-    """
+    """Name of the cache folder. `corpus_checksum`: names everything that decides which documents are read."""
     return tokenizer_fingerprint(tokenizer, "paragraphs", FORMAT_VERSION, corpus_checksum)
 
 
@@ -434,51 +369,67 @@ def tokenise_paragraphs(
 
     Args:
         documents: gives the documents one by one; called only if the corpus must be made.
-        tokenizer: a fast one.
-        cache_dir: holds one folder for each fingerprint; created if missing.
-        fingerprint: from `paragraph_fingerprint`.
         processes: that tokenise; the corpus is the same with any number.
 
     Returns:
-        A memory-mapped dataset with the columns `document_id`, `paragraph_sizes` and `input_ids`, one row a
-        document, in the order of the source. Sentences without a token are left out, as are paragraphs and
-        documents of which nothing remains. `read_document` reads a row, `read_paragraph_counts` the counts.
+        A memory-mapped dataset of PARAGRAPH_COLUMNS, one row a document, in the order of the source.
+        Sentences without a token are left out, as are paragraphs and documents of which nothing remains.
+        `read_document` reads a row, `read_paragraph_counts` the counts.
 
     Raises:
         ValueError: no document has a sentence; a slow tokenizer; a fingerprint that is no file name; a file
-            in the cache that cannot be read. Whatever reading the source raises passes through; nothing is
-            left behind.
+            in the cache that cannot be read.
     """
-    check_fast(tokenizer)
-    return built_once(
-        cache_dir,
-        fingerprint=fingerprint,
-        arrow_file=_PARAGRAPH_ARROW_FILE,
-        build=lambda path: _write_paragraphs(
-            tracked(documents(), desc="tokenising", unit="document"),
-            tokenizer,
-            path=path,
-            processes=processes,
-        ),
-    )
+    _check_fast(tokenizer)
+
+    def build(path: Path) -> ParagraphCounts:
+        source = tracked(documents(), desc="tokenising", unit="document")
+        rows = shared_out(partial(_encoded_paragraphs, tokenizer=tokenizer), source, processes=processes)
+        return _write_paragraphs(rows, path)
+
+    return _built_once(_folder(cache_dir, fingerprint), arrow_file="paragraphs.arrow", build=build)
+
+
+def _encoded_paragraphs(document: Paragraphed, *, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """The row of a document (see PARAGRAPH_COLUMNS)."""
+    texts = [text for paragraph in document.paragraphs for text in paragraph]
+    encoded = iter(encode_pieces(texts, tokenizer))
+    read = [[ids for ids in islice(encoded, len(paragraph)) if len(ids)] for paragraph in document.paragraphs]
+    filled = [paragraph for paragraph in read if paragraph]
+    return {
+        "document_id": document.id,
+        "paragraph_sizes": [len(paragraph) for paragraph in filled],
+        "input_ids": [ids for paragraph in filled for ids in paragraph],
+    }
+
+
+def _write_paragraphs(rows: Iterator[dict[str, Any]], path: Path) -> ParagraphCounts:
+    sums: Counter[str] = Counter()
+    longest = 0
+    with ArrowWriter(path=str(path), features=PARAGRAPH_COLUMNS, writer_batch_size=_ROWS_AT_ONCE) as writer:
+        for row in rows:
+            sums["documents_read"] += 1
+            if lengths := [len(ids) for ids in row["input_ids"]]:
+                writer.write(row)
+                sums.update(documents_kept=1, paragraphs=len(row["paragraph_sizes"]))
+                sums.update(sentences=len(lengths), tokens=sum(lengths))
+                longest = max(longest, *lengths)
+        writer.finalize()
+    if not sums["documents_kept"]:
+        raise ValueError(
+            f"none of the {sums['documents_read']:,} documents has a sentence; those of fewer than "
+            f"{LEAST_CHARACTERS} characters do not count"
+        )
+    return ParagraphCounts(**sums, longest_sentence=longest)
 
 
 def read_paragraph_counts(cache_dir: Path, *, fingerprint: str) -> ParagraphCounts:
-    """The counts kept beside a tokenised corpus.
-
-    Raises:
-        FileNotFoundError: no such corpus has been made.
-    """
-    return ParagraphCounts(**kept_counts(cache_dir, fingerprint=fingerprint, maker="tokenise_paragraphs"))
+    """The counts kept beside a corpus of paragraphs; FileNotFoundError if none has been made."""
+    return ParagraphCounts(**_counts_beside(cache_dir, fingerprint, maker="tokenise_paragraphs"))
 
 
 def read_document(corpus: Dataset, row: int) -> TokenisedDocument:
-    """Read one row without turning tokens into Python numbers.
-
-    Args:
-        corpus: from `tokenise_paragraphs`, or a selection of it, in the format `corpus.with_format("arrow")`.
-        row: 0 to `len(corpus) - 1`.
-    """
+    """Read one row without turning tokens into Python numbers; `corpus` is in the format "arrow"."""
     table = corpus[row]
     sizes = table["paragraph_sizes"][0].values.to_numpy()
     sentences = table["input_ids"][0].values
@@ -489,44 +440,3 @@ def read_document(corpus: Dataset, row: int) -> TokenisedDocument:
         ends=offsets - offsets[0],
         paragraphs=np.repeat(np.arange(len(sizes)), sizes),
     )
-
-
-def _write_paragraphs(
-    documents: Iterator[Paragraphed], tokenizer: PreTrainedTokenizerBase, *, path: Path, processes: int
-) -> ParagraphCounts:
-    """Stream the documents into an Arrow file."""
-    sums: Counter[str] = Counter()
-    longest = 0
-    with ArrowWriter(
-        path=str(path), features=PARAGRAPH_COLUMNS, writer_batch_size=_DOCUMENTS_AT_ONCE
-    ) as writer:
-        encode = partial(_encoded_paragraphs, tokenizer=tokenizer)
-        for row in shared_out(encode, documents, processes=processes):
-            sums["documents_read"] += 1
-            lengths = [len(ids) for ids in row["input_ids"]]
-            if not lengths:
-                continue
-            writer.write(row)
-            sums.update(documents_kept=1, paragraphs=len(row["paragraph_sizes"]))
-            sums.update(sentences=len(lengths), tokens=sum(lengths))
-            longest = max(longest, *lengths)
-        writer.finalize()
-    if not sums["documents_kept"]:
-        raise ValueError(
-            f"none of the {sums['documents_read']:,} documents has a sentence; those of fewer than "
-            f"{LEAST_CHARACTERS} characters do not count"
-        )
-    return ParagraphCounts(**sums, longest_sentence=longest)
-
-
-def _encoded_paragraphs(document: Paragraphed, *, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """The row of a document."""
-    texts = [text for paragraph in document.paragraphs for text in paragraph]
-    encoded = iter(encode_pieces(texts, tokenizer))
-    read = [[ids for ids in islice(encoded, len(paragraph)) if len(ids)] for paragraph in document.paragraphs]
-    filled = [paragraph for paragraph in read if paragraph]
-    return {
-        "document_id": document.id,
-        "paragraph_sizes": [len(paragraph) for paragraph in filled],
-        "input_ids": [ids for paragraph in filled for ids in paragraph],
-    }

@@ -1,60 +1,49 @@
-"""Questions with candidates and claims with evidence in pieces of words, each sentence by itself.
-
-Which candidates of a question are read together, in which order, and what that makes of their scores.
-
-A joint model reads k candidates at a time. For training the candidates of a question are shuffled anew in
-each pass; for testing their order is fixed by a hash of their texts, so that it says nothing of labels, nor
-of the file's order, and is the same wherever and whenever a model is tested. (The released code of MSPP,
-Di Liello et al. 2022, can shuffle at test too, by the seed of training, and sorts equal scores by label.)
-
-More than k candidates are read in groups of k, all of them, and ranked together by their scores; or a
-pairwise model ranks them and a joint one ranks its first k anew (Tables 2 and 7).
-
-A question or claim and several candidates in one sequence, for a model that reads them jointly (Di Liello
-et al. 2022, "MSPP", section 3.2), here with k = 2:
+"""Questions with candidates, and claims with evidence, as examples of models that read several candidates
+jointly or one at a time (Di Liello et al. 2022, "MSPP", sections 3.1 to 3.3), here with k = 2:
 
     [CLS] who won ? [SEP] Ada won the race . [SEP] Bo came second .
 
-Each sentence s_0 ... s_k is cut to L tokens, the front token included: "the [CLS]/[SEP] token in front of
-each sentence", whose output is the sentence's embedding E_i. Token types are 0 ... k.
-
-The paper pads each sentence to L. Padding is masked, so nothing is computed from it, and none is written
-here. What it leaves is the positions: `strided`, the paper's 0 ... L(k + 1) - 1, has token j of sentence i at
-i * L + j, as if the padding were there; `compact` numbers the tokens 0, 1, 2, ... without gaps, as RoBERTa
-does in the released code, since it skips padding. That code also ends each sentence with `</s>`, starts each
-with `<s>`, and keeps `<s></s>` for an absent candidate, where this leaves nothing.
-
-Questions with candidates, and claims with evidence, as examples of models that read several candidates
-jointly or one at a time, and batches of such examples (Di Liello et al. 2022, "MSPP", sections 3.1 to 3.3).
-
+- Each sentence s_0 ... s_k is cut to L tokens, the front token included: "the [CLS]/[SEP] token in front of
+  each sentence", whose output is the sentence's embedding E_i. Token types are 0 ... k.
+- The paper pads each sentence to L. Padding is masked, so nothing is computed from it, and none is written
+  here. What it leaves is the positions: `strided`, the paper's 0 ... L(k + 1) - 1, has token j of sentence i
+  at i * L + j, as if the padding were there; `compact` numbers the tokens 0, 1, 2, ... without gaps, as
+  RoBERTa does in the released code, since it skips padding. That code also ends each sentence with `</s>`,
+  starts each with `<s>`, and keeps `<s></s>` for an absent candidate, where this leaves nothing.
 - A question with n candidates gives ceil(n / k) examples, each the question and up to k candidates; together
-  they have every candidate once. k = 1 is the pairwise cross-encoder.
+  they have every candidate once. k = 1 is the pairwise cross-encoder. For training the candidates of a
+  question are shuffled anew in each pass; for testing their order is fixed by a hash of their texts, so that
+  it says nothing of labels, nor of the file's order. (The released code can shuffle at test too, by the seed
+  of training, and sorts equal scores by label.) Groups are ranked together by their scores; or a pairwise
+  model ranks all and a joint one ranks its first k anew (Tables 2 and 7).
 - A claim gives one example, with as much of its evidence as the layout has room for, in the order in which it
   was retrieved. What is beyond is not read, where the released code makes further claims of it.
-
-Which candidates are in example i, and where, is a pure function of (seed, pass, i).
 """
 
 from __future__ import annotations
 
 import hashlib
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples.tokens import EncodedById, SpecialTokens
+from cdlm_lab.examples.collate import check_keys, padded
+from cdlm_lab.examples.masking import NOT_MASKED
+from cdlm_lab.examples.passes import Passes
+from cdlm_lab.examples.tokens import EncodedById, SpecialTokens, encode_pieces
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
+POSITIONS = ("strided", "compact")
+ABSENT = -1
+_KEYS = ("input_ids", "token_type_ids", "position_ids", "starts")
 _CANDIDATES, _ITEMS = range(2)  # independent streams of chance of one seed
 
 
@@ -62,7 +51,6 @@ def fixed_order(texts: Sequence[str], *, key: str) -> np.ndarray:
     """Order texts by the SHA-256 of the key and the text; equal texts stay in the order in which they came.
 
     Args:
-        texts: of the candidates of one question.
         key: of the question, as its id: one text then has another place in another question.
 
     Returns:
@@ -77,21 +65,12 @@ def fixed_order(texts: Sequence[str], *, key: str) -> np.ndarray:
 
 
 def shuffled_order(n: int, *, seed: int, epoch: int, index: int) -> np.ndarray:
-    """An order of n candidates for training, int64 (n,), that depends on nothing but its arguments.
-
-    Args:
-        n: candidates.
-        seed, epoch: of the training and of the pass; not negative.
-        index: of the question; not negative.
-    """
+    """An order of the n candidates of question `index` in one pass, int64 (n,); depends on nothing else."""
     return np.random.default_rng([seed, _CANDIDATES, epoch, index]).permutation(n)
 
 
 def chunks(order: np.ndarray, *, k: int) -> list[np.ndarray]:
     """Cut an order into groups of k; the last has what is left.
-
-    Raises:
-        ValueError: `k` below 1.
 
     Example:
         >>> [group.tolist() for group in chunks(np.array([2, 0, 1]), k=2)]
@@ -102,18 +81,11 @@ def chunks(order: np.ndarray, *, k: int) -> list[np.ndarray]:
 
 
 def top_k(scores: np.ndarray, order: np.ndarray, *, k: int) -> np.ndarray:
-    """The candidates with the highest scores.
+    """The candidates with the highest scores, int64 (at most k,), the highest first.
 
     Args:
         scores: float (n,), finite.
         order: int (n,), of `fixed_order`: of equal scores, what comes first in it is taken first.
-        k: how many; all there are, if fewer.
-
-    Returns:
-        int64 (at most k,), numbers of candidates, the highest score first.
-
-    Raises:
-        ValueError: `k` below 1; a score that is not finite; an order that is none of the candidates.
     """
     _check_k(k)
     _check_finite(scores, name="scores")
@@ -134,9 +106,6 @@ def cascade_scores(pairwise: np.ndarray, joint: np.ndarray) -> np.ndarray:
         float64 (n,), whole numbers, the highest first: those ranked anew by their joint scores, below them
         the others by their pairwise ones. Equal scores on the same side of that line stay equal.
 
-    Raises:
-        ValueError: shapes that differ; an infinite score, or a pairwise one that is nan.
-
     Example:
         >>> cascade_scores(np.array([0.9, 0.8, 0.2, 0.2]), np.array([-1, 3, np.nan, np.nan])).tolist()
         [3.0, 5.0, 1.0, 1.0]
@@ -151,58 +120,6 @@ def cascade_scores(pairwise: np.ndarray, joint: np.ndarray) -> np.ndarray:
     return (places + len(values) * again).astype(np.float64)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Passes:
-    """Which item each example of a map-style data set is, over one pass through the items or over several.
-
-    Attributes:
-        items: how many there are.
-        seed: not negative; decides all orders.
-        size: examples in all, over as many passes as that takes (steps x batch size); None = one pass.
-        shuffle: True = a new order of items in each pass; False = their own.
-
-    Raises:
-        ValueError: no items, a negative seed, a size below 1.
-    """
-
-    items: int
-    seed: int
-    size: int | None
-    shuffle: bool
-    _orders: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.items < 1:
-            raise ValueError("there are no examples to make")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; it must not be negative")
-        if self.size is not None and self.size < 1:
-            raise ValueError(f"size is {self.size}; it must be at least 1, or None for one pass")
-
-    def __len__(self) -> int:
-        return self.items if self.size is None else self.size
-
-    def item(self, index: int) -> tuple[int, int]:
-        """Pass and item of an example, both from 0.
-
-        Raises:
-            IndexError: an index below 0 or not below the number of examples.
-        """
-        index = operator.index(index)
-        if not 0 <= index < len(self):
-            raise IndexError(f"there is no example {index}; there are {len(self)}, counted from 0")
-        epoch, place = divmod(index, self.items)
-        return epoch, int(self._order(epoch)[place]) if self.shuffle else place
-
-    def _order(self, epoch: int) -> np.ndarray:
-        """The order of one pass; those of the last two are remembered, for workers between them."""
-        if epoch not in self._orders:
-            while len(self._orders) > 1:
-                self._orders.pop(next(iter(self._orders)))
-            self._orders[epoch] = np.random.default_rng([self.seed, _ITEMS, epoch]).permutation(self.items)
-        return self._orders[epoch]
-
-
 def _check_k(k: int) -> None:
     if k < 1:
         raise ValueError(f"k is {k}; it must be at least 1")
@@ -214,10 +131,6 @@ def _check_finite(scores: np.ndarray, *, name: str) -> None:
         raise ValueError(f"{name}[{index}] is {scores[index]}; a score must be finite")
 
 
-POSITIONS = ("strided", "compact")
-ABSENT = -1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointLayout:
     """How many sentences stand in a sequence, and where.
@@ -226,9 +139,6 @@ class JointLayout:
         sentences: k + 1, the question or claim and k candidates.
         length: L, most tokens of a sentence, the one in front of it included.
         positions: `strided` or `compact`.
-
-    Raises:
-        ValueError: fewer than 2 sentences, a length below 2, unknown positions.
     """
 
     sentences: int
@@ -277,6 +187,11 @@ class JointSequence:
         """int64 (tokens,), which sentence each token is of, front tokens too; the same as its type."""
         return self.token_type_ids
 
+    @property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """What a model reads of it, by name."""
+        return {key: getattr(self, key) for key in _KEYS}
+
 
 def joint_sequence(
     pieces: Sequence[Sequence[int] | np.ndarray | None], *, layout: JointLayout, special: SpecialTokens
@@ -284,14 +199,10 @@ def joint_sequence(
     """Write k + 1 sentences into one sequence.
 
     Args:
-        pieces: ids of each sentence without special tokens, as of `encode_pieces`; the question or claim,
+        pieces: ids of each sentence without special tokens; the question or claim,
             then k candidates. None = absent: it leaves no token, and the others keep their numbers. A
             sentence without pieces is there, with its front token alone.
-        layout: how many sentences, and where they stand.
         special: `[CLS]` in front of sentence 0, `[SEP]` in front of the others.
-
-    Raises:
-        ValueError: another number of sentences than the layout's; no sentence 0.
     """
     if len(pieces) != layout.sentences:
         raise ValueError(f"there are {len(pieces)} sentences; the layout has {layout.sentences}")
@@ -318,28 +229,22 @@ def joint_sequence(
     )
 
 
-def encode_pieces(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[np.ndarray]:
-    """Tokenise texts, each as if a space stood before it, without special tokens.
+class EncodedCandidates(EncodedById[CandidateSet, list[np.ndarray]]):
+    """Questions by their ids: of each, int32 (pieces,) of the question and then of each candidate."""
 
-    Returns:
-        int32 (pieces,) of each text; empty for one of white space, or of which nothing is left, as a lone
-        control character.
-    """
-    if not texts:
-        return []  # tokenizers refuse an empty list
-    encoded = tokenizer(
-        # With the space a byte-level BPE reads the first word as within a text, whatever its settings.
-        [f" {text.strip()}" if text.strip() else "" for text in texts],
-        add_special_tokens=False,
-        split_special_tokens=True,  # a "[SEP]" or "</s>" that somebody wrote in a text is text
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,  # what is too long is cut in `joint_sequence`
-    )["input_ids"]
-    return [np.array(ids, dtype=np.int32) for ids in encoded]
+    def __init__(self, sets: Iterable[CandidateSet], tokenizer: PreTrainedTokenizerBase) -> None:
+        super().__init__(
+            sets, lambda one: encode_pieces([one.question, *one.candidates], tokenizer), kind="questions"
+        )
 
 
-NO_LABEL = -100  # what PyTorch's cross entropy ignores
+class EncodedClaims(EncodedById[EvidencedClaim, list[np.ndarray]]):
+    """Claims by their ids: of each, int32 (pieces,) of the claim and then of each evidence."""
+
+    def __init__(self, claims: Iterable[EvidencedClaim], tokenizer: PreTrainedTokenizerBase) -> None:
+        super().__init__(
+            claims, lambda one: encode_pieces([one.text, *one.evidence], tokenizer), kind="claims"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -358,32 +263,22 @@ class _Sequences:
         return len(self._passes)
 
     def describe(self, index: int) -> JointSequence:
-        """The sequence of one example, with what was left out of it; errors as of `owner`."""
+        """The sequence of one example, with what was left out of it."""
         pieces = self._pieces(index)
         absent = [None] * (self.layout.sentences - len(pieces))
         return joint_sequence([*pieces, *absent], layout=self.layout, special=self.special)
 
     def length_of(self, index: int) -> int:
-        """Tokens of an example, for batches of like lengths; errors as of `owner`."""
+        """Tokens of an example, for batches of like lengths."""
         return sum(min(len(one) + 1, self.layout.length) for one in self._pieces(index))
 
     def _pass_over(self, items: int) -> None:
-        passes = Passes(items=items, seed=self.seed, size=self.size, shuffle=self.shuffle)
+        passes = Passes(items=items, seed=self.seed, stream=_ITEMS, size=self.size, shuffle=self.shuffle)
         object.__setattr__(self, "_passes", passes)
 
     def _pieces(self, index: int) -> Sequence[np.ndarray]:
         """Of each sentence that is there, the question or claim first."""
         raise NotImplementedError
-
-    def _example(self, index: int, labels: np.ndarray) -> dict[str, np.ndarray]:
-        sequence = self.describe(index)
-        return {
-            "input_ids": sequence.input_ids,
-            "token_type_ids": sequence.token_type_ids,
-            "position_ids": sequence.position_ids,
-            "starts": sequence.starts,
-            "labels": labels,
-        }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -395,17 +290,11 @@ class CandidateExamples(_Sequences):
     absent.
 
     Attributes:
-        sets: questions with their candidates.
-        encoded: the same by id; `EncodedCandidates` encodes each once, when it is first needed.
-        layout: of a sequence.
-        special: ids of the special tokens.
+        encoded: the sets by id; `EncodedCandidates` encodes each once, when it is first needed.
         k: most candidates of a group; None = as many as the layout has.
-        seed, size: see `Passes`.
+        seed, size: see `Passes`; `size` is the number of examples in all, None = one pass.
         shuffle: True = in each pass another order of groups, and of the candidates of each question before
             they are put into groups. False = question by question, candidates in `fixed_order`, for testing.
-
-    Raises:
-        ValueError: no questions; one without candidates; `k` outside the layout; seed or size as of `Passes`.
     """
 
     sets: Sequence[CandidateSet]
@@ -414,7 +303,7 @@ class CandidateExamples(_Sequences):
 
     def __post_init__(self) -> None:
         if not 1 <= self._k <= self.layout.candidates:
-            raise ValueError(f"k is {self.k}; it must be 1 to {self.layout.candidates}, as of the layout")
+            raise ValueError(f"k is {self.k}; it must be 1 to {self.layout.candidates}, as the layout has")
         for one in self.sets:
             if not one.candidates:
                 raise ValueError(f"question {one.id} has no candidates; leave it out")
@@ -425,20 +314,13 @@ class CandidateExamples(_Sequences):
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         number, candidates = self.owner(index)
-        labels = np.full(self.layout.candidates, NO_LABEL)
+        labels = np.full(self.layout.candidates, NOT_MASKED)
         labels[: len(candidates)] = np.array(self.sets[number].correct)[candidates]
-        return self._example(index, labels)
+        return self.describe(index).inputs | {"labels": labels}
 
     def owner(self, index: int) -> tuple[int, np.ndarray]:
-        """What an example is made of.
-
-        Returns:
-            The number of the set, and int64 (at most k,) numbers of its candidates, in the order of the
-            sequence.
-
-        Raises:
-            IndexError: an index below 0 or not below the number of examples.
-        """
+        """The number of an example's set, and int64 (at most k,) those of its candidates, in the order of the
+        sequence."""
         epoch, item = self._passes.item(index)
         number, group = self._groups[item].tolist()
         one = self.sets[number]
@@ -463,20 +345,14 @@ class CandidateExamples(_Sequences):
 class ClaimExamples(_Sequences):
     """Map-style dataset of claims with their evidence; read it in order, it is shuffled already.
 
-    `examples[i]` is a dict as of `CandidateExamples`, but with `labels` int64 (), the number in
+    `examples[i]` is the same dict, but with `labels` int64 (), the number in
     `data.claims.LABELS`, -100 = not known. A claim without evidence is read alone.
 
     Attributes:
-        claims: with their evidence.
-        encoded: the same by id; `EncodedClaims` encodes each once, when it is first needed.
-        layout: of a sequence.
-        special: ids of the special tokens.
-        seed, size: see `Passes`.
+        encoded: the claims by id; `EncodedClaims` encodes each once, when it is first needed.
+        seed, size: see `Passes`; `size` is the number of examples in all, None = one pass.
         shuffle: True = another order of claims in each pass; False = their own, for testing. Evidence stays
             in order.
-
-    Raises:
-        ValueError: no claims; seed or size as of `Passes`.
     """
 
     claims: Sequence[EvidencedClaim]
@@ -486,15 +362,11 @@ class ClaimExamples(_Sequences):
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         label = self.claims[self.owner(index)].label
-        labels = np.array(NO_LABEL if label is None else LABELS.index(label), dtype=np.int64)
-        return self._example(index, labels)
+        labels = np.array(NOT_MASKED if label is None else LABELS.index(label), dtype=np.int64)
+        return self.describe(index).inputs | {"labels": labels}
 
     def owner(self, index: int) -> int:
-        """The number of the claim of an example.
-
-        Raises:
-            IndexError: an index below 0 or not below the number of examples.
-        """
+        """The number of the claim of an example."""
         return self._passes.item(index)[1]
 
     def _pieces(self, index: int) -> Sequence[np.ndarray]:
@@ -504,12 +376,8 @@ class ClaimExamples(_Sequences):
 
 @dataclass(frozen=True, slots=True)
 class JointCollate:
-    """Pads examples and stacks them into what a joint model's `forward` takes; give it to a `Trainer` or
-    `DataLoader` as it is.
-
-    Attributes:
-        pad_token_id: fills `input_ids`; token types, positions and the mask are filled with 0, labels of
-            tokens with -100.
+    """Pads examples and stacks them into what a joint model's `forward` takes: `input_ids` with
+    `pad_token_id`, labels of tokens with -100, the rest with 0.
 
     Example, for `JointCollate(pad_token_id=0)`:
 
@@ -529,22 +397,18 @@ class JointCollate:
         """Pad and stack.
 
         Args:
-            examples: of one layout; see `CandidateExamples` and `ClaimExamples`. `mlm_labels` (tokens,) may
-                be in all of them.
+            examples: of one layout; `mlm_labels` (tokens,) may be in all of them.
 
         Returns:
-            `input_ids`, `attention_mask` (1 = token, 0 = padding), `token_type_ids`, `position_ids`, and if
-            there `mlm_labels`: (batch, longest); `starts`: (batch, sentences); `labels`, if there: (batch,
-            candidates) or (batch,). All int64.
-
-        Raises:
-            ValueError: no examples; different or other keys.
+            `input_ids`, `attention_mask` (1 = token, 0 = padding), `token_type_ids`, `position_ids`,
+            `mlm_labels`: (batch, longest); `starts`: (batch, sentences); `labels`: (batch, candidates) or
+            (batch,). All int64.
         """
-        _check_keys(examples)
-        fill = _FILL | {"input_ids": self.pad_token_id}
-        batch = {key: _stacked([one[key] for one in examples], fill=fill.get(key)) for key in examples[0]}
+        check_keys(examples, needed=_KEYS, optional=("labels", "mlm_labels"))
+        fill = {"input_ids": self.pad_token_id, "mlm_labels": NOT_MASKED}
+        batch = {key: padded([one[key] for one in examples], fill=fill.get(key, 0)) for key in examples[0]}
         ones = [np.ones(len(one["input_ids"]), dtype=np.int64) for one in examples]
-        return batch | {"attention_mask": _stacked(ones, fill=0)}
+        return batch | {"attention_mask": padded(ones)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,7 +417,7 @@ class PairedClaimCollate:
     itself, for a model that reads them one at a time and pools them.
 
     Attributes:
-        pad_token_id: as of `JointCollate`.
+        pad_token_id: fills `input_ids`.
         layout: of the examples. A row is what it would be with one candidate in the layout.
     """
 
@@ -564,19 +428,16 @@ class PairedClaimCollate:
         """Take apart, pad and stack.
 
         Returns:
-            As of `JointCollate`, with (pairs, ...) for (batch, ...) and two sentences; `labels`, if there:
-            (claims,); `claim`: (pairs,), number of the pair's claim among the examples, ascending. A claim
-            without evidence has one row, in which it stands alone. All int64.
-
-        Raises:
-            ValueError: as of `JointCollate`.
+            The same keys with (pairs, ...) for (batch, ...) and two sentences; `labels`, if there: (claims,);
+            `claim`: (pairs,), number of the pair's claim among the examples, ascending. A claim without
+            evidence has one row, in which it stands alone. All int64.
         """
-        _check_keys(examples)
+        check_keys(examples, needed=_KEYS, optional=("labels", "mlm_labels"))
         pairs = [self._pairs_of(example) for example in examples]
         batch = JointCollate(self.pad_token_id)([row for rows in pairs for row in rows])
         batch["claim"] = torch.repeat_interleave(torch.tensor([len(rows) for rows in pairs]))
         if "labels" in examples[0]:
-            batch["labels"] = _stacked([example["labels"] for example in examples], fill=None)
+            batch["labels"] = padded([example["labels"] for example in examples])
         return batch
 
     def _pairs_of(self, example: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
@@ -597,48 +458,3 @@ class PairedClaimCollate:
             "position_ids": positions,
             "starts": np.array([0, second.argmax() if number else ABSENT]),
         }
-
-
-_FILL = {"input_ids": 0, "token_type_ids": 0, "position_ids": 0, "mlm_labels": NO_LABEL}
-_NEEDED = {"input_ids", "token_type_ids", "position_ids", "starts"}
-
-
-def _check_keys(examples: Sequence[Mapping[str, np.ndarray]]) -> None:
-    if not examples:
-        raise ValueError("no examples to collate")
-    keys = examples[0].keys()
-    if keys - {"labels", "mlm_labels"} != _NEEDED:
-        wanted = f"{', '.join(sorted(_NEEDED))}, and maybe labels and mlm_labels"
-        raise ValueError(f"examples[0] has the keys {sorted(keys)}; they must be {wanted}")
-    for number, example in enumerate(examples):
-        if example.keys() != keys:
-            what = f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
-            raise ValueError(what)
-
-
-def _stacked(rows: Sequence[np.ndarray], *, fill: int | None) -> torch.Tensor:
-    """Stack arrays of one shape, or pad their only axis with `fill`."""
-    tensors = [torch.from_numpy(np.asarray(row)) for row in rows]
-    if fill is None:
-        return torch.stack(tensors)
-    return pad_sequence(tensors, batch_first=True, padding_value=fill)
-
-
-class EncodedCandidates(EncodedById[CandidateSet, list[np.ndarray]]):
-    """Questions by their ids: of each, int32 (pieces,) of the question and then of each candidate; errors as
-    of `EncodedById`."""
-
-    def __init__(self, sets: Iterable[CandidateSet], tokenizer: PreTrainedTokenizerBase) -> None:
-        super().__init__(
-            sets, lambda one: encode_pieces([one.question, *one.candidates], tokenizer), kind="questions"
-        )
-
-
-class EncodedClaims(EncodedById[EvidencedClaim, list[np.ndarray]]):
-    """Claims by their ids: of each, int32 (pieces,) of the claim and then of each evidence; errors as of
-    `EncodedById`."""
-
-    def __init__(self, claims: Iterable[EvidencedClaim], tokenizer: PreTrainedTokenizerBase) -> None:
-        super().__init__(
-            claims, lambda one: encode_pieces([one.text, *one.evidence], tokenizer), kind="claims"
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +10,23 @@ import torch
 
 from cdlm_lab.examples.masking import NOT_MASKED
 
+# What fills each key of an example up.
+_FILL = {
+    "input_ids": 0,
+    "labels": NOT_MASKED,
+    "global_attention_mask": 0,
+    "cross_document": False,
+    "mention_mask": False,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Collate:
-    """Pads examples to the longest of the batch and stacks them; give it to a `Trainer` or `DataLoader` as it
-    is.
+    """Pads examples to the longest of the batch and stacks them; give it to a `Trainer` or `DataLoader`.
 
     Attributes:
         pad_token_id: fills `input_ids`; labels are filled with -100, masks with 0 or False.
-        pad_to_multiple_of: the padded length is rounded up to a multiple of this; None = as long as the
-            longest.
+        pad_to_multiple_of: the padded length is rounded up to a multiple of this.
         cross_document: False = leave the key `cross_document` out, which no model's `forward` takes.
 
     Example, for `Collate(pad_token_id=0)`:
@@ -48,45 +55,84 @@ class Collate:
     cross_document: bool = True
 
     def __post_init__(self) -> None:
-        if self.pad_to_multiple_of is not None and self.pad_to_multiple_of < 1:
-            raise ValueError(
-                f"pad_to_multiple_of is {self.pad_to_multiple_of}; it must be at least 1, or None"
-            )
+        multiple = self.pad_to_multiple_of
+        if multiple is not None and multiple < 1:
+            raise ValueError(f"pad_to_multiple_of is {multiple}; it must be at least 1, or None")
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
         """Pad and stack.
 
         Args:
-            examples: dicts of arrays, all with the same keys; `input_ids` (seq,) and any of `labels` (seq,)
-                for each token or () for the sequence, `global_attention_mask` (seq,),
-                `cross_document` (seq,), `mention_mask` (2, seq).
+            examples: `input_ids` (seq,) and any of `labels` (seq,) for each token or () for the sequence,
+                `global_attention_mask` (seq,), `cross_document` (seq,), `mention_mask` (2, seq).
 
         Returns:
-            The same keys and `attention_mask` (int64, 1 = a token, 0 = padding), each (batch, longest seq),
+            The same keys and `attention_mask` (1 = a token, 0 = padding), each (batch, longest seq),
             `mention_mask` (batch, 2, longest seq), labels of sequences (batch,). Integers are int64, labels
             with a fraction float32, `cross_document` and `mention_mask` bool.
-
-        Raises:
-            ValueError: no examples; different or unknown keys; arrays whose lengths do not fit within one
-                example; labels of tokens and of sequences in one batch.
         """
-        lengths = _checked_lengths(examples)
+        check_keys(examples, needed={"input_ids"}, optional=_FILL.keys() - {"input_ids"})
+        _check_lengths(examples)
+        lengths = [len(example["input_ids"]) for example in examples]
         multiple = self.pad_to_multiple_of or 1
         width = -(-max(lengths) // multiple) * multiple
-        fill = {
-            "input_ids": self.pad_token_id,
-            "labels": NOT_MASKED,
-            "global_attention_mask": 0,
-            "cross_document": False,
-            "mention_mask": False,
-        }
+        fill = _FILL | {"input_ids": self.pad_token_id}
         batch = {
-            key: _padded([example[key] for example in examples], width=width, fill=fill[key])
+            key: padded([example[key] for example in examples], fill=fill[key], width=width)
             for key in examples[0]
             if key != "cross_document" or self.cross_document
         }
-        batch["attention_mask"] = _padded([np.ones(n, dtype=np.int64) for n in lengths], width=width, fill=0)
+        batch["attention_mask"] = padded([np.ones(n, dtype=np.int64) for n in lengths], width=width)
         return batch
+
+
+def check_keys(
+    examples: Sequence[Mapping[str, np.ndarray]], *, needed: Collection[str], optional: Collection[str] = ()
+) -> None:
+    """Raise ValueError unless there are examples, all of the same keys: those needed and maybe optional."""
+    if not examples:
+        raise ValueError("no examples to collate")
+    keys = examples[0].keys()
+    if not set(needed) <= keys or keys - set(needed) - set(optional):
+        wanted = f"{', '.join(sorted(needed))}, and maybe {', '.join(sorted(optional))}"
+        raise ValueError(f"examples[0] has the keys {sorted(keys)}; they must be {wanted}")
+    for number, example in enumerate(examples):
+        if example.keys() != keys:
+            what = f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
+            raise ValueError(what)
+
+
+def padded(rows: Sequence[np.ndarray], *, fill: int | bool = 0, width: int = 0) -> torch.Tensor:
+    """Stack arrays of unequal sizes, each filled up at its ends: (batch, ...).
+
+    Bool if the fill is, else float32 for fractions and int64 for whole numbers. `width`: least size of the
+    last axis.
+    """
+    arrays = [np.asarray(row) for row in rows]
+    shape = [max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)]
+    if shape:
+        shape[-1] = max(shape[-1], width)
+    whole = np.issubdtype(arrays[0].dtype, np.integer)
+    kind = bool if isinstance(fill, bool) else np.int64 if whole else np.float32
+    out = np.full((len(arrays), *shape), fill, dtype=kind)
+    for number, array in enumerate(arrays):
+        out[(number, *map(slice, array.shape))] = array
+    return torch.from_numpy(out)
+
+
+def _check_lengths(examples: Sequence[Mapping[str, np.ndarray]]) -> None:
+    """Raise ValueError unless all arrays of an example are as long as its `input_ids`."""
+    for number, example in enumerate(examples):
+        length = len(example["input_ids"])
+        for key, values in example.items():
+            expected = (2, length) if key == "mention_mask" else (length,)
+            if key == "labels" and np.ndim(examples[0][key]) == 0:
+                expected = ()
+            if np.shape(values) != expected:
+                raise ValueError(
+                    f"examples[{number}][{key!r}] has shape {np.shape(values)}, "
+                    f"but there are {length} input_ids; it must be {expected}"
+                )
 
 
 def batches_by_length(
@@ -96,18 +142,7 @@ def batches_by_length(
     padding.
 
     For evaluation, where the order of examples does not matter. Longest first, so a batch that does not fit
-    into memory fails at once.
-
-    Args:
-        lengths: tokens of each example.
-        global_counts: global tokens of each example.
-        batch_size: examples in a batch; the last batch may have fewer.
-
-    Returns:
-        Batches of indices; each index occurs once. The same for the same input.
-
-    Raises:
-        ValueError: `lengths` and `global_counts` of different sizes; a batch size below 1.
+    into memory fails at once. Returns batches of indices; only the last may be smaller.
 
     Example:
         >>> batches_by_length([10, 40, 10, 40], [1, 2, 3, 4], 2)
@@ -122,20 +157,11 @@ def batches_by_length(
 
 
 def like_lengths_together(lengths: Sequence[int], batch_size: int) -> list[int]:
-    """An order of training examples in which those of one update are sorted by length, shortest first.
+    """An order of training examples in which the `batch_size` of one update are sorted by length, shortest
+    first.
 
     Micro-batches then hold examples of like length and little padding, while each update still reads the
     same examples: its loss and gradients stay as they are.
-
-    Args:
-        lengths: tokens of each example, in the order of training.
-        batch_size: examples of one update.
-
-    Returns:
-        Indices of the examples; those of an update keep their place as a whole.
-
-    Raises:
-        ValueError: a batch size below 1.
 
     Example:
         >>> like_lengths_together([30, 10, 20, 9, 8], 3)
@@ -144,46 +170,3 @@ def like_lengths_together(lengths: Sequence[int], batch_size: int) -> list[int]:
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
     return sorted(range(len(lengths)), key=lambda n: (n // batch_size, lengths[n], n))
-
-
-_KEYS = {"input_ids", "labels", "global_attention_mask", "cross_document", "mention_mask"}
-
-
-def _checked_lengths(examples: Sequence[Mapping[str, np.ndarray]]) -> list[int]:
-    """The length of each example, after checking that all arrays agree."""
-    if not examples:
-        raise ValueError("no examples to collate")
-    keys = examples[0].keys()
-    if unknown := keys - _KEYS:
-        raise ValueError(f"unknown key {min(unknown)!r} in an example; known are {', '.join(sorted(_KEYS))}")
-    if "input_ids" not in keys:
-        raise ValueError("an example has no input_ids")
-    for number, example in enumerate(examples):
-        if example.keys() != keys:
-            raise ValueError(
-                f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
-            )
-        length = len(example["input_ids"])
-        for key, values in example.items():
-            expected = (2, length) if key == "mention_mask" else (length,)
-            if key == "labels" and np.ndim(examples[0][key]) == 0:
-                expected = ()
-            if np.shape(values) != expected:
-                raise ValueError(
-                    f"examples[{number}][{key!r}] has shape {np.shape(values)}, "
-                    f"but there are {length} input_ids; it must be {expected}"
-                )
-    return [len(example["input_ids"]) for example in examples]
-
-
-def _padded(rows: Sequence[np.ndarray], *, width: int, fill: int | bool) -> torch.Tensor:
-    """Stack (..., seq) arrays of unequal seq into (batch, ..., width), bool if the fill is, else int64; and
-    single values into (batch,)."""
-    if np.ndim(rows[0]) == 0:
-        values = torch.as_tensor(np.array(rows))
-        return values.float() if values.is_floating_point() else values.long()
-    shape = (len(rows), *np.shape(rows[0])[:-1], width)
-    out = torch.full(shape, fill, dtype=torch.bool if isinstance(fill, bool) else torch.int64)
-    for number, row in enumerate(rows):
-        out[number, ..., : np.shape(row)[-1]] = torch.as_tensor(np.array(row), dtype=out.dtype)
-    return out

@@ -1,8 +1,6 @@
 """Examples of cross-document language modelling: related documents, packed and masked (CDLM section 2).
 
-Which documents, in which order, and which tokens are masked is a pure function of (seed, epoch, index): the
-same on every machine, in every process, in any order of access, so a resumed run sees what an uninterrupted
-one would have.
+Which documents, in which order, and which tokens are masked is a pure function of (seed, epoch, index).
 
 Choices where the paper is silent:
 - every pass over the corpus has its own order of clusters, of documents within each, and its own masks;
@@ -15,28 +13,24 @@ Choices where the paper is silent:
 
 from __future__ import annotations
 
-import operator
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from datasets import Dataset
 
 from cdlm_lab.attention.global_tokens import check_policy, global_tokens
-from cdlm_lab.examples.cached_corpus import COLUMNS, TokenisedCluster, read_cluster
+from cdlm_lab.examples.cached_corpus import COLUMNS, NO_FACT, TokenisedCluster, read_cluster
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability, mask_tokens
 from cdlm_lab.examples.packing import Packed, check_packing, pack_documents
-from cdlm_lab.examples.tokens import NO_FACT, SpecialTokens
+from cdlm_lab.examples.passes import Passes
+from cdlm_lab.examples.tokens import SpecialTokens
 
 DOCUMENT_CHOICES = ("related", "random", "single")
 _CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent streams of chance of one seed
 
 
-class _Choice(NamedTuple):
-    """One document of a tokenised cluster."""
-
-    cluster: TokenisedCluster
-    document: int
+_Choice = tuple[TokenisedCluster, int]  # a document of a cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,7 +73,6 @@ class CrossDocumentExamples:
 
     Attributes:
         corpus: from `tokenise_clusters`, or a selection of it.
-        special: ids of the special tokens.
         max_length: of a sequence, special tokens included.
         packing: `whole_documents`, `equal_share` or `truncate_last`.
         global_policy: `masked`, `prefix` or `none`.
@@ -92,10 +85,6 @@ class CrossDocumentExamples:
             pass.
         shuffle: True = a new order of clusters each pass. False = row i of the corpus is example i, for
             evaluation.
-
-    Raises:
-        ValueError: a column missing; an empty corpus; a value outside its range; an unknown name; `random`
-            with fewer clusters than an example needs (raised when that example is read).
     """
 
     corpus: Dataset
@@ -110,7 +99,7 @@ class CrossDocumentExamples:
     size: int | None = None
     shuffle: bool = True
     _rows: Dataset = field(init=False, repr=False)
-    _orders: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)
+    _passes: Passes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if missing := sorted(set(COLUMNS) - set(self.corpus.column_names)):
@@ -121,19 +110,21 @@ class CrossDocumentExamples:
             raise ValueError(
                 f"unknown choice of documents {self.documents!r}; choose one of {', '.join(DOCUMENT_CHOICES)}"
             )
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; it must not be negative")
-        if self.size is not None and self.size < 1:
-            raise ValueError(
-                f"size is {self.size}; it must be at least 1, or None for one pass over the corpus"
-            )
         check_packing(self.packing, max_length=self.max_length, special=self.special)
         check_policy(self.global_policy)
         check_probability(self.mask_probability)
+        passes = Passes(
+            items=len(self.corpus),
+            seed=self.seed,
+            stream=_CLUSTER_ORDER,
+            size=self.size,
+            shuffle=self.shuffle,
+        )
+        object.__setattr__(self, "_passes", passes)
         object.__setattr__(self, "_rows", self.corpus.with_format("arrow"))
 
     def __len__(self) -> int:
-        return len(self.corpus) if self.size is None else self.size
+        return len(self._passes)
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         example = self.describe(index)
@@ -145,17 +136,9 @@ class CrossDocumentExamples:
         }
 
     def describe(self, index: int) -> CrossDocumentExample:
-        """Everything about one example.
-
-        Raises:
-            IndexError: an index below 0 or not below the number of examples.
-        """
-        index = operator.index(index)
-        if not 0 <= index < len(self):
-            raise IndexError(f"there is no example {index}; there are {len(self)}, counted from 0")
-        epoch, position = divmod(index, len(self.corpus))
-        row = int(self._order(epoch)[position]) if self.shuffle else position
-        chosen = self._chosen(row, generator=self._generator(_DOCUMENTS, epoch, row))
+        """Everything about one example."""
+        epoch, row = self._passes.item(index)
+        chosen = self._chosen(row, generator=self._passes.generator(_DOCUMENTS, epoch, row))
         packed = pack_documents(
             [cluster.input_ids[document] for cluster, document in chosen],
             max_length=self.max_length,
@@ -165,7 +148,7 @@ class CrossDocumentExamples:
         input_ids, labels = mask_tokens(
             packed.input_ids,
             ~packed.is_special,
-            generator=self._generator(_MASKS, epoch, row),
+            generator=self._passes.generator(_MASKS, epoch, row),
             special=self.special,
             probability=self.mask_probability,
             continues=self.continues,
@@ -184,25 +167,13 @@ class CrossDocumentExamples:
             cross_document=self._stated_elsewhere(chosen, packed),
         )
 
-    def _generator(self, stream: int, *key: int) -> np.random.Generator:
-        """A fresh source of chance that depends on nothing but the seed and the key."""
-        return np.random.default_rng([self.seed, stream, *key])
-
-    def _order(self, epoch: int) -> np.ndarray:
-        """The order of clusters in one pass; the last two passes are remembered, for workers between them."""
-        if epoch not in self._orders:
-            while len(self._orders) > 1:
-                self._orders.pop(next(iter(self._orders)))
-            self._orders[epoch] = self._generator(_CLUSTER_ORDER, epoch).permutation(len(self.corpus))
-        return self._orders[epoch]
-
     def _chosen(self, row: int, *, generator: np.random.Generator) -> list[_Choice]:
         """The documents of one example, in the order in which they are packed."""
         own = read_cluster(self._rows, row)
         count = len(own.input_ids)
         if self.documents == "related":
-            return [_Choice(own, int(document)) for document in generator.permutation(count)]
-        chosen = [_Choice(own, int(generator.integers(count)))]
+            return [(own, int(document)) for document in generator.permutation(count)]
+        chosen = [(own, int(generator.integers(count)))]
         if self.documents == "single":
             return chosen
         others = len(self.corpus) - 1
@@ -214,7 +185,7 @@ class CrossDocumentExamples:
         drawn = generator.choice(others, size=count - 1, replace=False)
         for other in drawn + (drawn >= row):  # all rows but this one
             cluster = read_cluster(self._rows, int(other))
-            chosen.append(_Choice(cluster, int(generator.integers(len(cluster.input_ids)))))
+            chosen.append((cluster, int(generator.integers(len(cluster.input_ids)))))
         return chosen
 
     def _stated_elsewhere(self, chosen: list[_Choice], packed: Packed) -> np.ndarray:
@@ -233,12 +204,8 @@ class CrossDocumentExamples:
 
 
 def whole_facts(fact_ids: np.ndarray, *, kept: int) -> np.ndarray:
-    """The fact numbers of a document's first `kept` tokens, -1 also for a fact that the cut runs through.
-
-    Args:
-        fact_ids: int (tokens,), -1 = none.
-        kept: tokens of the document in the sequence.
-    """
+    """The fact numbers (-1 = none) of a document's first `kept` tokens, -1 also for a fact that the cut runs
+    through."""
     beginning = fact_ids[:kept].copy()
     if 0 < kept < len(fact_ids) and beginning[-1] != NO_FACT and fact_ids[kept] == beginning[-1]:
         others = np.flatnonzero(beginning != beginning[-1])
@@ -261,10 +228,7 @@ def recoverable_facts(facts: list[np.ndarray]) -> list[np.ndarray]:
         [[False, True, True, False], [False, False, False]]
     """
     statements = [_statements(document) for document in facts]
-    stated_in: dict[int, int] = {}
-    for counts in statements:
-        for fact in counts:
-            stated_in[fact] = stated_in.get(fact, 0) + 1
+    stated_in = Counter(fact for counts in statements for fact in counts)
     return [
         np.isin(document, [fact for fact, count in counts.items() if count == 1 and stated_in[fact] > 1])
         for document, counts in zip(facts, statements, strict=True)

@@ -1,25 +1,19 @@
-"""Vectors of words as the weights that an embedding starts from, made smaller where that is wanted.
+"""Pairs of documents, of which a model says whether they belong together.
 
-Two documents in one sequence, for a model that says whether they belong together (CDLM sections 2.2 and
-3.3), with the way back from its positions to their sentences:
+For a cross-encoder (CDLM sections 2.2 and 3.3), with the way back from its positions to their sentences:
 
     [CLS] <doc-s> A fire broke out. Two died. </doc-s> <doc-s> The blaze spread. </doc-s> [SEP]
 
 Only `[CLS]` is global. Sentences are tokenised one by one, each as if a space stood before it, and joined
 without marks between them. What is too long loses its end: each document gets an equal share of the room, and
-what a short one leaves goes to the other.
+what a short one leaves goes to the other. (The released code instead cuts each sentence to 33 tokens, frames
+it in `<s> ... </s>` and each document to 2,022 tokens, and opens the sequence with a token `<g>` of its own.)
 
-The released code instead cuts each sentence to 33 tokens, frames it in `<s> ... </s>` and each document to
-2,022 tokens, and opens the sequence with a token `<g>` of its own.
-
-Pairs of documents, sentence by sentence, as hierarchical matchers read them (Zhou et al. 2020, "CDA").
-
-From pairs of documents, each with as many sentences as it has, to one padded batch of tensors.
+For hierarchical matchers (Zhou et al. 2020, "CDA"): sentence by sentence, as numbers of words or as vectors.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -30,7 +24,9 @@ from sklearn.decomposition import PCA
 from torch import Tensor
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.examples.collate import check_keys, padded
 from cdlm_lab.examples.packing import pack_documents
+from cdlm_lab.examples.passes import checked_index
 from cdlm_lab.examples.tokens import (
     FILLING,
     FIRST_WORD,
@@ -38,6 +34,7 @@ from cdlm_lab.examples.tokens import (
     EncodedById,
     SpecialTokens,
     Vocabulary,
+    encode_pieces,
 )
 
 if TYPE_CHECKING:
@@ -66,27 +63,19 @@ def encode_sentences(document: PairDocument, tokenizer: PreTrainedTokenizerBase)
     Raises:
         ValueError: nothing is left of any sentence.
     """
-    encoded = tokenizer(
-        # With the space a byte-level BPE reads the first word as within a text, whatever its settings.
-        [f" {sentence.strip()}" for sentence in document.sentences],
-        add_special_tokens=False,
-        split_special_tokens=True,  # a "[MASK]" or "</doc-s>" that somebody wrote in an article is text
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,  # documents longer than the model are expected; they are cut below
-    )["input_ids"]
+    encoded = encode_pieces(document.sentences, tokenizer)
     counts = [len(ids) for ids in encoded]
     if not any(counts):
         raise ValueError(f"document {document.id}: its sentences have no tokens; leave it out")
     return EncodedSentences(
-        input_ids=np.concatenate([np.array(ids, dtype=np.int32) for ids in encoded]),
+        input_ids=np.concatenate(encoded),
         sentence=np.repeat(np.arange(len(counts), dtype=np.int32), counts),
         sentence_count=len(counts),
     )
 
 
 class SentencesById(EncodedById[PairDocument, EncodedSentences]):
-    """The documents of pairs by their ids, of which one may be in many; errors as of `EncodedById`."""
+    """The documents of pairs by their ids, of which one may be in many."""
 
     def __init__(self, pairs: Iterable[DocumentPair], tokenizer: PreTrainedTokenizerBase) -> None:
         documents = (document for pair in pairs for document in (pair.first, pair.second))
@@ -126,12 +115,8 @@ def match_sequence(
     """
     _check_room(max_length, special)
     documents = (first, second)
-    packed = pack_documents(
-        [document.input_ids for document in documents],
-        max_length=max_length,
-        policy="equal_share",
-        special=special,
-    )
+    ids = [document.input_ids for document in documents]
+    packed = pack_documents(ids, max_length=max_length, policy="equal_share", special=special)
     side = np.where(packed.is_special, -1, packed.document)
     sentence = np.full_like(side, -1)
     kept = [d.sentence[:count] for d, count in zip(documents, packed.kept_tokens, strict=True)]
@@ -141,9 +126,8 @@ def match_sequence(
         global_attention_mask=(np.arange(len(side)) == 0).astype(np.int64),
         side=side,
         sentence=sentence,
-        lost_sentences=(
-            first.sentence_count - len(np.unique(kept[0])),
-            second.sentence_count - len(np.unique(kept[1])),
+        lost_sentences=tuple(
+            d.sentence_count - len(np.unique(k)) for d, k in zip(documents, kept, strict=True)
         ),
     )
 
@@ -162,14 +146,9 @@ class MatchExamples:
     with labels `labels` int64 (), 1 = related.
 
     Attributes:
-        pairs: in order.
         documents: of the pairs, by id; `SentencesById` encodes each once, when it is first needed.
-        special: ids of the special tokens.
         max_length: of a sequence, special tokens included.
         labelled: False = the key `labels` is left out.
-
-    Raises:
-        ValueError: `max_length` has no room for a token of each document.
     """
 
     pairs: Sequence[DocumentPair]
@@ -195,46 +174,29 @@ class MatchExamples:
         return example
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> MatchExamples:
-        """The pairs of these numbers, in this order; documents stay encoded. Raises IndexError for a pair
-        that is not there."""
-        return replace(self, pairs=[self.pairs[self._number(index)] for index in order])
+        """The pairs of these numbers, in this order; documents stay encoded."""
+        return replace(self, pairs=[self.pairs[checked_index(n, len(self), "pair")] for n in order])
 
     def describe(self, index: int) -> MatchSequence:
-        """The sequence of one pair with what was left out of it.
-
-        Raises:
-            IndexError: an index below 0 or not below the number of pairs.
-            ValueError: a document without any token.
-        """
+        """The sequence of one pair with what was left out of it."""
         return match_sequence(*self._documents_of(index), special=self.special, max_length=self.max_length)
 
     def length_of(self, index: int) -> int:
-        """Tokens of a pair's sequence, for batches of like lengths; errors as of `describe`."""
+        """Tokens of a pair's sequence, for batches of like lengths."""
         frame = self.special.framing + 2 * self.special.per_document
         text = sum(len(document.input_ids) for document in self._documents_of(index))
         return min(frame + text, self.max_length)
 
     def _documents_of(self, index: int) -> tuple[EncodedSentences, EncodedSentences]:
-        first, second = self.pairs[self._number(index)].documents
+        first, second = self.pairs[checked_index(index, len(self), "pair")].documents
         return self.documents[first], self.documents[second]
-
-    def _number(self, index: int) -> int:
-        number = operator.index(index)
-        if not 0 <= number < len(self):
-            raise IndexError(f"there is no pair {number}; there are {len(self)}, counted from 0")
-        return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceWords:
     """Documents as numbers of words; called with one, it gives int64 (sentences, longest), filled with 0.
 
-    Attributes:
-        vocabulary: numbers the words.
-        most_sentences, most_words: of a document and of a sentence; the first are kept.
-
-    Raises:
-        ValueError: a limit below 1.
+    `most_sentences`, `most_words`: of a document and of a sentence; the first are kept.
 
     Example: "Rain fell." and "So?", where only `rain` (2) and `.` (3) are known, give [[2, 1, 3], [1, 1, 0]].
     """
@@ -251,11 +213,7 @@ class SentenceWords:
     def __call__(self, document: PairDocument) -> np.ndarray:
         """The words of a document."""
         kept = document.sentences[: self.most_sentences]
-        rows = [self.vocabulary.numbers(sentence, most=self.most_words) for sentence in kept]
-        words = np.full((len(rows), max(map(len, rows))), FILLING, dtype=np.int64)
-        for place, row in zip(words, rows, strict=True):
-            place[: len(row)] = row
-        return words
+        return padded([self.vocabulary.numbers(text, most=self.most_words) for text in kept]).numpy()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -266,7 +224,6 @@ class SentencePairExamples:
     written to), and, if they are wanted, `labels` float32 (), 1 = related, 0 = not.
 
     Attributes:
-        pairs: in order of the examples; documents of one id are the same.
         encode: gives int64 (sentences, words), filled with 0, as `SentenceWords`; or float32 (sentences,
             size).
         labelled: False = leave out `labels`.
@@ -297,8 +254,7 @@ SIDES = ("first", "second")
 
 
 class PairCollate:
-    """Pads examples of `SentencePairExamples` and stacks them into what `DocumentMatcher.forward` takes; give
-    it to a `Trainer` or `DataLoader` as it is.
+    """Pads examples of `SentencePairExamples` and stacks them into what `DocumentMatcher.forward` takes.
 
     Example:
 
@@ -323,77 +279,49 @@ class PairCollate:
             `inputs`: (batch, 2, sentences, words) long or (batch, 2, sentences, size) float32, 0 where
             nothing is; `sentence_mask`: (batch, 2, sentences) bool, True = sentence; `labels`: (batch,)
             float32, if there.
-
-        Raises:
-            ValueError: no examples; different or other keys; arrays of other than two dimensions, of several
-                dtypes or, for vectors, of several sizes.
         """
-        _check_keys(examples)
-        documents = [[np.asarray(example[side]) for side in SIDES] for example in examples]
-        whole = _checked_kind(documents)
-        count, width = (max(each.shape[axis] for pair in documents for each in pair) for axis in (0, 1))
-        shape = (len(documents), len(SIDES), count, width)
-        inputs = torch.full(shape, FILLING, dtype=torch.int64 if whole else torch.float32)
-        mask = torch.zeros(shape[:3], dtype=torch.bool)
-        for row, pair in enumerate(documents):
-            for side, each in enumerate(pair):
-                sentences, words = each.shape
-                inputs[row, side, :sentences, :words] = torch.tensor(each)
-                mask[row, side, :sentences] = True
-        batch = {"inputs": inputs, "sentence_mask": mask}
+        check_keys(examples, needed=SIDES, optional=("labels",))
+        documents = [
+            (f"examples[{row}][{side!r}]", np.asarray(example[side]))
+            for row, example in enumerate(examples)
+            for side in SIDES
+        ]
+        _check_kind(documents)
+        sides = {
+            "inputs": padded([each for _, each in documents], fill=FILLING),
+            "sentence_mask": padded([np.ones(len(each), dtype=bool) for _, each in documents], fill=False),
+        }
+        batch = {key: both.unflatten(0, (len(examples), 2)) for key, both in sides.items()}
         if "labels" in examples[0]:
             batch["labels"] = torch.tensor([float(example["labels"]) for example in examples])
         return batch
 
 
-def _check_keys(examples: Sequence[Mapping[str, np.ndarray]]) -> None:
-    if not examples:
-        raise ValueError("no examples to collate")
-    keys = examples[0].keys()
-    if keys - {"labels"} != set(SIDES):
-        raise ValueError(
-            f"examples[0] has the keys {sorted(keys)}; they must be first, second and maybe labels"
-        )
-    for number, example in enumerate(examples):
-        if example.keys() != keys:
-            what = f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
-            raise ValueError(what)
-
-
-def _checked_kind(documents: Sequence[Sequence[np.ndarray]]) -> bool:
-    """True for words, False for vectors."""
-    model = documents[0][0]
+def _check_kind(documents: Sequence[tuple[str, np.ndarray]]) -> None:
+    """Raise ValueError unless all named documents are of words, or of vectors of one size."""
+    model = documents[0][1]
     whole = np.issubdtype(model.dtype, np.integer)
-    for row, pair in enumerate(documents):
-        for side, each in zip(SIDES, pair, strict=True):
-            name = f"examples[{row}][{side!r}]"
-            if each.ndim != 2:
-                raise ValueError(f"{name} has shape {each.shape}; it must be (sentences, words or size)")
-            if each.dtype != model.dtype:
-                what = f"{name} is {each.dtype}, but examples[0]['first'] {model.dtype}"
-                raise ValueError(f"{what}; encode all documents alike")
-            if not whole and each.shape[1] != model.shape[1]:
-                what = (
-                    f"{name} has vectors of size {each.shape[1]}, but examples[0]['first'] {model.shape[1]}"
-                )
-                raise ValueError(f"{what}; encode all documents alike")
-    return whole
+    for name, each in documents:
+        what = ""
+        if each.ndim != 2:
+            raise ValueError(f"{name} has shape {each.shape}; it must be (sentences, words or size)")
+        if each.dtype != model.dtype:
+            what = f"{name} is {each.dtype}, but examples[0]['first'] {model.dtype}"
+        elif not whole and each.shape[1] != model.shape[1]:
+            what = f"{name} has vectors of size {each.shape[1]}, but examples[0]['first'] {model.shape[1]}"
+        if what:
+            raise ValueError(f"{what}; encode all documents alike")
 
 
 def embedding_table(vectors: np.ndarray, *, size: int) -> np.ndarray:
-    """Rows for all numbers of a `Vocabulary`, float32 (words + 2, size).
+    """Vectors of words as the weights that an embedding starts from: rows for all numbers of a `Vocabulary`,
+    float32 (words + 2, size).
 
     Filling is zero, an unknown word is the mean of all, then come the vectors. If `size` is less than theirs,
     they are turned onto the `size` directions in which they differ most (PCA, so that their mean becomes
     zero), and stretched until their mean squared entry is what it was.
 
-    Args:
-        vectors: (words, size), of word 0 of the vocabulary on.
-        size: of an embedding.
-
-    Raises:
-        ValueError: vectors that are no table, are none, or hold a value that is not finite; a size below 1 or
-            above theirs, or, if they are to be reduced, fewer of them than `size`, or all of them alike.
+    `vectors`: (words, size), of word 0 of the vocabulary on.
     """
     if vectors.ndim != 2 or not vectors.size:
         raise ValueError(f"vectors has shape {vectors.shape}; it must be (words, size), neither of them 0")

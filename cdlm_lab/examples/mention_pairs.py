@@ -1,54 +1,34 @@
-"""Which pairs of mentions a scorer learns from and is asked about, and the sequences of those pairs.
-
-Pairs are only made within a group: a topic, a sub-topic, or documents that a clustering put together. They
-are arrays of numbers of mentions; a sequence is written when it is read, so a million pairs cost 16 MB and
-not the text of two million documents.
-
-What pairs of two documents share is their text, and nothing that a model computes of it: the marks stand in
-the text and move what is after them, and the mentions are global, so that from the first layer on every
-state is another one for each pair. So each pair is an encoding of its own, and read once (in either order,
-if both are asked for). Shared are the subwords of the documents, tokenised once whatever pairs, contexts and
-splits of a run read them; from them a sequence is put together in 0.1 ms, less than 1% of what reading it
-takes.
-
-Training: all pairs of a cluster, and negatives drawn at random among the other pairs of the same groups
-(Cattan et al. 2020, whom CDLM follows, C.1; their code keeps about 20 for each positive one). All is a pure
-function of (seed, epoch). Prediction: each pair once.
-
-From two mentions to the one sequence in which a model reads both (CDLM sections 3.2 and C.1):
+"""Pairs of mentions: those that a scorer learns from or is asked about, and the sequence in which a model
+reads both (CDLM sections 3.2 and C.1):
 
     [CLS] <doc-s> a <m> fire </m> broke out </doc-s> <doc-s> the <m> blaze </m> spread </doc-s> [SEP]
 
 Two mentions of one document stand in that document, which is written once. What is shown of a document is its
 `context`: all of it, or only the sentence of the mention. `[CLS]`, the marks and the mentions are global.
+Marks stand in the text and move what is after them, so that each pair is an encoding of its own. Shared are
+the subwords of the documents, from which a sequence is put together in 0.1 ms when it is read: a million
+pairs cost 16 MB and not the text of two million documents.
 
 Choices where the paper is silent:
 - Marks have no names, so those of nested and of crossing mentions look alike: `<m> a <m> b </m> c </m>`.
-  Which token belongs to which mention is told by `mention_mask` alone.
+  Which token belongs to which mention is in `mention_mask` alone.
 - What is too long is cut to windows centred on the mentions. Each document gets an equal share of the room,
   what a short one leaves goes to the other, and a mention always gets its own length. At the borders of a
   document a window is shifted, not shortened. Two mentions of one document share a window if it holds both;
   otherwise each has its own, and the two are joined. (The released code drops the head or the tail of each
   document, by a count of words that it takes from the head; a mention in a long one can be lost with it.)
-
-Pairs of mentions of two documents, for asking whether attention aligns them (CDLM section 3.5).
-
-"We randomly sampled 1,000 positive and 1,000 negative coreference-pair examples [...] for both events and
-entities. [...] For each example, which contains two mention spans, we randomly pick one to be considered as
-the source span, while the second one is the target span."
-
-Choices where the paper is silent: the two mentions stand in different documents of one topic; negatives are
-drawn from all such pairs that do not corefer, each as likely as any other.
+- For the analysis of attention (section 3.5: "We randomly sampled 1,000 positive and 1,000 negative
+  coreference-pair examples") the two mentions stand in different documents of one topic, and negatives are
+  drawn from all such pairs that do not corefer, each as likely as any other.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -63,7 +43,8 @@ from cdlm_lab.data.records import (
     check_mention,
 )
 from cdlm_lab.examples.packing import NOTHING_LOST, equal_share
-from cdlm_lab.examples.tokens import EncodedDocument, SpecialTokens
+from cdlm_lab.examples.passes import checked_index
+from cdlm_lab.examples.tokens import EncodedDocument, SpecialTokens, lacking
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -84,18 +65,11 @@ class MentionMarks:
 
 
 def marks_from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> MentionMarks:
-    """Read the ids off a tokenizer that has both marks.
-
-    Raises:
-        ValueError: it has not; the message names the one it lacks.
-    """
+    """Read the ids off a tokenizer that has both marks; ValueError if it has not."""
     known = tokenizer.get_vocab()
     for mark in (MENTION_START, MENTION_END):
         if mark not in known:
-            raise ValueError(
-                f"the tokenizer {tokenizer.name_or_path!r} has no {mark}: load it with "
-                "cdlm_lab.models.coreference.load_pair_scorer, which adds what is missing"
-            )
+            raise lacking(tokenizer, mark, "coreference.load_pair_scorer")
     return MentionMarks(start=known[MENTION_START], end=known[MENTION_END])
 
 
@@ -107,8 +81,8 @@ class PairSequence:
         input_ids: int64 (seq,).
         global_attention_mask: int64 (seq,), 1 = global.
         mention_mask: bool (2, seq), True = token of mention i, in the order given; marks belong to none.
-        kept_tokens: of each document in the sequence, the tokens of its context that are there.
-        lost_tokens: of each, those left out because the sequence would have been too long.
+        kept_tokens, lost_tokens: of each document in the sequence, the tokens of its context that are there,
+            and those left out because the sequence would have been too long.
         reasons: of each, why; empty if nothing was. `LossOfText.over` adds up the losses of many sequences.
     """
 
@@ -171,16 +145,13 @@ def pair_sequence(
         documents: those of both mentions, by id.
         context: `documents` or `sentences`. Two sentences of one document stand in one frame, in order.
         max_length: of the whole sequence, special tokens and marks included.
-        special: ids of the special tokens.
-        marks: ids of the marks.
 
     Raises:
         ValueError: an unknown context, a document that is not there, a mention outside its document, mentions
             that do not fit.
     """
-    mentions = (first, second)
-    passages = _passages(mentions, documents=documents, context=context)
-    room = _room(passages, mentions=mentions, max_length=max_length, special=special)
+    passages = _passages((first, second), documents=documents, context=context)
+    room = _room(passages, mentions=(first, second), max_length=max_length, special=special)
     kept = [passage.cut(pieces) for passage, pieces in zip(passages, _pieces(passages, room), strict=True)]
     written = [_marked(passage, special=special, marks=marks) for passage in kept]
     input_ids = np.concatenate([[special.cls], *(ids for ids, _ in written), [special.sep]]).astype(np.int64)
@@ -211,13 +182,13 @@ def pair_size(
     max_length: int,
     special: SpecialTokens,
 ) -> PairSize:
-    """How long the sequence of a pair will be; arguments and errors as of `pair_sequence`."""
-    mentions = (first, second)
-    passages = _passages(mentions, documents=documents, context=context)
-    room = _room(passages, mentions=mentions, max_length=max_length, special=special)
-    lost = max(0, sum(len(passage.ids) for passage in passages) - room)
+    """How long the sequence of a pair will be, which may be impossible for the same reasons."""
+    passages = _passages((first, second), documents=documents, context=context)
+    room = _room(passages, mentions=(first, second), max_length=max_length, special=special)
+    text = sum(len(passage.ids) for passage in passages)
+    lost = max(0, text - room)
     return PairSize(
-        length=max_length - room + sum(len(passage.ids) for passage in passages) - lost,
+        length=max_length - room + text - lost,
         global_count=1 + _MARKS + sum(passage.in_mentions for passage in passages),
         lost_tokens=lost,
     )
@@ -346,9 +317,7 @@ def group_mentions(
     """Put the mentions of a kind into groups, in order of first appearance; groups without any are left out.
 
     Args:
-        topics: as a reader yields them.
-        kind: `event` or `entity`.
-        level: `topic` and `subtopic` are those of the documents; `predicted` is told by the next argument.
+        level: `topic` and `subtopic` are those of the documents; `predicted` is given by the next argument.
         predicted: name of the group of each document that has mentions, by the document's id. A group may
             hold documents of several topics. Only read at the level `predicted`.
 
@@ -417,7 +386,7 @@ def positive_pairs(groups: Sequence[MentionGroup]) -> np.ndarray:
 
 
 def corefer(groups: Sequence[MentionGroup], pairs: np.ndarray) -> np.ndarray:
-    """bool (pairs,), True = of one cluster; pairs are as of `pairs_within`."""
+    """bool (pairs,), True = of one cluster; pairs are of numbers in `mentions_in(groups)`."""
     clusters = [mention.cluster for mention in mentions_in(groups)]
     codes = np.unique(clusters, return_inverse=True)[1]
     return codes[pairs[:, 0]] == codes[pairs[:, 1]]
@@ -443,18 +412,14 @@ def sampled_pairs(
     seed: int,
     epoch: int,
 ) -> LabelledPairs:
-    """What one pass of training reads, shuffled: all positive pairs, and negatives drawn anew each epoch.
+    """What one epoch of training reads, shuffled: all positive pairs, and negatives drawn anew each epoch
+    (Cattan et al. 2020, whom CDLM follows, C.1). A pure function of (seed, epoch).
 
     Args:
         groups: pairs are made within each; negatives are drawn from all of them alike, so a group gives as
             many as its share of all negative pairs.
         negatives_per_positive: times the number of positive pairs, rounded, is the number of negatives, at
             most all there are; `math.inf` = all.
-        seed: not negative.
-        epoch: from 0.
-
-    Raises:
-        ValueError: no positive pair; a ratio, a seed or an epoch below 0.
     """
     if not negatives_per_positive >= 0:
         raise ValueError(f"negatives_per_positive is {negatives_per_positive}; it must be 0 or more")
@@ -489,15 +454,9 @@ class MentionPairExamples:
         mentions: those that pairs are numbers of.
         pairs: int (pairs, 2); the first of a pair is mention 0 of its sequence.
         documents: of the mentions, by id; `EncodedDocuments` encodes each once, when it is first needed.
-        special, marks: ids of the special tokens and of the marks.
         context: `documents` or `sentences`.
         max_length: of a sequence, special tokens and marks included.
         labels: (pairs,), 1 = corefer, 0 = do not; None = not known.
-
-    Raises:
-        ValueError: an unknown context; pairs of another shape, of a mention that is not there or of one with
-            itself; labels of another number or value. What a pair's own texts make impossible is raised when
-            it is read or measured.
     """
 
     mentions: Sequence[CoreferenceMention]
@@ -541,23 +500,17 @@ class MentionPairExamples:
         return example
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> MentionPairExamples:
-        """The same pairs in another order. Raises IndexError for a pair that is not there."""
+        """The same pairs in another order."""
         order = np.asarray(order, dtype=int)
         labels = None if self.labels is None else self.labels[order]
         return replace(self, pairs=self.pairs[order], labels=labels)
 
     def describe(self, index: int) -> PairSequence:
-        """The sequence of one pair with what was left out of it.
-
-        Raises:
-            IndexError: an index below 0 or not below the number of pairs.
-            ValueError: as of `pair_sequence`.
-        """
+        """The sequence of one pair with what was left out of it."""
         return pair_sequence(*self.pair(index), marks=self.marks, **self._settings)
 
     def size_of(self, index: int) -> PairSize:
-        """Tokens, global ones and lost ones of a pair's sequence, without writing it; errors as of
-        `describe`."""
+        """Tokens, global ones and lost ones of a pair's sequence, without writing it."""
         return pair_size(*self.pair(index), **self._settings)
 
     def length_of(self, index: int) -> int:
@@ -569,21 +522,13 @@ class MentionPairExamples:
         return self.size_of(index).global_count
 
     def pair(self, index: int) -> tuple[CoreferenceMention, CoreferenceMention]:
-        """The two mentions of a pair; errors as of `describe`."""
-        index = operator.index(index)
-        if not 0 <= index < len(self):
-            raise IndexError(f"there is no pair {index}; there are {len(self)}, counted from 0")
-        first, second = self.pairs[index]
+        """The two mentions of a pair."""
+        first, second = self.pairs[checked_index(index, len(self), "pair")]
         return self.mentions[first], self.mentions[second]
 
     @property
-    def _settings(self) -> dict[str, object]:
-        return {
-            "documents": self.documents,
-            "context": self.context,
-            "max_length": self.max_length,
-            "special": self.special,
-        }
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("documents", "context", "max_length", "special")}
 
 
 # Streams of random numbers, so that more pairs of one sort leave those of the other as they are.
@@ -601,14 +546,11 @@ class AlignedPair:
 
 
 def sample_aligned_pairs(topics: Sequence[Topic], kind: Kind, *, count: int, seed: int) -> list[AlignedPair]:
-    """At most `count` pairs that corefer and as many that do not, drawn without replacement.
-
-    All that there are if there are fewer. The same for the same topics, kind, count and seed; which of two
-    mentions is the source is drawn too.
+    """At most `count` pairs that corefer and as many that do not, drawn without replacement: all that there
+    are if there are fewer. Which of two mentions is the source is drawn too.
 
     Raises:
-        ValueError: no pair that corefers across documents, or none that does not; `count` below 1, a seed
-            below 0.
+        ValueError: no pair that corefers across documents, or none that does not.
     """
     if count < 1 or seed < 0:
         raise ValueError(f"count is {count} and seed {seed}; they must be at least 1 and 0")
@@ -616,12 +558,11 @@ def sample_aligned_pairs(topics: Sequence[Topic], kind: Kind, *, count: int, see
     mentions = mentions_in(groups)
     pairs = pairs_within(groups)
     documents = np.unique([mention.document for mention in mentions], return_inverse=True)[1]
-    clusters = np.unique([mention.cluster for mention in mentions], return_inverse=True)[1]
     topic_of = {document.id: topic.id for topic in topics for document in topic.documents}
     pairs = pairs[documents[pairs[:, 0]] != documents[pairs[:, 1]]]
-    corefer = clusters[pairs[:, 0]] == clusters[pairs[:, 1]]
-    found = []
-    for stream, sort, what in ((_POSITIVE, corefer, "corefer"), (_NEGATIVE, ~corefer, "do not corefer")):
+    same = corefer(groups, pairs)
+    sampled = []
+    for stream, sort, what in ((_POSITIVE, same, "corefer"), (_NEGATIVE, ~same, "do not corefer")):
         among = pairs[sort]
         if not len(among):
             raise ValueError(
@@ -633,7 +574,7 @@ def sample_aligned_pairs(topics: Sequence[Topic], kind: Kind, *, count: int, see
         turned = generator.random(len(drawn)) < 0.5
         for (first, second), turn in zip(drawn, turned, strict=True):
             source, target = (second, first) if turn else (first, second)
-            found.append(
+            sampled.append(
                 AlignedPair(
                     source=mentions[source],
                     target=mentions[target],
@@ -641,4 +582,4 @@ def sample_aligned_pairs(topics: Sequence[Topic], kind: Kind, *, count: int, see
                     corefer=stream == _POSITIVE,
                 )
             )
-    return found
+    return sampled

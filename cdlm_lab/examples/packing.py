@@ -1,23 +1,8 @@
 """Several documents in one sequence: `[CLS] <doc-s> d1 </doc-s> <doc-s> d2 </doc-s> ... [SEP]`.
 
-What to do with documents that do not all fit is a named policy:
-- `whole_documents` (CDLM, section 2.3, "concatenating related documents ... until reaching the input sequence
-  length limit"): documents in order until one does not fit; that one and all after it are left out. If
-  already the first is longer than the budget it is cut to the budget, and reported, because an empty example
-  would teach nothing (the released code builds just that empty example).
-- `equal_share`: each document gets an equal share of the budget; what short ones leave goes to the longer
-  ones. Every document keeps its beginning.
-- `truncate_last`: documents in order until the budget is full; the last is cut.
-
-The special tokens of the released code differ (`<doc-s> <s> sentence </s> ... </doc-s></doc-s>`, sentence
-marks after full stops, no `[CLS]`); the layout above is the paper's, with the tokenizer's own frame.
-
-Whole documents in one sequence, with the way back from its positions to their words.
-
-    [CLS] <doc-s> A fire broke out </doc-s> <doc-s> The blaze spread </doc-s> [SEP]
-
-Nothing is marked and nothing is masked; which tokens are global is for the reader to say. This is what
-models see in the attention analysis (CDLM section 3.5) and in the explorer.
+What to do with documents that do not all fit is a named policy of PACKING_POLICIES. The special tokens of the
+released code differ (`<doc-s> <s> sentence </s> ... </doc-s></doc-s>`, sentence marks after full stops, no
+`[CLS]`); the layout above is the paper's, with the tokenizer's own frame.
 """
 
 from __future__ import annotations
@@ -38,41 +23,16 @@ CUT_AT_THE_END = "cut at the end"
 FIRST_TOO_LONG = "first document longer than the budget"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Packed:
-    """One sequence and where its tokens come from.
-
-    Attributes:
-        input_ids: int64 (seq,).
-        document: int64 (seq,), index into the documents given. `<doc-s>` and `</doc-s>` belong to the
-            document they frame; -1 = no document (`[CLS]`, `[SEP]`).
-        position_in_document: int64 (seq,), index into the document's own tokens; -1 for all special tokens.
-        is_special: bool (seq,), True = put in by the packing, False = text.
-        kept_tokens: of each document given, the text tokens in the sequence. Documents always keep their
-            beginning.
-        lost_tokens: of each document given, the text tokens left out.
-        reasons: of each document given, why tokens were left out; empty if none were.
-    """
-
-    input_ids: np.ndarray
-    document: np.ndarray
-    position_in_document: np.ndarray
-    is_special: np.ndarray
-    kept_tokens: tuple[int, ...]
-    lost_tokens: tuple[int, ...]
-    reasons: tuple[str, ...]
-
-    @property
-    def packed_documents(self) -> tuple[int, ...]:
-        """Indices of the documents of which anything is in the sequence, in order."""
-        return tuple(number for number, kept in enumerate(self.kept_tokens) if kept)
-
-
 Share = tuple[list[int], list[str]]  # for each document: tokens kept, reason of the loss
 
 
 def whole_documents(lengths: Sequence[int], *, budget: int, per_document: int) -> Share:
-    """Whole documents in order until one does not fit; only a first one above the budget is cut."""
+    """Whole documents in order (CDLM, section 2.3, "concatenating related documents ... until reaching the
+    input sequence length limit"); the first that does not fit and all after it are left out.
+
+    If already the first is longer than the budget it is cut to the budget, and reported, because an empty
+    example would teach nothing (the released code builds just that empty example).
+    """
     if lengths[0] + per_document > budget:
         others = len(lengths) - 1
         return [budget - per_document] + [0] * others, [FIRST_TOO_LONG] + [DID_NOT_FIT] * others
@@ -117,20 +77,44 @@ PACKING_POLICIES: dict[str, Callable[..., Share]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Packed:
+    """One sequence and where its tokens come from.
+
+    Attributes:
+        input_ids: int64 (seq,).
+        document: int64 (seq,), index into the documents given. `<doc-s>` and `</doc-s>` belong to the
+            document they frame; -1 = no document (`[CLS]`, `[SEP]`).
+        position_in_document: int64 (seq,), index into the document's own tokens; -1 for all special tokens.
+        is_special: bool (seq,), True = put in by the packing, False = text.
+        kept_tokens: of each document given, the text tokens in the sequence. Documents always keep their
+            beginning.
+        lost_tokens: of each document given, the text tokens left out.
+        reasons: of each document given, why tokens were left out; empty if none were.
+    """
+
+    input_ids: np.ndarray
+    document: np.ndarray
+    position_in_document: np.ndarray
+    is_special: np.ndarray
+    kept_tokens: tuple[int, ...]
+    lost_tokens: tuple[int, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def packed_documents(self) -> tuple[int, ...]:
+        """Indices of the documents of which anything is in the sequence, in order."""
+        return tuple(number for number, kept in enumerate(self.kept_tokens) if kept)
+
+
 def pack_documents(
     documents: Sequence[Sequence[int] | np.ndarray], *, max_length: int, policy: str, special: SpecialTokens
 ) -> Packed:
-    """Write documents into one sequence of at most `max_length` tokens.
-
-    Args:
-        documents: token ids of each document without special tokens; order is kept.
-        max_length: of the whole sequence, special tokens included.
-        policy: `whole_documents`, `equal_share` or `truncate_last`.
-        special: ids of the special tokens.
+    """Write documents (token ids without special tokens), in order, into one sequence of at most `max_length`
+    tokens, special ones included.
 
     Raises:
-        ValueError: no document; an empty one; a policy of another name; a `max_length` too small for one text
-            token.
+        ValueError: no document; an empty one; an unknown policy; no room for one text token.
     """
     check_packing(policy, max_length=max_length, special=special)
     if not documents:
@@ -141,31 +125,32 @@ def pack_documents(
     kept, reasons = PACKING_POLICIES[policy](
         lengths, budget=max_length - special.framing, per_document=special.per_document
     )
+    shown = [document[:count] for document, count in zip(documents, kept, strict=True)]
+    ids, document, position = _framed(shown, [np.arange(count) for count in kept], special=special)
     return Packed(
-        **_written(documents, kept, special=special),
+        input_ids=ids,
+        document=document,
+        position_in_document=position,
+        is_special=position < 0,
         kept_tokens=tuple(kept),
-        lost_tokens=tuple(length - k for length, k in zip(lengths, kept, strict=True)),
+        lost_tokens=tuple(length - count for length, count in zip(lengths, kept, strict=True)),
         reasons=tuple(reasons),
     )
 
 
-def _written(
-    documents: Sequence[Sequence[int] | np.ndarray], kept: Sequence[int], *, special: SpecialTokens
-) -> dict[str, np.ndarray]:
-    """The token-wise arrays of `Packed`, each document cut to its kept tokens."""
-    ids, numbers, positions = [[special.cls]], [[-1]], [[-1]]
-    for number, (document, count) in enumerate(zip(documents, kept, strict=True)):
-        if count:
-            ids += [[special.start], document[:count], [special.end]]
-            numbers.append(np.full(count + 2, number))
-            positions += [[-1], np.arange(count), [-1]]
-    position = np.concatenate([*positions, [-1]]).astype(np.int64)
-    return {
-        "input_ids": np.concatenate([*ids, [special.sep]]).astype(np.int64),
-        "document": np.concatenate([*numbers, [-1]]).astype(np.int64),
-        "position_in_document": position,
-        "is_special": position < 0,
-    }
+def _framed(
+    texts: Sequence[Sequence[int] | np.ndarray], numbers: Sequence[np.ndarray], *, special: SpecialTokens
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """int64 (seq,) each: the ids of texts in their frames, empty ones left out; the text that each token is
+    of, its frame included; and the token's of `numbers`. -1 = none."""
+    ids, owners, places = [[special.cls]], [[-1]], [[-1]]
+    for which, (text, own) in enumerate(zip(texts, numbers, strict=True)):
+        if len(text):
+            ids += [[special.start], text, [special.end]]
+            owners.append(np.full(len(text) + 2, which))
+            places += [[-1], own, [-1]]
+    ids, owners, places = [*ids, [special.sep]], [*owners, [-1]], [*places, [-1]]
+    return tuple(np.concatenate(parts).astype(np.int64) for parts in (ids, owners, places))
 
 
 def check_packing(policy: str, *, max_length: int, special: SpecialTokens) -> None:
@@ -184,12 +169,8 @@ class LossOfText:
     """How much text a packing policy left out, over many examples; made by `LossOfText.over`.
 
     Attributes:
-        examples: sequences looked at.
-        examples_with_loss: those that lost anything.
-        documents: documents given, whether packed or not.
-        tokens: text tokens given.
-        tokens_lost: text tokens left out, by reason.
-        documents_touched: documents that lost anything, by reason.
+        documents, tokens: given, whether packed or not; tokens are those of text.
+        tokens_lost, documents_touched: text tokens left out and documents that lost any, by reason.
     """
 
     examples: int
@@ -246,7 +227,8 @@ def _counted(count: int, noun: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DocumentSequence:
-    """One sequence.
+    """Documents of words in one sequence, nothing marked and nothing masked, with the way back from positions
+    to words: what models see in the attention analysis (CDLM section 3.5) and in the explorer.
 
     Attributes:
         input_ids: int64 (seq,).
@@ -266,10 +248,8 @@ class DocumentSequence:
         return np.flatnonzero((self.document == document) & (self.word >= start) & (self.word < end))
 
     def word_numbers(self, sizes: Sequence[int]) -> np.ndarray:
-        """int64 (seq,), number of each position's word among those of all documents; -1 = special.
-
-        `sizes`: words of each document.
-        """
+        """int64 (seq,), number of each position's word among those of all documents, of which `sizes` are the
+        words of each; -1 = special."""
         firsts = np.cumsum([0, *sizes])
         return np.where(self.document < 0, -1, firsts[self.document] + self.word)
 
@@ -284,11 +264,8 @@ def document_sequence(
     """Write documents into one sequence of at most `max_length` tokens.
 
     What is too long is cut: each document gets an equal share of the room, what a short one leaves goes to
-    the others, and a document loses its end, or what is farthest from its span of `around`.
-
-    Args:
-        around: a half-open span of words for each document, which is kept in the middle of what is cut;
-            None = documents are kept from their starts.
+    the others, and a document loses its end, or what is farthest from its span of `around` (half-open, in
+    words).
 
     Raises:
         ValueError: no documents, another number of spans, or no room for one token of each document; a span
@@ -296,25 +273,24 @@ def document_sequence(
     """
     if not documents:
         raise ValueError("no documents to write into a sequence")
-    budget = max_length - special.framing
     lengths = [len(document.input_ids) for document in documents]
+    budget = max_length - special.framing
     kept, _ = equal_share(lengths, budget=budget, per_document=special.per_document)
     if 0 in kept:
         raise ValueError(
             f"max_length {max_length} has no room for {len(documents)} documents; raise it or leave some out"
         )
     spans = [(0, 0)] * len(documents) if around is None else around
-    ids, numbers, words = [[special.cls]], [[-1]], [[-1]]
-    for number, (document, span, room) in enumerate(zip(documents, spans, kept, strict=True)):
-        start, end = _window(document, span, room)
-        text = np.repeat(np.arange(len(document.starts) - 1), np.diff(document.starts))[start:end]
-        ids += [[special.start], document.input_ids[start:end], [special.end]]
-        numbers += [[-1], np.full(end - start, number), [-1]]
-        words += [[-1], text, [-1]]
+    texts, words = [], []
+    for document, span, room in zip(documents, spans, kept, strict=True):
+        window = slice(*_window(document, span, room))
+        texts.append(document.input_ids[window])
+        words.append(np.repeat(np.arange(len(document.starts) - 1), np.diff(document.starts))[window])
+    ids, document, word = _framed(texts, words, special=special)
     return DocumentSequence(
-        input_ids=np.concatenate([*ids, [special.sep]]).astype(np.int64),
-        document=np.concatenate([*numbers, [-1]]).astype(np.int64),
-        word=np.concatenate([*words, [-1]]).astype(np.int64),
+        input_ids=ids,
+        document=np.where(word < 0, -1, document),
+        word=word,
         lost_tokens=tuple(length - room for length, room in zip(lengths, kept, strict=True)),
     )
 

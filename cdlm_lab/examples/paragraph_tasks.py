@@ -5,8 +5,7 @@ s_0 is drawn from a paragraph P of a document D; then k_1 other sentences of P, 
 of other paragraphs of D, the hard negatives, and k_3 sentences of other documents, the easy negatives. The
 candidates stand in drawn order, and words of all sentences are masked for the language model.
 
-Everything drawn is a pure function of (seed, epoch, index): the same on every machine, in every process, in
-any order of access, so a resumed run sees what an uninterrupted one would have.
+Everything drawn is a pure function of (seed, epoch, index).
 
 Choices where the paper is silent:
 - a pass has each paragraph that can be P once, in an order of its own; s_0 is any of its sentences. P has
@@ -23,7 +22,6 @@ in front of s_0 a negative, and does not end when all the documents it holds are
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -31,15 +29,10 @@ from itertools import islice
 import numpy as np
 from datasets import Dataset
 
-from cdlm_lab.examples.cached_corpus import (
-    PARAGRAPH_COLUMNS as COLUMNS,
-)
-from cdlm_lab.examples.cached_corpus import (
-    TokenisedDocument,
-    read_document,
-)
+from cdlm_lab.examples.cached_corpus import PARAGRAPH_COLUMNS, TokenisedDocument, read_document
 from cdlm_lab.examples.candidates import JointLayout, JointSequence, joint_sequence
 from cdlm_lab.examples.masking import check_probability, mask_tokens
+from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
 
 KINDS = SAME_PARAGRAPH, SAME_DOCUMENT, OTHER_DOCUMENT = "same paragraph", "same document", "other document"
@@ -120,17 +113,10 @@ class ParagraphTasks:
     Attributes:
         corpus: from `tokenise_paragraphs`, or a selection of it.
         layout: of the sequence; its sentences are k_1 + k_2 + k_3 + 1.
-        special: ids of the special tokens.
         k: (k_1, k_2, k_3).
         mask_probability: of each token that is not special.
         seed: not negative; decides all chance.
         size: number of examples in all, over as many passes as that takes; None = one pass.
-        counts: what examples are drawn from.
-
-    Raises:
-        ValueError: a column missing; a value outside its range; a layout for another number of sentences; no
-            paragraph that can be P; a single document where others are needed; when an example is read, other
-            documents that only repeat what it has.
     """
 
     corpus: Dataset
@@ -144,7 +130,7 @@ class ParagraphTasks:
     _documents: Dataset = field(init=False, repr=False)
     _rows: np.ndarray = field(init=False, repr=False)  # int64 (sources,), of the document
     _paragraphs: np.ndarray = field(init=False, repr=False)  # int32 (sources,), number in the document
-    _orders: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)
+    _passes: Passes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check()
@@ -158,16 +144,18 @@ class ParagraphTasks:
             raise ValueError(
                 "the corpus has one document only, and negatives are to come from others; add documents"
             )
-        for name, value in (
-            ("counts", counts),
-            ("_documents", self.corpus.with_format("arrow")),
-            ("_rows", rows),
-            ("_paragraphs", paragraphs),
-        ):
+        made = {
+            "counts": counts,
+            "_documents": self.corpus.with_format("arrow"),
+            "_rows": rows,
+            "_paragraphs": paragraphs,
+            "_passes": Passes(items=len(rows), seed=self.seed, stream=_ORDER, size=self.size),
+        }
+        for name, value in made.items():
             object.__setattr__(self, name, value)
 
     def _check(self) -> None:
-        if missing := sorted(set(COLUMNS) - set(self.corpus.column_names)):
+        if missing := sorted(set(PARAGRAPH_COLUMNS) - set(self.corpus.column_names)):
             raise ValueError(f"the corpus has no column {missing[0]!r}; make it with tokenise_paragraphs")
         if len(self.k) != 3 or min(self.k) < 0 or self.k[0] < 1 or not any(self.k[1:]):
             raise ValueError(
@@ -177,47 +165,30 @@ class ParagraphTasks:
             raise ValueError(
                 f"the layout has {self.layout.sentences} sentences; k {self.k} makes {1 + sum(self.k)}"
             )
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; it must not be negative")
-        if self.size is not None and self.size < 1:
-            raise ValueError(
-                f"size is {self.size}; it must be at least 1, or None for one pass over the corpus"
-            )
         check_probability(self.mask_probability)
 
     def __len__(self) -> int:
-        return len(self._rows) if self.size is None else self.size
+        return len(self._passes)
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         example = self.describe(index)
-        return {
+        return example.sequence.inputs | {
             "input_ids": example.input_ids,
-            "token_type_ids": example.sequence.token_type_ids,
-            "position_ids": example.sequence.position_ids,
-            "starts": example.sequence.starts,
             "labels": example.labels,
             "mlm_labels": example.mlm_labels,
         }
 
     def describe(self, index: int) -> ParagraphExample:
-        """Everything about one example.
-
-        Raises:
-            IndexError: an index below 0 or not below the number of examples.
-        """
-        index = operator.index(index)
-        if not 0 <= index < len(self):
-            raise IndexError(f"there is no example {index}; there are {len(self)}, counted from 0")
-        epoch, position = divmod(index, len(self._rows))
-        source = int(self._order(epoch)[position])
-        drawn = self._drawn(source, generator=self._generator(_SENTENCES, epoch, source))
+        """Everything about one example."""
+        epoch, source = self._passes.item(index)
+        drawn = self._drawn(source, generator=self._passes.generator(_SENTENCES, epoch, source))
         sequence = joint_sequence(
             [sentence.tokens for sentence in drawn], layout=self.layout, special=self.special
         )
         input_ids, mlm_labels = mask_tokens(
             sequence.input_ids,
             np.ones(len(sequence.input_ids), dtype=bool),  # it leaves special tokens out by itself
-            generator=self._generator(_MASKS, epoch, source),
+            generator=self._passes.generator(_MASKS, epoch, source),
             special=self.special,
             probability=self.mask_probability,
         )
@@ -232,18 +203,6 @@ class ParagraphTasks:
             labels=np.array([kind == SAME_PARAGRAPH for kind in kinds], dtype=np.int64),
             mlm_labels=mlm_labels,
         )
-
-    def _generator(self, stream: int, *key: int) -> np.random.Generator:
-        """A fresh source of chance that depends on nothing but the seed and the key."""
-        return np.random.default_rng([self.seed, stream, *key])
-
-    def _order(self, epoch: int) -> np.ndarray:
-        """The order of sources in one pass; the last two passes are remembered, for workers between them."""
-        if epoch not in self._orders:
-            while len(self._orders) > 1:
-                self._orders.pop(next(iter(self._orders)))
-            self._orders[epoch] = self._generator(_ORDER, epoch).permutation(len(self._rows))
-        return self._orders[epoch]
 
     def _drawn(self, source: int, *, generator: np.random.Generator) -> list[DrawnSentence]:
         """s_0 ... s_k."""
@@ -278,13 +237,13 @@ class ParagraphTasks:
 
     def _unlike(self, read: set[bytes], drawn: Iterator[DrawnSentence], *, count: int) -> list[DrawnSentence]:
         """The first `count` of `drawn`, or fewer, that read as none of `read` does; `read` grows by them."""
-        found: list[DrawnSentence] = []
-        while len(found) < count and (sentence := next(drawn, None)):
+        unlike: list[DrawnSentence] = []
+        while len(unlike) < count and (sentence := next(drawn, None)):
             text = self._as_read(sentence.tokens)
             if text not in read:
                 read.add(text)
-                found.append(sentence)
-        return found
+                unlike.append(sentence)
+        return unlike
 
     def _as_read(self, tokens: np.ndarray) -> bytes:
         """What is left of a sentence once the layout has cut it."""
@@ -292,13 +251,8 @@ class ParagraphTasks:
 
 
 def _sentence(document: TokenisedDocument, row: int, number: int, kind: str) -> DrawnSentence:
-    return DrawnSentence(
-        document_id=document.id,
-        row=row,
-        number=int(number),
-        kind=kind,
-        tokens=document.sentence(number),
-    )
+    tokens = document.sentence(number)
+    return DrawnSentence(document_id=document.id, row=row, number=int(number), kind=kind, tokens=tokens)
 
 
 def _sources(corpus: Dataset, *, k: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, TaskCounts]:

@@ -1,10 +1,5 @@
-"""Questions over several paragraphs as examples of a model that answers them, and batches of such examples
-(CDLM sections 3.4 and C.3).
-
-A question and its paragraphs in tokens, with the characters that each token of a paragraph was made of.
-
-A question and all of its paragraphs in one sequence (CDLM sections 3.4 and C.3, after Beltagy et al.
-2020), with the way back from its positions to sentences and characters:
+"""Questions over several paragraphs: each in one sequence with all of its paragraphs, with the way back from
+positions to sentences and characters (CDLM sections 3.4 and C.3, after Beltagy et al. 2020):
 
     [CLS] [q] Who? [/q] <doc-s> <t> Title </t> [s] One. [/s] [s] Two. [/s] </doc-s> <doc-s> ... </doc-s> [SEP]
 
@@ -17,14 +12,11 @@ here, as in Beltagy et al., they are `[s]` and `[/s]`.
   gets an equal share of the room for sentences, their marks counted, and what a short one leaves goes to the
   others. A paragraph loses its end. A sentence may be cut in the middle; one without a token left has no
   marks either. A share that ends with room for no more than marks leaves it unused.
-
-Where in a sequence the answer to its question stands, in tokens. (The loss sums over all places, as in
-Clark and Gardner 2018, section 3.2.)
+- The loss sums over all places of an answer, as in Clark and Gardner 2018, section 3.2.
 """
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,8 +26,10 @@ import numpy as np
 import torch
 
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph, Place, answer_occurrences
+from cdlm_lab.examples.collate import check_keys, padded
 from cdlm_lab.examples.packing import equal_share
-from cdlm_lab.examples.tokens import EncodedById, SpecialTokens
+from cdlm_lab.examples.passes import checked_index
+from cdlm_lab.examples.tokens import EncodedById, SpecialTokens, as_within_a_text, lacking, tokenise
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -85,11 +79,7 @@ _Text = tuple[np.ndarray, np.ndarray]  # ids (tokens,) and offsets (tokens, 2) o
 
 
 def encode_question(question: MultihopQuestion, tokenizer: PreTrainedTokenizerBase) -> EncodedQuestion:
-    """Tokenise the question, each title and each sentence by itself, each as if a space stood before it.
-
-    Args:
-        tokenizer: a fast one, which says where in the text each token stands.
-    """
+    """Tokenise the question, each title and each sentence by itself, each as if a space stood before it."""
     texts = [question.text]
     for paragraph in question.paragraphs:
         texts += [paragraph.title, *paragraph.sentences]
@@ -103,7 +93,7 @@ def encode_question(question: MultihopQuestion, tokenizer: PreTrainedTokenizerBa
 
 
 class EncodedQuestions(EncodedById[MultihopQuestion, EncodedQuestion]):
-    """Questions by their ids; errors as of `EncodedById`."""
+    """Questions by their ids."""
 
     def __init__(self, questions: Iterable[MultihopQuestion], tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__(questions, lambda one: encode_question(one, tokenizer), kind="questions")
@@ -132,16 +122,7 @@ def _paragraph(paragraph: Paragraph, encoded: Iterator[_Text]) -> EncodedParagra
 
 def _encoded(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[_Text]:
     """Ids and offsets of each text; one of white space alone has no tokens."""
-    encoded = tokenizer(
-        # With the space a byte-level BPE reads the first word as within a text, whatever its settings.
-        [f" {text.strip()}" if text.strip() else "" for text in texts],
-        add_special_tokens=False,
-        split_special_tokens=True,  # a "[s]" or "</doc-s>" that somebody wrote in an article is text
-        return_offsets_mapping=True,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,
-    )
+    encoded = tokenise([as_within_a_text(text) for text in texts], tokenizer, return_offsets_mapping=True)
     return [
         (np.array(ids, dtype=np.int32), _own_characters(text, spans))
         for text, ids, spans in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True)
@@ -187,21 +168,23 @@ class QuestionMarks:
 
 
 def question_marks_of(tokenizer: PreTrainedTokenizerBase) -> QuestionMarks:
-    """Read the ids off a tokenizer that has all six as special tokens.
-
-    Raises:
-        ValueError: it has not; the message names the first it lacks. A mark that is an ordinary token is
-            lacking too: it could not be told from the same signs in a text.
-    """
+    """Read the ids off a tokenizer that has all six as special tokens; ValueError if it has not. A mark that
+    is an ordinary token is lacking too: it could not be told from the same signs in a text."""
     known = {token.content: i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
     for mark in QUESTION_MARKS:
         if mark not in known:
-            raise ValueError(
-                f"the tokenizer {tokenizer.name_or_path!r} has no special token {mark}: load it with "
-                "cdlm_lab.models.question_answering.load_question_answerer, which adds what is missing"
-            )
+            raise lacking(tokenizer, f"special token {mark}", "question_answering.load_question_answerer")
     names = QuestionMarks.__dataclass_fields__
     return QuestionMarks(**{name: known[mark] for name, mark in zip(names, QUESTION_MARKS, strict=True)})
+
+
+_INPUTS = (
+    "input_ids",
+    "global_attention_mask",
+    "answerable",
+    "paragraph_positions",
+    "sentence_positions",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -243,15 +226,8 @@ class QuestionSequence:
 
     @property
     def inputs(self) -> dict[str, np.ndarray]:
-        """What a model reads of it, by name: `input_ids`, `global_attention_mask`, `answerable`,
-        `paragraph_positions` and `sentence_positions`."""
-        return {
-            "input_ids": self.input_ids,
-            "global_attention_mask": self.global_attention_mask,
-            "answerable": self.answerable,
-            "paragraph_positions": self.paragraph_positions,
-            "sentence_positions": self.sentence_positions,
-        }
+        """What a model reads of it, by name."""
+        return {key: getattr(self, key) for key in _INPUTS}
 
 
 def question_sequence(
@@ -358,17 +334,14 @@ def answer_positions(question: MultihopQuestion, sequence: QuestionSequence) -> 
     `answer_occurrences` says what is one, in paragraphs as they are before they are cut; one that is not
     wholly in the sequence is left out.
 
-    Args:
-        question: that the sequence was made of.
-
     Returns:
         int64 (occurrences, 2), positions of the first and the last token, inclusive, both `answerable`, in
         order of the sequence. (0, 2) if there is none, the answer is yes, no or not known, or no paragraph is
         known to be gold.
     """
     places = answer_occurrences(question.answer, question.paragraphs, gold=question.gold_paragraphs)
-    found = [tokens for place in places if (tokens := _tokens(sequence, place)) is not None]
-    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+    spans = [tokens for place in places if (tokens := _tokens(sequence, place)) is not None]
+    return np.array(sorted(spans), dtype=np.int64).reshape(-1, 2)
 
 
 def _tokens(sequence: QuestionSequence, place: Place) -> tuple[int, int] | None:
@@ -427,15 +400,9 @@ class QuestionExamples:
     - `sentence_labels` int64 (sentences,), 1 = supporting.
 
     Attributes:
-        questions: in order.
         encoded: the questions by id; `EncodedQuestions` encodes each once, when it is first needed.
-        special: ids of the special tokens.
-        marks: ids of the marks.
         max_length: of a sequence, special tokens included.
         labelled: False = the four keys of labels are left out.
-
-    Raises:
-        ValueError: labels are wanted of a question without an answer or without supporting facts.
     """
 
     questions: Sequence[MultihopQuestion]
@@ -462,32 +429,23 @@ class QuestionExamples:
         return sequence.inputs | labels
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> QuestionExamples:
-        """The questions of these numbers, in this order; they stay encoded. Raises IndexError for a question
-        that is not there."""
-        return replace(self, questions=[self.questions[self._number(index)] for index in order])
+        """The questions of these numbers, in this order; they stay encoded."""
+        return replace(self, questions=[self._question(index) for index in order])
 
     def describe(self, index: int) -> QuestionSequence:
-        """The sequence of one question with what was left out of it.
-
-        Raises:
-            IndexError: an index below 0 or not below the number of questions.
-            ValueError: there is no room for it in `max_length`.
-        """
-        encoded = self.encoded[self.questions[self._number(index)].id]
+        """The sequence of one question with what was left out of it."""
+        encoded = self.encoded[self._question(index).id]
         return question_sequence(encoded, special=self.special, marks=self.marks, max_length=self.max_length)
 
     def fit_facts(self) -> FitFacts:
-        """How much of the questions is in their sequences; reads all of them. Errors as of `describe`."""
+        """How much of the questions is in their sequences; reads all of them."""
         total: Counter[str] = Counter()
         for index, question in enumerate(self.questions):
             total.update(_fit(question, self.describe(index)))
         return FitFacts(**{name: total[name] for name in FitFacts.__dataclass_fields__})
 
-    def _number(self, index: int) -> int:
-        number = operator.index(index)
-        if not 0 <= number < len(self):
-            raise IndexError(f"there is no question {number}; there are {len(self)}, counted from 0")
-        return number
+    def _question(self, index: int) -> MultihopQuestion:
+        return self.questions[checked_index(index, len(self), "question")]
 
 
 def _labels(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, np.ndarray]:
@@ -512,7 +470,7 @@ def _needed(question: MultihopQuestion) -> set[tuple[int, int]]:
 def _fit(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, int]:
     """What one question adds to each field of FitFacts."""
     needed = _needed(question)
-    there = set(map(tuple, sequence.sentence_names.tolist()))
+    present = set(map(tuple, sequence.sentence_names.tolist()))
     seeks_span = question.type == "span" and bool(needed)
     return {
         "questions": 1,
@@ -522,7 +480,7 @@ def _fit(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, in
         "sentences": sum(len(paragraph.sentences) for paragraph in question.paragraphs),
         "sentences_lost": sum(sequence.lost_sentences),
         "supporting": len(needed),
-        "supporting_lost": len(needed - there),
+        "supporting_lost": len(needed - present),
         "span_questions": int(seeks_span),
         "without_occurrence": int(seeks_span and not len(answer_positions(question, sequence))),
     }
@@ -530,12 +488,9 @@ def _fit(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, in
 
 @dataclass(frozen=True, slots=True)
 class QuestionCollate:
-    """Pads examples of `QuestionExamples` and stacks them into what `QuestionAnswerer.forward` takes; give it
-    to a `Trainer` or `DataLoader` as it is.
-
-    Attributes:
-        pad_token_id: fills `input_ids`; positions are filled with -1, labels of sentences and paragraphs with
-            -100, masks with 0 or False.
+    """Pads examples of `QuestionExamples` and stacks them into what `QuestionAnswerer.forward` takes:
+    `input_ids` with `pad_token_id`, positions with -1, labels of sentences and paragraphs with -100, masks
+    with 0 or False.
 
     Example, for `QuestionCollate(pad_token_id=0)`, of two of the keys:
 
@@ -561,15 +516,14 @@ class QuestionCollate:
             `sentence_positions`: (batch, sentences); and, if there, `labels`: (batch,); `answer_positions`:
             (batch, occurrences, 2), maybe with 0 occurrences; `sentence_labels`, `paragraph_labels`: as the
             positions. Integers are int64; each length is the longest of the batch.
-
-        Raises:
-            ValueError: no examples; different or other keys.
         """
-        _check_keys(examples)
+        check_keys(examples, needed=_INPUTS, optional=_LABELS)
+        if examples[0].keys() & _LABELS not in (set(), _LABELS):
+            raise ValueError(f"examples[0] has some of the labels {sorted(_LABELS)}; give all or none")
         fill = _FILL | {"input_ids": self.pad_token_id}
-        batch = {key: _padded([one[key] for one in examples], fill=fill[key]) for key in examples[0]}
+        batch = {key: padded([one[key] for one in examples], fill=fill[key]) for key in examples[0]}
         ones = [np.ones(len(one["input_ids"]), dtype=np.int64) for one in examples]
-        return batch | {"attention_mask": _padded(ones, fill=0)}
+        return batch | {"attention_mask": padded(ones)}
 
 
 _FILL: dict[str, int | bool] = {
@@ -583,27 +537,3 @@ _FILL: dict[str, int | bool] = {
     "paragraph_labels": -100,
 }
 _LABELS = {"labels", "answer_positions", "sentence_labels", "paragraph_labels"}
-
-
-def _check_keys(examples: Sequence[Mapping[str, np.ndarray]]) -> None:
-    if not examples:
-        raise ValueError("no examples to collate")
-    keys = examples[0].keys()
-    if keys | _LABELS != _FILL.keys() | {"input_ids"} or keys & _LABELS not in (set(), _LABELS):
-        raise ValueError(
-            f"examples[0] has the keys {sorted(keys)}; they must be those of QuestionExamples, with the four "
-            "of labels or without"
-        )
-    for number, example in enumerate(examples):
-        if example.keys() != keys:
-            what = f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
-            raise ValueError(what)
-
-
-def _padded(rows: Sequence[np.ndarray], *, fill: int | bool) -> torch.Tensor:
-    """Stack arrays that differ in their first axis, if they have one."""
-    shape = (max(map(len, rows)), *rows[0].shape[1:]) if rows[0].ndim else ()
-    out = np.full((len(rows), *shape), fill, dtype=bool if isinstance(fill, bool) else np.int64)
-    for number, row in enumerate(rows):
-        out[(number, *map(slice, row.shape[:1]))] = row
-    return torch.from_numpy(out)

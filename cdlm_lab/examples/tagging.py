@@ -1,25 +1,20 @@
-"""Labelled sequences with their words' occurrences elsewhere, as examples of document-attentive taggers
-(Joerke et al. 2020, "Doc-ARC", section 2).
+"""Tagged documents as examples of document-attentive taggers (Joerke et al. 2020, "Doc-ARC"): labelled
+sequences, and where their words stand elsewhere in the document.
 
-Tagged documents in sequences that an encoder has room for (Joerke et al. 2020, "Doc-ARC", section 3).
+Section 3: "All labeled sequences are kept at their original length [...]. All unlabeled (context) sequences
+longer than 256 tokens are partitioned into chunks". A labelled sentence can be too long as well: it is cut in
+the same way, and the tags of its parts are joined again before they are scored. A single word that is too
+long, as an address may be, becomes a sequence by itself, of which the encoders read the first pieces.
 
-"All labeled sequences are kept at their original length [...]. All unlabeled (context) sequences longer than
-256 tokens are partitioned into chunks". A labelled sentence can be too long as well: it is cut in the same
-way, and the tags of its parts are joined again before they are scored. A single word that is too long, as an
-address may be, becomes a sequence by itself, of which the encoders read the first pieces.
-
-Where the words of labelled sentences stand elsewhere in their document (Joerke et al. 2020, "Doc-ARC",
-section 2.1: the K closest occurrences of the same word type).
-
-"The 'closest' sequences are those with the minimum absolute difference in sentence index to the target
-sentence"; "we allow sequences to attend over the target occurrence itself". The paper leaves open, and we
-choose: of occurrences at the same distance the earlier is nearer, and several in one sentence count each.
+Section 2.1: "The 'closest' sequences are those with the minimum absolute difference in sentence index to the
+target sentence"; "we allow sequences to attend over the target occurrence itself". The paper leaves open, and
+we choose: of occurrences at the same distance the earlier is nearer, and several in one sentence count each.
 """
 
 from __future__ import annotations
 
 import copy
-import operator
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, spans_of
+from cdlm_lab.examples.passes import checked_index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +54,8 @@ def split_long(
     a document that is yet to be tagged.
 
     Args:
-        document: as a reader gives it.
         pieces: how many pieces of the tokenizer each word of a sentence has.
         most_labelled, most_context: pieces of a sequence, special tokens not counted.
-
-    Raises:
-        ValueError: a limit below 1; a sentence without words, or with another number of tags or of what
-            `pieces` gives.
 
     Example: with room for 4 pieces, words of 2, 1, 2 and 3 give sequences of two words, one and one.
     """
@@ -90,18 +81,14 @@ def split_long(
 
 
 def joined(split: SplitDocument, tags: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Tags of the labelled sentences of the original, from those of the labelled sequences, in order.
-
-    Raises:
-        ValueError: tags for another number of sequences, or of words of one.
-    """
+    """Tags of the labelled sentences of the original, from those of the labelled sequences, in order."""
     labelled = split.document.labelled
     if len(tags) != len(labelled):
         raise ValueError(
             f"document {split.document.id} has {len(labelled)} labelled sequences, but there are tags of "
             f"{len(tags)}"
         )
-    found: dict[int, list[str]] = {}
+    by_sentence: dict[int, list[str]] = {}
     for number, given in zip(labelled, tags, strict=True):
         words = len(split.document.sentences[number].words)
         if len(given) != words:
@@ -109,8 +96,8 @@ def joined(split: SplitDocument, tags: Sequence[Sequence[str]]) -> list[list[str
                 f"document {split.document.id}, sequence {number} has {words} words, but there are tags of "
                 f"{len(given)}"
             )
-        found.setdefault(split.origin[number], []).extend(given)
-    return list(found.values())
+        by_sentence.setdefault(split.origin[number], []).extend(given)
+    return list(by_sentence.values())
 
 
 def _sizes(sentence: TaggedSentence, pieces: Callable[[Sequence[str]], list[int]], where: str) -> list[int]:
@@ -177,24 +164,21 @@ def nearest_occurrences(document: TaggedDocument, *, most: int, target: bool = T
         most: K; 0 for a tagger that looks at no other occurrence.
         target: True = the word itself is one of its occurrences; like the others of its sentence it is at
             distance 0. False = it is left out, and only it.
-
-    Raises:
-        ValueError: `most` below 0.
     """
     if most < 0:
         raise ValueError(f"most is {most}; it must be at least 0")
     listing = _Listing.of(document)
     labelled = document.labelled
-    asked = np.flatnonzero(np.isin(listing.sentence, labelled))
-    places = np.full((len(asked), most, 2), _NONE, dtype=np.int32)
-    distances = np.full((len(asked), most), _NONE, dtype=np.int32)
-    for first in range(0, len(asked), _ROWS):
+    queries = np.flatnonzero(np.isin(listing.sentence, labelled))
+    places = np.full((len(queries), most, 2), _NONE, dtype=np.int32)
+    distances = np.full((len(queries), most), _NONE, dtype=np.int32)
+    for first in range(0, len(queries), _ROWS):
         rows = slice(first, first + _ROWS)
-        found, distance = listing.nearest(asked[rows], most=most, target=target)
-        there = found >= 0
-        distances[rows] = np.where(there, distance, _NONE)
-        places[rows, :, 0] = np.where(there, listing.sentence[found], _NONE)
-        places[rows, :, 1] = np.where(there, listing.word[found], _NONE)
+        nearest, distance = listing.nearest(queries[rows], most=most, target=target)
+        exists = nearest >= 0
+        distances[rows] = np.where(exists, distance, _NONE)
+        places[rows, :, 0] = np.where(exists, listing.sentence[nearest], _NONE)
+        places[rows, :, 1] = np.where(exists, listing.word[nearest], _NONE)
     sizes = [len(document.sentences[number].words) for number in labelled]
     return Occurrences(places=places, distances=distances, starts=np.cumsum([0, *sizes], dtype=np.int64))
 
@@ -239,19 +223,19 @@ class _Listing:
             ends=np.cumsum(np.bincount(kind)),
         )
 
-    def nearest(self, asked: np.ndarray, *, most: int, target: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers (asked, most) of the words nearest to each of those asked about, -1 = none; distances."""
-        kind, here = self.kind[asked], self.sentence[asked]
+    def nearest(self, queries: np.ndarray, *, most: int, target: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers (queries, most) of the words nearest to each of some words, -1 = none; and distances."""
+        kind, here = self.kind[queries], self.sentence[queries]
         # One more of the later ones, as the word itself is among them and may be left out.
         earlier = self._run(self.back, -self.sentence, kind, 1 - here, most)
         later = self._run(self.forth, self.sentence, kind, here, most + 1)
-        found = np.concatenate([earlier, later], axis=1)
-        distance = np.abs(self.sentence[found] - here[:, None])
-        wanted = (found >= 0) & (target | (found != asked[:, None]))
+        words = np.concatenate([earlier, later], axis=1)
+        distance = np.abs(self.sentence[words] - here[:, None])
+        wanted = (words >= 0) & (target | (words != queries[:, None]))
         far = len(self.sentence)  # farther than any
         nearest = np.argsort(np.where(wanted, distance, far), axis=1, kind="stable")[:, :most]
-        found = np.where(wanted, found, _NONE)
-        return np.take_along_axis(found, nearest, axis=1), np.take_along_axis(distance, nearest, axis=1)
+        words = np.where(wanted, words, _NONE)
+        return np.take_along_axis(words, nearest, axis=1), np.take_along_axis(distance, nearest, axis=1)
 
     def _run(
         self, order: np.ndarray, rank: np.ndarray, kind: np.ndarray, least: np.ndarray, width: int
@@ -260,8 +244,8 @@ class _Listing:
         span = self.sentence.max() + 2  # ranks lie between -max and max; `least` may be one more
         keys = self.kind[order] * 2 * span + rank[order]
         places = np.searchsorted(keys, kind * 2 * span + least)[:, None] + np.arange(width)
-        there = places < self.ends[kind][:, None]
-        return np.where(there, order[np.where(there, places, 0)], _NONE)
+        exists = places < self.ends[kind][:, None]
+        return np.where(exists, order[np.where(exists, places, 0)], _NONE)
 
 
 def _types(document: TaggedDocument) -> Iterator[int]:
@@ -282,7 +266,7 @@ class TagExample:
         words: its words.
         labels: int64 (words,), numbers of tags.
         places: int64 (words, K, 2), sequence and word of each occurrence, in the same document; -1 = none.
-        buckets: int64 (words, K), numbers in `occurrences.BUCKETS`; 0 where there is no occurrence.
+        buckets: int64 (words, K), numbers in BUCKETS; 0 where there is no occurrence.
     """
 
     document: int
@@ -296,18 +280,15 @@ class TagExample:
 class TagExamples:
     """Map-style dataset with a `TagExample` for each labelled sequence, document after document.
 
-    The occurrences of a document are looked for when one of its examples is first read, and kept: 9 bytes for
-    each word of a labelled sequence and each of its K occurrences, nothing for words of the context.
+    The occurrences of a document are looked up when one of its examples is first read, and kept: 9 bytes
+    for each word of a labelled sequence and each of its K occurrences, nothing for words of the context.
 
     Attributes:
         documents: that `document` of an example is the number in.
-        tags: that labels are the numbers in, see `tagged_documents.tag_set`.
+        tags: that labels are the numbers in.
         most: K, occurrences of a word; 0 for a tagger that looks at none.
         target: True = a word is one of its own occurrences.
         sequences: int64 (examples, 2), document and sequence of each example.
-
-    Raises:
-        ValueError: `most` below 0; a tag that is not among `tags`; tags of another number than the words.
     """
 
     def __init__(
@@ -317,7 +298,7 @@ class TagExamples:
             raise ValueError(f"most is {most}; it must be at least 0")
         self.documents, self.tags, self.most, self.target = documents, tuple(tags), most, target
         self._labels = {tag: number for number, tag in enumerate(self.tags)}
-        self._found: dict[int, _Kept] = {}
+        self._kept: dict[int, tuple[np.ndarray, ...]] = {}  # of a document: starts, places, buckets
         for split in documents:
             self._check_tags(split)
         pairs = [(n, sentence) for n, split in enumerate(documents) for sentence in split.document.labelled]
@@ -327,49 +308,44 @@ class TagExamples:
         return len(self.sequences)
 
     def __getitem__(self, index: int) -> TagExample:
-        """Raises IndexError for an index below 0 or not below the number of examples."""
         document, number = self._sequence(index)
-        sentence = self.documents[document].document.sentences[number]
-        if document not in self._found:
-            self._found[document] = _keep(self.documents[document], most=self.most, target=self.target)
-        places, buckets = self._found[document].of_sentence(number)
+        source = self.documents[document].document
+        if document not in self._kept:
+            made = nearest_occurrences(source, most=self.most, target=self.target)
+            self._kept[document] = made.starts, made.places, distance_bucket(made.distances).astype(np.int8)
+        starts, places, buckets = self._kept[document]
+        nth = bisect_left(source.labelled, number)
+        rows = slice(starts[nth], starts[nth + 1])
         return TagExample(
             document=document,
             sentence=number,
-            words=sentence.words,
-            labels=np.array([self._labels[tag] for tag in sentence.tags], dtype=np.int64),
-            places=places.astype(np.int64),
-            buckets=buckets.astype(np.int64),
+            words=source.sentences[number].words,
+            labels=np.array([self._labels[tag] for tag in source.sentences[number].tags], dtype=np.int64),
+            places=places[rows].astype(np.int64),
+            buckets=buckets[rows].astype(np.int64),
         )
 
     def in_order(self, order: Sequence[int] | np.ndarray) -> TagExamples:
         """The examples of these numbers, in this order, one maybe more than once; occurrences that one of the
-        two finds, both have. Raises IndexError for an example that is not there."""
+        two looks up, both have."""
         chosen = copy.copy(self)
         chosen.sequences = np.array([self._sequence(n) for n in order], dtype=np.int64).reshape(-1, 2)
         return chosen
 
     def describe(self, index: int) -> str:
-        """One line: the document, where the sequence stands in it, and how much there is to look at.
-
-        Raises:
-            IndexError: as `examples[index]`.
-        """
+        """One line: the document, where the sequence stands in it, and how much there is to look at."""
         example = self[index]
         split = self.documents[example.document]
         tags = split.document.sentences[example.sentence].tags
-        there = example.places[example.places[..., 0] >= 0]
+        places = example.places[example.places[..., 0] >= 0]
         return (
             f"{split.document.id}, sentence {split.origin[example.sentence]} (sequence {example.sentence}): "
-            f"{len(example.words)} words, {len(spans_of(tags))} spans, {len(there)} occurrences in "
-            f"{len(np.unique(there[:, 0]))} sequences"
+            f"{len(example.words)} words, {len(spans_of(tags))} spans, {len(places)} occurrences in "
+            f"{len(np.unique(places[:, 0]))} sequences"
         )
 
     def _sequence(self, index: int) -> tuple[int, int]:
-        number = operator.index(index)
-        if not 0 <= number < len(self):
-            raise IndexError(f"there is no example {number}; there are {len(self)}, counted from 0")
-        document, sentence = self.sequences[number].tolist()
+        document, sentence = self.sequences[checked_index(index, len(self), "example")].tolist()
         return document, sentence
 
     def _check_tags(self, split: SplitDocument) -> None:
@@ -385,11 +361,11 @@ class TagExamples:
 def context_of(examples: Iterable[TagExample]) -> list[tuple[int, int]]:
     """Document and sequence of all places of some examples, each once, sorted: what has to be encoded so that
     their words can be looked up in it."""
-    found = set()
+    context = set()
     for example in examples:
         sequences = np.unique(example.places[..., 0])
-        found.update((example.document, number) for number in sequences[sequences >= 0].tolist())
-    return sorted(found)
+        context.update((example.document, number) for number in sequences[sequences >= 0].tolist())
+    return sorted(context)
 
 
 def words_read(examples: TagExamples) -> list[tuple[str, ...]]:
@@ -407,9 +383,6 @@ def document_runs(examples: TagExamples, *, batch_size: int, rng: np.random.Gene
     drawn, so that batches differ from one call to the next. These leftovers of all documents, which are
     shuffled, make batches of several documents. Batches are shuffled; only the last can be shorter, so the
     order may be cut into batches from its start.
-
-    Raises:
-        ValueError: `batch_size` below 1.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
@@ -426,30 +399,3 @@ def document_runs(examples: TagExamples, *, batch_size: int, rng: np.random.Gene
     order = np.concatenate([*whole, *rest])
     cut = len(order) - len(order) % batch_size
     return np.concatenate([rng.permutation(order[:cut].reshape(-1, batch_size)).ravel(), order[cut:]])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Kept:
-    """The occurrences of a document as small as they go: sequences that are labelled, `starts` of their rows,
-    places int32 (words, K, 2), buckets int8 (words, K)."""
-
-    labelled: np.ndarray
-    starts: np.ndarray
-    places: np.ndarray
-    buckets: np.ndarray
-
-    def of_sentence(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Places and buckets of the words of a labelled sequence."""
-        nth = np.searchsorted(self.labelled, number)
-        rows = slice(self.starts[nth], self.starts[nth + 1])
-        return self.places[rows], self.buckets[rows]
-
-
-def _keep(split: SplitDocument, *, most: int, target: bool) -> _Kept:
-    found = nearest_occurrences(split.document, most=most, target=target)
-    return _Kept(
-        labelled=np.array(split.document.labelled),
-        starts=found.starts,
-        places=found.places,
-        buckets=distance_bucket(found.distances).astype(np.int8),
-    )

@@ -1,24 +1,4 @@
-"""Sentences as numbers of words: 0 is filling, 1 a word that is not known, words count from 2.
-
-The pieces of a sentence are words, in lower case and with punctuation apart ("Don't go!" is don ' t go !), or
-the subwords of a tokenizer, whose ids move up by two.
-
-The ids of a tokenizer's special tokens, as far as building examples needs them.
-
-`<doc-s>` and `</doc-s>` frame each document (CDLM section 2.2); `[CLS]` and `[SEP]` open and close the whole
-sequence, under whatever name the tokenizer knows them (`<s>` and `</s>` for RoBERTa and Longformer).
-
-Words in pieces, for texts that come in words: which pieces, and of which word each is.
-
-The token ids of a cluster's documents, and which tokens state which fact.
-
-What readers give, encoded once.
-
-The subwords of a tokenised document, and which of them belong to which of its words.
-
-Every word is tokenised as if a space stood before it, punctuation too: corpora of mentions, as ECB+, consist
-of tokens and do not say where their texts had spaces.
-"""
+"""From texts to the ids of their tokens: what every kind of example reads is tokenised here."""
 
 from __future__ import annotations
 
@@ -29,39 +9,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
 from cdlm_lab.data.files import DataError, read_text, replaced_file
-from cdlm_lab.data.records import Cluster, CoreferenceDocument, Document, Fact, TokenSpan
+from cdlm_lab.data.records import CoreferenceDocument, TokenSpan
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 
-DOCUMENT_START = "<doc-s>"
-DOCUMENT_END = "</doc-s>"
+DOCUMENT_START, DOCUMENT_END = "<doc-s>", "</doc-s>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialTokens:
-    """Ids of the special tokens and the number of ids there are.
+    """Ids of the special tokens, under whatever names the tokenizer has them (`<s>` and `</s>` for RoBERTa).
 
     Attributes:
-        start: `<doc-s>`, before each document.
-        end: `</doc-s>`, after each document.
-        cls: first token of a sequence.
-        sep: last token of a sequence.
+        start, end: `<doc-s>` and `</doc-s>`, before and after each document (CDLM section 2.2).
+        cls, sep: first and last token of a sequence.
         pad: fills a batch up.
         mask: what a model reads in place of a masked token.
         all_special: every id that is no text, the six above and others the tokenizer marks so, such as
             `[UNK]`. None of them is ever masked, and none is ever put in as a random replacement.
         vocabulary_size: ids are 0 to `vocabulary_size - 1`, special ones included.
-
-    Raises:
-        ValueError: one of the six is missing from `all_special`; an id is outside the vocabulary; no ordinary
-            token is left.
     """
 
     start: int
@@ -124,21 +97,12 @@ def from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
         ValueError: the tokenizer lacks one of the six tokens; the message names it.
     """
     vocabulary = tokenizer.get_vocab()
-    ids = {
-        "start": vocabulary.get(DOCUMENT_START),
-        "end": vocabulary.get(DOCUMENT_END),
-        "cls": tokenizer.cls_token_id,
-        "sep": tokenizer.sep_token_id,
-        "pad": tokenizer.pad_token_id,
-        "mask": tokenizer.mask_token_id,
-    }
+    ids = {"start": vocabulary.get(DOCUMENT_START), "end": vocabulary.get(DOCUMENT_END)}
+    ids |= {name: getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "pad", "mask")}
     wording = {"start": DOCUMENT_START, "end": DOCUMENT_END}
     for name, number in ids.items():
         if number is None:
-            raise ValueError(
-                f"the tokenizer {tokenizer.name_or_path!r} has no {wording.get(name, name + ' token')}: "
-                "load it with cdlm_lab.models.encoder.load_tokenizer, which adds what is missing"
-            )
+            raise lacking(tokenizer, wording.get(name, f"{name} token"), "encoder.load_tokenizer")
     marked = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
     return SpecialTokens(
         **ids,
@@ -147,116 +111,74 @@ def from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
     )
 
 
-def tokenise_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray]:
-    """Tokenise word by word, each as if a space stood before it.
+def lacking(tokenizer: PreTrainedTokenizerBase, token: str, loader: str) -> ValueError:
+    """The error of a tokenizer without a token; `loader`: the function in `cdlm_lab.models` that adds it."""
+    return ValueError(
+        f"the tokenizer {tokenizer.name_or_path!r} has no {token}: load it with cdlm_lab.models.{loader}, "
+        "which adds what is missing"
+    )
+
+
+def tokenise(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, **wanted: bool) -> BatchEncoding:
+    """The tokens of each text and no others: a "[MASK]" or "</doc-s>" that somebody wrote in it is text.
+
+    Texts longer than the model are expected; whoever writes them into a sequence cuts them. `wanted`: further
+    options of the tokenizer, as `return_offsets_mapping`.
+    """
+    return tokenizer(
+        list(texts),
+        add_special_tokens=False,
+        split_special_tokens=True,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,
+        **wanted,
+    )
+
+
+def as_within_a_text(text: str) -> str:
+    """The text with a space before it, with which a byte-level BPE takes its first word for what it is within
+    a text, whatever its settings; "" if it is blank."""
+    return f" {text.strip()}" if text.strip() else ""
+
+
+def encode_pieces(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[np.ndarray]:
+    """Tokenise texts, each as if a space stood before it.
 
     Returns:
-        ids: int64 (pieces,), no special tokens.
+        int32 (pieces,) of each text; empty for a blank one, or one of which nothing is left, as a lone
+        control character.
+    """
+    if not texts:
+        return []  # tokenizers refuse an empty list
+    encoded = tokenise([as_within_a_text(text) for text in texts], tokenizer)
+    return [np.array(ids, dtype=np.int32) for ids in encoded["input_ids"]]
+
+
+def tokenise_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray]:
+    """Tokenise word by word, each as if a space stood before it, punctuation too: corpora that consist of
+    words do not say where their texts had spaces.
+
+    Returns:
+        ids: int64 (pieces,).
         numbers: int64 (pieces,), rising, the word of each; a word that the tokenizer makes nothing of, as a
             lone control character, has no piece.
     """
-    encoded = tokenizer(
-        # With the space a byte-level BPE takes a word for what it is within a text, whatever its settings.
-        [f" {word}" for word in words],
-        is_split_into_words=True,
-        add_special_tokens=False,
-        split_special_tokens=True,  # a "[MASK]" or "<m>" that somebody wrote in a text is text
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,  # who asks sees to the length
-    )
+    encoded = tokenise([f" {word}" for word in words], tokenizer, is_split_into_words=True)
     return np.array(encoded["input_ids"], dtype=np.int64), np.array(encoded.word_ids(), dtype=np.int64)
 
 
-NO_FACT = -1
-
-
-class EncodedCluster(TypedDict):
-    """One row of a tokenised corpus; lists have one entry for each document that has text.
-
-    `input_ids` and `fact_ids`: int32 (tokens,); a fact's number is that of its first appearance in the
-        cluster, -1 = none.
-    """
-
-    cluster_id: str
-    document_ids: list[str]
-    input_ids: list[np.ndarray]
-    fact_ids: list[np.ndarray]
-
-
-def encode_cluster(cluster: Cluster, tokenizer: PreTrainedTokenizerBase) -> EncodedCluster:
-    """Tokenise the documents without adding special tokens; documents without text are left out.
-
-    A token belongs to a fact if its characters overlap the fact's; where facts overlap, to the one that
-    starts first.
-
-    Args:
-        cluster: documents with their facts.
-        tokenizer: a fast one, which says where in the text each token stands.
-    """
-    written = [document for document in cluster.documents if document.text.strip()]
-    row = EncodedCluster(cluster_id=cluster.id, document_ids=[], input_ids=[], fact_ids=[])
-    if not written:
-        return row
-    encoded = tokenizer(
-        [document.text for document in written],
-        add_special_tokens=False,
-        split_special_tokens=True,  # a "[MASK]" that somebody wrote in an article is text
-        return_offsets_mapping=True,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,  # documents longer than the model are expected; packing sees to them
-    )
-    numbers = _fact_numbers(written)
-    for document, ids, offsets in zip(written, encoded["input_ids"], encoded["offset_mapping"], strict=True):
-        if ids:
-            row["document_ids"].append(document.id)
-            row["input_ids"].append(np.array(ids, dtype=np.int32))
-            row["fact_ids"].append(_fact_of_tokens(document.facts, np.array(offsets), numbers=numbers))
-    return row
-
-
-def _fact_numbers(documents: Sequence[Document]) -> dict[str, int]:
-    """Fact id -> its number within the cluster, by order of first appearance in the text."""
-    numbers: dict[str, int] = {}
-    for document in documents:
-        for fact in sorted(document.facts, key=lambda fact: fact.start):
-            numbers.setdefault(fact.id, len(numbers))
-    return numbers
-
-
-def _fact_of_tokens(facts: Sequence[Fact], offsets: np.ndarray, *, numbers: dict[str, int]) -> np.ndarray:
-    """int32 (tokens,), from offsets (tokens, 2), half-open character ranges."""
-    found = np.full(len(offsets), NO_FACT, dtype=np.int32)
-    starts, ends = offsets[:, 0], offsets[:, 1]
-    for fact in sorted(facts, key=lambda fact: fact.start):
-        found[(starts < fact.end) & (ends > fact.start) & (found == NO_FACT)] = numbers[fact.id]
-    return found
-
-
-class Named(Protocol):
-    """What has an id."""
-
-    @property
-    def id(self) -> str:
-        """Its name among the others."""
-
-
-Record = TypeVar("Record", bound=Named)
+Record = TypeVar("Record")
 Encoded = TypeVar("Encoded")
 
 
 class EncodedById(Mapping[str, Encoded], Generic[Record, Encoded]):
-    """Records by their ids, each encoded when it is first asked for and then kept.
+    """Records by their ids, each encoded when it is first read and then kept.
 
     Args:
-        records: may name one several times.
+        records: may name one several times, but not two different ones of one id.
         encode: of one record.
-        kind: what complaints call them, as "documents".
-
-    Raises:
-        ValueError: two different records of one id.
-        KeyError: an id asked for that no record has.
+        kind: what messages call them, as "documents".
     """
 
     def __init__(self, records: Iterable[Record], encode: Callable[[Record], Encoded], *, kind: str) -> None:
@@ -287,7 +209,6 @@ class EncodedDocument:
     """A document in subwords.
 
     Attributes:
-        document: the record it was made of.
         input_ids: int64 (subword,), no special tokens.
         starts: int64 (tokens + 1,), the first subword of each token, and at the end the number of subwords.
     """
@@ -320,7 +241,7 @@ def encode_document(document: CoreferenceDocument, tokenizer: PreTrainedTokenize
 
 
 class EncodedDocuments(EncodedById[CoreferenceDocument, EncodedDocument]):
-    """Documents by their ids; errors as of `EncodedById`."""
+    """Documents of words by their ids."""
 
     def __init__(self, documents: Iterable[CoreferenceDocument], tokenizer: PreTrainedTokenizerBase) -> None:
         super().__init__(documents, lambda one: encode_document(one, tokenizer), kind="documents")
@@ -344,8 +265,10 @@ def pieces_of(sentence: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Vocabulary:
-    """Numbers of words; make it with `of_words`, `of_tokenizer` or `of_sentences`. `len` of it is how many
-    numbers there are, filling and unknown included.
+    """Numbers of words: 0 is filling, 1 a word that is not known, words count from 2. They are words in lower
+    case with punctuation apart ("Don't go!" is don ' t go !), or the subwords of a tokenizer.
+
+    Make it with `of_words`, `of_tokenizer` or `of_sentences`. `len` of it is how many numbers there are.
 
     Attributes:
         words: those that have the numbers 2, 3, ...; none if there is a tokenizer.
@@ -445,21 +368,11 @@ class Vocabulary:
         if most < 1:
             raise ValueError(f"most is {most}; it must be at least 1")
         if self.tokenizer is None:
-            found = [self._number.get(piece, UNKNOWN) for piece in pieces_of(sentence)[:most]]
+            numbers = [self._number.get(piece, UNKNOWN) for piece in pieces_of(sentence)[:most]]
         else:
-            found = [number + FIRST_WORD for number in self._ids(sentence)[:most]]
-        return np.array(found or [UNKNOWN], dtype=np.int64)
-
-    def _ids(self, sentence: str) -> list[int]:
-        encoded = self.tokenizer(
-            sentence,
-            add_special_tokens=False,
-            split_special_tokens=True,  # a "[MASK]" that somebody wrote in a text is text
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,  # sentences longer than the model are cut by `numbers`
-        )
-        return encoded["input_ids"]
+            (ids,) = tokenise([sentence], self.tokenizer)["input_ids"]
+            numbers = [number + FIRST_WORD for number in ids[:most]]
+        return np.array(numbers or [UNKNOWN], dtype=np.int64)
 
 
 def _read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:

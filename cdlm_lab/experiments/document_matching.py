@@ -329,7 +329,6 @@ class MatchingRun(SystemRun):
 
     NAME: ClassVar[str] = "document matching"
     SUFFIX: ClassVar[str] = ".npz"
-    ITEMS: ClassVar[str] = "pairs"
 
     settings: Settings
     pairs: Pairs
@@ -372,6 +371,10 @@ class MatchingRun(SystemRun):
             "shared_documents": shared_documents(self.pairs),
             "lost": {name: named(places) for name, places in self.lost.items()},
         }
+
+    def items(self, system: Any) -> str:
+        """What an update has a batch of."""
+        return "pairs"
 
     def sets(self, training: Training) -> tuple[str, ...]:
         """Dev and test."""

@@ -262,7 +262,6 @@ class TaggingRun(SystemRun):
 
     NAME: ClassVar[str] = "document-attentive tagging"
     SUFFIX: ClassVar[str] = ".npz"
-    ITEMS: ClassVar[str] = "sentences"
 
     settings: Settings
     corpus: TaggedCorpus
@@ -314,6 +313,10 @@ class TaggingRun(SystemRun):
             "facts": dict(corpus_facts(self)),
             "labels": list(self.corpus.labels),
         }
+
+    def items(self, system: Any) -> str:
+        """What an update has a batch of."""
+        return "sentences"
 
     def sets(self, training: TagTraining) -> tuple[str, ...]:
         """Dev and test."""

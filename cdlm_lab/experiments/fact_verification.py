@@ -23,15 +23,7 @@ from pydantic import Field
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.data.claims import (
-    LABELS,
-    SETS,
-    Evidence,
-    EvidencedClaim,
-    checksum_of,
-    claim_sets,
-    read_claims,
-)
+from cdlm_lab.data.claims import LABELS, SETS, Evidence, EvidencedClaim, checksum_of, claim_sets, read_claims
 from cdlm_lab.data.files import DataError, read_text, replaced_file
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
 from cdlm_lab.data.typed_documents import filled_lines, first_and_others
@@ -357,8 +349,7 @@ class ClaimPredictions:
         rows = (dict(zip(self.labels, row.tolist(), strict=True)) for row in self.probabilities)
         each = zip(self.claims, self.predicted, rows, strict=True)
         write_rows(
-            file,
-            ({"id": claim.id, "predicted": label, "probabilities": row} for claim, label, row in each),
+            file, ({"id": claim.id, "predicted": label, "probabilities": row} for claim, label, row in each)
         )
 
     @classmethod
@@ -463,7 +454,6 @@ class VerificationRun(SystemRun):
     """The claims of a run, and how its systems are trained and predict."""
 
     NAME: ClassVar[str] = "fact verification"
-    ITEMS: ClassVar[str] = "claims"
 
     settings: Settings
     claims: Claims
@@ -527,6 +517,10 @@ class VerificationRun(SystemRun):
             layout=layout,
             labels=self.labels,
         )
+
+    def items(self, system: ClaimSystem) -> str:
+        """What an update has a batch of."""
+        return "claims"
 
     def sets(self, training: Training) -> tuple[str, ...]:
         """All held-out sets."""
@@ -628,7 +622,7 @@ def _what_is_cut(encoded: EncodedClaims, length: int) -> str:
 
 def example(run: VerificationRun) -> HTML:
     """The first training claim as the shown system reads it."""
-    columns = ["", "what is read", "tokens"]
+    columns = ["", "what is read", "tokens", "positions"]
     return HTML(table_html(columns, example_rows(run, run.settings.shown), text_columns=(0, 1)))
 
 
@@ -638,8 +632,8 @@ def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -
     verifier = run.verifier(system)
     sequence = verifier.examples([run.claims["train"][index]]).describe(0)
     return [
-        [f"evidence {number}" if number else "claim", html, count]
-        for number, html, count in sentence_rows(verifier.tokenizer, sequence)
+        [f"evidence {number}" if number else "claim", *cells]
+        for number, *cells in sentence_rows(verifier.tokenizer, sequence)
     ]
 
 
@@ -673,12 +667,12 @@ def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
         Cell(MAJORITY, name, MEASURE): [np.array([claim.label == best for claim in claims], dtype=float)]
         for name, claims in gold.items()
     }
+    of_majority = [
+        replace(row, seeds=None, note=best) for row in score_rows(majority, groups) if row.seed is None
+    ]
     against_pairwise = [row for row in tests if CLAIM_SYSTEMS[row["b"]].pairwise]
     return Scores(
-        rows=[
-            *score_rows(values, groups, against_pairwise),
-            *(replace(row, seeds=None, note=best) for row in score_rows(majority, groups)),
-        ],
+        rows=[*score_rows(values, groups, against_pairwise), *of_majority],
         tables={
             "comparisons": [{**row, "set": row["split"]} for row in tests],
             "confusion": [

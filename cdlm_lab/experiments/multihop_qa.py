@@ -208,7 +208,6 @@ class MultihopRun(SystemRun):
     """The questions of a run, and how its encoders are trained and answer."""
 
     NAME: ClassVar[str] = "multihop question answering"
-    ITEMS: ClassVar[str] = "questions"
 
     settings: Settings
     questions: Questions

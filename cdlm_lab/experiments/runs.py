@@ -111,7 +111,6 @@ class SystemRun:
     """
 
     NAME: ClassVar[str]
-    ITEMS: ClassVar[str] = "examples"  # what an update has a batch of
     SUFFIX: ClassVar[str] = ".jsonl"  # of files of predictions
 
     settings: Any
@@ -140,6 +139,10 @@ class SystemRun:
     def trial(self, training: Any) -> TrainingJob | None:
         """A job whose first batch shows what a training takes."""
         return self.job(training)
+
+    def items(self, system: Any) -> str:
+        """What an update has a batch of."""
+        return "examples"
 
     def folder_of(self, training: Any) -> Path:
         """Where the trained model and its predictions are."""
@@ -372,7 +375,7 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
     for system in run.systems:
         mine = [training for training in run.trainings if training.system == system]
         if job := run.trial(mine[0]):
-            text = cost_in_words(job, items=run.ITEMS, parallel=run.parallel(mine[0]))
+            text = cost_in_words(job, items=run.items(system), parallel=run.parallel(mine[0]))
             rows.append((system.label, f"{text}; times {len(mine)} seeds" if len(mine) > 1 else text))
     return rows
 
@@ -428,8 +431,7 @@ def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, 
         of_split = clusters[cell.split]
         mean = mean_score(seeds, of_split, seed=0) | {"n": len(of_split), "clusters": len(set(of_split))}
         rows.append(Score(**cell._asdict(), **mean, **p_of.get(cell, {})))
-        each = enumerate(seeds) if len(seeds) > 1 else ()
-        rows += [Score(**cell._asdict(), seed=seed, value=items.mean()) for seed, items in each]
+        rows += [Score(**cell._asdict(), seed=seed, value=one.mean()) for seed, one in enumerate(seeds)]
     return rows
 
 
@@ -594,8 +596,11 @@ def _kind(folder: Path) -> str | None:
     return pretrained[0].kind if pretrained else None
 
 
-def sentence_rows(tokenizer: PreTrainedTokenizerBase, sequence: JointSequence) -> list[tuple[int, str, str]]:
-    """Of each sentence in a joint sequence its number, its tokens as HTML, and how many are read and cut."""
+def sentence_rows(
+    tokenizer: PreTrainedTokenizerBase, sequence: JointSequence
+) -> list[tuple[int, str, str, str]]:
+    """Of each sentence in a joint sequence its number, and as HTML its tokens, how many are read and cut, and
+    the positions of the first and the last."""
     texts, starts_word = token_texts(tokenizer, sequence.input_ids)
     nothing = np.zeros(len(texts), dtype=bool)
     marked = MarkedTokens(
@@ -612,5 +617,6 @@ def sentence_rows(tokenizer: PreTrainedTokenizerBase, sequence: JointSequence) -
     for number in np.flatnonzero(sequence.starts >= 0).tolist():
         read = np.flatnonzero(sequence.sentence == number).tolist()
         cut = f", {sequence.cut[number]} cut" if sequence.cut[number] else ""
-        rows.append((number, tokens_html(marked, read), f"{len(read)}{cut}"))
+        positions = f"{sequence.position_ids[read[0]]}&ndash;{sequence.position_ids[read[-1]]}"
+        rows.append((number, tokens_html(marked, read), f"{len(read)}{cut}", positions))
     return rows

@@ -1,6 +1,4 @@
-"""What a training leaves for others to load.
-
-Checkpoints that are complete or do not exist, so that a run killed at any moment can go on.
+"""Checkpoints that are complete or do not exist, so that a run killed at any moment can go on.
 
 A checkpoint is written under a temporary name beside the others, `.checkpoint-300.unfinished`; then a list of
 its files with their sizes and checksums is added, everything is flushed to the disk, and the folder is
@@ -8,9 +6,7 @@ renamed to `checkpoint-300`. What a killed process leaves behind has the tempora
 next run. A checkpoint whose files are no longer what was written, to the last bit, is passed over: the run
 goes on from another one, and two are kept for that. Lists that older versions wrote have sizes only.
 
-The state of torch's random generators, of all processes, in one safetensors file without pickle.
-
-Only torch's are kept: nothing in the library draws from the global generators of Python or NumPy.
+Of random generators only torch's are kept: nothing in the library draws from Python's or NumPy's global ones.
 """
 
 from __future__ import annotations
@@ -66,11 +62,8 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 
 
 def checkpoint_step(checkpoint: Path) -> int:
-    """The number of updates done when the checkpoint was written.
-
-    Raises:
-        ValueError: the folder is not named as a checkpoint is.
-    """
+    """The number of updates done when the checkpoint was written. Raises ValueError: the folder is not named
+    as a checkpoint is."""
     match = _FINISHED.fullmatch(checkpoint.name)
     if match is None:
         raise ValueError(f"{checkpoint} is not a checkpoint: its name must be checkpoint-<step>")
@@ -91,11 +84,7 @@ def last_complete_checkpoint(folder: Path) -> Path | None:
 def last_good_checkpoint(folder: Path) -> Path | None:
     """The checkpoint with the most steps that is whole, as is the best one when it was written, which the end
     of the run needs; None if there is no checkpoint at all. It reads all of their files, and warns of those
-    that are damaged.
-
-    Raises:
-        CheckpointError: all are damaged.
-    """
+    that are damaged. Raises CheckpointError: all are damaged."""
     faults: list[str] = []
     for step in sorted(_steps(folder), reverse=True):
         checkpoint = checkpoint_path(folder, step)
@@ -165,11 +154,8 @@ def steps_to_keep(folder: Path, step: int) -> set[int]:
 
 def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]:
     """What `progress.json` of a checkpoint says: settings, seconds, tokens, and the sums between two records.
-
-    Raises:
-        CheckpointError: the checkpoint was written with settings other than `config`; one that an older
-            version did not know is passed over, and those that are free to change.
-    """
+    Raises CheckpointError: the checkpoint was written with settings other than `config`; one that an older
+    version did not know is passed over, and those that are free to change."""
     progress = json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8"))
     now, before = json.loads(json.dumps(dataclasses.asdict(config))), progress["config"]
     changed = [
@@ -187,10 +173,7 @@ def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]
 
 def check_loaded(model: nn.Module, *, missing: Collection[str], unexpected: Collection[str]) -> None:
     """Hold what `load_state_dict` says against the model; weights tied to ones that were loaded are not
-    missing.
-
-    Raises:
-        CheckpointError: weights are missing, or there are some that the model has no place for.
+    missing. Raises CheckpointError: weights are missing, or there are some that the model has no place for.
     """
     weights = model.state_dict()
     loaded = {value.data_ptr() for name, value in weights.items() if name not in missing}
@@ -211,11 +194,9 @@ def writing_checkpoint(folder: Path, step: int) -> Iterator[Path]:
     """Gives an empty folder to write a checkpoint into; finishes it afterwards, or removes it if anything
     fails.
 
-    For one process only; under torchrun that is rank 0.
-
-    Raises:
-        CheckpointError: the disk is full. What else goes wrong is passed on as it is. In every case nothing
-            of the new checkpoint is left, and older ones are untouched.
+    For one process only; under torchrun that is rank 0. Raises CheckpointError: the disk is full. What else
+    goes wrong is passed on as it is. In every case nothing of the new checkpoint is left, and older ones are
+    untouched.
     """
     temporary = folder / f".checkpoint-{step}.unfinished"
     finished = checkpoint_path(folder, step)

@@ -58,11 +58,8 @@ class TrainingConfig:
         self.accumulation(processes=1)
 
     def accumulation(self, *, processes: int) -> int:
-        """Micro-batches that each process goes through for one update.
-
-        Raises:
-            ParameterError: `batch_size` is not a multiple of `micro_batch_size` x `processes`.
-        """
+        """Micro-batches that each process goes through for one update. Raises ParameterError: `batch_size` is
+        not a multiple of `micro_batch_size` x `processes`."""
         at_once = self.micro_batch_size * processes
         of = f" x {processes} processes = {at_once}" if processes > 1 else ""
         if self.batch_size % at_once:

@@ -1,4 +1,5 @@
-"""The records of a run, one JSON object a line, in step with its checkpoints.
+"""The records of a run, one JSON object a line, in step with its checkpoints; a bar with the time left; a
+stop that loses nothing; and how long one batch takes.
 
 A record of training has `step`, `loss` (mean over the steps since the last record, each a mean over masked
 tokens, in nats), `learning_rate`, `gradient_norm` (before clipping; None where half precision skipped the
@@ -6,10 +7,6 @@ update); a record of evaluation has `step`, `eval_loss`, `eval_perplexity`. A mo
 named parts adds `loss_<name>` and `eval_loss_<name>`, a judge `eval_judged`. Both have `seconds` (since the
 run began, without the time between a stop and its resumption), `tokens` (read so far, padding not counted)
 and `total_steps`.
-
-A bar with the time left, for terminals, notebooks and logs; and a stop that loses nothing.
-
-How long one batch takes to learn from, for what is told before a training begins.
 """
 
 from __future__ import annotations
@@ -40,11 +37,8 @@ HISTORY_FILE = "history.jsonl"
 
 
 def append_record(path: Path, record: Record) -> None:
-    """Add one line in a single write, so that a killed process leaves whole lines.
-
-    Raises:
-        ValueError: a value is nan or infinite.
-    """
+    """Add one line in a single write, so that a killed process leaves whole lines. Raises ValueError: a value
+    is nan or infinite."""
     line = json.dumps(record, allow_nan=False) + "\n"
     number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
@@ -55,10 +49,7 @@ def append_record(path: Path, record: Record) -> None:
 
 def read_history(path: Path) -> list[Record]:
     """All records; none if there is no file. A last line that was cut off, as by a full disk, is passed over.
-
-    Raises:
-        ValueError: another line is no record (`file:line`).
-    """
+    Raises ValueError: another line is no record (`file:line`)."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").split("\n")
@@ -111,11 +102,7 @@ class RunHistory:
             self._on_log(dict(record))
 
     def add(self, record: Record) -> None:
-        """Write a record and pass it on.
-
-        Raises:
-            CheckpointError: the disk is full.
-        """
+        """Write a record and pass it on. Raises CheckpointError: the disk is full."""
         self.records.append(record)
         if not self._writer:
             return

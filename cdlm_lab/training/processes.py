@@ -1,22 +1,19 @@
 """Several processes that train one model, started by `torchrun` under a process that waits for them, such as
-the kernel of a notebook.
+the kernel of a notebook; each with the whole model, or with a share of it.
 
 They end when it ends, however it ends: each asks twice a second whether its parent is still there, since a
 killed process can tell nobody. If it is interrupted it asks them to stop, so that they finish their step and
 leave a checkpoint.
 
-Those of one machine find each other in files of a folder that only this user may read, and listen on the
-loopback interface alone. torchrun by itself listens on all interfaces and unpickles what it is sent there;
-with several machines that is so, and they belong into a network where everybody is trusted.
+Those of one machine meet through files of a folder that only this user may read, and listen on the loopback
+interface alone. torchrun by itself listens on all interfaces and unpickles what it is sent there; with
+several machines that is so, and they belong into a network where everybody is trusted.
 
-A model whose weights, gradients and optimiser state are shared out among processes (FSDP: `fully_shard` of
-torch), each layer gathered while it computes.
-
-Losses, updates and checkpoints are those of any other number of processes; a run may go on sharded or not.
-Two things that `fully_shard` leaves open are closed here. A weight that took no part in a process's batch, as
-the global projections where no token is global, has no gradient there, and the processes would add up
-different lists of gradients: here it has one of zeros. And where it took part in no process's batch it has
-none again before the update, as with one process, so that it is not decayed.
+A sharded model (FSDP: `fully_shard` of torch) has the losses, updates and checkpoints of any other. Two
+things that `fully_shard` leaves open are closed here. A weight that took no part in a process's batch, as the
+global projections where no token is global, has no gradient there, and the processes would add up different
+lists of gradients: here it has one of zeros. And where it took part in no process's batch it has none again
+before the update, as with one process, so that it is not decayed.
 """
 
 from __future__ import annotations
@@ -56,19 +53,12 @@ _PATIENCE = 20  # seconds that the rest of a group has to end by itself
 
 @dataclass(frozen=True, kw_only=True)
 class Processes:
-    """How many processes train.
+    """How many processes train."""
 
-    Attributes:
-        sharded: False = DDP, each has all weights; True = FSDP, they share them out.
-        here: on each machine, one for each of its GPUs.
-        machines: that take part; each runs the same, in a run folder that all of them see.
-        meeting: `host:port` of one of several machines, where they find each other.
-    """
-
-    sharded: bool = False
-    here: int = 1
-    machines: int = 1
-    meeting: str = ""
+    sharded: bool = False  # False = DDP, each has all weights; True = FSDP, they share them out
+    here: int = 1  # on each machine, one for each of its GPUs
+    machines: int = 1  # that take part; each runs the same, in a run folder that all of them see
+    meeting: str = ""  # `host:port` of one of several machines, where they find each other
 
     @property
     def total(self) -> int:

@@ -15,21 +15,15 @@ Seeding happens here and nowhere else: Trainer seeds Python's, NumPy's and torch
 function of their own seed, so that `config.workers` other processes may make them. Threads are left as they
 are; freed memory is kept until the end.
 
-Which parameters learn how fast, and which are decayed.
-
-What happens between the steps of a run.
-
-transformers.Trainer with exact resumption, exact validation loss, and checkpoints that are complete or
-absent.
-
-What is changed, and why (Trainer of transformers 5.23):
+Underneath is transformers.Trainer (5.23) with exact resumption, exact validation loss, and checkpoints that
+are complete or absent. What is changed, and why:
 - Models whose `forward` takes `**kwargs` are taken to divide their loss by `num_items_in_batch`. Longformer-,
   Roberta- and BertForMaskedLM do not, and their accumulated gradients come out several times too long. Here a
   model does so only if it says `accepts_loss_kwargs = True`; for others the mean over micro-batches is taken.
 - `evaluate` averages the losses of batches, and with several processes counts some examples twice. See
   validation.py.
 - Checkpoints are written in place and become visible file by file, with pickled arguments among them. See
-  resume.py.
+  checkpoints.py.
 - The losses summed up since the last record are forgotten in a checkpoint. Here they are kept, so the records
   after a resumption equal those of a run that was never stopped.
 - Non-finite losses are replaced in the log by the mean of earlier ones. Here they end the run.
@@ -250,11 +244,8 @@ class ResumableTrainer(Trainer):
 
     def run(self, checkpoint: Path | None) -> None:
         """Train from the start (None) or from a complete checkpoint to the end, or until a stop is asked for.
-
-        Raises:
-            CheckpointError: the checkpoint was written with other settings; the disk is full.
-            FloatingPointError: a loss is nan or infinite.
-        """
+        Raises CheckpointError: the checkpoint was written with other settings; the disk is full. Raises
+        FloatingPointError: a loss is nan or infinite."""
         if checkpoint is not None:
             self._saved = read_progress(checkpoint, config=self.config)
         self.history.begin(checkpoint_step(checkpoint) if checkpoint else 0)
@@ -346,11 +337,8 @@ class ResumableTrainer(Trainer):
     # ---- records
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Make a record of what Trainer reports; its closing summary is left out.
-
-        Raises:
-            FloatingPointError: the loss is nan or infinite.
-        """
+        """Make a record of what Trainer reports; its closing summary is left out. Raises FloatingPointError:
+        the loss is nan or infinite."""
         if not {"loss", "eval_loss"} & logs.keys():
             return
         loss, step = logs.get("loss", logs.get("eval_loss")), self.state.global_step
@@ -499,33 +487,20 @@ class ResumableTrainer(Trainer):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingResult:
-    """What a run left behind.
+    """What a run left behind."""
 
-    Attributes:
-        best_checkpoint: folder of the checkpoint with the lowest validation perplexity, or of the one that
-            the judge found best; `from_pretrained` takes it. None if the run was stopped before its first
-            evaluation.
-        last_checkpoint: folder of the last checkpoint.
-        best_step: updates done at the best checkpoint.
-        validation_loss: of the best checkpoint, mean over masked tokens in nats.
-        validation_perplexity: exp of it.
-        steps: updates done; fewer than planned if patience ended.
-        interrupted: True if the run was asked to stop before its end; the same call goes on from there.
-        seconds: time of the run, without the time between a stop and its resumption.
-        tokens: tokens read, or sentences of models that read these; padding not counted.
-        history: the records, as in `history.jsonl`.
-    """
-
+    # Folder of the checkpoint with the lowest validation perplexity, or of the one that the judge found best;
+    # `from_pretrained` takes it. None if the run was stopped before its first evaluation.
     best_checkpoint: Path | None
-    last_checkpoint: Path
-    best_step: int | None
-    validation_loss: float | None
-    validation_perplexity: float | None
-    steps: int
-    interrupted: bool
-    seconds: float
-    tokens: int
-    history: tuple[Record, ...]
+    last_checkpoint: Path  # folder of the last checkpoint
+    best_step: int | None  # updates done at the best checkpoint
+    validation_loss: float | None  # of the best checkpoint, mean over masked tokens in nats
+    validation_perplexity: float | None  # exp of it
+    steps: int  # updates done; fewer than planned if patience ended
+    interrupted: bool  # True if the run was asked to stop before its end; the same call goes on from there
+    seconds: float  # time of the run, without the time between a stop and its resumption
+    tokens: int  # tokens read, or sentences of models that read these; padding not counted
+    history: tuple[Record, ...]  # the records, as in `history.jsonl`
 
 
 def train(
@@ -582,11 +557,7 @@ def train(
 
 def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = False) -> TrainingArguments:
     """The settings in the words of transformers; this also joins the processes that torchrun started.
-    `judged`: True = a judge says which checkpoint is best.
-
-    Raises:
-        ParameterError: as in `train`.
-    """
+    `judged`: True = a judge says which checkpoint is best. Raises ParameterError: as in `train`."""
     cpu = not torch.accelerator.is_available()
     device = "cpu" if cpu else str(torch.accelerator.current_accelerator())
     workers = resolve_workers(config.workers, device=device, processes=processes_here())

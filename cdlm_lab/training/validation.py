@@ -1,12 +1,8 @@
-"""The loss on the validation examples: a mean over masked tokens, not over batches, however many processes
-share it.
+"""The loss on the validation examples, which checkpoint is best, and when no better one is to be waited for.
 
-A loss that is a sum of named parts, as of two pretraining tasks: what each part comes to.
-
-A model names them in its attribute `loss_parts`; what its `forward` returns has `parts`, name -> (), detached
-and divided as the loss is, so that they add up to it.
-
-Which checkpoint is the best, and when no better one is to be waited for.
+The loss is a mean over masked tokens, not over batches, however many processes share it. A model whose loss
+is a sum of named parts, as of two pretraining tasks, names them in its attribute `loss_parts`; what its
+`forward` returns has `parts`, name -> (), detached and divided as the loss is, so that they add up to it.
 """
 
 from __future__ import annotations
@@ -186,17 +182,13 @@ Judge = Callable[[nn.Module], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """How checkpoints are compared; ties go to the earlier one.
+    """How checkpoints are compared; ties go to the earlier one."""
 
-    Attributes:
-        judge: gives the score of a model in evaluation mode on held-out data, higher is better; called
-            without gradients, in every process, each of which must get the same. None = the lowest
-            validation perplexity is best.
-        patience: evaluations without a better one after which training ends; 0 = it goes to its end.
-    """
-
+    # Gives the score of a model in evaluation mode on held-out data, higher is better; called without
+    # gradients, in every process, each of which must get the same. None = the lowest validation perplexity is
+    # best.
     judge: Judge | None = None
-    patience: int = 0
+    patience: int = 0  # evaluations without a better one after which training ends; 0 = it goes to its end
 
     @property
     def measure(self) -> str:

@@ -10,7 +10,8 @@ from tiny_grid import plan_of, pretend, write_grid
 
 from cdlm_lab.batch import engine
 from cdlm_lab.batch.engine import Place, put_aside, snakemake_command, take_grid, write_jobs
-from cdlm_lab.batch.grid import GridError, read_grid
+from cdlm_lab.batch.grid import read_grid
+from cdlm_lab.batch.marked_yaml import GridError
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tiny_grid import PARAMETERS, jobs_of, plan_of, write_grid, write_notebook
 
-from cdlm_lab.batch.grid import GridError
+from cdlm_lab.batch.marked_yaml import GridError
 
 
 @pytest.fixture(autouse=True)

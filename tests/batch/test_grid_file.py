@@ -6,7 +6,9 @@ import pytest
 import yaml
 from tiny_grid import PARAMETERS, write_grid, write_notebook
 
-from cdlm_lab.batch.grid import GridError, expand, read_grid
+from cdlm_lab.batch.expansion import expand
+from cdlm_lab.batch.grid import read_grid
+from cdlm_lab.batch.marked_yaml import GridError
 
 
 @pytest.fixture
@@ -174,7 +176,7 @@ BAD = [
     (TASK + "    resources: {gpu: 1}\n", "grid.yaml:5: ", "did you mean 'gpus'?"),
     (TASK + "    resources: {gpus: -1}\n", "grid.yaml:5: ", "gpus is -1; it must be at least 0"),
     (TASK + "    resources: {cores: 0}\n", "grid.yaml:5: ", "cores is 0; it must be at least 1"),
-    (TASK + "    resources: {minutes: 0}\n", "grid.yaml:5: ", "minutes is 0; it must be more than 0"),
+    (TASK + "    resources: {minutes: 0}\n", "grid.yaml:5: ", "minutes is 0; it must be above 0"),
     (
         TASK + "    resources: {minutes: .inf}\n",
         "grid.yaml:5: tasks: a: resources: minutes: .inf",

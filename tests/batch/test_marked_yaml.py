@@ -11,7 +11,8 @@ import pytest
 from tiny_grid import plan_of, write_notebook
 
 from cdlm_lab.batch.engine import Place, write_jobs
-from cdlm_lab.batch.grid import GridError, read_grid
+from cdlm_lab.batch.grid import read_grid
+from cdlm_lab.batch.marked_yaml import GridError
 
 TRIALS = int(os.environ.get("CDLM_LAB_FUZZ_ROUNDS", "100"))
 GRID = """\

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tiny_grid import BODY, PARAMETERS, write_notebook
 
-from cdlm_lab.batch.grid import Given, GridError, check_given, find_notebook, read_notebook
+from cdlm_lab.batch.grid import check_given, find_notebook, read_notebook
+from cdlm_lab.batch.marked_yaml import Given, GridError
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,14 +1,32 @@
-"""What is done for a run, and why: nothing is started here."""
+"""What is to be done for each run and why: fingerprints, what a run needs here, how long it will take."""
+
+from __future__ import annotations
 
 import json
+import math
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 from tiny_grid import BODY, PARAMETERS, plan_of, pretend, write_grid, write_notebook
 
 from cdlm_lab.batch import plan as fingerprint
-from cdlm_lab.batch.grid import GridError
-from cdlm_lab.batch.plan import aside, without_missing
+from cdlm_lab.batch.marked_yaml import GridError
+from cdlm_lab.batch.plan import (
+    Checksums,
+    Remaining,
+    aside,
+    changes,
+    checksums_of,
+    code_of,
+    expected_seconds,
+    local_gpus,
+    missing_need,
+    seconds_left,
+    without_missing,
+)
 from cdlm_lab.report import open_run
 
 TASKS = {"a": {"parameters": {"rate": 0.25}}, "b": {"parameters": {"reads": "{a}"}}, "c": {}}
@@ -208,3 +226,230 @@ def test_stamps_that_cannot_be_read_count_as_none(tmp_path: Path):
     for text in ("{", "[]", '{"fingerprint": 3}', '{"fingerprint": {"code": {}}}'):
         (tmp_path / ".grid.json").write_text(text)
         assert fingerprint.read_stamp(tmp_path) is None
+
+
+def test_code_is_what_is_imported_directly_or_not():
+    code = code_of(["from cdlm_lab.report import open_run\nopen_run"])
+    assert {
+        "cdlm_lab/__init__.py",
+        "cdlm_lab/report.py",
+        "cdlm_lab/data/files.py",  # that values imports
+    } <= set(code)
+    assert not any(name.startswith(("cdlm_lab/models", "cdlm_lab/batch")) for name in code)
+
+
+def test_imports_inside_functions_and_of_modules_count():
+    code = code_of(["def f():\n    from cdlm_lab.widgets import explorer"])
+    assert "cdlm_lab/widgets/explorer/__init__.py" in code
+    assert any(name.endswith(".js") for name in code), "files beside modules too"
+    assert "cdlm_lab/parameters.py" in code_of(["import cdlm_lab.parameters as p"])
+
+
+def test_cells_with_magics_could_import_anything():
+    assert "cdlm_lab/models/joint.py" in code_of(["%matplotlib inline"])
+
+
+def test_a_notebook_without_the_library_depends_on_none_of_it():
+    assert code_of(["import os, numpy"]) == {}
+
+
+def test_a_file_that_is_gone_has_no_checksum():
+    assert checksums_of(["cdlm_lab/no_such.py"]) == {"cdlm_lab/no_such.py": ""}
+
+
+OLD = {
+    "notebook": "1",
+    "parameters": {"steps": 60, "rate": 1},
+    "code": {"a.py": "1", "b.py": "1"},
+    "data": {"corpus": "1", "model": None},
+    "runs": {"x": "noon"},
+}
+
+
+def difference(**new: object) -> list[str]:
+    return changes(OLD, OLD | new)
+
+
+def test_differences_in_words():
+    assert difference() == []
+    assert difference(notebook="2") == ["the notebook's code changed"]
+    assert difference(parameters={"steps": 80, "rate": 1.0, "new": "a"}) == [
+        'parameter new (absent) -> "a"',
+        "parameter rate 1 -> 1.0",
+        "parameter steps 60 -> 80",
+    ]
+    by_others = OLD["parameters"] | {"parallel": "ddp 8", "workers": 2}
+    assert difference(parameters=by_others) == [], "by how many it is made is not what is made"
+    assert difference(code={"a.py": "2", "c.py": "1"}) == ["code: a.py, b.py, c.py changed"]
+    assert difference(code={}) == ["code: a.py, b.py changed"]
+    many = {f"{n}.py": "1" for n in range(5)} | OLD["code"]
+    assert difference(code=many) == ["code: 0.py, 1.py, 2.py and 2 more changed"]
+    assert difference(data={"corpus": "2", "model": "3"}) == ["data: corpus changed"]
+    assert difference(data={"corpus": None}) == []
+    assert difference(runs={"x": "one", "y": None}) == ["x, which it reads, was made anew", "it reads y now"]
+    assert difference(runs={"x": None}) == []
+    assert difference(parameters={"steps": "x" * 100, "rate": 1})[0].endswith("...")
+
+
+def test_code_may_be_ignored():
+    new = OLD | {"notebook": "2", "code": {}}
+    assert changes(OLD, new, ignore_code=True) == []
+    assert changes(OLD, new | {"data": {"corpus": "2"}}, ignore_code=True) == ["data: corpus changed"]
+
+
+def work(seconds: float, *after: str, cores: int = 1, gpus: int = 0) -> Remaining:
+    return Remaining(seconds=seconds, cores=cores, after=after, gpus=gpus)
+
+
+@pytest.mark.parametrize(
+    ("cores", "at_once", "expected"),
+    [
+        (math.inf, math.inf, 15),  # a, then c
+        (2, math.inf, 15),  # a and b, then c beside what is left of nothing
+        (1, math.inf, 22),  # one after the other
+        (4, 1, 22),
+    ],
+)
+def test_runs_start_as_soon_as_they_can(cores: float, at_once: float, expected: float):
+    todo = {"a": work(10), "b": work(7), "c": work(5, "a", "finished before")}
+    assert seconds_left(todo, cores=cores, at_once=at_once) == expected
+
+
+def test_a_run_that_asks_for_more_than_there_is_gets_all():
+    todo = {"a": work(10, cores=8), "b": work(1)}
+    assert seconds_left(todo, cores=2, at_once=math.inf) == 11
+
+
+@pytest.mark.parametrize(("gpus", "expected"), [(math.inf, 10), (2, 14), (1, 24), (0, 24)])
+def test_runs_that_need_a_device_wait_for_one(gpus: float, expected: float):
+    """Where there is none they will not be made, and it is told how long one would take."""
+    todo = {"a": work(10, gpus=1), "b": work(9, gpus=1), "c": work(5, gpus=1), "d": work(2)}
+    assert seconds_left(todo, cores=16, at_once=math.inf, gpus=gpus) == expected
+
+
+def test_nothing_to_do_takes_no_time():
+    assert seconds_left({}, cores=1, at_once=1) == 0
+
+
+def test_what_cannot_begin_is_not_waited_for():
+    assert seconds_left({"a": work(3), "b": work(1, "b")}, cores=1, at_once=1) == 3
+
+
+def test_earlier_runs_tell_how_long_later_ones_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write_notebook(tmp_path / "other.ipynb")
+    tasks = {
+        "a": {},
+        "same": {"resources": {"minutes": 2}},  # as a task it is new, its notebook is known
+        "other": {"notebook": "other.ipynb", "resources": {"minutes": 2}},
+    }
+    path = write_grid(tmp_path, tasks, seeds=[0, 1, 2])
+    assert expected_seconds(plan_of(path), {})["a-s0"] == 30 * 60, "the default"
+    pretend(plan_of(path), "a-s0", "a-s1")
+    steps = plan_of(path)
+    expected = expected_seconds(steps, {"a-s0": 10.0, "a-s1": 30.0})
+    assert expected == {
+        **{f"a-s{n}": 20.0 for n in range(3)},
+        **{f"same-s{n}": 20.0 for n in range(3)},
+        **{f"other-s{n}": 120.0 for n in range(3)},
+    }
+
+
+def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert missing_need("x") == "there is no x"
+    Path("x").mkdir()
+    assert missing_need("x") == "x is empty"
+    Path("x/a").touch()
+    assert missing_need("x") is None
+    assert missing_need("x/a") is None
+
+
+def test_checkpoints_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    need = "hub:org/model"
+    assert missing_need(need) == f"org/model is not among the models in {tmp_path}: hf download org/model"
+    folder = tmp_path / "models--org--model"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs" / "main").write_text("abc")
+    assert missing_need(need) is not None, "known by name only"
+    snapshot = folder / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text("{}")
+    (snapshot / "pytorch_model.bin").touch()
+    told = missing_need(need)
+    assert told is not None
+    assert "its weights are a pickle" in told
+    assert told.endswith(f"python -m cdlm_lab.models.to_safetensors {snapshot} NEW_FOLDER")
+    save_file({"a": np.ones(2)}, snapshot / "model.safetensors")
+    assert missing_need(need) is not None, "no tokenizer"
+    (snapshot / "vocab.txt").touch()
+    assert missing_need(need) is None
+    assert Checksums(tmp_path / "none").of(need) == "revision abc"
+
+
+def test_checksums_see_content_and_names_not_times(tmp_path: Path):
+    folder = tmp_path / "corpus"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "a").write_text("one")
+    memory = tmp_path / "memory.json"
+
+    def now() -> str:
+        return Checksums(memory).of(str(folder))
+
+    first = now()
+    os.utime(folder / "inner" / "a", (1, 1))
+    assert now() == first
+    (folder / "inner" / "a").write_text("two")
+    second = now()
+    assert second != first
+    (folder / "inner" / "a").rename(folder / "inner" / "b")
+    assert now() not in (first, second)
+
+
+def test_the_checksum_of_a_model_sees_its_weights_and_its_tokenizer(tmp_path: Path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    names = ("config.json", "model.safetensors", "tokenizer.json")
+    for name in names:
+        (folder / name).write_text("one")
+
+    def now() -> str:
+        return Checksums(tmp_path / "memory.json").of(str(folder / "config.json"))
+
+    seen = {now()}
+    for name in names:
+        (folder / name).write_text("another")
+        seen.add(now())
+    assert len(seen) == 4
+    (folder / "checkpoint-1").mkdir()
+    (folder / "checkpoint-1" / "model.safetensors").touch()
+    assert now() in seen, "folders in it are not read with it"
+
+
+def test_what_is_remembered_is_not_read_again(tmp_path: Path):
+    file, memory = tmp_path / "a", tmp_path / "memory.json"
+    file.write_text("one")
+    checksums = Checksums(memory)
+    real = checksums.of(str(file))
+    checksums.save()
+    known = json.loads(memory.read_text())
+    (entry,) = known.values()
+    assert entry[2] == real
+    entry[2] = "remembered"
+    memory.write_text(json.dumps(known))
+    assert Checksums(memory).of(str(file)) == "remembered"
+    file.write_text("other")
+    assert Checksums(memory).of(str(file)) not in ("remembered", real)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3"])
+def test_a_memory_that_cannot_be_read_is_none(text: str, tmp_path: Path):
+    (tmp_path / "memory.json").write_text(text)
+    (tmp_path / "a").write_text("one")
+    assert len(Checksums(tmp_path / "memory.json").of(str(tmp_path / "a"))) == 64
+
+
+def test_gpus_that_are_left_visible():
+    assert local_gpus({"CUDA_VISIBLE_DEVICES": ""}) == []
+    assert local_gpus({"CUDA_VISIBLE_DEVICES": "0,3"}) == ["0", "3"]

@@ -9,7 +9,8 @@ import pytest
 from tiny_grid import jobs_of, plan_of
 
 from cdlm_lab.batch.command import main
-from cdlm_lab.batch.grid import Job, read_grid
+from cdlm_lab.batch.expansion import Job
+from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.plan import HUB
 
 ROOT = Path(__file__).resolve().parents[2]

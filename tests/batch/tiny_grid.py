@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 import yaml
 
-from cdlm_lab.batch.grid import Job, expand, read_grid
+from cdlm_lab.batch.expansion import Job, expand
+from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.plan import Checksums, Choice, Step, make_plan, write_stamp
 from cdlm_lab.report import open_run
 

@@ -151,8 +151,8 @@ def test_lengths_are_known_without_writing_a_sequence(make, claims):
     [
         ({"sets": []}, "there are no examples to make"),
         ({"sets": [SETS[0], question("w103")]}, "question w103 has no candidates; leave it out"),
-        ({"k": 0}, "k is 0; it must be 1 to 3, as of the layout"),
-        ({"k": 4}, "k is 4; it must be 1 to 3, as of the layout"),
+        ({"k": 0}, "k is 0; it must be 1 to 3, as the layout has"),
+        ({"k": 4}, "k is 4; it must be 1 to 3, as the layout has"),
         ({"seed": -1}, "seed is -1; it must not be negative"),
     ],
 )

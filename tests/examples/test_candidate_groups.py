@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdlm_lab.examples.candidates import (
-    Passes,
     cascade_scores,
     chunks,
     fixed_order,
     shuffled_order,
     top_k,
 )
+from cdlm_lab.examples.passes import Passes
 
 NAN = np.nan
 
@@ -135,15 +135,15 @@ def test_any_two_of_a_cascade_are_ordered_by_its_definition(candidates):
             "joint[1] is inf; a score must be finite",
         ),
         (
-            lambda: Passes(items=0, seed=0, size=None, shuffle=True),
+            lambda: Passes(items=0, seed=0, stream=1, size=None, shuffle=True),
             "there are no examples to make",
         ),
         (
-            lambda: Passes(items=1, seed=-1, size=None, shuffle=True),
+            lambda: Passes(items=1, seed=-1, stream=1, size=None, shuffle=True),
             "seed is -1; it must not be negative",
         ),
         (
-            lambda: Passes(items=1, seed=0, size=0, shuffle=True),
+            lambda: Passes(items=1, seed=0, stream=1, size=0, shuffle=True),
             "size is 0; it must be at least 1, or None for one pass",
         ),
     ],
@@ -154,22 +154,22 @@ def test_messages(call, message):
 
 
 def test_passes_have_each_item_once_in_a_new_order():
-    passes = Passes(items=5, seed=3, size=12, shuffle=True)
+    passes = Passes(items=5, seed=3, stream=1, size=12, shuffle=True)
     found = [passes.item(index) for index in range(12)]
     assert [epoch for epoch, _ in found] == [0] * 5 + [1] * 5 + [2] * 2
     first, second = ([item for _, item in found[start : start + 5]] for start in (0, 5))
     assert sorted(first) == sorted(second) == [0, 1, 2, 3, 4]
     assert first != second
-    again = Passes(items=5, seed=3, size=12, shuffle=True)
+    again = Passes(items=5, seed=3, stream=1, size=12, shuffle=True)
     assert [again.item(index) for index in reversed(range(12))] == found[::-1], "in any order of access"
-    assert [Passes(items=5, seed=4, size=5, shuffle=True).item(n)[1] for n in range(5)] != first
+    assert [Passes(items=5, seed=4, stream=1, size=5, shuffle=True).item(n)[1] for n in range(5)] != first
 
 
 def test_passes_without_shuffling():
-    passes = Passes(items=2, seed=0, size=3, shuffle=False)
+    passes = Passes(items=2, seed=0, stream=1, size=3, shuffle=False)
     assert [passes.item(index) for index in range(3)] == [(0, 0), (0, 1), (1, 0)]
     assert len(passes) == 3
-    assert len(Passes(items=2, seed=0, size=None, shuffle=True)) == 2
+    assert len(Passes(items=2, seed=0, stream=1, size=None, shuffle=True)) == 2
     for index in (-1, 3):
         with pytest.raises(IndexError, match=rf"^there is no example {index}; there are 3, counted from 0$"):
             passes.item(index)

@@ -161,7 +161,7 @@ class TestOrder:
         made = examples(size=4000)
         for index in range(0, 4000, 40):
             made[index]
-        assert len(made._orders) == 2
+        assert len(made._passes._orders) == 2
 
     def test_it_can_be_iterated(self, examples):
         assert len(list(examples(size=45))) == 45

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.examples.candidates import JointLayout, encode_pieces, joint_sequence
-from cdlm_lab.examples.tokens import SpecialTokens
+from cdlm_lab.examples.candidates import JointLayout, joint_sequence
+from cdlm_lab.examples.tokens import SpecialTokens, encode_pieces
 from cdlm_lab.models.encoder import byte_level_tokenizer
 
 SPECIAL = SpecialTokens(

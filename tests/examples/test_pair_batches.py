@@ -136,11 +136,12 @@ WORDS = example([[5, 7]], [[8]])
         ),
         (
             [{"first": WORDS["first"]}],
-            "examples[0] has the keys ['first']; they must be first, second and maybe labels",
+            "examples[0] has the keys ['first']; they must be first, second, and maybe labels",
         ),
         (
             [WORDS | {"id": np.array(1)}],
-            "examples[0] has the keys ['first', 'id', 'second']; they must be first, second and maybe labels",
+            "examples[0] has the keys ['first', 'id', 'second']; they must be first, second, "
+            "and maybe labels",
         ),
         (
             [WORDS, example([[1]], [[0.5, 1]], dtype=np.float32)],

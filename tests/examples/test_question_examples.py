@@ -262,9 +262,12 @@ def test_what_cannot_be_a_batch(examples):
         collate([])
     with pytest.raises(ValueError, match=r"^examples\[1\] has the keys .*, but examples\[0\] "):
         collate([examples[0], replace(examples, labelled=False)[1]])
-    for key in ("labels", "input_ids"):
-        lacking = {name: array for name, array in examples[0].items() if name != key}
-        with pytest.raises(ValueError, match=r"they must be those of QuestionExamples, with the four of"):
-            collate([lacking])
-    with pytest.raises(ValueError, match="they must be those of QuestionExamples"):
-        collate([examples[0] | {"mention_mask": np.zeros(3)}])
+    without = {
+        key: {name: array for name, array in examples[0].items() if name != key}
+        for key in ("labels", "input_ids")
+    }
+    with pytest.raises(ValueError, match=r"has some of the labels .*; give all or none"):
+        collate([without["labels"]])
+    for wrong in (without["input_ids"], examples[0] | {"mention_mask": np.zeros(3)}):
+        with pytest.raises(ValueError, match=r"they must be answerable, .*, and maybe answer_positions, "):
+            collate([wrong])

@@ -118,7 +118,7 @@ def test_only_occurrences_of_labelled_words_are_kept():
     context = [sentence(" ".join(["Ann"] * 50))] * 400
     examples = TagExamples([split("long", *labelled, *context)], TAGS, most=20)
     examples[0]
-    assert 300 * 20 * 9 <= len(pickle.dumps(examples._found)) < 300 * 20 * 9 + 3000
+    assert 300 * 20 * 9 <= len(pickle.dumps(examples._kept)) < 300 * 20 * 9 + 3000
 
 
 def test_another_order(examples):

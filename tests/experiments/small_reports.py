@@ -1,30 +1,25 @@
 """Reports of made-up numbers, written as the notebooks write theirs: by the functions of the library."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cdlm_lab.data.candidates import counts_of
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.experiments import fact_verification
-from cdlm_lab.experiments.answer_selection import (
-    AnswerCorpus,
-    AnswerModels,
-    AnswerPredictions,
-    AnswerRun,
-    AnswerSettings,
-    AnswerSplit,
-    Ranked,
-    diagnoses,
-    write_answer_report,
-)
+from cdlm_lab.experiments import answer_selection, fact_verification
+from cdlm_lab.experiments.answer_selection import AnswerPredictions, AnswerRun, AnswerSplit
+from cdlm_lab.experiments.document_tagging import Settings as TaggingSettings
+from cdlm_lab.experiments.document_tagging import TaggedCorpus, TaggingRun
 from cdlm_lab.experiments.fact_verification import ClaimPredictions, VerificationRun
 from cdlm_lab.experiments.perplexity import ClusterLosses, comparisons_of, scores_of
-from cdlm_lab.experiments.runs import FineTuning
+from cdlm_lab.experiments.systems.tagging import Taggers
 from cdlm_lab.metrics.significance import mean_score
 from cdlm_lab.report import Report, open_run
+from cdlm_lab.scores import Score
 
 SHIPPED = {variant: f"storyworld/{variant}" for variant in ("longformer", "local-cdlm", "cdlm")}
 
@@ -118,26 +113,22 @@ PLACES = {
 def answer_report(folder: Path, *, corpus: str = "wikiqa") -> Report:
     """As of notebook 09: `PLACES` of all candidates, and of the best two, where the third is last."""
     split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus=corpus, checksum="")
-    run = AnswerRun(
-        settings=AnswerSettings(
-            corpus=AnswerCorpus(),
-            models=AnswerModels(systems="pairwise joint-ie mspp-ie", candidates=2, mspp="given"),
-            training=FineTuning(seeds=2),
-        ),
-        splits=dict.fromkeys(("train", "dev", "test"), split),
-        folder=folder,
+    settings = answer_selection.Settings(
+        run_folder=str(folder), systems="pairwise joint-ie mspp-ie", candidates=2, mspp="given", seeds=2
     )
-    found = {}
+    run = AnswerRun(
+        settings=settings,
+        splits=dict.fromkeys(("train", "dev", "test"), split),
+        opened=open_run(folder, name=AnswerRun.NAME, parameters=asdict(settings)),
+    )
+    predictions = {}
     for (system, seed), places in PLACES.items():
         scores = [np.array([2.5 - place, 1.0, 0.0]) for place in places]
-        best = [np.array([*one[:2], np.nan]) for one in scores]
-        ranked = Ranked(
-            every=AnswerPredictions(sets=SETS, scores=scores),
-            best=None if system == "pairwise" else AnswerPredictions(sets=SETS, scores=best),
-        )
-        found[system, seed] = {"dev": ranked, "test": ranked}
-    opened = open_run(folder, name="answer selection", parameters={**run.settings.parameters})
-    return write_answer_report(run, opened, found, diagnosed=diagnoses(run, found), latencies=[])
+        every = AnswerPredictions(sets=SETS, scores=scores)
+        best = AnswerPredictions(sets=SETS, scores=[np.array([*one[:2], np.nan]) for one in scores])
+        again = {} if system == "pairwise" else {"dev_reranked": best, "test_reranked": best}
+        predictions[system, seed] = {"dev": every, "test": every, **again}
+    return answer_selection.report(run, answer_selection.evaluate(run, predictions, latencies=[]))
 
 
 GOLD = ("supported", "supported", "refuted", "refuted")
@@ -164,3 +155,16 @@ def claim_report(folder: Path) -> Report:
         one = ClaimPredictions(claims=CLAIMS, labels=labels, probabilities=np.array(rows))
         predictions[system, 0] = dict.fromkeys(run.held_out, one)
     return fact_verification.report(run, fact_verification.evaluate(run, predictions))
+
+
+def tagging_run(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
+    """A run of notebook 07 on these documents; its folder is not held."""
+    settings = TaggingSettings(**values)
+    labels = corpus.labels if corpus.documents else ()
+    taggers = Taggers(settings=settings, labels=labels, cache=Path(settings.run_folder))
+    return TaggingRun(settings=settings, corpus=corpus, taggers=taggers)
+
+
+def score_of(report: Report, system: str, split: str, metric: str, seed: int | None = None) -> Score:
+    """The row of the score table."""
+    return next(row for row in report.rows if row.key == (system, split, "", metric, seed))

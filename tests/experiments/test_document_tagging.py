@@ -1,6 +1,5 @@
 """Document-attentive tagging: documents of each corpus, a run on a handful of stories, its report by hand."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_reports import score_of, tagging_run
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
-from cdlm_lab.examples.tagging import SplitDocument, TagExample, TagExamples
+from cdlm_lab.examples.tagging import TagExample
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.document_tagging import (
     Settings,
     TaggedCorpus,
     TaggingRun,
     TagTraining,
-    comparison_table,
     corpus_facts,
     evaluate,
     figures,
@@ -33,20 +32,18 @@ from cdlm_lab.experiments.document_tagging import (
     report,
     score_table,
     shortened_facts,
-    span_count,
     tags_in_place,
-    top_table,
     train,
 )
 from cdlm_lab.experiments.runs import cost_facts
 from cdlm_lab.experiments.systems import tagging
-from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, Taggers, TagPredictions
-from cdlm_lab.experiments.views.tagging import corpus_name, tag_rows
+from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, TagPredictions
+from cdlm_lab.experiments.views.tagging import tag_rows
 from cdlm_lab.metrics.counts import f1_of, span_counts
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.models.tagging import new_static_tagger
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.report import read_report
 from cdlm_lab.training.config import TrainingConfig
 
 SMALL = Settings(
@@ -61,13 +58,6 @@ SMALL = Settings(
     learning_rate=0.03,
 )
 Predictions = dict[tuple[str, int], dict[str, TagPredictions]]
-
-
-def run_on(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
-    settings = Settings(**values)
-    labels = corpus.labels if corpus.documents else ()
-    taggers = Taggers(settings=settings, labels=labels, cache=Path(settings.run_folder))
-    return TaggingRun(settings=settings, corpus=corpus, taggers=taggers)
 
 
 @pytest.fixture(scope="module")
@@ -261,11 +251,6 @@ def test_the_report_of_a_run(finished) -> None:
         assert "Doc-ARC" in score_table(written, split).data
 
 
-def score_of(written: Report, system: str, split: str, metric: str, seed: int | None = None):
-    """The row of the score table."""
-    return next(row for row in written.rows if row.key == (system, split, "", metric, seed))
-
-
 def test_what_a_person_reads_before_the_start(finished, tmp_path: Path) -> None:
     run, _ = finished
     facts = dict([*corpus_facts(run), *cost_facts(run)])
@@ -293,7 +278,7 @@ def test_tags_are_read_in_place_and_a_text_of_ones_own(finished) -> None:
 
 def test_trainings() -> None:
     def names(**given: Any) -> list[str]:
-        run = run_on(TaggedCorpus(documents={}), occurrences=10, hidden_size=4, **given)
+        run = tagging_run(TaggedCorpus(documents={}), occurrences=10, hidden_size=4, **given)
         return [training.name for training in run.trainings]
 
     assert names(systems="doc-arc bert-lstm", seeds=2) == [
@@ -324,7 +309,7 @@ def test_trainings() -> None:
     ],
 )
 def test_what_is_shown_attends_to_the_document_if_anything_does(systems: str, shown: str) -> None:
-    run = run_on(TaggedCorpus(documents={}), systems=systems, seeds=2, sweep="25")
+    run = tagging_run(TaggedCorpus(documents={}), systems=systems, seeds=2, sweep="25")
     assert run.shown.name == shown
 
 
@@ -343,7 +328,7 @@ def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:
         for split in ("train", "dev", "test")
     }
     systems = "dynamic-bert dynamic-bert-lstm dynamic-doc-arc"
-    run = run_on(
+    run = tagging_run(
         TaggedCorpus(documents=splits),
         run_folder=str(tmp_path),
         occurrences=2,
@@ -383,7 +368,7 @@ def test_a_word_without_room_in_test_does_not_end_a_run(tmp_path: Path) -> None:
     }
     small = {"occurrences": 2, "hidden_size": 4, "most_tokens": 16, "layers": 1}
     once = {"epochs": 1, "encoder_epochs": 1, "batch_size": 2, "systems": "doc-arc dynamic-bert"}
-    run = run_on(TaggedCorpus(documents=splits), run_folder=str(tmp_path), **small, **once)
+    run = tagging_run(TaggedCorpus(documents=splits), run_folder=str(tmp_path), **small, **once)
     text = "of 2 long words the first 14 pieces are read"
     assert dict(shortened_facts(run)) == {"Doc-ARC: cut": text, "small BERT, fine-tuned: cut": text}
     train(run)
@@ -397,7 +382,7 @@ def test_a_word_without_room_in_test_does_not_end_a_run(tmp_path: Path) -> None:
 def test_sentences_that_were_made_documents_are_counted() -> None:
     whole = TaggedDocument(id="a", sentences=(TaggedSentence(words=("Orn",), tags=("B-PER",)),))
     corpus = TaggedCorpus(documents={"train": (whole, whole), "dev": (whole,)}, divided={"train": 2})
-    facts = dict(corpus_facts(run_on(corpus)))
+    facts = dict(corpus_facts(tagging_run(corpus)))
     assert facts["train"].endswith("; it was one document, so each sentence is read as one")
     assert facts["dev"].endswith("1 spans")
 
@@ -572,249 +557,3 @@ def test_folders_that_cannot_be_used(folder: Path) -> None:
         read_tagged(Settings(corpus=str(folder), train_documents=1))
     with pytest.raises(ParameterError, match="which is no folder; write storyworld, or a folder with"):
         read_tagged(Settings(corpus=str(folder / "nowhere")))
-
-
-# ---- the report on tags written by hand
-
-
-def document(name: str, *sentences: tuple[str, str | None]) -> TaggedDocument:
-    return TaggedDocument(
-        id=name,
-        sentences=tuple(
-            TaggedSentence(words=tuple(words.split()), tags=tuple(tags.split()) if tags else None)
-            for words, tags in sentences
-        ),
-    )
-
-
-DOCUMENTS = {
-    "train": (document("t", ("Nobody slept", "O O")), document("u", ("He came to", "O O O"))),
-    "dev": (document("e", ("Orn slept", "B-PER O")), document("f", ("Sul burned", "B-LOC O"))),
-    "test": (
-        document("a", ("Orn Vale slept", "B-PER I-PER O"), ("He left Dram", "O O B-LOC")),
-        document("b", ("Dram burned", "B-LOC O")),
-        document("c", ("Nobody came to Sul", "O O O B-LOC"), ("Sul Sul Sul", None)),
-    ),
-}
-# What systems say of the words of test, and how often the spans are right: 4 of the gold are there.
-HALF = "B-PER O O O O B-LOC  O O  B-PER O O B-LOC"  # 2 of 4 predicted
-MOST = "B-PER I-PER O O O B-LOC  B-LOC O  O O O O"  # 3 of 3
-WITHOUT_B = "B-PER I-PER O O O B-LOC  O O  O O O B-LOC"  # 3 of 3
-RIGHT = "B-PER I-PER O O O B-LOC  B-LOC O  O O O B-LOC"
-NOTHING = "O O O O O O  O O  O O O O"
-GIVEN = {
-    "bert-lstm-0": (HALF, "O O O O"),
-    "bert-lstm-1": (MOST, "B-PER O O O"),
-    "doc-arc-3-0": (RIGHT, "B-PER O B-LOC O"),
-    "doc-arc-3-1": (WITHOUT_B, "B-PER O O O"),
-    "doc-arc-2-0": (NOTHING, "O O O O"),
-    "doc-arc-2-1": (RIGHT, "B-PER O B-LOC O"),
-}
-
-
-def run_of(folder: Path, *, reading: str = "seqeval", **documents: tuple[TaggedDocument, ...]) -> TaggingRun:
-    corpus = TaggedCorpus(documents=DOCUMENTS | documents, mended={"train": 0, "dev": 1200, "test": 0})
-    run = run_on(corpus, run_folder=str(folder), occurrences=3, seeds=2, sweep="2", reading=reading)
-    return replace(run, opened=open_run(folder, name="document-attentive tagging", parameters={}))
-
-
-def report_of(run: TaggingRun, **given: tuple[str, str]) -> Report:
-    return report(run, evaluate(run, tagged_by_hand(run, **given)))
-
-
-def predicted(run: TaggingRun, split: str, tags: str, *, training: TagTraining) -> TagPredictions:
-    """Tags as given. Weights: of Sul in c 0.5 for itself and 0.25 for the two nearest in the context; with
-    seed 1 and other K something else, which the report must not look at."""
-    documents = [
-        SplitDocument(document=one, origin=tuple(range(len(one.sentences))))
-        for one in run.corpus.documents[split]
-    ]
-    names = run.taggers.tags
-    examples = TagExamples(documents, names, most=training.most)
-    numbers = np.array([names.index(tag) for tag in tags.split()], dtype=np.int16)
-    weights = None
-    if training.most:
-        weights = np.zeros((len(numbers), training.most), dtype=np.float16)
-        weights[:, 0] = 1
-        if split == "test" and training.name == "doc-arc-3-0":
-            weights[-1] = 0.5, 0.25, 0.25
-    return TagPredictions(examples=examples, tags=numbers, weights=weights)
-
-
-def tagged_by_hand(run: TaggingRun, **given: tuple[str, str]) -> Predictions:
-    return {
-        training.key: {
-            split: predicted(run, split, tags, training=training)
-            for split, tags in zip(("test", "dev"), (GIVEN | given)[training.name], strict=True)
-        }
-        for training in run.trainings
-    }
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[TaggingRun, Report]:
-    folder = tmp_path_factory.mktemp("tagging")
-    run = run_of(folder)
-    report_of(run)
-    return run, read_report(folder)
-
-
-def test_scores_are_means_over_the_seeds(written) -> None:
-    _, by_hand = written
-    for name, expected in (
-        # precision, recall, F1; and F1 of the two seeds
-        ("bert-lstm", ((0.5 + 1) / 2, (0.5 + 0.75) / 2, (0.5, 6 / 7))),
-        ("doc-arc", (1, (1 + 0.75) / 2, (1, 6 / 7))),
-        ("doc-arc-2", (0.5, 0.5, (0, 1))),
-    ):
-        precision, recall, each = expected
-        scores = {metric: score_of(by_hand, name, "test", metric) for metric in ("precision", "recall", "f1")}
-        assert scores["precision"].value == pytest.approx(precision)
-        assert scores["recall"].value == pytest.approx(recall)
-        assert scores["f1"].value == pytest.approx(sum(each) / 2)
-        assert scores["f1"].deviation == pytest.approx(abs(each[0] - each[1]) / 2**0.5)
-        assert (scores["f1"].seeds, scores["f1"].n, scores["f1"].clusters) == (2, 4, 3)
-        assert scores["f1"].low <= scores["f1"].value <= scores["f1"].high
-    assert score_of(by_hand, "doc-arc", "dev", "recall").value == pytest.approx((1 + 0.5) / 2)
-    assert len([row for row in by_hand.rows if row.seed is None]) == 3 * 2 * 3
-
-
-def test_each_training_has_its_own_rows(written) -> None:
-    run, by_hand = written
-    assert len([row for row in by_hand.rows if row.seed is not None]) == 3 * 2 * 3 * 2
-    for (name, seed), of_split in tagged_by_hand(run).items():
-        for split, one in of_split.items():
-            correct, predicted, gold = span_counts(one.gold(), one.predicted()).sum(axis=0).tolist()
-            precision, recall = (score_of(by_hand, name, split, of, seed) for of in ("precision", "recall"))
-            assert precision.value == pytest.approx(correct / predicted if predicted else 0)
-            assert recall.value == pytest.approx(correct / gold)
-    assert score_of(by_hand, "bert-lstm", "test", "f1", 0).value == 0.5
-    assert score_of(by_hand, "doc-arc", "test", "f1", 1).value == pytest.approx(6 / 7)
-
-
-def test_comparisons_are_of_the_runs_own_k_on_test(written) -> None:
-    _, by_hand = written
-    (row,) = by_hand.tables["comparisons"]
-    assert (row["a"], row["b"], row["measure"], row["clusters"]) == ("doc-arc", "bert-lstm", "f1", 3)
-    assert row["difference"] == pytest.approx((1 + 6 / 7) / 2 - (0.5 + 6 / 7) / 2)
-    assert row["p_holm"] == row["p"]  # one test needs no correction
-    score = score_of(by_hand, "doc-arc", "test", "f1")
-    assert (score.p, score.against) == (row["p_holm"], "bert-lstm")
-    table = comparison_table(by_hand).data
-    assert "+25.0 [" in table
-    assert f"{row['p_holm']:.3f}" in table
-
-
-def test_the_sweep_has_every_k_and_seed_on_dev(written) -> None:
-    _, by_hand = written
-    assert [(row["occurrences"], row["seed"]) for row in by_hand.tables["sweep"]] == [
-        (2, 0),
-        (2, 1),
-        (3, 0),
-        (3, 1),
-    ]
-    assert [row["f1"] for row in by_hand.tables["sweep"]] == pytest.approx([0, 1, 1, 2 / 3])
-
-
-def test_rows_of_the_tables(written) -> None:
-    _, by_hand = written
-    rows = tag_rows(by_hand)
-    assert [(row.system, row.label, row.seeds) for row in rows] == [
-        ("bert-lstm", "BERT + LSTM", 2),
-        ("doc-arc", "Doc-ARC", 2),
-    ]
-    score = score_of(by_hand, "doc-arc", "test", "f1")
-    assert rows[1].values["f1"] == (score.value, score.low, score.high)
-    assert rows[1].deviation == score.deviation
-    assert tag_rows(by_hand, "dev")[1].values["f1"][0] == pytest.approx((1 + 2 / 3) / 2)
-    top = [{"word": "<b>", "labels": ["<i>", "PER"]}]
-    hostile = top_table(replace(by_hand, tables=by_hand.tables | {"top": top})).data
-    assert "&lt;b&gt;" in hostile
-    assert "&lt;i&gt;, PER" in hostile
-    tiny = by_hand.tables["comparisons"][0] | {"p_holm": 0.0002}
-    assert "&lt; 0.001" in comparison_table(replace(by_hand, tables={"comparisons": [tiny]})).data
-
-
-def test_the_report_says_what_was_tagged(written) -> None:
-    run, by_hand = written
-    assert by_hand.data["documents"] == {"train": 2, "dev": 2, "test": 3}
-    assert by_hand.data["labels"] == ["LOC", "PER"]
-    assert by_hand.data["precision"] == precision_told("auto")
-    facts = dict(corpus_facts(run))
-    assert by_hand.data["facts"] == facts
-    assert facts["test"] == "3 documents of 15 words; 12 of them labelled, in 4 sentences with 4 spans"
-    assert facts["dev"] == (
-        "2 documents of 4 words; 4 of them labelled, in 2 sentences with 2 spans; 1,200 tags I- that began a "
-        "span were read as B-"
-    )
-    assert facts["labels"] == "LOC, PER"
-    assert span_count(run, "test") == 4
-    json.loads((run.folder / "report.json").read_text(), parse_constant=pytest.fail)  # no NaN, no Infinity
-
-
-@pytest.mark.parametrize(("reading", "f1"), [("seqeval", 1), ("strict", 6 / 7), ("released", 4 / 7)])
-def test_the_reading_of_spans_is_that_of_the_settings(tmp_path: Path, reading: str, f1: float) -> None:
-    """The span of b starts with an I-. `released` also lets it go on with the span at the end of a."""
-    run = run_of(tmp_path, reading=reading)
-    stray = RIGHT.replace("B-LOC O  O", "I-LOC O  O")
-    assert stray.split().count("I-LOC") == 1
-    given = dict.fromkeys(("bert-lstm-0", "bert-lstm-1"), (stray, "O O O O"))
-    assert score_of(report_of(run, **given), "bert-lstm", "test", "f1").value == pytest.approx(f1)
-
-
-def test_a_corpus_of_the_paper_is_known_by_its_labels(written) -> None:
-    by_hand = written[1]
-    assert corpus_name(by_hand) == "storyworld"
-    labels = ["PER", "LOC", "FAC", "GPE", "ORG", "VEH"]
-    assert corpus_name(replace(by_hand, data=by_hand.data | {"labels": labels})) == "litbank"
-    assert corpus_name(replace(by_hand, data=by_hand.data | {"corpus": "texts/mine"})) == "mine"
-
-
-# ---- the analyses of section 5
-
-
-def test_gains_are_of_words(written) -> None:
-    """Word-level F1 of the 5 words in spans. bert-lstm: with seed 0 right are Orn, Dram and Sul, Nobody is
-    wrong, 6/9; with seed 1 all but Sul, 8/9. doc-arc: 1, and without the Dram of b 8/9."""
-    _, by_hand = written
-    rows = {row["words"]: row for row in by_hand.tables["gains"]}
-    assert list(rows) == ["all words", "top 10%", "top 5%", "top 1%"]
-    assert rows["all words"]["occurrences"] == 5
-    assert rows["all words"]["difference"] == pytest.approx((1 + 8 / 9) / 2 - (6 / 9 + 8 / 9) / 2)
-    assert rows["all words"]["f1_a"] == pytest.approx((1 + 8 / 9) / 2)
-    assert rows["all words"]["f1_b"] == pytest.approx((6 / 9 + 8 / 9) / 2)
-    # Sul of c alone, where it stands four times: right with one of two seeds, and with both
-    assert rows["top 1%"]["occurrences"] == 1
-    assert rows["top 1%"]["difference"] == pytest.approx(1 - 0.5)
-    assert {(row["a"], row["b"]) for row in rows.values()} == {("doc-arc", "bert-lstm")}
-
-
-def test_the_top_entities_are_frequent_here_and_rare_elsewhere(written) -> None:
-    """Of 7 documents Sul is in 2, Dram in 2, Orn in 2, Vale in 1: 1.6 log 3.5 and once log 7, log 3.5."""
-    _, by_hand = written
-    rows = by_hand.tables["top"]
-    assert [(row["word"], row["labels"]) for row in rows[:2]] == [("Sul", ["LOC"]), ("Vale", ["PER"])]
-    assert rows[0]["score"] == pytest.approx((1 + np.log10(4)) * np.log10(7 / 2))
-    assert rows[1]["score"] == pytest.approx(np.log10(7))
-
-
-def test_shares_are_of_all_labelled_words(written) -> None:
-    _, by_hand = written
-    assert sum(row["words"] for row in by_hand.tables["shares"]) == 12
-    entities = sum(row["words"] * row["share"] for row in by_hand.tables["shares"])
-    assert entities == pytest.approx(5)
-
-
-def test_weights_are_of_words_that_occur_more_than_once_with_seed_0(written) -> None:
-    _, by_hand = written
-    rows = by_hand.tables["weights"]
-    assert [(row["system"], row["bucket"], row["count"], row["mean"]) for row in rows] == [
-        ("doc-arc", 0, 1, 0.5),
-        ("doc-arc", 1, 2, 0.25),
-    ]
-
-
-def test_without_words_that_occur_again_there_are_no_weights(tmp_path: Path) -> None:
-    test = (*DOCUMENTS["test"][:2], document("c", ("Nobody came to Sul", "O O O B-LOC")))
-    run = run_of(tmp_path, test=test)
-    assert report_of(run).tables["weights"] == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_reports import score_of
 
 from cdlm_lab.data.questions import (
     MultihopQuestion,
@@ -99,12 +100,6 @@ def test_what_is_finished_is_not_trained_again(finished, monkeypatch: pytest.Mon
         run.read_predictions(run.files(training_of(run, "cdlm", 0))["dev"], "test")
 
 
-def score_of(report: Report, system: str, metric: str, split: str = "test", seed: int | None = None):
-    """The row of the score table."""
-    cell = (system, split, "", metric, seed)
-    return next(row for row in report.rows if row.key == cell)
-
-
 def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
     run, _ = finished
     written = read_report(run.folder)
@@ -116,7 +111,7 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
         for seed in (0, 1)
     ]
     for measure in ("em", "sp_f1", "joint_f1"):
-        row = score_of(written, "cdlm", measure)
+        row = score_of(written, "cdlm", "test", measure)
         assert row.value == pytest.approx(sum(one[measure] for one in each) / 2)
         assert row.low <= row.value <= row.high
         assert row.seeds == 2
@@ -126,7 +121,9 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
     counted = {row["kind"]: row["questions"] for row in kinds}
     assert counted["bridge"] + counted["comparison"] == len(run.questions["test"])
     weighted = sum(row["f1"] * row["questions"] for row in kinds if row["kind"] != "yes or no")
-    assert weighted / len(run.questions["test"]) == pytest.approx(score_of(written, "cdlm", "f1").value)
+    assert weighted / len(run.questions["test"]) == pytest.approx(
+        score_of(written, "cdlm", "test", "f1").value
+    )
 
 
 def test_tables(finished) -> None:
@@ -134,7 +131,7 @@ def test_tables(finished) -> None:
     written = read_report(run.folder)
     rows = question_rows(written)
     assert [row.label for row in rows] == ["Longformer", "CDLM"]
-    assert rows[1].values["f1"][0] == score_of(written, "cdlm", "f1").value
+    assert rows[1].values["f1"][0] == score_of(written, "cdlm", "test", "f1").value
     assert "Longformer" in score_table(written, "dev").data
     kinds = kind_table(written, "dev").data
     assert "bridge" in kinds
@@ -345,18 +342,18 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_scores_are_means_over_seeds_with_intervals_over_stories(by_hand: Report) -> None:
-    score = score_of(by_hand, "cdlm", "em")
+    score = score_of(by_hand, "cdlm", "test", "em")
     assert score.value == pytest.approx(2 / 3)
     assert (score.deviation, score.n, score.clusters) == (0, 3, 2)
     # the first story has 1 + 1/2 in 2 questions, the second 1/2 in 1
     assert (score.low, score.high) == (1 / 2, 3 / 4)
-    longformer = score_of(by_hand, "longformer", "em")
+    longformer = score_of(by_hand, "longformer", "test", "em")
     assert longformer.value == pytest.approx((1 / 3 + 0) / 2)
     assert longformer.deviation == pytest.approx(np.std([1 / 3, 0], ddof=1))
     assert (longformer.low, longformer.high, longformer.seeds) == (0, 1 / 4, 2)
     # one of two sentences of the support is right
-    assert score_of(by_hand, "cdlm", "sp_prec", "dev").value == 1 / 2
-    assert score_of(by_hand, "cdlm", "joint_f1").value == pytest.approx(2 / 3 * 2 / 3)
+    assert score_of(by_hand, "cdlm", "dev", "sp_prec").value == 1 / 2
+    assert score_of(by_hand, "cdlm", "test", "joint_f1").value == pytest.approx(2 / 3 * 2 / 3)
     assert {row.key for row in by_hand.rows} == {
         (name, split, "", measure, seed)
         for name in ("longformer", "cdlm")
@@ -365,7 +362,7 @@ def test_scores_are_means_over_seeds_with_intervals_over_stories(by_hand: Report
         for seed in (None, 0, 1)
     }
     for (name, seed), right in RIGHT.items():
-        assert score_of(by_hand, name, "em", seed=seed).value == pytest.approx(sum(right) / 3)
+        assert score_of(by_hand, name, "test", "em", seed).value == pytest.approx(sum(right) / 3)
     assert by_hand.data["clusters"] == {"train": 2, "dev": 2, "test": 2}
     assert by_hand.data["precision"] == precision_told("auto")
 
@@ -382,7 +379,7 @@ def test_the_tables_are_of_the_same_scores(by_hand: Report) -> None:
     assert tested["f1"]["difference"] == pytest.approx(2 / 3 - 1 / 6)
     assert (tested["sp_f1"]["difference"], tested["sp_f1"]["p_holm"]) == (0, 1)
     assert (tested["f1"]["a"], tested["f1"]["b"], tested["f1"]["clusters"]) == ("cdlm", "longformer", 2)
-    row = score_of(by_hand, "cdlm", "f1")
+    row = score_of(by_hand, "cdlm", "test", "f1")
     assert (row.p, row.against) == (tested["f1"]["p_holm"], "longformer")
 
 

@@ -33,12 +33,10 @@ from cdlm_lab.experiments import (
 from cdlm_lab.experiments import (
     coreference as coreference_prediction,
 )
-from cdlm_lab.experiments.answer_selection import AnswerCorpus, AnswerModels
 from cdlm_lab.experiments.cluster_corpora import CorpusSettings
 from cdlm_lab.experiments.coreference import CoreferenceSettings
 from cdlm_lab.experiments.paragraph_pretraining import ParagraphCorpus, ParagraphTask
 from cdlm_lab.experiments.pretraining import ModelSettings, prepare, pretrain
-from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
@@ -227,14 +225,14 @@ def train_paragraphs(encoders: Path, folder: Path, by: str) -> Path:
 
 
 def train_answers(encoders: Path, folder: Path, by: str) -> Path:
-    settings = answer_selection.AnswerSettings(
-        corpus=AnswerCorpus(train_stories=4, held_out_stories=2),
-        models=AnswerModels(systems="pairwise joint-ie", encoder=str(encoders / "cdlm"), sentence_length=12),
-        training=FineTuning(
-            batch_size=8, micro_batch_size=4, precision="float32", parallel=by, workers=WORKERS
-        ),
-    )
-    answer_selection.rank_answers(answer_selection.prepare_answers(settings, folder))
+    settings = answer_selection.Settings(
+        run_folder=str(folder), train_stories=4, held_out_stories=2, systems="pairwise joint-ie",
+        encoder=str(encoders / "cdlm"), sentence_length=12, batch_size=8, micro_batch_size=4,
+        precision="float32", parallel=by, workers=WORKERS,
+    )  # fmt: skip
+    run = answer_selection.prepare(settings)
+    answer_selection.train(run)
+    answer_selection.predict(run)
     return folder / "systems" / "joint-ie-0"
 
 

@@ -9,7 +9,7 @@ import notebook_rules as rules
 import pytest
 import yaml
 
-from cdlm_lab.batch.grid import read_yaml
+from cdlm_lab.batch.marked_yaml import read_yaml
 from cdlm_lab.experiments import (
     answer_selection,
     document_matching,
@@ -17,12 +17,11 @@ from cdlm_lab.experiments import (
     fact_verification,
     multihop_qa,
     paragraph_pretraining,
+    sentence_alignment,
 )
-from cdlm_lab.experiments.answer_selection import AnswerModels
 from cdlm_lab.experiments.cluster_corpora import CorpusSettings
 from cdlm_lab.experiments.paragraph_pretraining import ParagraphTask
 from cdlm_lab.experiments.pretraining import PARAMETERS
-from cdlm_lab.experiments.runs import FineTuning
 from cdlm_lab.models.frozen import lengths_of
 from cdlm_lab.parameters import parameters_of, settings_of
 from cdlm_lab.training.config import TrainingConfig
@@ -157,16 +156,13 @@ def test_paper_parameters_of_paragraphs_are_those_of_their_notebook_and_the_pape
 def test_paper_parameters_of_answers_are_those_of_their_notebook_and_the_papers() -> None:
     """MSPP, section 4.2, appendix A.2 (Table 5) and B.1."""
     given = yaml.safe_load((PAPER.parent / "answer_selection_paper.yaml").read_text(encoding="utf-8"))
-    assert set(given) <= declared("09_answer_selection") == set(answer_selection.PARAMETERS)
-    models, training = (
-        part(**{name: value for name, value in given.items() if name in part.__dataclass_fields__})
-        for part in (AnswerModels, FineTuning)
-    )
-    assert len(models.chosen) == 5
-    assert {models.head_of(system).layout.tokens for system in models.chosen} == {384}
-    assert (models.candidates, models.positions, models.head_layers) == (5, "strided", "linear")
-    assert (training.seeds, training.epochs, training.batch_size) == (5, 40, 32)
-    assert (training.learning_rate, training.warmup_steps) == (2e-6, 1000)
+    assert set(given) <= declared("09_answer_selection")
+    settings = settings_of(answer_selection.Settings, given)
+    assert len(settings.chosen) == 5
+    assert {settings.head_of(system).layout.tokens for system in settings.chosen} == {384}
+    assert (settings.candidates, settings.positions, settings.head_layers) == (5, "strided", "linear")
+    assert (settings.seeds, settings.epochs, settings.batch_size) == (5, 40, 32)
+    assert (settings.learning_rate, settings.warmup_steps) == (2e-6, 1000)
 
 
 def test_paper_parameters_of_claims_are_those_of_their_notebook_and_the_papers() -> None:
@@ -188,7 +184,7 @@ def test_paper_parameters_of_claims_are_those_of_their_notebook_and_the_papers()
         ("06_multihop_qa", multihop_qa.Settings()),
         ("07_document_attentive_ner", document_tagging.Settings()),
         ("08_paragraph_pretraining", paragraph_pretraining.ParagraphSettings()),
-        ("09_answer_selection", answer_selection.AnswerSettings()),
+        ("09_answer_selection", answer_selection.Settings()),
         ("10_fact_verification", fact_verification.Settings()),
     ],
 )

@@ -1,13 +1,35 @@
-"""Records stay in step with checkpoints, whatever a killed process left behind."""
+"""Records stay in step with checkpoints, whatever a killed process left behind. The time of a batch: that of
+the second go, in the precision of the training, and nothing stays of it. Progress is visible in a log; the
+first interrupt waits for the step, the second does not.
+"""
+
+from __future__ import annotations
 
 import errno
+import os
+import signal
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import torch
+from tiny_run import Examples, collate, tiny_model
+from torch import Tensor, nn
 
 from cdlm_lab.training import history
+from cdlm_lab.training import history as batch_time
 from cdlm_lab.training.checkpoints import CheckpointError
-from cdlm_lab.training.history import RunHistory, append_record, read_history, truncate_history
+from cdlm_lab.training.history import (
+    STOP_FILE_VARIABLE,
+    RunHistory,
+    TrainingBar,
+    append_record,
+    read_history,
+    seconds_of_batch,
+    stop_on_signals,
+    truncate_history,
+)
 
 
 def written(path: Path, *steps: int) -> None:
@@ -76,3 +98,91 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(history.os, "write", full)
     with pytest.raises(CheckpointError, match=r"the disk is full: .*history\.jsonl was not written"):
         RunHistory(tmp_path, writer=True, on_log=None).add({"step": 1})
+
+
+class Slow(nn.Module):
+    """Takes 8 seconds the first time and 2 from then on, by a clock of its own; knows what it was computed
+    in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.clock = nn.Linear(2, 2), 0.0
+        self.types: list[torch.dtype] = []
+
+    def forward(self, x: Tensor) -> Mapping[str, Tensor]:
+        self.clock += 2 if self.types else 8
+        result = self.weight(x)
+        self.types.append(result.dtype)
+        return {"loss": result.float().sum()}
+
+
+def test_the_first_time_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Slow().eval()
+    monkeypatch.setattr(batch_time.time, "perf_counter", lambda: model.clock)
+    seconds, batch = seconds_of_batch(model, lambda: {"x": torch.ones(1, 2)}, precision="bfloat16")
+    assert seconds == 2
+    assert batch["x"].tolist() == [[1, 1]]
+    assert model.types == [torch.bfloat16, torch.bfloat16]
+    assert model.training
+
+
+def test_weights_stay_and_gradients_go() -> None:
+    model = tiny_model()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    examples = Examples(seed=0, size=2)
+    _, batch = seconds_of_batch(model, lambda: collate([examples[0], examples[1]]))
+    assert set(batch) == {"input_ids", "labels", "global_attention_mask", "attention_mask"}
+    assert all(weight.grad is None for weight in model.parameters())
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+def test_the_bar_says_what_is_left_and_how_well_it_goes(capsys: pytest.CaptureFixture[str]):
+    bar = TrainingBar(total=10, done=4)
+    bar.show(loss=2.34567)
+    for _ in range(3):
+        bar.advance()
+        bar.checking(total=5)
+    bar.checked()
+    bar.show(perplexity=10.0)
+    bar.advance()
+    bar.close()
+    told = capsys.readouterr().out
+    assert "8/10" in told
+    assert "loss=2.346, perplexity=10" in told
+    assert "validation" in told
+
+
+def test_the_first_interrupt_is_noted_and_the_second_obeyed(capsys: pytest.CaptureFixture[str]):
+    with stop_on_signals() as stop:
+        assert stop.signal is None
+        assert not stop.asked
+        signal.raise_signal(signal.SIGINT)
+        assert stop.signal == signal.SIGINT
+        assert stop.asked
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert "Stopping after this step" in capsys.readouterr().err
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_in_another_thread_nothing_is_changed():
+    found = []
+
+    def inside() -> None:
+        with stop_on_signals() as stop:
+            found.append(stop.signal)
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    assert found == [None]
+
+
+def test_a_file_asks_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STOP_FILE_VARIABLE, str(tmp_path / "stop"))
+    with stop_on_signals() as stop:
+        assert not stop.asked
+        (tmp_path / "stop").touch()
+        assert stop.asked
+        assert stop.signal is None

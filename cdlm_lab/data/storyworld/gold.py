@@ -202,8 +202,10 @@ class _Asker:
 
     def _comparison_question(self, number: int, comparison: Comparison, first: int, second: int) -> Question:
         supporting = (self._holder(first, comparison.units[0]), self._holder(second, comparison.units[1]))
-        here, there = (int(self.world.numbers[slot].replace(",", "")) for slot in ("count_a", "count_b"))
-        more = 0 if here > there else 1
+        first_count, second_count = (
+            int(self.world.numbers[slot].replace(",", "")) for slot in ("count_a", "count_b")
+        )
+        more = 0 if first_count > second_count else 1
         slot = ("place_a", "place_b")[more]
         whether = self.rng.random() < 0.5
         answer = ("yes", "no")[more] if whether else self.world.entities[slot].full_name

@@ -251,8 +251,9 @@ def _aligned(member: Story) -> Mapping[tuple[int, int], tuple[int, ...]]:
     """Two reports of a story, in order -> sentences of the first that state a number of the second."""
     aligned: dict[tuple[int, int], set[int]] = {}
     for alignment in member.alignments:
-        for here, there in ((alignment.source, alignment.target), (alignment.target, alignment.source)):
-            aligned.setdefault((here.document, there.document), set()).add(here.sentence)
+        both = (alignment.source, alignment.target)
+        for one, other in (both, both[::-1]):
+            aligned.setdefault((one.document, other.document), set()).add(one.sentence)
     return {reports: tuple(sorted(sentences)) for reports, sentences in aligned.items()}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from cdlm_lab.data.records import SentenceRef, Story
 from cdlm_lab.data.storyworld.catalogue import catalogue
+from cdlm_lab.data.storyworld.gold import CANDIDATES, CLAIMS, SETS
 from cdlm_lab.data.storyworld.plan import write_reports
 from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.data.storyworld.world import build_world
@@ -215,10 +216,11 @@ def test_comparisons_are_right(many):
 
 def test_candidates(many):
     for one in many:
-        assert one.candidate_sets
+        assert 1 <= len(one.candidate_sets) <= SETS
         for found in one.candidate_sets:
             assert found.question.endswith("?")
             assert len(found.candidates) == len(found.correct) == len(set(found.candidates))
+            assert len(found.candidates) <= CANDIDATES
             assert any(found.correct)
             assert not all(found.correct)
             documents = [document.text for document in one.cluster.documents]
@@ -232,6 +234,7 @@ def test_candidates(many):
 def test_claims(many):
     labels: Counter[str] = Counter()
     for one in many:
+        assert max(Counter(claim.label for claim in one.claims).values()) <= CLAIMS
         for claim in one.claims:
             labels[claim.label] += 1
             (value,) = numbers(claim.text)

@@ -14,6 +14,7 @@ from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.names import name_word
 from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION, event_type_of, stories, story
 from cdlm_lab.data.storyworld.world import build_world
+from cdlm_lab.data.storyworld.writer import article
 
 WORD = r"[A-Z][a-z]+|\d+(,\d{3})*"  # an invented name or a number
 # sha256 of the texts of the first 200 stories (seed 0, train), joined by two line ends, so that recorded runs
@@ -235,3 +236,19 @@ def test_every_report_speaks_of_the_event_at_the_beginning(many):
     for one in many:
         main = {m.document for m in one.mentions if m.kind == "event"}
         assert main == set(range(len(one.cluster.documents))), one.cluster.id
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("editor", "an"),
+        ("union", "a"),
+        ("baker", "a"),
+        ("8", "an"),
+        ("18", "an"),
+        ("81", "an"),
+        ("1,100", "a"),
+    ],
+)
+def test_articles(word, expected):
+    assert article(word) == expected

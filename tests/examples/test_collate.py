@@ -133,8 +133,14 @@ def test_read_only_arrays_are_copied():
             [example(3), example(3, labels=np.float32(1))],
             r"examples\[1\]\['labels'\] has shape \(\), but there are 3 input_ids; it must be \(3,\)",
         ),
-        ([example(2, weights=np.ones(2))], "unknown key 'weights' in an example"),
-        ([{"labels": np.ones(2)}], "an example has no input_ids"),
+        (
+            [example(2, weights=np.ones(2))],
+            r"has the keys \['cross.*', 'weights'\]; they must be input_ids, and maybe",
+        ),
+        (
+            [{"labels": np.ones(2)}],
+            r"has the keys \['labels'\]; they must be input_ids, and maybe cross_document",
+        ),
     ],
 )
 def test_bad_examples(examples, message):

@@ -1,0 +1,111 @@
+"""What all benchmarks share: works that take turns, peak memory, the rate of a matrix product, tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import transformers
+
+from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.progress import Progress
+
+Work = Callable[[], object]
+Name = TypeVar("Name")
+
+
+def seconds(work: Work, device: torch.device) -> float:
+    """Wall time of `work`, the device's queue drained."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def take_turns(
+    works: Mapping[Name, Work], *, repeats: int, device: torch.device, desc: str
+) -> dict[Name, list[float]]:
+    """Seconds of works run in turn (A B A B ...), so that a machine whose speed drifts drifts for all."""
+    times: dict[Name, list[float]] = {name: [] for name in works}
+    with Progress(total=repeats, desc=desc, unit=" rounds") as bar:
+        for _ in range(repeats):
+            for name, work in works.items():
+                times[name].append(seconds(work, device))
+            bar.update(1)
+    return times
+
+
+def ratio(name: str, upper: Sequence[float], lower: Sequence[float]) -> dict[str, float]:
+    """Median and range of the ratios round by round, as `name`, `name`_min and `name`_max."""
+    ratios = [one / other for one, other in zip(upper, lower, strict=True)]
+    return {name: statistics.median(ratios), f"{name}_min": min(ratios), f"{name}_max": max(ratios)}
+
+
+def matmul_rate(*, device: torch.device, dtype: torch.dtype, size: int = 2048) -> float:
+    """Floating-point operations a second of a size x size matrix product (median of 5)."""
+    left = torch.randn(size, size, device=device).to(dtype)
+    left @ left
+    return 2 * size**3 / statistics.median(seconds(lambda: left @ left, device) for _ in range(5))
+
+
+def peak_growth(work: Work, device: torch.device) -> float:
+    """MiB above what is held now at the peak of `work`: of the resident set, or of the allocator on CUDA."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        work()
+        return (torch.cuda.max_memory_allocated() - before) / 2**20
+    # not getrusage: its maximum is inherited from the parent process
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark falls back to what is resident now
+    before = _resident_mib("VmHWM")
+    work()
+    return _resident_mib("VmHWM") - before
+
+
+def _resident_mib(field: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1024
+    raise OSError(f"/proc/self/status has no {field}: CPU memory is measured on Linux only")
+
+
+def surroundings(device: torch.device) -> dict[str, Any]:
+    """Machine and versions."""
+    on_cpu = f"{torch.get_num_threads()} CPU threads"
+    machine = torch.cuda.get_device_name() if device.type == "cuda" else on_cpu
+    return {"machine": machine, "torch": torch.__version__, "transformers": transformers.__version__}
+
+
+def command_line(doc: str | None) -> argparse.ArgumentParser:
+    """A parser with the options that all benchmarks have."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default=default_device())
+    parser.add_argument("--json", type=Path, help="also write the rows here")
+    return parser
+
+
+def table(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """A Markdown table: `columns` = heading -> format of a row."""
+    cells = [list(columns), *([text.format(**row) for text in columns.values()] for row in rows)]
+    head, *body = ("| " + " | ".join(line) + " |" for line in cells)
+    return "\n".join([head, "|---" * len(columns) + "|", *body])
+
+
+def print_head(head: Mapping[str, Any]) -> None:
+    """Where and how it is measured, on one line."""
+    print("; ".join(f"{name} {value}" for name, value in head.items()) + "\n")
+
+
+def write_rows(path: Path | None, head: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the rows with their head as JSON, if there is a path."""
+    if path:
+        path.write_text(json.dumps({**head, "rows": rows}, indent=2) + "\n")

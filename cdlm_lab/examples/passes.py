@@ -1,0 +1,68 @@
+"""Which item each example of a data set is, over one pass through the items or over several.
+
+Everything is a pure function of seed, pass and index: the same on every machine, in every process, in any
+order of access, so that a resumed run sees what an uninterrupted one would have.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+def checked_index(index: int, count: int, kind: str) -> int:
+    """The index as an int; IndexError unless it is 0 to `count - 1`, naming the `kind` of what is counted."""
+    number = operator.index(index)
+    if not 0 <= number < count:
+        raise IndexError(f"there is no {kind} {number}; there are {count}, counted from 0")
+    return number
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Passes:
+    """Which item each example is.
+
+    Attributes:
+        items: how many there are.
+        seed: not negative; decides all orders.
+        stream: of chance that the orders are drawn from; those of one seed are independent.
+        size: examples in all, over as many passes as that takes (steps x batch size); None = one pass.
+        shuffle: True = a new order of items in each pass; False = their own.
+    """
+
+    items: int
+    seed: int
+    stream: int
+    size: int | None = None
+    shuffle: bool = True
+    _orders: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.items < 1:
+            raise ValueError("there are no examples to make")
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; it must not be negative")
+        if self.size is not None and self.size < 1:
+            raise ValueError(f"size is {self.size}; it must be at least 1, or None for one pass")
+
+    def __len__(self) -> int:
+        return self.items if self.size is None else self.size
+
+    def item(self, index: int) -> tuple[int, int]:
+        """Pass and item of an example, both from 0."""
+        epoch, place = divmod(checked_index(index, len(self), "example"), self.items)
+        return epoch, int(self._order(epoch)[place]) if self.shuffle else place
+
+    def generator(self, stream: int, *key: int) -> np.random.Generator:
+        """A fresh source of chance that depends on nothing but the seed, the stream and the key."""
+        return np.random.default_rng([self.seed, stream, *key])
+
+    def _order(self, epoch: int) -> np.ndarray:
+        """The order of one pass; those of the last two are remembered, for workers between them."""
+        if epoch not in self._orders:
+            while len(self._orders) > 1:
+                self._orders.pop(next(iter(self._orders)))
+            self._orders[epoch] = self.generator(self.stream, epoch).permutation(self.items)
+        return self._orders[epoch]
