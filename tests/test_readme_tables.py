@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.results.readme import JOINT_TABLES, TABLES, marked_tables, stale_tables
+from cdlm_lab.results.readme import marked_tables, stale_tables
+from cdlm_lab.results.readme_tables import JOINT_TABLES, TABLES
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 

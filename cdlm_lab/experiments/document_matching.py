@@ -25,17 +25,19 @@ import numpy as np
 from IPython.display import HTML
 from pydantic import Field
 
-from cdlm_lab.data.document_pairs import (
+from cdlm_lab.data.document_links import (
     DocumentLink,
-    DocumentPair,
     Hardness,
-    PairDocument,
-    check_splits,
     citing_passages,
     is_linked_collection,
-    nltk_sentences,
     pairs_from_links,
     read_linked_collection,
+)
+from cdlm_lab.data.document_pairs import (
+    DocumentPair,
+    PairDocument,
+    check_splits,
+    nltk_sentences,
     read_pair_csv,
     split_without_leaks,
     twins,

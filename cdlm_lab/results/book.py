@@ -10,15 +10,8 @@ from pathlib import Path
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.report import Report, Run, kept, plain
 from cdlm_lab.results.readme import write_readme
-from cdlm_lab.results.reports import (
-    FoundReports,
-    KnownRuns,
-    LeftAside,
-    TakenRow,
-    check_chosen,
-    find_reports,
-    malformed,
-)
+from cdlm_lab.results.reports import LeftAside, ReportFolder, find_reports, malformed
+from cdlm_lab.results.series import KnownRuns, TakenRow, check_chosen
 from cdlm_lab.results.tables import (
     PAPER_TABLES,
     FilledTable,
@@ -45,14 +38,14 @@ class Book:
     """All tables.
 
     Attributes:
-        found: what was found, and what was left aside.
+        reports: what the folder holds, and what was left aside.
         tables: of the papers, in their order; a table that was measured in several settings stands here
             several times.
         words: Table 5 of Doc-ARC.
         columns: of the table of encoders.
     """
 
-    found: FoundReports
+    reports: ReportFolder
     tables: Sequence[FilledTable]
     words: ScoreTable
     columns: Sequence[TaskColumn]
@@ -72,22 +65,22 @@ def open_book(
     Raises:
         ParameterError: there is no such folder, or no report of such a name.
     """
-    found = _without_misnamed(_without_damaged(find_reports(results, leave_out=leave_out, own=own)))
-    check_chosen(found, choose)
-    return _filled(found, choose=choose)
+    reports = _without_misnamed(_without_damaged(find_reports(results, leave_out=leave_out, own=own)))
+    check_chosen(reports, choose)
+    return _filled(reports, choose=choose)
 
 
-def _filled(found: FoundReports, *, choose: str = "") -> Book:
-    runs = KnownRuns(found)
+def _filled(reports: ReportFolder, *, choose: str = "") -> Book:
+    runs = KnownRuns(reports)
     return Book(
-        found=found,
-        tables=[filled for paper in PAPER_TABLES for filled in fill_table(paper, found, runs, choose=choose)],
-        words=top_words(found, runs),
-        columns=task_columns(found, runs, choose=choose),
+        reports=reports,
+        tables=[filled for paper in PAPER_TABLES for filled in fill_table(paper, runs, choose=choose)],
+        words=top_words(runs),
+        columns=task_columns(runs, choose=choose),
     )
 
 
-def found_rows(book: Book) -> list[list[str]]:
+def report_rows(book: Book) -> list[list[str]]:
     """Report, experiment, seed and when it was finished, as cells of HTML."""
     return [
         [
@@ -96,18 +89,18 @@ def found_rows(book: Book) -> list[list[str]]:
             "" if one.report.seed is None else str(one.report.seed),
             escaped(one.report.finished[:16].replace("T", " ")),
         ]
-        for one in book.found.reports
+        for one in book.reports.reports
     ]
 
 
 def aside_rows(book: Book) -> list[list[str]]:
     """What is not used, and why, as cells of HTML."""
-    return [[escaped(one.name), escaped(one.why)] for one in book.found.aside]
+    return [[escaped(one.name), escaped(one.why)] for one in book.reports.aside]
 
 
 def damage_told(book: Book) -> str:
     """How many reports are damaged, and which."""
-    names = [one.name for one in book.found.aside if one.damaged]
+    names = [one.name for one in book.reports.aside if one.damaged]
     if not names:
         return "no report is damaged"
     return f"{len(names)} damaged report{'s' * (len(names) > 1)} left out: {', '.join(names)}"
@@ -132,16 +125,16 @@ def write_book(run: Run, book: Book) -> Report:
     return run.write_report(
         scores=_scores(book),
         data={
-            "results": book.found.folder.as_posix(),
-            "reports": len(book.found.reports),
-            "damaged": sum(one.damaged for one in book.found.aside),
+            "results": book.reports.folder.as_posix(),
+            "reports": len(book.reports.reports),
+            "damaged": sum(one.damaged for one in book.reports.aside),
         },
         tables={
             "found": [
                 {"report": one.name, "experiment": one.report.name, "finished": one.report.finished}
-                for one in book.found.reports
+                for one in book.reports.reports
             ],
-            "aside": [{"what": one.name, "why": one.why} for one in book.found.aside],
+            "aside": [{"what": one.name, "why": one.why} for one in book.reports.aside],
             "not run": [{"table": table, "system": system} for table, system in missing_rows(book)],
         },
     )
@@ -191,41 +184,45 @@ def _tables_of(book: Book, paper: str) -> list[ScoreTable]:
     return tables + ([book.words] if paper == "doc-arc" else [])
 
 
-def _without_misnamed(found: FoundReports) -> FoundReports:
-    runs = KnownRuns(found)
-    misnamed = {one.name: why for one in found.reports if (why := runs.misnamed(one))}
-    return replace(
-        found,
-        reports=[one for one in found.reports if one.name not in misnamed],
-        aside=[*found.aside, *(LeftAside(name=name, why=why) for name, why in misnamed.items())],
-    )
+def _without_misnamed(reports: ReportFolder) -> ReportFolder:
+    runs = KnownRuns(reports)
+    misnamed = {one.name: why for one in reports.reports if (why := runs.misnamed(one))}
+    return _without(reports, [LeftAside(name=name, why=why) for name, why in misnamed.items()])
 
 
-def _without_damaged(found: FoundReports) -> FoundReports:
+def _without_damaged(reports: ReportFolder) -> ReportFolder:
     """Without reports of which alone no book can be made: one of them would end the book of all."""
-    damaged: dict[str, LeftAside] = {}
-    for one in (*found.reports, *found.others):
+    damaged = []
+    for one in (*reports.reports, *reports.others):
         fills = bool(one.rows)
-        alone = replace(found, reports=[one] * fills, others=[one] * (not fills), aside=[])
+        alone = replace(reports, reports=[one] * fills, others=[one] * (not fills), aside=[])
         try:
             runs = KnownRuns(alone)
             runs.misnamed(one)
-            runs.told(one.name)
+            runs.comparable(one.name)
             runs.encoder_of(one.name)
             runs.by_head  # noqa: B018
             if fills:
                 book = _filled(alone)
-                plain(
-                    {"rows": found_rows(book), "text": book_markdown(book), "scores": json_of(_scores(book))},
-                    one.name,
-                )
+                rows = {
+                    "rows": report_rows(book),
+                    "text": book_markdown(book),
+                    "scores": json_of(_scores(book)),
+                }
+                plain(rows, one.name)
         except Exception as error:
-            damaged[one.name] = malformed(one.name, error)
+            damaged.append(malformed(one.name, error))
+    return _without(reports, damaged)
+
+
+def _without(reports: ReportFolder, aside: Sequence[LeftAside]) -> ReportFolder:
+    """With some of the reports left aside."""
+    names = {one.name for one in aside}
     return replace(
-        found,
-        reports=[one for one in found.reports if one.name not in damaged],
-        others=[one for one in found.others if one.name not in damaged],
-        aside=[*(one for one in found.aside if one.name not in damaged), *damaged.values()],
+        reports,
+        reports=[one for one in reports.reports if one.name not in names],
+        others=[one for one in reports.others if one.name not in names],
+        aside=[*(one for one in reports.aside if one.name not in names), *aside],
     )
 
 
@@ -238,26 +235,14 @@ def _scores(book: Book) -> list[Score]:
         setting = count[one.name, one.corpus] = count.get((one.name, one.corpus), 0) + 1
         group = f"{one.name}/{one.corpus}/{setting}"
         for system, taken in one.rows.items():
-            for measure, score in taken.row.scores.items():
-                low, high = score.interval or (None, None)
-                rows.append(
-                    Score(
-                        system=system,
-                        group=group,
-                        metric=measure,
-                        value=score.value,
-                        low=low,
-                        high=high,
-                        deviation=score.deviation,
-                        seeds=score.seeds,
-                        p=score.p,
-                        against=score.against,
-                        note=_reports(taken),
-                    )
+            for metric, score in taken.row.scores.items():
+                row = replace(
+                    score, system=system, split="", group=group, metric=metric, note=_reports(taken)
                 )
+                rows.append(row)
     for column in book.columns:
         for encoder, taken in column.taken.items():
-            group, metric = f"encoder/{column.task.name}/{column.corpus}", column.task.measure
+            group, metric = f"encoder/{column.task.name}/{column.corpus}", column.task.metric
             value = taken.row.scores[metric].value
             rows.append(Score(system=encoder, group=group, metric=metric, value=value, note=_reports(taken)))
     return rows

@@ -1,31 +1,7 @@
-"""Buttons that hand what is chosen in the explorer to another view, and that view below them.
+"""Boxes for texts of one's own, and a button that hands them to a model; its answer appears below.
 
-The buttons need a running kernel; the view is ordinary output and stays in the notebook.
-
-A button, and below it the answer to what stands in some boxes: what boxes for texts of one's own share.
-
-They need a running kernel.
-
-A question of one's own with candidate answers, or a claim with evidence, and what a model makes of them.
-
-The boxes and the button need a running kernel.
-
-A box to type documents with marked mentions into, and the clusters that come of them.
-
-The box and its controls need a running kernel; the clusters are ordinary output and stay in the notebook.
-
-Two boxes to type documents into, and what a matcher makes of the pair.
-
-The boxes and the button need a running kernel; the answer is ordinary output and stays in the notebook.
-
-A question of one's own over documents of one's own, and what a model answers.
-
-The boxes and the button need a running kernel.
-
-A text of one's own, such as a chapter or a paper, and the tags that a model gives its words.
-
-The box and the button need a running kernel.
-"""
+Boxes, buttons and sliders need a running kernel. Whatever a model cannot read is said in one line, and the
+answer before stays in sight."""
 
 from __future__ import annotations
 
@@ -41,7 +17,8 @@ from cdlm_lab.data.typed_documents import lines_of, pasted_documents
 from cdlm_lab.widgets.html import MUTED, escaped
 from cdlm_lab.widgets.live_curve import ReplacedOutput
 
-WIDTH = {"width": "auto", "max_width": "960px"}  # of the boxes
+Show = Callable[[str], None]
+HINT = "One document below the other, each under a line <code>== its {} ==</code>"
 
 
 class _LastLine(io.TextIOBase):
@@ -74,7 +51,8 @@ def printed_in(message: ipywidgets.HTML) -> Iterator[None]:
 
 @contextlib.contextmanager
 def asking(button: ipywidgets.Button, message: ipywidgets.HTML) -> Iterator[None]:
-    """Within, as `printed_in`, and the button is off. A ValueError is told in one line."""
+    """Within, the button is off and `message` shows the last line that is printed; then the line of a
+    ValueError."""
     button.disabled, problem = True, ""
     try:
         with printed_in(message):
@@ -85,19 +63,26 @@ def asking(button: ipywidgets.Button, message: ipywidgets.HTML) -> Iterator[None
         button.disabled, message.value = False, problem
 
 
-class AnswerOnClick:
-    """Nothing is asked before a click, nor twice in a row. What cannot be read is told in one line, and the
-    answer before stays.
+def _text_box(text: str, rows: int, *, width: str = "960px", **options: object) -> ipywidgets.Textarea:
+    options = {"layout": ipywidgets.Layout(width="auto", max_width=width)} | options
+    box = ipywidgets.Textarea(value=text, rows=rows, **options)
+    box.add_class("cdlm-own-documents")
+    return box
+
+
+class AnswerOnClick(ipywidgets.VBox):
+    """Boxes, a button, and below them the answer to what stands in the boxes. Nothing is asked before a
+    click, nor twice in a row.
 
     Args:
-        boxes: widgets with a value.
-        answer: takes their values in this order and returns the HTML of the answer; it may raise ValueError
-            with a line for the person who typed.
-        description, icon: of the button.
+        boxes: widgets with a value; an `ipywidgets.HTML` among them is a hint. answer: takes the values of
+        the boxes and returns the HTML of the answer; it may raise ValueError with a line
+            for the person who typed.
+        description: of the button.
         answered: HTML of the answer to what stands in the boxes at first, if it is known already.
 
     Attributes:
-        button, message, answer: to be put below the boxes, in this order.
+        boxes, button, message, answer: the parts, from top to bottom.
     """
 
     def __init__(
@@ -106,36 +91,36 @@ class AnswerOnClick:
         *,
         answer: Callable[..., str],
         description: str,
-        icon: str,
         answered: str = "",
     ) -> None:
-        self._boxes, self._find = boxes, answer
-        # what the answer in sight answers
-        self._asked: list[str] | None = self._values() if answered else None
-        self.button = ipywidgets.Button(description=description, button_style="primary", icon=icon)
+        self.boxes = [box for box in boxes if not isinstance(box, ipywidgets.HTML)]
+        self.button = ipywidgets.Button(description=description, button_style="primary", icon="search")
         self.message, self.answer = ipywidgets.HTML(), ipywidgets.HTML(value=answered)
+        self._answer_to = answer
+        self._answered = self._values() if answered else None  # what the answer in sight is the answer to
+        super().__init__([*boxes, self.button, self.message, self.answer])
         self.button.on_click(lambda button: self._on_click())
 
     def _values(self) -> list[str]:
-        return [box.value for box in self._boxes]
+        return [box.value for box in self.boxes]
 
     def _on_click(self) -> None:
-        asked = self._values()
-        if self.button.disabled or asked == self._asked:  # the second of two clicks asks nothing new
+        values = self._values()
+        if self.button.disabled or values == self._answered:  # the second of two clicks asks nothing new
             return
         with asking(self.button, self.message):
-            self.answer.value = self._find(*asked)
-            self._asked = asked
+            self.answer.value = self._answer_to(*values)
+            self._answered = values
+
+
+def _line_box(text: str, noun: str) -> ipywidgets.Text:
+    layout = ipywidgets.Layout(width="auto", max_width="960px")
+    return ipywidgets.Text(value=text, placeholder=f"your {noun}", layout=layout)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnWords:
-    """What the boxes are called.
-
-    Attributes:
-        asked, candidate: what stands in the first box, and on each line of the second.
-        description: of the button.
-    """
+    """What stands in the first box, what on each line of the second, and the description of the button."""
 
     asked: str
     candidate: str
@@ -153,78 +138,107 @@ def own_candidates_box(
     candidates: str,
     words: OwnWords = ANSWERS,
     answered: str = "",
-) -> ipywidgets.Widget:
-    """A line for the question or the claim, a box for the candidates, a button, and the answer below them.
+) -> AnswerOnClick:
+    """A line for a question or a claim and a box for its candidates, one on each line; empty lines are passed
+    over.
 
-    Nothing is asked before a click. What cannot be read is told in one line, and the answer before stays.
+    `asked` and `candidates` stand in the boxes at first; `answered` is HTML of the answer to them, if it is
+    known."""
+
+    def find(asked: str, candidates: str) -> str:
+        if not asked.strip():
+            raise ValueError(f"the {words.asked} is empty; write one")
+        remedy = f"write one {words.candidate} on each line"
+        lines = lines_of(candidates, source=words.candidate, remedy=remedy)
+        return answer(asked.strip(), [line.strip() for _, line in lines if line.strip()])
+
+    hint = ipywidgets.HTML(f"One {words.candidate} on each line.")
+    boxes = (_line_box(asked, words.asked), hint, _text_box(candidates, rows=8))
+    return AnswerOnClick(boxes, answer=find, description=words.description, answered=answered)
+
+
+def own_question_box(
+    answer: Callable[[str, Sequence[tuple[str, str]]], str],
+    *,
+    question: str,
+    documents: str,
+    answered: str = "",
+) -> AnswerOnClick:
+    """A line for a question and a box for documents, each under a line with its title; `answer` takes the
+    question and (title, text) of each document.
+
+    `question` and `documents` stand in the boxes at first; `answered` is HTML of the answer to them, if it is
+    known."""
+
+    def find(question: str, documents: str) -> str:
+        if not question.strip():
+            raise ValueError("the question is empty; write one")
+        return answer(question, pasted_documents(documents))
+
+    hint = ipywidgets.HTML(f"{HINT.format('title')}.")
+    boxes = (_line_box(question, "question"), hint, _text_box(documents, rows=14))
+    return AnswerOnClick(boxes, answer=find, description="Answer", answered=answered)
+
+
+def own_text_box(tag: Callable[[str], str], *, text: str, tagged: str = "") -> AnswerOnClick:
+    """A box for a text, such as a chapter or a paper; `tag` gives HTML of the tagged text, and `tagged` is
+    that of the `text` that stands in the box at first, if it is known."""
+
+    def find(text: str) -> str:
+        if not text.strip():
+            raise ValueError("the text is empty; write or paste one")
+        return tag(text)
+
+    hint = "One document, the longer the better: how a word is used elsewhere in it helps to tag it."
+    boxes = (ipywidgets.HTML(hint), _text_box(text, rows=14))
+    return AnswerOnClick(boxes, answer=find, description="Tag", answered=tagged)
+
+
+class ShownBelow:
+    """Controls with a button, and the answer to what they hold as ordinary output below them, which stays in
+    the notebook.
 
     Args:
-        answer: takes the question and the candidates and returns the HTML of the answer; it may raise
-            ValueError with a line for the person who typed.
-        asked, candidates: what stands in the boxes at first; one candidate on each line, empty lines are
-            passed over.
-        words: ANSWERS or EVIDENCE.
-        answered: HTML of the answer to these, if it is known already.
-    """
-    return OwnCandidates(answer, asked=asked, candidates=candidates, words=words, answered=answered).box
-
-
-class OwnCandidates(AnswerOnClick):
-    """The parts of `own_candidates_box`, which see.
-
-    Attributes:
-        asked, candidates: the boxes.
-        box: everything.
+        answer: returns the HTML of the answer; it may raise ValueError with a line for the person.
+        rows: the controls, from top to bottom; the button must be among them.
+        show: called with the HTML of each answer; None = it is the output below.
     """
 
     def __init__(
         self,
-        answer: Callable[[str, Sequence[str]], str],
+        answer: Callable[[], str],
+        rows: Sequence[ipywidgets.Widget],
         *,
-        asked: str,
-        candidates: str,
-        words: OwnWords = ANSWERS,
-        answered: str = "",
+        button: ipywidgets.Button,
+        show: Show | None,
     ) -> None:
-        self._of_candidates, self._words = answer, words
-        wide = ipywidgets.Layout(**WIDTH)
-        self.asked = ipywidgets.Text(value=asked, placeholder=f"your {words.asked}", layout=wide)
-        self.candidates = ipywidgets.Textarea(value=candidates, rows=8, layout=wide)
-        self.candidates.add_class("cdlm-own-documents")
-        super().__init__(
-            (self.asked, self.candidates),
-            answer=self._answered,
-            description=words.description,
-            icon="search",
-            answered=answered,
-        )
-        hint = ipywidgets.HTML(f"One {words.candidate} on each line.")
-        parts = (self.asked, hint, self.candidates, self.button, self.message, self.answer)
-        self.box = ipywidgets.VBox(parts)
+        self._answer, self._show = answer, show or ReplacedOutput()
+        self.button, self.message = button, ipywidgets.HTML()
+        self.box = ipywidgets.VBox([*rows, self.message])
+        button.on_click(lambda button: self._on_click())
 
-    def _answered(self, asked: str, candidates: str) -> str:
-        if not asked.strip():
-            raise ValueError(f"the {self._words.asked} is empty; write one")
-        remedy = f"write one {self._words.candidate} on each line"
-        lines = lines_of(candidates, source=self._words.candidate, remedy=remedy)
-        return self._of_candidates(asked.strip(), [line.strip() for _, line in lines if line.strip()])
+    def show(self) -> None:
+        """Show the controls and, below them, the answer to what is in them; a ValueError of that is raised,
+        so that a run without a person stops."""
+        display(self.box)
+        with printed_in(self.message):
+            answer = self._answer()
+        self._show(answer)
+
+    def _on_click(self) -> None:
+        with asking(self.button, self.message):
+            self._show(self._answer())
 
 
-HINT = (
-    "One document below the other, each under a line <code>== its name ==</code>; mentions stand between "
-    "<code>&lt;m&gt;</code> and <code>&lt;/m&gt;</code>."
-)
-
-
-class OwnDocuments:
-    """Type, click, read; the slider puts the same mentions together more or less readily.
+class OwnDocuments(ShownBelow):
+    """A box for documents with marked mentions, and the clusters that come of them; a slider puts the same
+    mentions together more or less readily.
 
     Args:
-        text: what stands in the box at first; it is clustered when the box is shown.
-        find: takes the text and returns a function from a threshold to the HTML of the clusters; it may
-            raise ValueError with a line for the person who typed the text.
+        text: what stands in the box at first.
+        find: takes the text and returns a function from a threshold to the HTML of the clusters.
         threshold: of the slider at first, in (0, 1).
-        show: called with the HTML of the clusters; by default they are the output below the box.
+        show: called with the HTML of the clusters; None = they are the output below.
     """
 
     def __init__(
@@ -233,15 +247,11 @@ class OwnDocuments:
         *,
         find: Callable[[str], Callable[[float], str]],
         threshold: float,
-        show: Callable[[str], None] | None = None,
+        show: Show | None = None,
     ) -> None:
         self._find = find
-        self._found: Callable[[float], str] | None = None
-        self._show = show or ReplacedOutput()
-        wide = ipywidgets.Layout(width="auto", max_width="1180px")
-        self.text = ipywidgets.Textarea(value=text, rows=14, layout=wide)
-        self.text.add_class("cdlm-own-documents")
-        self.button = ipywidgets.Button(description="Find clusters", button_style="primary", icon="search")
+        self._clusters_at: Callable[[float], str] | None = None
+        self.text = _text_box(text, rows=14, width="1180px")
         self.threshold = ipywidgets.FloatSlider(
             value=threshold,
             min=0.02,
@@ -252,259 +262,78 @@ class OwnDocuments:
             tooltip="the higher, the fewer mentions are put together",
             layout=ipywidgets.Layout(width="380px"),
         )
-        self.message = ipywidgets.HTML()
-        self.box = ipywidgets.VBox(
-            [
-                ipywidgets.HTML(HINT),
-                self.text,
-                ipywidgets.HBox([self.button, self.threshold]),
-                self.message,
-            ]
-        )
-        self.button.on_click(self._on_click)
+        button = ipywidgets.Button(description="Find clusters", button_style="primary", icon="search")
+        marks = "<code>&lt;m&gt;</code> and <code>&lt;/m&gt;</code>"
+        hint = f"{HINT.format('name')}; mentions stand between {marks}."
+        rows = (ipywidgets.HTML(hint), self.text, ipywidgets.HBox([button, self.threshold]))
+        super().__init__(self._clusters, rows, button=button, show=show)
         self.threshold.observe(lambda change: self._draw(), names="value")
 
-    def show(self) -> None:
-        """Show the box and, below it, the clusters of the text that is in it.
-
-        Raises:
-            ValueError: the text cannot be read, so that a run without a person stops.
-        """
-        display(self.box)
-        with printed_in(self.message):
-            self._found = self._find(self.text.value)
-        self._draw()
-
-    def _on_click(self, button: ipywidgets.Button) -> None:
-        with asking(self.button, self.message):  # after a mistake what was found before stays in sight
-            self._found = self._find(self.text.value)
-            self._draw()
+    def _clusters(self) -> str:
+        self._clusters_at = self._find(self.text.value)
+        return self._clusters_at(self.threshold.value)
 
     def _draw(self) -> None:
-        if self._found is not None:
-            self._show(self._found(self.threshold.value))
+        if self._clusters_at is not None:
+            self._show(self._clusters_at(self.threshold.value))
 
 
-class OwnPair:
-    """Type, click, read.
+class OwnPair(ShownBelow):
+    """Boxes for two documents, side by side where there is room, and what a matcher makes of the pair.
 
     Args:
-        first, second: what stands in the boxes at first; they are compared when the boxes are shown.
-        compare: takes the two texts and returns the HTML of the answer; it may raise ValueError with a line
-            for the person who typed them.
-        show: called with the HTML of the answer; by default it is the output below the boxes.
+        first, second: what stands in the boxes at first.
+        compare: takes the two texts and returns the HTML of the answer.
+        show: called with that HTML; None = it is the output below.
     """
 
     def __init__(
-        self,
-        first: str,
-        second: str,
-        *,
-        compare: Callable[[str, str], str],
-        show: Callable[[str], None] | None = None,
+        self, first: str, second: str, *, compare: Callable[[str, str], str], show: Show | None = None
     ) -> None:
-        self._compare = compare
-        self._show = show or ReplacedOutput()
-        self.first = _box(first, "first document")
-        self.second = _box(second, "second document")
-        self.button = ipywidgets.Button(description="Compare", button_style="primary", icon="exchange")
-        self.message = ipywidgets.HTML()
+        layout = {"flex": "1 1 380px", "width": "auto", "flex_flow": "column", "align_items": "stretch"}
+        style = {"description_width": "fit-content"}  # a wider label would have its text at the right
+        self.first, self.second = (
+            _text_box(text, rows=10, description=name, layout=ipywidgets.Layout(**layout), style=style)
+            for text, name in ((first, "first document"), (second, "second document"))
+        )
+        button = ipywidgets.Button(description="Compare", button_style="primary", icon="exchange")
         beside = ipywidgets.Layout(flex_flow="row wrap", width="100%", max_width="1180px")
-        self.box = ipywidgets.VBox(
-            [ipywidgets.HBox([self.first, self.second], layout=beside), self.button, self.message]
-        )
-        self.button.on_click(self._on_click)
-
-    def show(self) -> None:
-        """Show the boxes and, below them, the answer to the texts that are in them.
-
-        Raises:
-            ValueError: a text cannot be read, so that a run without a person stops.
-        """
-        display(self.box)
-        with printed_in(self.message):
-            answer = self._compare(self.first.value, self.second.value)
-        self._show(answer)
-
-    def _on_click(self, button: ipywidgets.Button) -> None:
-        with asking(self.button, self.message):  # after a mistake the answer before stays in sight
-            self._show(self._compare(self.first.value, self.second.value))
-
-
-def _box(text: str, name: str) -> ipywidgets.Textarea:
-    """A box with its name above it; two stand side by side where there is room."""
-    box = ipywidgets.Textarea(
-        value=text,
-        description=name,
-        rows=10,
-        layout=ipywidgets.Layout(flex="1 1 380px", width="auto", flex_flow="column", align_items="stretch"),
-        style={"description_width": "fit-content"},  # of a wider label the text stands at the right
-    )
-    box.add_class("cdlm-own-documents")
-    return box
-
-
-QUESTION_HINT = "One document below the other, each under a line <code>== its title ==</code>."
-
-
-def own_question_box(
-    answer: Callable[[str, Sequence[tuple[str, str]]], str],
-    *,
-    question: str,
-    documents: str,
-    answered: str = "",
-) -> ipywidgets.Widget:
-    """A line for the question, a box for the documents, a button, and the answer below them.
-
-    Nothing is asked before a click. What cannot be read is told in one line, and the answer before stays.
-
-    Args:
-        answer: takes the question and (title, text) of each document and returns the HTML of the answer; it
-            may raise ValueError with a line for the person who typed.
-        question, documents: what stands in the boxes at first; documents as of `pasted_documents`.
-        answered: HTML of the answer to these, if it is known already.
-    """
-    return OwnQuestion(answer, question=question, documents=documents, answered=answered).box
-
-
-class OwnQuestion(AnswerOnClick):
-    """The parts of `own_question_box`, which see.
-
-    Attributes:
-        question, documents: the boxes.
-        box: everything.
-    """
-
-    def __init__(
-        self,
-        answer: Callable[[str, Sequence[tuple[str, str]]], str],
-        *,
-        question: str,
-        documents: str,
-        answered: str = "",
-    ) -> None:
-        self._of_documents = answer
-        wide = ipywidgets.Layout(**WIDTH)
-        self.question = ipywidgets.Text(value=question, placeholder="your question", layout=wide)
-        self.documents = ipywidgets.Textarea(value=documents, rows=14, layout=wide)
-        self.documents.add_class("cdlm-own-documents")
-        super().__init__(
-            (self.question, self.documents),
-            answer=self._answered,
-            description="Answer",
-            icon="search",
-            answered=answered,
-        )
-        parts = (
-            self.question,
-            ipywidgets.HTML(QUESTION_HINT),
-            self.documents,
-            self.button,
-            self.message,
-            self.answer,
-        )
-        self.box = ipywidgets.VBox(parts)
-
-    def _answered(self, question: str, documents: str) -> str:
-        if not question.strip():
-            raise ValueError("the question is empty; write one")
-        return self._of_documents(question, pasted_documents(documents))
-
-
-TEXT_HINT = "One document, the longer the better: how a word is used elsewhere in it helps to tag it."
-
-
-def own_text_box(tag: Callable[[str], str], *, text: str, tagged: str = "") -> ipywidgets.Widget:
-    """A box for the text, a button, and the tagged text below them.
-
-    Nothing is tagged before a click. What cannot be read is told in one line, and what was tagged before
-    stays.
-
-    Args:
-        tag: takes the text and returns HTML; it may raise ValueError with a line for the person who typed.
-        text: what stands in the box at first.
-        tagged: HTML of this text tagged, if it is known already.
-    """
-    return OwnText(tag, text=text, tagged=tagged).box
-
-
-class OwnText(AnswerOnClick):
-    """The parts of `own_text_box`, which see.
-
-    Attributes:
-        text: the box for the text.
-        box: everything.
-    """
-
-    def __init__(self, tag: Callable[[str], str], *, text: str, tagged: str = "") -> None:
-        self._tag = tag
-        self.text = ipywidgets.Textarea(value=text, rows=14, layout=ipywidgets.Layout(**WIDTH))
-        self.text.add_class("cdlm-own-documents")
-        super().__init__((self.text,), answer=self._tagged, description="Tag", icon="search", answered=tagged)
-        self.box = ipywidgets.VBox(
-            [ipywidgets.HTML(TEXT_HINT), self.text, self.button, self.message, self.answer]
-        )
-
-    def _tagged(self, text: str) -> str:
-        if not text.strip():
-            raise ValueError("the text is empty; write or paste one")
-        return self._tag(text)
+        rows = (ipywidgets.HBox([self.first, self.second], layout=beside), button)
+        super().__init__(lambda: compare(self.first.value, self.second.value), rows, button=button, show=show)
 
 
 VIEWS = {"all heads, one layer at a time": "head", "every layer and head": "model"}
 DIRECTIONS = {"from the chosen words": "from", "to the chosen words": "to"}
 
 
-class ChosenSentences:
-    """Choose a model, a view and a direction, click, look.
+class ChosenSentences(ShownBelow):
+    """Lists of models, views and directions, and a button that draws what is chosen in the explorer.
 
     Args:
-        draw: takes the name of a model, `head` or `model`, `from` or `to`, and returns HTML; it may raise
-            ValueError with a line for the person.
+        draw: takes the name of a model, `head` or `model`, `from` or `to`, and returns HTML.
         models: names to choose from.
-        show: called with the HTML; by default it is the output below the buttons.
+        show: called with that HTML; None = it is the output below.
     """
 
     def __init__(
-        self,
-        draw: Callable[[str, str, str], str],
-        *,
-        models: Sequence[str],
-        show: Callable[[str], None] | None = None,
+        self, draw: Callable[[str, str, str], str], *, models: Sequence[str], show: Show | None = None
     ) -> None:
-        self._draw = draw
-        self._show = show or ReplacedOutput()
         self.model = ipywidgets.Dropdown(options=list(models), value=models[-1], description="model")
         self.view = ipywidgets.Dropdown(options=VIEWS, description="view")
         self.direction = ipywidgets.Dropdown(options=DIRECTIONS, description="attention")
-        self.button = ipywidgets.Button(
+        button = ipywidgets.Button(
             description="Show what is chosen above",
             button_style="primary",
             layout=ipywidgets.Layout(width="220px", flex="0 0 auto"),  # its words are never cut
         )
-        self.message = ipywidgets.HTML()
-        self.box = ipywidgets.VBox(
-            [
-                ipywidgets.HBox(
-                    [self.button, self.model, self.view, self.direction],
-                    layout=ipywidgets.Layout(flex_flow="row wrap"),
-                ),
-                self.message,
-            ],
-        )
-        self.button.on_click(lambda button: self._on_click())
+        lists = (self.model, self.view, self.direction)
+        row = ipywidgets.HBox([button, *lists], layout=ipywidgets.Layout(flex_flow="row wrap"))
+        super().__init__(lambda: draw(*(one.value for one in lists)), [row], button=button, show=show)
 
     def show(self) -> None:
-        """Show the buttons and, below them, the view of what is chosen, or a line on what to do."""
+        """Show the controls and, below them, the view of what is chosen, or a line on what to do."""
         display(self.box)
         try:
-            self._show(self._drawn())
+            self._show(self._answer())
         except ValueError as error:
             self._show(f'<div style="{MUTED}">{escaped(str(error))}</div>')
-
-    def _drawn(self) -> str:
-        return self._draw(self.model.value, self.view.value, self.direction.value)
-
-    def _on_click(self) -> None:
-        with asking(self.button, self.message):
-            self._show(self._drawn())

@@ -95,26 +95,24 @@ def bertviz_html(
     """One of bertviz's two views as HTML that needs nothing else.
 
     Args:
-        attention: (layer, head, query, key), from 0 to 1.
-        query_tokens: texts (untrusted) of the tokens that look, on the left.
-        key_tokens: of those looked at, on the right; None = the queries look at each other.
-        view: `head`, one layer at a time with all heads on top of each other, up to 64 tokens in all; or
-            `model`, all layers and heads side by side, up to 48.
+        attention: (layer, head, query, key), from 0 to 1. query_tokens: texts (untrusted) of the tokens that
+        look, on the left. key_tokens: of those looked at, on the right; None = the queries look at each
+        other. view: `head`, one layer at a time with all heads on top of each other, up to 64 tokens in all;
+        or `model`,
+            all layers and heads side by side, up to 48.
         strength: each line is drawn this many times as opaque as its weight is large, up to opaque; None = so
-            that the line of the largest weight is opaque. Then rounded to three decimals.
+        that
+            the line of the largest weight is opaque. Then rounded to three decimals.
 
-    Raises:
-        ValueError: an unknown view, too many tokens, attention that does not fit them, or no strength.
-        ModuleNotFoundError: bertviz is not installed.
-        RuntimeError: a release of bertviz that writes its views in another way.
-    """
+    A ModuleNotFoundError says how to install bertviz, a RuntimeError that its release writes views in another
+    way."""
     kind = _KINDS.get(view)
     if kind is None:
         raise ValueError(f"view is {view!r}; it must be {' or '.join(map(repr, _KINDS))}")
-    weights = _checked(attention, query_tokens, key_tokens)
     texts = [list(query_tokens)] if key_tokens is None else [list(query_tokens), list(key_tokens)]
-    _check_count(texts, view)
-    strength = _strength(weights) if strength is None else strength
+    weights = _checked(attention, texts, view)
+    if strength is None:  # to two digits; 1 where it hardly matters
+        strength = float(f"{1 / weights.max():.2g}") if 0 < weights.max() < 0.9 else 1.0
     if not strength > 0:
         raise ValueError(f"strength is {strength}; it must be above 0")
     page, scripts = _drawn(np.round(np.minimum(weights * strength, 1), DECIMALS), texts, kind)
@@ -129,33 +127,19 @@ def bertviz_html(
     )
 
 
-def _checked(
-    attention: np.ndarray, query_tokens: Sequence[str], key_tokens: Sequence[str] | None
-) -> np.ndarray:
+def _checked(attention: np.ndarray, texts: list[list[str]], view: str) -> np.ndarray:
     """`attention` in double precision, in which rounded numbers are written with the fewest digits."""
     weights = np.asarray(attention, dtype=np.float64)
-    wanted = (len(query_tokens), len(query_tokens if key_tokens is None else key_tokens))
+    wanted = len(texts[0]), len(texts[-1])
     if weights.ndim != 4 or weights.shape[2:] != wanted:
-        raise ValueError(
-            f"attention is {weights.shape}, but for these tokens it must be (layer, head, {wanted[0]}, "
-            f"{wanted[1]})"
-        )
+        needed = f"(layer, head, {wanted[0]}, {wanted[1]})"
+        raise ValueError(f"attention is {weights.shape}, but for these tokens it must be {needed}")
     if weights.size == 0:
         raise ValueError(f"attention is {weights.shape}: there is nothing to show")
     if not ((weights >= 0) & (weights <= 1 + 1e-3)).all():  # not-a-number fails both
         raise ValueError(
             f"attention must lie between 0 and 1, got {weights.min():.3g} to {weights.max():.3g}"
         )
-    return weights
-
-
-def _strength(weights: np.ndarray) -> float:
-    """The factor that makes the largest weight 1, to two digits; 1 where it hardly matters."""
-    largest = weights.max()
-    return float(f"{1 / largest:.2g}") if 0 < largest < 0.9 else 1.0
-
-
-def _check_count(texts: list[list[str]], view: str) -> None:
     counts = [len(tokens) for tokens in texts]
     if sum(counts) > (most := _KINDS[view].most):
         other = f", or take the head view (up to {_KINDS['head'].most})" if view == "model" else ""
@@ -163,16 +147,17 @@ def _check_count(texts: list[list[str]], view: str) -> None:
             f"the {view} view shows at most {most} tokens in all, got {' + '.join(map(str, counts))}: choose "
             f"fewer or shorter sentences{other}"
         )
+    return weights
 
 
 def _drawn(weights: np.ndarray, texts: list[list[str]], kind: _Kind) -> tuple[str, list[str]]:
     """bertviz's page, and in order the scripts that draw in it."""
     written = _written_by_bertviz(weights, [len(tokens) for tokens in texts], kind)
-    found = _BEFORE_DATA.match(written)
-    if found is None:
+    match = _BEFORE_DATA.match(written)
+    if match is None:
         raise _unknown_release("its libraries and its data are not where they were")
     try:
-        data, end = json.JSONDecoder().raw_decode(written, found.end())
+        data, end = json.JSONDecoder().raw_decode(written, match.end())
         (shown,) = data["attention"]
         if {"attn", "left_text", "right_text"} - set(shown):
             raise KeyError("attention")
@@ -184,12 +169,12 @@ def _drawn(weights: np.ndarray, texts: list[list[str]], kind: _Kind) -> tuple[st
     data["root_div_id"] = "bertviz"  # bertviz draws a new name each time; alone in a frame it needs none
     if "total_heads" in data:
         data["total_heads"] = max(data["total_heads"], LEAST_COLUMNS)
-    page = found["page"].replace(name, data["root_div_id"])
+    page = match["page"].replace(name, data["root_div_id"])
     # The data stands once more in a comment, to the end of the line.
     code, closing, _ = written[end:].partition("\n")[2].rpartition("</script>")
     if not closing:
         raise _unknown_release("its script does not end")
-    drawing = f"{found['notice']}{found['code']}{_as_script(data)};\n{code}"
+    drawing = f"{match['notice']}{match['code']}{_as_script(data)};\n{code}"
     libraries = [(VENDOR / name).read_text(encoding="utf-8") for name in LIBRARIES]
     return page, [*libraries, INSTEAD_OF_REQUIRE, drawing]
 
@@ -233,16 +218,14 @@ def _unknown_release(what: str) -> RuntimeError:
 def _as_script(data: dict[str, Any]) -> str:
     """JSON that is JavaScript too and holds no character of HTML: ASCII alone, and no `<`, `>` or `&`."""
     text = json.dumps(data, separators=(",", ":"))
-    return re.sub("[<>&]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _label(text: str, longest: int) -> str:
     """A token as it is shown: without control characters, never empty, `longest` columns at most."""
     bare = text.strip()
     if not bare:
-        return (
-            "".join("\u23ce" if character == "\n" else "\u2423" for character in text[:longest]) or "\u2205"
-        )
+        return "".join("\u23ce" if one == "\n" else "\u2423" for one in text[:longest]) or "\u2205"
     shown = visible(" ".join(bare[: 4 * longest].split()))
     columns = 0
     for i, character in enumerate(shown):
@@ -289,8 +272,8 @@ def _caption(weights: np.ndarray, kind: _Kind, strength: float, *, square: bool)
             "each other only where one of them is global."
         )
     sides = "the tokens look at each other" if square else "those on the left look at those on the right"
-    said = f"Lines are attention weights, {sides}; the largest is {largest:.2g}"
+    caption = f"Lines are attention weights, {sides}; the largest is {largest:.2g}"
     if strength != 1:
         factor = count_in_words(strength) if strength >= 10 else f"{strength:.2g}"
-        said += f", and all lines are drawn {factor} times as strong as their weights"
-    return f"{said}. {kind.how}"
+        caption += f", and all lines are drawn {factor} times as strong as their weights"
+    return f"{caption}. {kind.how}"

@@ -43,7 +43,7 @@ RANK_CELLS = {
     "negative/event": "other events",
     "negative/entity": "other entities",
 }
-_GAPS = {"gap/event": "gap, events", "gap/entity": "gap, entities"}
+RANK_GAPS = {"gap/event": "gap, events", "gap/entity": "gap, entities"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +112,14 @@ def _perplexity_columns(_: str) -> list[Column]:
         measured("perplexity", "perplexity", PERPLEXITY, with_p=True, lower=True),
         measured("on cross-document tokens", crossing, PERPLEXITY, with_p=True, lower=True),
         counted("cross-document tokens", crossing),
+        seeds(),
         published("Multi-News", ("cdlm", "1"), dataset="Multi-News", columns=of_paper, below=below),
     ]
 
 
 def _coreference_columns(_: str) -> list[Column]:
     of_metrics = [threes(heading, metric) for metric, heading in COREFERENCE_MEASURES.items()]
-    return [*of_metrics, measured("CoNLL F1", "conll/f1", with_p=True)]
+    return [*of_metrics, measured("CoNLL F1", "conll/f1", with_p=True), seeds()]
 
 
 def _matching_columns(_: str) -> list[Column]:
@@ -195,7 +196,7 @@ def _claim_columns(_: str) -> list[Column]:
 def _rank_columns(_: str) -> list[Column]:
     below = "paper: the first four"
     paper = published("ECB+", ("cdlm", "6"), dataset="ECB+", columns=tuple(RANK_CELLS), below=below)
-    return [*_each(RANK_CELLS | _GAPS, POINTS), paper]
+    return [*_each(RANK_CELLS | RANK_GAPS, POINTS), seeds(), paper]
 
 
 def pairs_in_words(counts: Iterable[int]) -> str:

@@ -258,15 +258,16 @@ def system_rows(
     means = [score for score in scores if score.system and score.seed is None]
     of_group = {score.system for score in means if score.group == group}
     rows: dict[str, dict[str, Score]] = {}
+    on_dev: dict[str, dict[str, Score]] = {}
     for score in means:
         if score.group == (group if score.system in of_group else "all"):
             if score.split == split:
                 rows.setdefault(score.system, {})[score.metric] = score
             elif score.split == "dev":
-                rows.setdefault(score.system, {})[f"{DEV}{score.metric}"] = score
+                on_dev.setdefault(score.system, {})[f"{DEV}{score.metric}"] = score
     names = {system: system for system in rows} if labels is None else labels
     return [
-        SystemRow(group=group, system=system, label=label, scores=rows[system])
+        SystemRow(group=group, system=system, label=label, scores=rows[system] | on_dev.get(system, {}))
         for system, label in names.items()
         if system in rows
     ]
@@ -390,7 +391,12 @@ def table_of(
         raise ValueError(f"two rows of {repeated[0]}; give each system once")
     labels = {row.system: row.label for row in rows if not row.published}
     filled = [(column.heading, _cells(column, rows, labels, sources or {})) for column in columns]
-    filled = [(heading, cells) for heading, cells in filled if any(cell.text for cell in cells)]
+    measured_at_all = any(row.scores for row in rows)
+    filled = [
+        (heading, cells)
+        for heading, cells in filled
+        if any(cell.text and not (cell.missing and measured_at_all) for cell in cells)
+    ]
     body = [
         [Cell(text=row.label, published=row.published), *(cells[number] for _, cells in filled)]
         for number, row in enumerate(rows)

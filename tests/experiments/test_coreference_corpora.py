@@ -131,7 +131,7 @@ def test_storyworld_and_ecb_plus_lose_nothing():
         passed_over = PassedOver()
         found = read_topics(replace(SETTINGS, kind=kind), "dev", passed_over)
         assert found == read_corpus("storyworld", "dev", stories=2)
-        assert passed_over.found == {}
+        assert passed_over.counts == {}
 
 
 @pytest.fixture

@@ -35,7 +35,6 @@ from cdlm_lab.experiments import (
 )
 from cdlm_lab.experiments.cluster_corpora import CorpusSettings
 from cdlm_lab.experiments.coreference import CoreferenceSettings
-from cdlm_lab.experiments.paragraph_pretraining import ParagraphCorpus, ParagraphTask
 from cdlm_lab.experiments.pretraining import ModelSettings, prepare, pretrain
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError
@@ -211,16 +210,12 @@ def train_questions(encoders: Path, folder: Path, by: str) -> Path:
 
 
 def train_paragraphs(encoders: Path, folder: Path, by: str) -> Path:
-    settings = paragraph_pretraining.ParagraphSettings(
-        corpus=ParagraphCorpus(train_clusters=10, held_out_clusters=4),
-        task=ParagraphTask(sentence_length=12),
-        training=paragraph_pretraining.ParagraphTraining(
-            model=str(encoders / "cdlm"), steps=6, batch_size=8, micro_batch_size=4, warmup_steps=1,
-            evaluate_every=3, precision="float32", parallel=by, workers=WORKERS,
-        ),
+    settings = paragraph_pretraining.Settings(
+        run_folder=str(folder), train_clusters=10, held_out_clusters=4, sentence_length=12,
+        model=str(encoders / "cdlm"), steps=6, batch_size=8, micro_batch_size=4, warmup_steps=1,
+        evaluate_every=3, precision="float32", parallel=by, workers=WORKERS,
     )  # fmt: skip
-    run = paragraph_pretraining.prepare_paragraphs(settings, cache_folder=encoders / "cache")
-    paragraph_pretraining.pretrain(run, folder)
+    paragraph_pretraining.train(paragraph_pretraining.prepare(settings, cache=encoders / "cache"))
     return folder
 
 
@@ -268,7 +263,7 @@ def started(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> tup
     def keep(recipe: Recipe, *, job: TrainingJob, **others: Any) -> None:
         raise Started(recipe, job)
 
-    for module in (fine_tuning, coreference_prediction, paragraph_pretraining, pretraining):
+    for module in (fine_tuning, coreference_prediction, pretraining):
         monkeypatch.setattr(module, "train_in_processes", keep)
     with pytest.raises(Started) as told:
         train()

@@ -20,7 +20,6 @@ from cdlm_lab.experiments import (
     sentence_alignment,
 )
 from cdlm_lab.experiments.cluster_corpora import CorpusSettings
-from cdlm_lab.experiments.paragraph_pretraining import ParagraphTask
 from cdlm_lab.experiments.pretraining import PARAMETERS
 from cdlm_lab.models.frozen import lengths_of
 from cdlm_lab.parameters import parameters_of, settings_of
@@ -139,18 +138,19 @@ def test_paper_parameters_of_questions_are_those_of_their_notebook_and_the_paper
 def test_paper_parameters_of_paragraphs_are_those_of_their_notebook_and_the_papers() -> None:
     """MSPP, sections 3.2 and 4.2, appendix B.1."""
     given = yaml.safe_load((PAPER.parent / "mspp_paper.yaml").read_text(encoding="utf-8"))
-    assert set(given) <= declared("08_paragraph_pretraining") == set(paragraph_pretraining.PARAMETERS)
-    task, training = (
-        part(**{name: value for name, value in given.items() if name in part.__dataclass_fields__})
-        for part in (ParagraphTask, paragraph_pretraining.ParagraphTraining)
+    assert set(given) <= declared("08_paragraph_pretraining")
+    settings = settings_of(paragraph_pretraining.Settings, given)
+    assert settings.k == (1, 2, 2)
+    assert settings.joint_head.layout.tokens == 384
+    assert (settings.positions, settings.head_layers, settings.mask_probability) == (
+        "strided",
+        "linear",
+        0.15,
     )
-    assert task.k == (1, 2, 2)
-    assert task.joint_head.layout.tokens == 384
-    assert (task.positions, task.head_layers, task.mask_probability) == ("strided", "linear", 0.15)
-    assert (training.model, training.dropout) == ("roberta-base", 0.1)
-    assert (training.steps, training.batch_size, training.warmup_steps) == (100_000, 4096, 10_000)
-    assert (training.learning_rate, training.decay_power) == (5e-5, 1.0)
-    assert training.config.accumulation(processes=8) == 8, "micro-batches of each of 8 GPUs"
+    assert (settings.model, settings.dropout) == ("roberta-base", 0.1)
+    assert (settings.steps, settings.batch_size, settings.warmup_steps) == (100_000, 4096, 10_000)
+    assert (settings.learning_rate, settings.decay_power) == (5e-5, 1.0)
+    assert settings.config.accumulation(processes=8) == 8, "micro-batches of each of 8 GPUs"
 
 
 def test_paper_parameters_of_answers_are_those_of_their_notebook_and_the_papers() -> None:
@@ -183,7 +183,7 @@ def test_paper_parameters_of_claims_are_those_of_their_notebook_and_the_papers()
         ("05_sentence_alignment", sentence_alignment.Settings()),
         ("06_multihop_qa", multihop_qa.Settings()),
         ("07_document_attentive_ner", document_tagging.Settings()),
-        ("08_paragraph_pretraining", paragraph_pretraining.ParagraphSettings()),
+        ("08_paragraph_pretraining", paragraph_pretraining.Settings()),
         ("09_answer_selection", answer_selection.Settings()),
         ("10_fact_verification", fact_verification.Settings()),
     ],

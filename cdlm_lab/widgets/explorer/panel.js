@@ -1,30 +1,50 @@
-// One model's view of the documents: columns of words, their shades, arcs to the strongest words elsewhere.
+// One model's view of the documents: columns, what is shaded in them, curves between them, and what the model
+// predicts for hidden words.
 
-class WordPanel {
-  constructor(explorer, name, showName) {
+class Panel {
+  // `columnOf(number)` makes the column of a document: {column, text, ...}.
+  constructor(explorer, name, showName, columnOf) {
     this.explorer = explorer;
     this.root = element("div", "cdlm-x-panel");
     this.title = element("div", "cdlm-x-panel-head");
-    this.name = element("b", "", showName ? name : "");
-    this.verdict = element("span", "cdlm-x-verdict");
-    this.lost = element("span", "cdlm-x-muted");
-    this.title.append(this.name, this.verdict, this.lost);
+    this.title.append(element("b", "", showName ? name : ""));
     this.columns = element("div", "cdlm-x-columns");
-    this.words = [];
-    this.texts = [];
-    explorer.documents.forEach((_, number) => {
-      const { column, text, words } = wordColumn(explorer.documents, number);
+    this.texts = explorer.documents.map((_, number) => {
+      const { column, text } = columnOf(number);
       this.columns.append(column);
-      this.texts.push(text);
-      this.words.push(...words);
-      text.addEventListener("scroll", () => this.redrawArcs(), { passive: true });
+      return text;
     });
     this.arcs = arcLayer();
     this.columns.append(this.arcs);
-    this.columns.addEventListener("scroll", () => this.redrawArcs(), { passive: true });
+    for (const node of [this.columns, ...this.texts]) {
+      node.addEventListener("scroll", () => this.redrawArcs(), { passive: true });
+    }
     this.root.append(this.title, this.columns);
-    this.answer = null;
     this.links = [];
+  }
+
+  redrawArcs() {
+    if (this.drawing) return;
+    this.drawing = requestAnimationFrame(() => {
+      this.drawing = null;
+      drawArcs(this.arcs, this.columns, this.links);
+    });
+  }
+}
+
+class WordPanel extends Panel {
+  constructor(explorer, name, showName) {
+    const words = [];
+    super(explorer, name, showName, (number) => {
+      const made = wordColumn(explorer.documents, number);
+      words.push(...made.words);
+      return made;
+    });
+    this.words = words;
+    this.verdict = element("span", "cdlm-x-verdict");
+    this.lost = element("span", "cdlm-x-muted");
+    this.title.append(this.verdict, this.lost);
+    this.answer = null;
   }
 
   // Frames of what is chosen, compared, global and masked.
@@ -81,14 +101,6 @@ class WordPanel {
     return first + source[1] <= i && i < first + source[2];
   }
 
-  redrawArcs() {
-    if (this.drawing) return;
-    this.drawing = requestAnimationFrame(() => {
-      this.drawing = null;
-      drawArcs(this.arcs, this.columns, this.links);
-    });
-  }
-
   // Bring a span into sight, in its own column only: the notebook stays where it is.
   reveal(span) {
     if (!span) return;
@@ -102,27 +114,16 @@ class WordPanel {
 }
 
 // The overview: sentences for words. Nothing chosen: the strongest links between documents.
-class SentencePanel {
+class SentencePanel extends Panel {
   constructor(explorer, name, showName, matrix) {
-    this.explorer = explorer;
-    this.matrix = matrix;
-    this.root = element("div", "cdlm-x-panel");
-    const title = element("div", "cdlm-x-panel-head");
-    title.append(element("b", "", showName ? name : ""));
-    this.columns = element("div", "cdlm-x-columns");
-    this.blocks = [];
-    this.owners = [];
-    explorer.documents.forEach((_, number) => {
-      const { column, text, sentences } = sentenceColumn(explorer.documents, number, this.blocks.length);
-      this.columns.append(column);
-      this.blocks.push(...sentences);
-      this.owners.push(...sentences.map(() => number));
-      text.addEventListener("scroll", () => this.redrawArcs(), { passive: true });
+    const [blocks, owners] = [[], []];
+    super(explorer, name, showName, (number) => {
+      const made = sentenceColumn(explorer.documents, number, blocks.length);
+      blocks.push(...made.sentences);
+      owners.push(...made.sentences.map(() => number));
+      return made;
     });
-    this.arcs = arcLayer();
-    this.columns.append(this.arcs);
-    this.columns.addEventListener("scroll", () => this.redrawArcs(), { passive: true });
-    this.root.append(title, this.columns);
+    Object.assign(this, { blocks, owners, matrix });
     for (const [name_, enter] of [["pointerenter", true], ["focus", true], ["pointerleave", false], ["blur", false]]) {
       this.blocks.forEach((block, row) => block.addEventListener(name_, () => this.look(enter ? row : null)));
     }
@@ -157,12 +158,53 @@ class SentencePanel {
     }));
     this.redrawArcs();
   }
+}
 
-  redrawArcs() {
-    if (this.drawing) return;
-    this.drawing = requestAnimationFrame(() => {
-      this.drawing = null;
-      drawArcs(this.arcs, this.columns, this.links);
-    });
+// What the model predicts where words are hidden from it, now and before the last change.
+class Predictions {
+  constructor(documents) {
+    this.documents = documents;
+    this.root = element("div", "cdlm-x-predictions");
+    this.before = new Map();
+  }
+
+  show(panels, showNames) {
+    this.root.replaceChildren();
+    const some = panels.some((panel) => panel.predictions.length);
+    this.root.hidden = !some;
+    if (!some) {
+      this.before.clear();
+      return;
+    }
+    this.root.append(element("div", "cdlm-x-muted", "What the model puts for the hidden words, most likely first"));
+    const now = new Map();
+    for (const panel of panels) {
+      for (const prediction of panel.predictions) {
+        const key = JSON.stringify([panel.name, prediction.span]);
+        now.set(key, prediction.truth_probability);
+        this.root.append(this.row(panel, prediction, showNames, this.before.get(key)));
+      }
+    }
+    this.before = now;
+  }
+
+  row(panel, prediction, showNames, earlier) {
+    const row = element("div", "cdlm-x-prediction");
+    const truth = element("span", "cdlm-x-truth");
+    truth.append(element("bdi", "cdlm-x-word cdlm-x-masked", textOfSpan(this.documents, prediction.span)));
+    const share = (p) => `${(100 * p).toFixed(p < 0.01 ? 2 : p < 0.1 ? 1 : 0)}%`;
+    const changed = earlier !== undefined && Math.abs(earlier - prediction.truth_probability) > 5e-5;
+    truth.append(` ${changed ? `${share(earlier)} → ` : ""}${share(prediction.truth_probability)}`);
+    if (changed) truth.classList.add(earlier < prediction.truth_probability ? "cdlm-x-up" : "cdlm-x-down");
+    if (showNames) row.append(element("span", "cdlm-x-muted cdlm-x-who", panel.name));
+    row.append(truth);
+    for (const [word, probability] of prediction.top) {
+      const guess = element("span", "cdlm-x-guess");
+      const bar = element("i");
+      bar.style.width = `${Math.max(1, 100 * probability)}%`;
+      guess.append(element("bdi", "", word), element("span", "cdlm-x-muted", ` ${share(probability)}`), bar);
+      row.append(guess);
+    }
+    return row;
   }
 }

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from cdlm_lab.widgets.html import joined, visible
+from cdlm_lab.widgets.html import gap_between, visible
 
 Place = tuple[int, int, int]  # number of the document, half-open span of its words
 Direction = Literal["both", "from", "to"]
@@ -22,13 +23,9 @@ class ShownDocument:
     """A document as words (untrusted text).
 
     Attributes:
-        name: above its column.
-        words: words and punctuation.
-        sentences: half-open spans of words that follow each other and cover them all.
-        mentions: (start, end, label): a half-open span of words, and what it is a mention of ("" = not said).
-
-    Raises:
-        ValueError: no words; sentences that leave gaps; a mention outside the document.
+        name: above its column. words: words and punctuation. sentences: half-open spans of words that follow
+        each other and cover them all. mentions: (start, end, label): a half-open span of words, and what it
+        is a mention of ("" = not known).
     """
 
     name: str
@@ -51,17 +48,17 @@ class ShownDocument:
         """bool (words,), True = a word, False = punctuation, which is not ranked."""
         return np.array([any(map(str.isalnum, word)) for word in self.words])
 
+    @property
+    def gaps(self) -> list[bool]:
+        """(words,), True = print has a space before the word."""
+        return [False, *(bool(gap_between(*map(visible, pair))) for pair in pairwise(self.words))]
+
     def for_browser(self) -> dict[str, Any]:
         """As JSON; invisible and direction-turning characters are made visible."""
-        shown = [visible(word) for word in self.words]
-        gaps = [
-            "0",
-            *("1" if joined(pair) != "".join(pair) else "0" for pair in pairwise(shown)),
-        ]
         return {
             "name": visible(self.name),
-            "words": shown,
-            "gaps": "".join(gaps),
+            "words": [visible(word) for word in self.words],
+            "gaps": "".join("1" if gap else "0" for gap in self.gaps),
             "counts": "".join("1" if count else "0" for count in self.counts),
             "sentences": [list(span) for span in self.sentences],
             "mentions": [[start, end, visible(label)] for start, end, label in self.mentions],
@@ -96,31 +93,14 @@ class Selection:
 
     def for_browser(self) -> dict[str, Any]:
         """As JSON."""
-        return {
-            "source": self.source and list(self.source),
-            "target": self.target and list(self.target),
-            "source_global": self.source_global,
-            "extra_global": [list(place) for place in self.extra_global],
-            "masked": [list(place) for place in self.masked],
-            "layer": self.layer,
-            "heads": None if self.heads is None else list(self.heads),
-            "direction": self.direction,
-            "reduce": self.reduce,
-        }
+        return json.loads(json.dumps(asdict(self)))
 
     @classmethod
     def from_browser(
         cls, values: Mapping[str, Any], *, sizes: Sequence[int], layers: int, heads: int
     ) -> Selection:
-        """Read what a browser sent.
-
-        Args:
-            sizes: words of each document.
-            layers, heads: how many there are.
-
-        Raises:
-            ValueError: anything that is not there.
-        """
+        """Read what a browser sent, for documents of so many words (`sizes`) and models of so many layers and
+        heads; a ValueError for anything that they do not have."""
 
         def place(value: Any) -> Place | None:
             if value is None:
@@ -129,6 +109,9 @@ class Selection:
             if not (0 <= document < len(sizes) and 0 <= start < end <= sizes[document]):
                 raise ValueError(f"there are no words {start} to {end} of document {document}")
             return document, start, end
+
+        def places(name: str) -> tuple[Place, ...]:
+            return tuple(filter(None, map(place, values.get(name, ()))))
 
         chosen = values.get("heads")
         numbers = None if chosen is None else tuple(sorted({int(head) for head in chosen}))
@@ -139,15 +122,14 @@ class Selection:
             raise ValueError(f"heads {chosen} are not among the {heads} there are")
         for name, options in (("direction", Direction), ("reduce", Reduction)):
             if values.get(name) not in get_args(options):
-                raise ValueError(
-                    f"{name} is {values.get(name)!r}; choose one of {', '.join(get_args(options))}"
-                )
+                choices = ", ".join(get_args(options))
+                raise ValueError(f"{name} is {values.get(name)!r}; choose one of {choices}")
         return cls(
             source=place(values.get("source")),
             target=place(values.get("target")),
             source_global=bool(values.get("source_global", True)),
-            extra_global=tuple(filter(None, map(place, values.get("extra_global", ())))),
-            masked=tuple(filter(None, map(place, values.get("masked", ())))),
+            extra_global=places("extra_global"),
+            masked=places("masked"),
             layer=layer,
             heads=numbers,
             direction=values["direction"],
@@ -157,7 +139,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What a model puts for hidden words.
+    """What a model predicts for hidden words.
 
     Attributes:
         span: the words.
@@ -190,7 +172,7 @@ class Panel:
     reach: np.ndarray
     read: np.ndarray
     target_rank: float | None = None
-    predictions: tuple[Prediction, ...] = field(default=())
+    predictions: tuple[Prediction, ...] = ()
 
     def for_browser(self) -> dict[str, Any]:
         """As JSON; arrays as base64 of little-endian float32 and bytes."""
@@ -198,8 +180,8 @@ class Panel:
             "name": visible(self.name),
             "scores": packed(self.scores),
             "ranks": packed(self.ranks),
-            "reach": packed_bits(self.reach),
-            "read": packed_bits(self.read),
+            "reach": packed(self.reach, "u1"),
+            "read": packed(self.read, "u1"),
             "target_rank": self.target_rank,
             "predictions": [
                 {
@@ -212,11 +194,6 @@ class Panel:
         }
 
 
-def packed_bits(values: np.ndarray) -> str:
-    """Truth values as base64 of a byte each."""
-    return base64.b64encode(values.astype(np.uint8).tobytes()).decode("ascii")
-
-
-def packed(values: np.ndarray) -> str:
-    """Numbers as base64 of little-endian float32, row by row."""
-    return base64.b64encode(np.ascontiguousarray(values, dtype="<f4").tobytes()).decode("ascii")
+def packed(values: np.ndarray, dtype: str = "<f4") -> str:
+    """Numbers as base64 of little-endian float32, or of another type, row by row."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype=dtype).tobytes()).decode("ascii")

@@ -1,38 +1,62 @@
 """The explorer where no script runs, as in an untrusted notebook, a converted one, or on GitHub: plain HTML.
 
-Only tags and inline styles that JupyterLab's sanitizer keeps (see `markup`). GitHub takes out the styles too,
-so what is chosen, compared and strongest is also said in words.
-"""
+GitHub takes out the styles that JupyterLab leaves, so what is chosen, compared and strongest is also said in
+words. Words that look alike and stand together share one element, so that long documents stay small."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from itertools import groupby
 
 import numpy as np
 
-from cdlm_lab.widgets.explorer.records import Panel, Prediction, Selection, ShownDocument
-from cdlm_lab.widgets.explorer.still_text import (
-    GLOBAL,
-    MASKED,
-    MENTION,
-    SOURCE,
-    TARGET,
-    UNREACHED,
-    columns_html,
-    first_words,
-    fixed,
-    isolated,
-    name_of,
-    shade,
-    text_of,
-)
-from cdlm_lab.widgets.html import FRAME, escaped, muted
+from cdlm_lab.widgets.explorer.records import Panel, Place, Prediction, Selection, ShownDocument
+from cdlm_lab.widgets.html import FRAME, MUTED, counted, escaped, joined, muted, shortened
+
+# As drawing.js has them, so that a word looks the same as in the explorer.
+STRONGEST, FIRST_SHADED, STEEPNESS, FAINTEST = 0.72, 80, 1.4, 0.005
+SHADE = "59,142,208"
+
+# As explorer.css has them.
+SOURCE = "border:2px solid #e69f00;border-radius:3px;background-color:rgba(230,159,0,0.45)"
+TARGET = "border:2px solid #009e73;border-radius:3px"
+GLOBAL = "border-bottom:2px dashed #cc79a7"
+MASKED = "text-decoration:line-through"
+UNREACHED = "opacity:0.42"
+MENTION = '<u style="text-decoration:none;border-bottom:2px solid rgba(128,128,128,0.45)">'
 
 NAMED = 8  # strongest words that are named: as many as the explorer draws curves to
+_LABEL = f"font-size:9px;vertical-align:super;line-height:0;{MUTED}"
+_COLUMN = f"{FRAME};padding:6px 12px;vertical-align:top;text-align:left;white-space:normal;line-height:1.6"
+_NARROWEST = 240  # pixels of a column
 _HINT = (
     "This picture stands still. To choose words, run the notebook, or open the page that <i>save as page</i> "
     "in the explorer writes."
 )
+
+Layer = list[tuple[str, str, int]]  # what goes before and after each word; equal neighbours share it
+_PLAIN = ("", "", -1)
+
+
+def shade(rank: float) -> str:
+    """The style of a word of that percentile rank; "" = it stays as it is."""
+    opacity = 0.0 if rank <= FIRST_SHADED else STRONGEST * ((rank - FIRST_SHADED) / 20) ** STEEPNESS
+    return f"background-color:rgba({SHADE},{fixed(opacity, 3)})" if opacity > FAINTEST else ""
+
+
+def fixed(value: float, digits: int) -> str:
+    """A number as JavaScript's toFixed writes it: a tie goes up."""
+    return str(Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
+def isolated(text: str) -> str:
+    """Untrusted text that does not turn the direction of what stands around it."""
+    return f'<span dir="auto">{escaped(text)}</span>'
+
+
+def _share(probability: float) -> str:
+    return f"{fixed(100 * probability, 2 if probability < 0.01 else 1 if probability < 0.1 else 0)}%"
 
 
 def still_html(
@@ -52,128 +76,200 @@ def still_html(
         layers: of the models.
         title: above it (untrusted text).
     """
-    if selection.source is None:
-        panels = ()
-    parts = [
-        f"<div><b>{escaped(title)}</b></div>",
-        f"<div>{_lead(documents, selection, panels, layers)}</div>",
-    ]
-    parts += [muted(_HINT), _legend(documents, selection, shaded=bool(panels))]
-    parts += [_panel(documents, selection, panel) for panel in panels]
+    still = _Still(documents, selection)
+    panels = () if selection.source is None else panels
+    parts = [f"<div><b>{escaped(title)}</b></div>", f"<div>{still.lead(panels, layers)}</div>"]
+    parts += [muted(_HINT), still.legend(shaded=bool(panels)), *map(still.panel, panels)]
     if not panels:
-        parts.append(columns_html(documents, selection=selection, panel=None))
+        parts.append(still.columns(None))
     return f'<div style="font-size:13.5px;line-height:1.6">{"".join(parts)}</div>'
 
 
-def _lead(
-    documents: Sequence[ShownDocument], selection: Selection, panels: Sequence[Panel], layers: int
-) -> str:
-    """What is seen, in a line."""
-    if selection.source is None:
-        return (
-            "No word is chosen yet: in a running notebook, click a word, or drag over several, to see where "
-            "the model looks from there."
+class _Still:
+    """The documents and what is chosen in them, as HTML."""
+
+    def __init__(self, documents: Sequence[ShownDocument], selection: Selection) -> None:
+        self.documents, self.selection = documents, selection
+        # Number of the first word of each document among all words; at the end, of all words.
+        self.firsts = np.cumsum([0, *(len(document.words) for document in documents)])
+
+    def text(self, place: Place) -> str:
+        """The words of a span, cut if they are many."""
+        number, start, end = place
+        return isolated(shortened(joined(self.documents[number].words[start:end]), 60))
+
+    def quoted(self, place: Place) -> str:
+        """The same in quotation marks."""
+        return f"\u201c{self.text(place)}\u201d"
+
+    def name(self, number: int) -> str:
+        """The name of a document, cut if it is long."""
+        return isolated(shortened(self.documents[number].name, 60))
+
+    def lead(self, panels: Sequence[Panel], layers: int) -> str:
+        """What is seen, in a line."""
+        selection = self.selection
+        if selection.source is None:
+            how = "in a running notebook, click a word, or drag over several"
+            return f"No word is chosen yet: {how}, to see where the model looks from there."
+        name = self.quoted(selection.source)
+        if not panels:
+            return f"{name} is chosen, but there is no answer to show."
+        most = {"both": f"go with {name}", "from": f"{name} looks at", "to": f"look at {name}"}
+        facts = [f"Shaded: the words that {most[selection.direction]} most"]
+        facts.append("last layer" if selection.layer == layers - 1 else f"layer {selection.layer + 1}")
+        if selection.heads is None:
+            facts.append("all heads")
+        else:
+            *others, last = (str(head + 1) for head in selection.heads)
+            facts.append(f"heads {', '.join(others)} and {last}" if others else f"head {last}")
+        if selection.reduce == "max":
+            facts.append("the strongest of heads and parts of words")
+        return ", ".join(facts)
+
+    def legend(self, *, shaded: bool) -> str:
+        """What the frames, lines and shades mean that are there."""
+        keys, selection = [], self.selection
+        for place, style, what in (
+            (selection.source, SOURCE, "chosen"),
+            (selection.target, TARGET, "compared"),
+        ):
+            if place:
+                keys.append(f'<b style="{style}">{self.text(place)}</b> {what}, in {self.name(place[0])}')
+        if selection.extra_global or (selection.source and selection.source_global):
+            keys.append(f'<span style="{GLOBAL}">word</span> sees everything')
+        if selection.masked:
+            keys.append(f'<span style="{MASKED}">word</span> hidden from the model')
+        if any(document.mentions for document in self.documents):
+            keys.append(f"{MENTION}word</u> mention")
+        if shaded:
+            steps = "".join(f'<span style="{shade(rank)}">&emsp;</span>' for rank in (82, 88, 93, 97, 100))
+            keys.append(f'<span style="{FRAME}">{steps}</span> top 20% \u2026 top 1% of its document')
+        return f'<div style="margin:2px 0 8px">{muted(" &emsp; ".join(keys))}</div>'
+
+    def panel(self, panel: Panel) -> str:
+        """The answer of one model."""
+        verdict, label = self.verdict(panel)
+        parts = [f'<div style="margin:8px 0 0"><b>{isolated(panel.name)}</b>&ensp;{verdict}</div>']
+        if strongest := self.strongest_elsewhere(panel):
+            parts.append(muted(f"Strongest in other documents: {'; '.join(strongest)}"))
+        parts += [f'<div style="font-size:12px">{line}</div>' for line in self.muted_words(panel)]
+        if panel.predictions:
+            rows = "".join(f"<li>{self.prediction(one)}</li>" for one in panel.predictions)
+            parts.append(f'<div>What it puts for hidden words:</div><ol style="margin:0">{rows}</ol>')
+        return "".join([*parts, f'<div style="margin-top:4px">{self.columns(panel, label)}</div>'])
+
+    def muted_words(self, panel: Panel) -> list[str]:
+        """Why words are muted, if any are."""
+        sample, lines = f'<span style="{UNREACHED}">Muted words</span>', []
+        if (panel.read & ~panel.reach).any():
+            far = f"too far from {self.quoted(self.selection.source)}, and neither sees everything"
+            lines.append(f"{sample} can carry no weight: {far}")
+        if lost := int((~panel.read).sum()):
+            lines.append(f"{sample} at the ends ({lost} words) are more than the model can read")
+        return lines
+
+    def verdict(self, panel: Panel) -> tuple[str, str]:
+        """What there is to say of the compared words, as a sentence and as a label."""
+        target, rank = self.selection.target, panel.target_rank
+        if target is None or rank is None:
+            return "", ""
+        words = slice(self.firsts[target[0]] + target[1], self.firsts[target[0]] + target[2])
+        name = self.quoted(target)
+        if not panel.reach[words].any():
+            if not panel.read[words.start]:
+                return f"{name} is not read: the documents are longer than what the model takes", "not read"
+            far = "too far apart, and neither sees everything"
+            return f"{name} has no direct weight: {far}", "no direct weight"
+        share = f"{fixed(rank, 1 if 99 < rank < 100 or 0 < rank < 1 else 0)}%"
+        return f"{name} ranks above {share} of the words of its document", f"above {share}"
+
+    def strongest_elsewhere(self, panel: Panel) -> list[str]:
+        """The strongest words of other documents than the source's, a text for each document."""
+        ranked = np.concatenate([document.counts for document in self.documents]) & panel.reach
+        own = self.selection.source[0]
+        ranked[self.firsts[own] : self.firsts[own + 1]] = False
+        order = np.argsort(-panel.scores, kind="stable")
+        words: dict[int, list[str]] = {}
+        for i in order[ranked[order]][:NAMED]:
+            d = int(np.searchsorted(self.firsts, i, side="right")) - 1
+            words.setdefault(d, []).append(self.quoted((d, i - self.firsts[d], i - self.firsts[d] + 1)))
+        return [f"{', '.join(texts)} in {self.name(d)}" for d, texts in words.items()]
+
+    def prediction(self, one: Prediction) -> str:
+        """What a model predicts for hidden words."""
+        guesses = ", ".join(f"{isolated(text)} {_share(probability)}" for text, probability in one.top)
+        return f"{self.quoted(one.span)} {_share(one.truth_probability)}; most likely {guesses}"
+
+    def columns(self, panel: Panel | None, label: str = "") -> str:
+        """The documents beside each other, shaded by the answer of a model, if any; `label` (HTML) at the
+        target."""
+        cells = []
+        for number, document in enumerate(self.documents):
+            layers = (self.frames(number, label), _mentions(document), self.looks(number, panel))
+            words, gaps = document.words, document.gaps
+            sentences = (_nested(range(*span), layers, words, gaps) for span in document.sentences)
+            text = "".join(f'<p style="margin:0 0 5px">{sentence}</p>' for sentence in sentences)
+            size = f'<small style="{MUTED}">{counted(len(document.words), "word")}</small>'
+            head = f'<div style="margin-bottom:4px"><b>{self.name(number)}</b>&ensp;{size}</div>'
+            cells.append(f'<td style="{_COLUMN}">{head}{text}</td>')
+        table = (
+            f"width:100%;min-width:{_NARROWEST * len(self.documents)}px;table-layout:fixed;"
+            "border-collapse:collapse;font-size:13.5px;word-wrap:break-word;margin:0"
         )
-    name = f"\u201c{text_of(documents, selection.source)}\u201d"
-    if not panels:
-        return f"{name} is chosen, but there is no answer to show."
-    most = {"both": f"go with {name}", "from": f"{name} looks at", "to": f"look at {name}"}
-    facts = [f"Shaded: the words that {most[selection.direction]} most"]
-    facts.append("last layer" if selection.layer == layers - 1 else f"layer {selection.layer + 1}")
-    if selection.heads is None:
-        facts.append("all heads")
-    else:
-        *others, last = (str(head + 1) for head in selection.heads)
-        facts.append(f"heads {', '.join(others)} and {last}" if others else f"head {last}")
-    if selection.reduce == "max":
-        facts.append("the strongest of heads and parts of words")
-    return ", ".join(facts)
+        row = f'<tr valign="top" style="background-color:transparent">{"".join(cells)}</tr>'
+        return f'<div style="overflow-x:auto"><table style="{table}">{row}</table></div>'
+
+    def frames(self, number: int, label: str) -> Layer:
+        """A frame around the source and the target."""
+        layer = [_PLAIN] * len(self.documents[number].words)
+        for place, style, what in (
+            (self.selection.source, SOURCE, "chosen"),
+            (self.selection.target, TARGET, label or "compared"),
+        ):
+            if place and place[0] == number:
+                close = f'</b><small style="{_LABEL}">&nbsp;{what}</small>'
+                layer[place[1] : place[2]] = [(f'<b style="{style}">', close, 0)] * (place[2] - place[1])
+        return layer
+
+    def looks(self, number: int, panel: Panel | None) -> Layer:
+        """How strong each word is, and what the model does with it."""
+
+        def words_of(places: Iterable[Place | None]) -> set[int]:
+            return {word for p in places if p and p[0] == number for word in range(p[1], p[2])}
+
+        selection, first = self.selection, self.firsts[number]
+        source, masked = words_of([selection.source]), words_of(selection.masked)
+        seeing = words_of([*selection.extra_global, selection.source if selection.source_global else None])
+        layer = []
+        for word, ranked in enumerate(self.documents[number].counts):
+            styles = []
+            if panel is not None and not panel.reach[first + word]:
+                styles.append(UNREACHED)
+            elif panel is not None and ranked and word not in source:
+                styles.append(shade(np.float32(panel.ranks[first + word])))
+            styles += [style for style, words in ((GLOBAL, seeing), (MASKED, masked)) if word in words]
+            style = ";".join(filter(None, styles))
+            layer.append((f'<span style="{style}">', "</span>", -1) if style else _PLAIN)
+        return layer
 
 
-def _legend(documents: Sequence[ShownDocument], selection: Selection, *, shaded: bool) -> str:
-    """What the frames, lines and shades mean that are there."""
-    keys = []
-    for place, style, what in ((selection.source, SOURCE, "chosen"), (selection.target, TARGET, "compared")):
-        if place:
-            text, name = text_of(documents, place), name_of(documents[place[0]])
-            keys.append(f'<b style="{style}">{text}</b> {what}, in {name}')
-    if selection.extra_global or (selection.source and selection.source_global):
-        keys.append(f'<span style="{GLOBAL}">word</span> sees everything')
-    if selection.masked:
-        keys.append(f'<span style="{MASKED}">word</span> hidden from the model')
-    if any(document.mentions for document in documents):
-        keys.append(f"{MENTION}word</u> mention")
-    if shaded:
-        steps = "".join(f'<span style="{shade(rank)}">&emsp;</span>' for rank in (82, 88, 93, 97, 100))
-        keys.append(f'<span style="{FRAME}">{steps}</span> top 20% \u2026 top 1% of its document')
-    return f'<div style="margin:2px 0 8px">{muted(" &emsp; ".join(keys))}</div>'
+def _mentions(document: ShownDocument) -> Layer:
+    """A line under each mention that is in no other one."""
+    layer = [_PLAIN] * len(document.words)
+    ordered = sorted(document.mentions, key=lambda mention: (mention[0], -mention[1]))
+    for i, (start, end, _) in enumerate(ordered):
+        layer[start:end] = [(MENTION, "</u>", i) if old is _PLAIN else old for old in layer[start:end]]
+    return layer
 
 
-def _panel(documents: Sequence[ShownDocument], selection: Selection, panel: Panel) -> str:
-    """The answer of one model."""
-    verdict, label = _verdict(documents, selection, panel)
-    parts = [f'<div style="margin:8px 0 0"><b>{isolated(panel.name)}</b>&ensp;{verdict}</div>']
-    if strongest := _strongest_elsewhere(documents, selection, panel):
-        parts.append(muted(f"Strongest in other documents: {'; '.join(strongest)}"))
-    parts += [
-        f'<div style="font-size:12px">{line}</div>' for line in _muted_words(documents, selection, panel)
-    ]
-    if panel.predictions:
-        rows = "".join(f"<li>{_prediction(documents, one)}</li>" for one in panel.predictions)
-        parts.append(f'<div>What it puts for hidden words:</div><ol style="margin:0">{rows}</ol>')
-    columns = columns_html(documents, selection=selection, panel=panel, label=label)
-    parts.append(f'<div style="margin-top:4px">{columns}</div>')
-    return "".join(parts)
-
-
-def _muted_words(documents: Sequence[ShownDocument], selection: Selection, panel: Panel) -> list[str]:
-    """Why words are muted, if any are."""
-    sample, lines = f'<span style="{UNREACHED}">Muted words</span>', []
-    if (panel.read & ~panel.reach).any():
-        far = f"too far from \u201c{text_of(documents, selection.source)}\u201d, and neither sees everything"
-        lines.append(f"{sample} can carry no weight: {far}")
-    if lost := int((~panel.read).sum()):
-        lines.append(f"{sample} at the ends ({lost} words) are more than the model can read")
-    return lines
-
-
-def _verdict(documents: Sequence[ShownDocument], selection: Selection, panel: Panel) -> tuple[str, str]:
-    """What there is to say of the compared words, as a sentence and as a label."""
-    if selection.target is None or panel.target_rank is None:
-        return "", ""
-    number, start, end = selection.target
-    first = first_words(documents)[number]
-    name = f"\u201c{text_of(documents, selection.target)}\u201d"
-    if not panel.reach[first + start : first + end].any():
-        if not panel.read[first + start]:
-            return f"{name} is not read: the documents are longer than what the model takes", "not read"
-        return f"{name} has no direct weight: too far apart, and neither sees everything", "no direct weight"
-    rank = panel.target_rank
-    share = f"{fixed(rank, 1 if 99 < rank < 100 or 0 < rank < 1 else 0)}%"
-    return f"{name} ranks above {share} of the words of its document", f"above {share}"
-
-
-def _strongest_elsewhere(documents: Sequence[ShownDocument], selection: Selection, panel: Panel) -> list[str]:
-    """The strongest words of other documents than the source's, a text for each document."""
-    firsts = first_words(documents)
-    ranked = np.concatenate([document.counts for document in documents]) & panel.reach
-    ranked[firsts[selection.source[0]] : firsts[selection.source[0] + 1]] = False
-    order = np.argsort(-panel.scores, kind="stable")
-    strongest = order[ranked[order]][:NAMED]
-    numbers = np.searchsorted(firsts, strongest, side="right") - 1
-    words: dict[int, list[str]] = {}
-    for d, i in zip(numbers, strongest, strict=True):
-        place = (d, i - firsts[d], i - firsts[d] + 1)
-        words.setdefault(d, []).append(f"\u201c{text_of(documents, place)}\u201d")
-    return [f"{', '.join(texts)} in {name_of(documents[d])}" for d, texts in words.items()]
-
-
-def _prediction(documents: Sequence[ShownDocument], one: Prediction) -> str:
-    guesses = ", ".join(f"{isolated(text)} {_share(probability)}" for text, probability in one.top)
-    return (
-        f"\u201c{text_of(documents, one.span)}\u201d {_share(one.truth_probability)}; most likely {guesses}"
-    )
-
-
-def _share(probability: float) -> str:
-    return f"{fixed(100 * probability, 2 if probability < 0.01 else 1 if probability < 0.1 else 0)}%"
+def _nested(words: Sequence[int], layers: Sequence[Layer], texts: Sequence[str], gaps: Sequence[bool]) -> str:
+    """The words with their spaces, in the elements of the first layer, in them those of the next."""
+    if not layers:
+        return "".join(f"{' ' * (i != words[0] and gaps[i])}{escaped(texts[i])}" for i in words)
+    pieces = []
+    for (before, after, _), group in groupby(words, key=layers[0].__getitem__):
+        inside = list(group)
+        gap = " " if inside[0] != words[0] and gaps[inside[0]] else ""
+        pieces.append(f"{gap}{before}{_nested(inside, layers[1:], texts, gaps)}{after}")
+    return "".join(pieces)

@@ -1,9 +1,18 @@
-"""The explorer in a notebook: an anywidget that is asked by a person and answered by a function."""
+"""The explorer in a notebook, as a page that needs no notebook, no kernel and no network, and as a picture of
+it."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
-from collections.abc import Callable, Sequence
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +21,105 @@ import numpy as np
 import traitlets
 
 from cdlm_lab.data.files import replaced_file
-from cdlm_lab.widgets.explorer.page import page_html, page_png, script, stylesheet
 from cdlm_lab.widgets.explorer.records import Panel, Selection, ShownDocument, packed
 from cdlm_lab.widgets.explorer.still import still_html
+from cdlm_lab.widgets.html import escaped
 
+SCRIPTS = ("text", "drawing", "controls", "panel", "pointing", "saving", "main")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MOST_STORED = 200  # answers that an exported page holds
+
+
+def _asset(name: str) -> str:
+    return (files("cdlm_lab.widgets.explorer") / name).read_text(encoding="utf-8")
+
+
+def script() -> str:
+    """The JavaScript of the widget, one file after the other; they know nothing of the notebook."""
+    return "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
+
+
+def stylesheet() -> str:
+    """The CSS of the widget."""
+    return _asset("explorer.css")
+
+
+def page_html(stored: Mapping[str, Any], *, title: str, picture: bool = False) -> str:
+    """A self-contained page, whose policy lets nothing run but the explorer's own script (by its checksum)
+    and nothing be fetched.
+
+    Args:
+        stored: what the widget would have: documents, options, selection, answer, answers, overview, view.
+        title: of the page (untrusted text).
+        picture: True = without controls, and the page writes its height where `page_png` reads it.
+    """
+    code = f"{script()}\n{_asset('standalone.js')}\nrenderStored('stored');\n"
+    if picture:
+        code += "document.documentElement.dataset.height = document.body.scrollHeight;\n"
+    digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
+    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    data = json.dumps(stored, ensure_ascii=True, allow_nan=False)
+    data = data.replace("<", "\\u003c").replace("&", "\\u0026")
+    hidden = ".cdlm-x-bar{display:none!important}" if picture else ""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">'
+        f"<title>{escaped(title)}</title><style>{stylesheet()}body{{margin:16px}}{hidden}</style></head>"
+        f'<body class="cdlm-x-page"><div id="explorer"></div>'
+        f'<script type="application/json" id="stored">{data}</script><script>{code}</script></body></html>'
+    )
+
+
+def page_png(html: str, path: str | os.PathLike[str], *, width: int = 1300) -> None:
+    """A picture of a page made with `picture=True`, by a Chromium that is run for it without a window;
+    `BROWSER_PATH` may name the browser. A RuntimeError if there is none, or it drew nothing."""
+    browser = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        raise RuntimeError(
+            "no Chromium or Chrome found to draw the picture; install one, set BROWSER_PATH, or open the "
+            "page and use its 'save as picture'"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        page, drawn = Path(folder) / "page.html", Path(folder) / "drawn.png"
+        page.write_text(html, encoding="utf-8")
+        command = [
+            browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+            "--disable-background-networking", "--disable-sync", "--force-device-scale-factor=2",
+            f"--user-data-dir={folder}/profile", "--virtual-time-budget=3000",
+        ]  # fmt: skip
+        written = _run([*command, f"--window-size={width},900", "--dump-dom", page.as_uri()])
+        if height := re.search(r'data-height="(\d+)"', written):
+            size = f"--window-size={width},{int(height[1]) + 40}"
+            _run([*command, size, f"--screenshot={drawn}", page.as_uri()])
+        if not drawn.exists():
+            raise RuntimeError(f"{browser} drew no picture of the page; its page can still be saved as HTML")
+        shutil.move(drawn, Path(path).resolve())
+
+
+def _run(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False).stdout
+    except subprocess.TimeoutExpired:
+        return ""
+
+
+def _answer_json(panels: Sequence[Panel]) -> dict[str, Any]:
+    return {"panels": [panel.for_browser() for panel in panels]}
 
 
 class Explorer(anywidget.AnyWidget):
     """Documents side by side; choose words, and see which words of the others go with them.
 
     Args:
-        documents: what is shown.
-        models: names of the models, in the order of their panels.
-        layers, heads: of the models; the smallest of each, so that all of them have what can be chosen.
-        answer: called with what was chosen; gives the panels in the order of `models`. It may raise
-            ValueError with a line for the person.
+        documents: what is shown. models: names of the models, in the order of their panels. layers, heads: of
+        the models; the smallest of each, so that all of them have what can be chosen. answer: called with
+        what was chosen; gives the panels in the order of `models`. It may raise ValueError with
+            a line for the person.
         overview: called once, when the overview is first shown, with a function that takes a line to show
-            meanwhile; gives for each model (sentences, sentences): how much sentence i has to do with j.
-            None = there is no overview.
+        meanwhile;
+            gives for each model (sentences, sentences): how much sentence i has to do with j. None = no
+            overview.
         predicts: True = words can be hidden, and the panels bring predictions.
         selection: at first; None = nothing chosen yet, the last layer.
         title: of exported pages.
@@ -61,21 +150,14 @@ class Explorer(anywidget.AnyWidget):
         title: str = "Where the model looks",
     ) -> None:
         chosen = selection or Selection(layer=layers - 1)
+        options = {"models": list(models), "layers": layers, "heads": heads, "predicts": predicts}
         super().__init__(
             documents=[document.for_browser() for document in documents],
-            options={
-                "models": list(models),
-                "layers": layers,
-                "heads": heads,
-                "predicts": predicts,
-                "exports": True,
-                "overview": overview is not None,
-            },
+            options=options | {"exports": True, "overview": overview is not None},
             selection=chosen.for_browser(),
             view="words" if overview is None or chosen.source else "overview",
         )
-        self.shown = tuple(documents)
-        self.title = title
+        self.shown, self.title = tuple(documents), title
         self._answer, self._overview = answer, overview
         self._stored: dict[Selection, Sequence[Panel]] = {}
         self.observe(lambda change: self._on_selection(), names="selection")
@@ -86,13 +168,10 @@ class Explorer(anywidget.AnyWidget):
 
     @property
     def chosen(self) -> Selection:
-        """What is chosen now. Raises ValueError if a browser sent what is not there."""
-        return Selection.from_browser(
-            self.selection,
-            sizes=[len(document.words) for document in self.shown],
-            layers=self.options["layers"],
-            heads=self.options["heads"],
-        )
+        """What is chosen now; a ValueError if a browser sent what does not exist."""
+        layers, heads = self.options["layers"], self.options["heads"]
+        sizes = [len(document.words) for document in self.shown]
+        return Selection.from_browser(self.selection, sizes=sizes, layers=layers, heads=heads)
 
     def choose(self, selection: Selection) -> None:
         """Choose from Python, as a click does; errors are raised."""
@@ -107,7 +186,7 @@ class Explorer(anywidget.AnyWidget):
             "options": {**self.options, "exports": False},
             "selection": self.selection,
             "answer": self.answer,
-            "answers": [[one.for_browser(), _told(panels)] for one, panels in self._stored.items()],
+            "answers": [[one.for_browser(), _answer_json(panels)] for one, panels in self._stored.items()],
             "overview": self.overview,
             "view": self.view,
         }
@@ -120,7 +199,8 @@ class Explorer(anywidget.AnyWidget):
         return Path(path)
 
     def save_png(self, path: str | os.PathLike[str], *, width: int = 1300) -> Path:
-        """Write a picture `width` pixels wide, at twice the resolution. Raises RuntimeError as `page_png`."""
+        """Write a picture `width` pixels wide, at twice the resolution; a RuntimeError if no browser can draw
+        it."""
         page_png(self.html(picture=True), path, width=width)
         return Path(path)
 
@@ -134,8 +214,7 @@ class Explorer(anywidget.AnyWidget):
             selection = self.chosen
         except ValueError:  # the message in the widget says why
             selection = Selection()
-        panels = self._stored.get(selection, ())
-        layers = self.options["layers"]
+        panels, layers = self._stored.get(selection, ()), self.options["layers"]
         return still_html(self.shown, selection=selection, panels=panels, layers=layers, title=self.title)
 
     def _on_selection(self) -> None:
@@ -154,7 +233,7 @@ class Explorer(anywidget.AnyWidget):
             while len(self._stored) >= MOST_STORED:
                 del self._stored[next(iter(self._stored))]
             self._stored[selection] = panels
-        self.answer = _told(self._stored[selection])
+        self.answer = _answer_json(self._stored[selection])
         self.message = ""
 
     def _on_view(self) -> None:
@@ -165,18 +244,10 @@ class Explorer(anywidget.AnyWidget):
         except ValueError as error:
             self.message = str(error)
             return
-        self.overview = {
-            "panels": [
-                {"name": name, "matrix": packed(matrix)}
-                for name, matrix in zip(self.options["models"], matrices, strict=True)
-            ]
-        }
+        named = zip(self.options["models"], matrices, strict=True)
+        self.overview = {"panels": [{"name": name, "matrix": packed(matrix)} for name, matrix in named]}
         self.message = ""
 
     def _on_message(self, widget: Explorer, content: dict[str, Any], buffers: list[bytes]) -> None:
         if content.get("type") == "export":
             self.send({"type": "export", "name": "explorer.html", "html": self.html()})
-
-
-def _told(panels: Sequence[Panel]) -> dict[str, Any]:
-    return {"panels": [panel.for_browser() for panel in panels]}

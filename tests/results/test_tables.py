@@ -1,12 +1,21 @@
-"""Tables of the papers filled from small reports."""
+"""Tables of the papers filled from small reports, and every encoder on every task."""
 
 from pathlib import Path
 
 import pytest
-from small_reports import answer_report, claim_report, matching_report, perplexity_report
+from small_reports import SHIPPED, answer_report, claim_report, matching_report, perplexity_report
 
-from cdlm_lab.results.reports import KnownRuns, find_reports
-from cdlm_lab.results.tables import PAPER_TABLES, FilledTable, fill_table, top_words
+from cdlm_lab.results.reports import find_reports
+from cdlm_lab.results.series import KnownRuns
+from cdlm_lab.results.tables import (
+    PAPER_TABLES,
+    FilledTable,
+    TaskColumn,
+    encoder_table,
+    fill_table,
+    task_columns,
+    top_words,
+)
 from cdlm_lab.widgets.tables import ScoreTable
 
 TABLES = {paper.name: paper for paper in PAPER_TABLES}
@@ -14,7 +23,7 @@ TABLES = {paper.name: paper for paper in PAPER_TABLES}
 
 def filled(folder: Path, name: str) -> list[FilledTable]:
     found = find_reports(folder)
-    return fill_table(TABLES[name], found, KnownRuns(found))
+    return fill_table(TABLES[name], KnownRuns(found))
 
 
 def texts(table: ScoreTable) -> dict[str, list[str]]:
@@ -33,8 +42,8 @@ def test_ours_stand_beside_theirs_and_what_nobody_ran_is_marked(tmp_path: Path):
     (one,) = filled(tmp_path, "cdlm-1")
     rows = texts(one.table)
     assert list(rows) == ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
-    assert rows["CDLM"] == ["2.72", "", "1", "3.23 / 3.39"]
-    assert rows["Rand CDLM"] == ["not run", "not run", "not run", "3.68 / 3.81"]
+    assert rows["CDLM"] == ["2.72", "1", "3.23 / 3.39"]
+    assert rows["Rand CDLM"] == ["not run", "not run", "3.68 / 3.81"]
     assert one.table.rows[2][1].missing
     assert one.table.rows[4][1].source == "a"
     assert (
@@ -49,7 +58,7 @@ def test_several_seeds_are_a_row_and_their_number_is_shown(tmp_path: Path):
         perplexity_report(tmp_path / f"s{seed}", {"cdlm": 1 + seed / 10}, seed=seed)
     (one,) = filled(tmp_path, "cdlm-1")
     cells = one.table.rows[4]
-    assert [cell.text for cell in cells] == ["CDLM", "2.86", "", "2", "3.23 / 3.39"]  # of 2.72 and 3.00
+    assert [cell.text for cell in cells] == ["CDLM", "2.86", "2", "3.23 / 3.39"]  # of 2.72 and 3.00
     assert cells[1].below == "\u00b1 0.20"
     assert one.table.sources == ["From s0, s1: mean of 2 runs, seeds 0, 1"]
 
@@ -111,8 +120,9 @@ def test_the_recorded_coreference_is_in_both_tables(tmp_path: Path):
     ours = "runs/ecb_event_sentences, whole documents"
     assert rows[ours][0] == "84.7 / 80.6 / 82.6"
     assert rows[ours][4] == "75.4"
-    assert rows["CDLM, whole documents"][-1] == "85.6"
-    assert rows["Barhom et al. (2019)"][-5:] == [
+    assert rows["CDLM, whole documents"][0] == "not run"
+    assert rows["paper: CDLM, whole documents"][4] == "85.6"
+    assert rows["paper: Barhom et al. (2019)"][:5] == [
         "78.1 / 84.0 / 80.9",
         "76.8 / 86.1 / 81.2",
         "79.6 / 73.3 / 76.3",
@@ -141,6 +151,55 @@ def test_words_of_the_highest_tf_idf(tmp_path: Path):
     results = Path(__file__).resolve().parents[2] / "data" / "results"
     (tmp_path / "tags.json").write_bytes((results / "jnlpba_minilm" / "tagging.json").read_bytes())
     found = find_reports(tmp_path)
-    rows = texts(top_words(found, KnownRuns(found)))
+    rows = texts(top_words(KnownRuns(found)))
     assert rows["JNLPBA"][0].startswith("BAP/TFII-I (protein/DNA), ")
     assert rows["paper: JNLPBA"] == ["Akt-1 (Protein), Plasmin (Protein), Siah-1 (Protein)"]
+
+
+def columns(folder: Path) -> list[TaskColumn]:
+    found = find_reports(folder)
+    return task_columns(KnownRuns(found))
+
+
+def test_a_row_is_an_encoder_and_a_column_a_task_on_a_corpus(tmp_path: Path):
+    perplexity_report(tmp_path / "p", {"longformer": 1.5, "cdlm": 1.0}, checkpoints=SHIPPED)
+    answer_report(tmp_path / "a")
+    table = encoder_table(columns(tmp_path))
+    assert [(column.name, column.below) for column in table.columns] == [
+        ("encoder", ""),
+        ("hidden words, storyworld", "perplexity"),
+        ("answers, WikiQA", "MAP"),
+    ]
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
+    assert list(rows) == ["storyworld/cdlm", "storyworld/longformer", "given/mspp-ie"]
+    assert rows["storyworld/cdlm"] == ["2.72", "\u2013"]
+    assert rows["given/mspp-ie"][0] == "\u2013"
+    assert "answers, WikiQA: n = 4 questions, 12 candidates" in table.sources
+
+
+def test_the_system_is_chosen_on_dev(tmp_path: Path):
+    matching_report(tmp_path / "m", {"tf-idf": (1.0, 1.0), "bert-avg": (0.9, 0.2), "bert-han": (0.5, 0.8)})
+    (column,) = columns(tmp_path)
+    assert list(column.taken) == ["minilm"], "TF-IDF has no encoder"
+    assert column.taken["minilm"].row.system == "bert-avg"
+    (row,) = encoder_table([column]).rows
+    assert row[1].text == "20.0"
+    assert row[1].below.endswith("BERT-AVG")
+    assert row[1].source == "m: mean of 2 trainings"
+
+
+def test_a_column_is_of_one_test_set_that_of_most_encoders(tmp_path: Path):
+    perplexity_report(tmp_path / "two", {"longformer": 1.5, "cdlm": 1.0}, checkpoints=SHIPPED)
+    perplexity_report(tmp_path / "one", {"cdlm": 0.5}, checkpoints=SHIPPED, max_length=64)
+    (column,) = columns(tmp_path)
+    assert {encoder: one.sources[0].name for encoder, one in column.taken.items()} == {
+        "storyworld/longformer": "two",
+        "storyworld/cdlm": "two",
+    }
+    assert column.left == 1
+    assert encoder_table([column]).sources[-1].endswith("1 numbers on other test items are not shown here")
+
+
+def test_there_is_no_table_without_encoders(tmp_path: Path):
+    assert columns(tmp_path) == []
+    assert encoder_table([]) is None

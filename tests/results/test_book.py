@@ -21,10 +21,10 @@ from cdlm_lab.results.book import (
     book_markdown,
     damage_told,
     encoders_html,
-    found_rows,
     missing_rows,
     open_book,
     paper_html,
+    report_rows,
     tables_into,
     write_book,
 )
@@ -41,7 +41,7 @@ def test_it_is_kept_with_the_reports_of_every_number(tmp_path: Path):
     perplexity_report(tmp_path / "runs" / "a", {"longformer": 1.5, "cdlm": 1.0})
     run = open_run(tmp_path / "runs" / "book", name="results book", parameters={})
     book = open_book(tmp_path / "runs", own=run.folder)
-    assert [row[0] for row in found_rows(book)] == ["a"]
+    assert [row[0] for row in report_rows(book)] == ["a"]
     assert aside_rows(book) == []
     report = write_book(run, book)
     scores = {(row.group, row.system): row for row in report.rows}
@@ -61,8 +61,8 @@ def test_it_is_kept_with_the_reports_of_every_number(tmp_path: Path):
 
 def test_every_recorded_report_of_a_table_is_used_or_named(recorded: Book):
     text = book_markdown(recorded)
-    aside = {one.name for one in recorded.found.aside}
-    for one in recorded.found.reports:
+    aside = {one.name for one in recorded.reports.aside}
+    for one in recorded.reports.reports:
         assert one.name in text, "as a source, or as passed over"
         assert one.name not in aside
     assert "news_clusters_minilm/base_masked_global_1024.json" in aside, "its models are misnamed"
@@ -90,7 +90,7 @@ def test_names_of_reports_are_text(tmp_path: Path):
     folder = tmp_path / "runs" / "<img src=x>|a"
     matching_report(folder, {"bert-han": (0.5, 0.6)})
     book = open_book(tmp_path / "runs")
-    html = paper_html(book, "cda") + "".join(found_rows(book)[0])
+    html = paper_html(book, "cda") + "".join(report_rows(book)[0])
     assert "<img" not in html
     assert r"- From \<img src=x>\|a" in book_markdown(book)
 
@@ -152,7 +152,11 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
     (changed(seconds=float("nan")), "cannot be read: seconds is nan"),
     (changed(seed=10**40), "cannot be read: seed has more than 64 bits"),
     (changed(data={"a": json.loads("[" * 60 + "]" * 60)}), "cannot be read: has more than 50 levels"),
-    (changed(tables={"comparisons": [{}]}), "is not as its notebook writes it (KeyError"),
+    (
+        changed(format=1, scores={"cdlm/perplexity": {"value": 2}}, tables={"comparisons": [{}]}),
+        "cannot be read: not as its notebook writes it (KeyError",
+    ),
+    (changed(data={}, scores=[{"system": "cdlm", "metric": "f1", "value": 1}]), "is not as its notebook"),
     (changed(tables={"comparisons": 5}), "cannot be read: tables['comparisons'] is 5 (int)"),
     (changed(parameters={"corpus": {}, "cdlm": []}), "is not as its notebook writes it (KeyError"),
 ]
@@ -164,8 +168,8 @@ def test_a_damaged_report_is_named_and_left_out(damage: Callable[[Path], object]
         perplexity_report(tmp_path / name, {"longformer": 1.5, "cdlm": 1.0})
     damage(tmp_path / "bad" / "report.json")
     book = open_book(tmp_path)
-    assert [one.name for one in book.found.reports] == ["good"]
-    (left,) = book.found.aside
+    assert [one.name for one in book.reports.reports] == ["good"]
+    (left,) = book.reports.aside
     assert (left.name, left.why[: len(told)]) == ("bad", told)
     assert len(left.why) < 300
     assert damage_told(book) == "1 damaged report left out: bad"
@@ -178,7 +182,7 @@ def test_a_damaged_report_of_a_pretraining(tmp_path: Path):
     perplexity_report(tmp_path / "bad", {"cdlm": 1.0})
     changed(name="paragraph pretraining", parameters={})(tmp_path / "bad" / "report.json")
     book = open_book(tmp_path)
-    assert [one.name for one in book.found.reports] == ["good"]
+    assert [one.name for one in book.reports.reports] == ["good"]
     assert damage_told(book) == "1 damaged report left out: bad"
     (tmp_path / "bad" / "report.json").unlink()
     assert damage_told(open_book(tmp_path)) == "no report is damaged"
@@ -252,14 +256,14 @@ def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
             run.folder.mkdir(exist_ok=True)
             write_book(run, book)
             _ = [
-                found_rows(book),
+                report_rows(book),
                 aside_rows(book),
                 encoders_html(book),
                 *(paper_html(book, p) for p in PAPERS),
             ]
-            assert "good" in [one.name for one in book.found.reports]
-            used = "bad" in [one.name for one in (*book.found.reports, *book.found.others)]
-            aside = [one for one in book.found.aside if one.name == "bad"]
+            assert "good" in [one.name for one in book.reports.reports]
+            used = "bad" in [one.name for one in (*book.reports.reports, *book.reports.others)]
+            aside = [one for one in book.reports.aside if one.name == "bad"]
             assert used or aside
             counts["damaged" if any(one.damaged for one in aside) else "used" if used else "of no table"] += 1
         except BaseException as error:

@@ -1,0 +1,460 @@
+"""The tables of the READMEs, made from the reports and benchmarks in data/results and from nothing else.
+
+`TABLES` has them by the names that markers in a README give.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.report import RunError, read_report
+from cdlm_lab.results.reports import ANSWERS, CLAIMS, report_rows
+from cdlm_lab.widgets.score_tables import (
+    ANSWER_MEASURES,
+    COREFERENCE_MEASURES,
+    QUESTION_MEASURES,
+    RANK_CELLS,
+    RANK_GAPS,
+)
+from cdlm_lab.widgets.tables import (
+    DEV,
+    PER_CENT,
+    PERPLEXITY,
+    POINTS,
+    THOUSANDTHS,
+    Cell,
+    Heading,
+    ScoreTable,
+    SystemRow,
+    measured,
+    number_cell,
+    p_of,
+    published,
+    published_numbers,
+    published_rows,
+    table_of,
+)
+
+_BASELINES = ("same head word", "singletons", "one cluster")
+_MATCHING = (measured("accuracy", "accuracy"), measured("F1", "f1"))
+_SPANS = (measured("span F1", "f1"), measured("dev F1", f"{DEV}f1"))
+
+
+def rows_of(file: Path, group: str | None = None) -> list[SystemRow]:
+    """The rows of a report, or of one of its groups.
+
+    Raises:
+        RunError: it does not exist, or is not as its notebook writes it.
+    """
+    try:
+        return [row for row in report_rows(read_report(file)) if group in (None, row.group)]
+    except (LookupError, TypeError, ValueError) as error:
+        raise RunError(f"{file}: not as its notebook writes it ({error!r}); record the run anew") from None
+
+
+# ---- of runs ----
+
+
+def _perplexity(results: Path, *, folder: str, crossing: bool = False) -> ScoreTable:
+    """Table 1 of CDLM; `crossing`: with the tokens that only another document tells."""
+    more = [measured("on cross-document tokens", "cross_document_perplexity", PERPLEXITY)] if crossing else []
+    columns = ("validation perplexity", "test perplexity")
+    paper = published(
+        "paper", ("cdlm", "1"), dataset="Multi-News", columns=columns, below="validation / test"
+    )
+    shown = [measured("perplexity", "perplexity", PERPLEXITY), *more, paper]
+    return table_of(rows_of(results / folder / "perplexity.json"), shown, first="variant")
+
+
+def _coreference(
+    results: Path, *, name: str, order: Sequence[str] = _BASELINES, papers: Sequence[SystemRow] = ()
+) -> ScoreTable:
+    """Table 2 of CDLM on ECB+: our models, the baselines in the order given, and rows of the paper."""
+    rows = {row.system: row for row in rows_of(results / "ecb_plus_minilm" / f"{name}.json")}
+    names = {
+        "this run": f"MiniLM, {'whole documents' if name.endswith('documents') else 'sentences only'}",
+        "ecb_event_sentences": "MiniLM, sentences only",
+    }
+    ours = [replace(rows[system], label=label) for system, label in names.items() if system in rows]
+    columns = [
+        *(measured(heading, f"{metric}/f1", bare=True) for metric, heading in COREFERENCE_MEASURES.items()),
+        measured("CoNLL F1", "conll/f1"),
+        p_of("conll/f1"),
+        measured("CoNLL F1 on dev", f"{DEV}conll/f1", bare=True),
+    ]
+    return table_of([*ours, *(rows[system] for system in order), *papers], columns)
+
+
+def _of_paper(table: str, kind: str, labels: Mapping[str, str]) -> list[SystemRow]:
+    named = {system: f"paper: {label}" for system, label in labels.items()}
+    return published_rows("cdlm", table, f"ECB+ {kind}", named)
+
+
+_DOCUMENTS = {"cdlm/documents": "CDLM, whole documents"}
+_ABLATED = {"cdlm/sentences": "sentences only CDLM", "longformer/documents": "Longformer"}
+
+
+def _scisumm_matching(results: Path) -> ScoreTable:
+    """Tables 2 of CDA and 4 of CDLM on SciSumm, which has papers of the ACL as AAN has."""
+    paper = published(
+        "paper, AAN",
+        *(("cda", "2"), ("cda", "3"), ("cdlm", "4")),
+        dataset="AAN",
+        columns=("accuracy", "f1"),
+        below="Acc / F1",
+        decimals=(1, 1),
+        gaps=False,
+    )
+    return table_of(
+        rows_of(results / "scisumm_minilm" / "matching.json"), [*_MATCHING, p_of("accuracy"), paper]
+    )
+
+
+def _scisumm_two_sentences(results: Path) -> ScoreTable:
+    """The same on two sentences of each document."""
+    return table_of(rows_of(results / "scisumm_minilm" / "matching_two_sentences.json"), _MATCHING)
+
+
+def _scisumm_alignment(results: Path) -> ScoreTable:
+    """Table 4 of CDA on SciSumm: a row for each system. Of documents known to be related attention beside
+    cosine; and attention scored as the paper's numbers are."""
+    merged: dict[str, SystemRow] = {}
+    for group in ("oracle", "released"):
+        for row in rows_of(results / "scisumm_minilm" / "alignment.json", group):
+            system, _, by = row.system.partition("/")
+            one = merged.setdefault(
+                system, replace(row, system=system, label=row.label.removesuffix(f", {by}"), scores={})
+            )
+            ways = [by] if by else ["attention", "cosine"]
+            scores = {
+                f"{group}/{way}/{metric}": score for way in ways for metric, score in row.scores.items()
+            }
+            merged[system] = replace(one, scores={**one.scores, **scores})
+    columns = [
+        column
+        for way in ("attention", "cosine")
+        for column in (
+            measured(f"MRR by {way}", f"oracle/{way}/mrr", THOUSANDTHS),
+            measured("P@1", f"oracle/{way}/at_1", bare=True),
+        )
+    ]
+    columns += [
+        measured("released scoring: MRR", "released/attention/mrr", THOUSANDTHS, bare=True),
+        measured("P@1", "released/attention/at_1", bare=True),
+    ]
+    paper = published(
+        "paper, S2ORC",
+        ("cda", "4"),
+        dataset="S2ORC",
+        columns=("mrr", "at_1"),
+        below="MRR / P@1",
+        decimals=(3, 1),
+    )
+
+    def beside(row: SystemRow, labels: Mapping[str, str]) -> Cell:
+        system = row.system if row.system == "random" else f"{row.system}/attention"
+        return paper.cell(replace(row, system=system), labels)
+
+    return table_of([*merged.values()], [*columns, replace(paper, cell=beside)])
+
+
+def _storyworld_questions(results: Path) -> ScoreTable:
+    """Table 5 of CDLM on storyworld."""
+    columns = [measured(heading, metric) for metric, heading in QUESTION_MEASURES.items()]
+    return table_of(rows_of(results / "storyworld_tiny" / "questions.json"), columns, first="encoder")
+
+
+def _storyworld_clue(results: Path) -> ScoreTable:
+    """Questions with and without the document that has the clue."""
+    folder = results / "storyworld_minilm"
+    files = [folder / "questions_three_paragraphs.json", folder / "questions_one_document.json"]
+    reports = [read_report(file) for file in files]
+    kinds = [
+        {row["kind"]: row for row in report.tables["kinds"] if row["split"] == "test"} for report in reports
+    ]
+    rows = []
+    for kind, what, metric in (
+        ("bridge", "bridges: answer EM", "em"),
+        ("bridge", "bridges: support F1", "sp_f1"),
+        ("comparison", "comparisons: answer EM (guessing: 50)", "em"),
+    ):
+        texts = PER_CENT.write([of_kind[kind][metric] for of_kind in kinds])
+        rows.append(
+            [Cell(text=f"{kinds[0][kind]['questions']} {what}"), *(Cell(text=text) for text in texts)]
+        )
+    joint = [number_cell(rows_of(file)[0].scores["joint_f1"], PER_CENT) for file in files]
+    rows.append([Cell(text=f"all {reports[0].data['questions']['test']}: joint F1"), *joint])
+    headings = [Heading(name="test questions", is_text=True), Heading(name="both documents")]
+    return ScoreTable(caption="", columns=[*headings, Heading(name="without the clue")], rows=rows)
+
+
+def _storyworld_tagging(results: Path) -> ScoreTable:
+    """Table 2 of Doc-ARC on storyworld."""
+    columns = [measured("precision", "precision"), measured("recall", "recall"), *_SPANS]
+    return table_of(rows_of(results / "storyworld_tiny" / "tagging.json"), columns)
+
+
+def _tagging(results: Path, *, folder: str, corpus: str, title: str) -> ScoreTable:
+    """Table 2 of Doc-ARC."""
+    tables = [("doc-arc", table) for table in "234"]
+    paper = published(title, *tables, dataset=corpus, columns=("f1",), deviations=True)
+    return table_of(rows_of(results / folder / "tagging.json"), [*_SPANS, paper])
+
+
+def _ecb_ranks(results: Path) -> ScoreTable:
+    """Table 6 of CDLM on ECB+, and what random spans have."""
+    rows = rows_of(results / "ecb_plus_minilm" / "attention.json")
+    paper = published("paper", ("cdlm", "6"), dataset="ECB+", columns=tuple(RANK_CELLS))
+    columns = [measured(heading, cell, POINTS) for cell, heading in (RANK_CELLS | RANK_GAPS).items()]
+    table = table_of(rows, [*columns, paper], first="model")
+    chances = [rows[0].scores[cell].chance for cell in (RANK_CELLS | RANK_GAPS)]
+    texts = ["" if chance is None else f"{chance:.0f}" for chance in chances]
+    last = [Cell(text="a random span"), *(Cell(text=text) for text in texts), Cell(text="50", published=True)]
+    return replace(table, rows=[*table.rows, last])
+
+
+def newest_report(folder: Path, experiment: str) -> Path:
+    """The report of an experiment in a folder of recorded runs, whatever its file is called; of several the
+    one that was finished last.
+
+    Raises:
+        RunError: there is none.
+    """
+    known = []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            report = read_report(file)
+        except RunError:
+            continue  # something else that is recorded beside it
+        if report.name == experiment:
+            known.append((report.finished, file))
+    if not known:
+        raise RunError(
+            f"there is no report of {experiment!r} in {folder}; record one, or take its table's markers away"
+        )
+    return max(known)[1]
+
+
+def _answers(results: Path, *, folder: str, group: str, corpus: str) -> ScoreTable:
+    """Tables 1, or 2 and 7, of MSPP."""
+    tables = [("mspp", "1")] if group == "all" else [("mspp", "2"), ("mspp", "7")]
+    below, columns = " / ".join(ANSWER_MEASURES.values()), tuple(ANSWER_MEASURES)
+    paper = published("paper", *tables, dataset=corpus, columns=columns, below=below)
+    shown = [*(measured(heading, metric) for metric, heading in ANSWER_MEASURES.items()), p_of("map"), paper]
+    return table_of(rows_of(newest_report(results / folder, ANSWERS), group), shown)
+
+
+def _claims(results: Path, *, folder: str, group: str) -> ScoreTable:
+    """Tables 3 and 8 of MSPP on a set of claims."""
+    file, columns = newest_report(results / folder, CLAIMS), ("dev label_accuracy", "label_accuracy")
+    paper = published("paper, FEVER", ("mspp", "8"), dataset="FEVER", columns=columns, below="dev / test")
+    rows = rows_of(file, group)
+    if not rows:
+        raise RunError(f"{file}: the claims of {group} were not scored; take the table's markers away")
+    return table_of(rows, [measured("label accuracy", "label_accuracy"), p_of("label_accuracy"), paper])
+
+
+Made = Callable[[Path], ScoreTable]
+RUN_TABLES: Mapping[str, Made] = {
+    "news-perplexity": partial(_perplexity, folder="news_clusters_minilm"),
+    "storyworld-perplexity": partial(_perplexity, folder="storyworld_tiny", crossing=True),
+    "ecb-events": partial(
+        _coreference,
+        name="event_sentences",
+        papers=[*_of_paper("3", "event", _ABLATED), *_of_paper("2", "event", _DOCUMENTS)],
+    ),
+    "ecb-entities": partial(
+        _coreference, name="entity_sentences", papers=_of_paper("2", "entity", _DOCUMENTS)
+    ),
+    "ecb-event-documents": partial(_coreference, name="event_documents", order=_BASELINES[:1]),
+    "scisumm-matching": _scisumm_matching,
+    "scisumm-two-sentences": _scisumm_two_sentences,
+    "scisumm-alignment": _scisumm_alignment,
+    "storyworld-questions": _storyworld_questions,
+    "storyworld-clue": _storyworld_clue,
+    "storyworld-tagging": _storyworld_tagging,
+    "jnlpba-tagging": partial(
+        _tagging, folder="jnlpba_minilm", corpus="JNLPBA", title="paper, BERT, all articles"
+    ),
+    "litbank-tagging": partial(_tagging, folder="litbank_minilm", corpus="LitBank", title="paper, BERT"),
+    "ecb-ranks": _ecb_ranks,
+}
+# They wait for runs that may not be recorded yet.
+JOINT_TABLES: Mapping[str, Made] = {
+    **{
+        f"{name}{suffix}": partial(_answers, folder=f"{name}_minilm", group=group, corpus=corpus)
+        for name, corpus in (("wikiqa", "WikiQA"), ("trecqa", "TREC-QA"))
+        for suffix, group in (("", "all"), ("-reranked", "reranked"))
+    },
+    "fm2": partial(_claims, folder="fm2_minilm", group="test"),
+    "fm2-dev": partial(_claims, folder="fm2_minilm", group="dev"),
+    "fm2-symmetric": partial(_claims, folder="fm2_minilm", group="symmetric"),
+}
+
+
+# ---- of benchmarks ----
+
+
+_TIMES = "{times_faster:.1f} ({times_faster_min:.1f}-{times_faster_max:.1f})"
+
+
+def short(value: float) -> str:
+    """Two decimals below 10, one below 15 times that, none above: 0.844 -> `0.84`, 46.87 -> `46.9`."""
+    return f"{value:.{2 if value < 10 else 1 if value < 150 else 0}f}"
+
+
+def _ratio(row: Mapping[str, float]) -> str:
+    ratio, lowest, highest = (short(row[name]) for name in ("ratio", "ratio_min", "ratio_max"))
+    return f"{ratio} ({lowest}-{highest})"
+
+
+def _read(file: Path, *names: str) -> dict[str, Any]:
+    """The fields of a benchmark's file."""
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"there is no {file}; run its benchmark, or take its table's markers away") from None
+    except ValueError as error:
+        raise RunError(f"{file}: not JSON ({error}); write it anew") from None
+    for name in names:
+        if not isinstance(values, dict) or name not in values:
+            raise RunError(f"{file}: the field {name!r} is missing; write it anew")
+    return values
+
+
+def _formatted(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> ScoreTable:
+    """A table of columns, heading -> how a row is written there."""
+    body = [[Cell(text=form.format_map(row)) for form in columns.values()] for row in rows]
+    headings = [
+        Heading(name=name, is_text=not cell.text[0].isdigit())
+        for name, cell in zip(columns, body[0], strict=True)
+    ]
+    return ScoreTable(caption="", columns=headings, rows=body)
+
+
+def _benchmark(results: Path, *, file: str, columns: Mapping[str, str]) -> ScoreTable:
+    return _formatted(_read(results / file, "rows")["rows"], columns)
+
+
+def _coreference_speed(results: Path) -> ScoreTable:
+    """Pairs of mentions scored a second, ours against one at a time."""
+    names = ("tokens_per_pair", "pairs_per_second", "largest_difference", "times_faster")
+    rows = []
+    for context in ("documents", "sentences"):
+        values = _read(results / f"coreference_benchmark_{context}.json", *names)
+        rates = {name: short(rate) for name, rate in values["pairs_per_second"].items()}
+        rows.append(values | {"context": context, "tokens": values["tokens_per_pair"]["median"], **rates})
+    columns = {
+        "context": "{context}",
+        "tokens a pair (median)": "{tokens:.0f}",
+        "Hugging Face pairs/s": "{huggingface}",
+        "ours pairs/s": "{ours}",
+        "times faster (min-max)": _TIMES,
+        "probabilities differ by": "{largest_difference:.0e}",
+    }
+    return _formatted(rows, columns)
+
+
+def cross_document_cost(results: Path) -> ScoreTable:
+    """What cross-document attention costs GRU-HAN."""
+    seconds = published_numbers()["cda", "11"]
+    rows = []
+    for row in _read(results / "cross_document_attention_benchmark.json", "rows")["rows"]:
+        if row["cda"] != "none":
+            alone, paper = (
+                seconds.get((row["text"], f"gru-han{cda}", "seconds")) for cda in ("", f"-{row['cda']}")
+            )
+            texts = [row["text"], row["cda"].upper(), _ratio(row), f"{row['predicted']:.2f}"]
+            of_paper = f"{float(paper) / float(alone):.2f}" if paper and alone else ""
+            cells = [Cell(text=text) for text in texts]
+            rows.append(
+                [
+                    *cells,
+                    Cell(text=of_paper, published=bool(of_paper)),
+                    Cell(text=f"{row['added_parameters']:,}"),
+                ]
+            )
+    columns = [
+        *(Heading(name=name, is_text=True) for name in ("text", "CDA")),
+        *(Heading(name=name) for name in ("times GRU-HAN alone (min-max)", "by multiply-adds")),
+        Heading(name="paper, GPU", published=True),
+        Heading(name="more parameters"),
+    ]
+    return ScoreTable(caption="", columns=columns, rows=rows)
+
+
+def tagging_cost(results: Path) -> ScoreTable:
+    """An epoch of Doc-ARC against its baseline."""
+    forms = {"linear": "linear", "bilstm": "biLSTM (the paper)"}
+    rows = [
+        row
+        | {"form": forms[row["form"]], "ratio": _ratio(row), "predicted": short(row["predicted"])}
+        | {"again": f"{row['encoding_again']:.{1 if row['encoding_again'] < 10 else 0}f}"}
+        for row in _read(results / "document_tagging_benchmark.json", "rows")["rows"]
+        if row["form"] in forms
+    ]
+    columns = {
+        "K": "{occurrences}",
+        "context encoder": "{form}",
+        "times the baseline (min-max)": "{ratio}",
+        "by multiply-adds": "{predicted}",
+        "with encoding in each epoch, as released": "{again}",
+    }
+    return _formatted(rows, columns)
+
+
+BENCHMARK_TABLES: Mapping[str, Made] = {
+    "attention-speed": partial(
+        _benchmark,
+        file="attention_benchmark.json",
+        columns={
+            "length": "{length}",
+            "globals": "{globals}",
+            "Hugging Face ms": "{huggingface_ms:.0f}",
+            "ours ms": "{ours_ms:.0f}",
+            "times faster (min-max)": _TIMES,
+            "Hugging Face MiB": "{huggingface_mib:.0f}",
+            "ours MiB": "{ours_mib:.0f}",
+            "times less memory": "{times_less_memory:.1f}",
+            "of peak": "{of_peak:.0%}",
+        },
+    ),
+    "training-speed": partial(
+        _benchmark,
+        file="training_benchmark.json",
+        columns={
+            "part": "{part}",
+            "length / window": "{length:,} / {window}",
+            "globals": "{global_tokens}",
+            "attention dropout": "{attention_dropout:g}",
+            "precision": "{precision}",
+            "Hugging Face tokens/s": "{huggingface_tokens_per_second:,.0f}",
+            "ours tokens/s": "{ours_tokens_per_second:,.0f}",
+            "times faster (min-max)": _TIMES,
+            "Hugging Face MiB": "{huggingface_mib:,.0f}",
+            "ours MiB": "{ours_mib:,.0f}",
+            "of rate": "{of_rate:.0%}",
+        },
+    ),
+    "explorer-speed": partial(
+        _benchmark,
+        file="source_attention_benchmark.json",
+        columns={
+            "length": "{length}",
+            "Hugging Face s": "{huggingface_seconds:.2f}",
+            "ours s": "{ours_seconds:.2f}",
+            "times faster (min-max)": _TIMES,
+            "Hugging Face MiB": "{huggingface_mib:.0f}",
+            "ours MiB": "{ours_mib:.0f}",
+        },
+    ),
+    "coreference-speed": _coreference_speed,
+    "cross-document-cost": cross_document_cost,
+    "tagging-cost": tagging_cost,
+}
+TABLES: Mapping[str, Made] = {**RUN_TABLES, **JOINT_TABLES, **BENCHMARK_TABLES}

@@ -1,0 +1,409 @@
+"""Which reports make one table, which of two is taken, and what several seeds are together.
+
+Reports stand in one table if their parameters agree in all but what the rows are about, such as models and
+systems. A row that several reports have is that of the newest; runs of the same model that differ in their
+seed alone are one row, with mean and deviation over them. Of such a row no interval is shown, because those
+of the runs say what other test items would have changed in each; p is the largest of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from statistics import fmean, stdev
+from typing import Any
+
+from cdlm_lab.experiments.coreference import SYSTEM
+from cdlm_lab.parameters import BY_HOW_MANY, ParameterError, with_those_of_before
+from cdlm_lab.results.reports import ALIGNMENT, ANSWERS, COREFERENCE, EXPERIMENTS, NamedReport, ReportFolder
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets.html import VARIANTS, variant_name
+from cdlm_lab.widgets.tables import SystemRow
+
+CONTEXTS = {"documents": "whole documents", "sentences": "sentences only"}
+
+# ---- what the parameters of reports say of each other ----
+
+
+_PARAGRAPHS = "paragraph pretraining"
+_PRETRAININGS = ("pretraining", _PARAGRAPHS)
+# Parameters that change no number, or say how many numbers are put together.
+_FREE = (
+    *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY),
+    *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
+    *("own_documents", "own_question", "own_text", "own_claim", "shown_model", "shown_pair", "shown_system"),
+    *("first_document", "second_document", "explore", "explore_documents"),
+)
+_ADDED = "attention_dropout"
+# What changes nothing where the corpus is another.
+_OF_STORYWORLD = ("train_stories", "held_out_stories", "stories", "paragraphs", "seen")
+# The folders within a run that may stand behind its own in the name of a checkpoint.
+_WITHIN = ("model", "training")
+# The recorded runs, in data/results, that left the models which come with the project.
+_RECORDED = "storyworld_tiny/pretraining_{}.json"
+_DEEPEST = 8  # a run made from a run made from ...; the end of those that name each other
+_CORPORA = {
+    "storyworld": "storyworld",
+    "news_clusters": "news",
+    "ECB+_LREC2014": "ECB+",
+    "ecbplus": "ECB+",
+    "scisumm": "SciSumm",
+    "hotpotqa": "HotpotQA",
+    "genia_ner_data_full": "JNLPBA",
+    "jnlpba": "JNLPBA",
+    "litbank": "LitBank",
+    "wikiqa": "WikiQA",
+    "trecqa": "TREC-QA",
+    "asnq": "ASNQ",
+    "fm2": "FM2",
+    "fever_related": "FM2",
+}
+Setting = tuple[tuple[str, str], ...]  # (name, value) of parameters
+
+
+@dataclass(frozen=True)
+class KnownRuns:
+    """The runs of a folder, by which paths in the parameters of others are understood: a checkpoint of a run
+    is the same model whatever its folder is called, and with another seed the same but for the seed."""
+
+    reports: ReportFolder
+
+    @cached_property
+    def by_folder(self) -> dict[PurePosixPath, NamedReport]:
+        """The folder of each run, as its parameters say and as it lies here -> the run."""
+        folders: dict[PurePosixPath, NamedReport] = {}
+        for one in (*self.reports.reports, *self.reports.others):
+            if given := one.report.parameters.get("run_folder"):
+                folders[_path(str(given))] = one
+            folders[_path((self.reports.folder / one.name).as_posix())] = one
+        return folders
+
+    @cached_property
+    def by_head(self) -> dict[PurePosixPath, NamedReport]:
+        """Runs of notebook 08 as others name them, by the folder that holds them and their head:
+        `runs/mspp/mspp-ie`, whatever the run in `runs/mspp` is called."""
+        return {
+            folder.parent / f"mspp-{_head(one)}": one
+            for folder, one in self.by_folder.items()
+            if one.report.name == _PARAGRAPHS
+        }
+
+    def run_at(self, path: str) -> NamedReport | None:
+        """The run in whose folder a path lies; None if it lies in none that is known."""
+        place = _path(path)
+        for folder in (place, *place.parents):
+            one = self.by_folder.get(folder) or self.by_head.get(folder)
+            if one and str(folder) != ".":
+                return one
+        return None
+
+    def comparable(self, value: Any, *, deep: int = 0) -> Any:
+        """A parameter's value in a form in which that of another run can be compared: a path in a run is what
+        the run was made with."""
+        if not isinstance(value, str) or not value or deep > _DEEPEST:
+            return value
+        if run := self.run_at(value):
+            return (run.report.name, self.parameters_of(run, without=_FREE, deep=deep + 1))
+        place = _path(value)
+        # Of a grid's folder its pretrained models alone: the runs beside them name that folder themselves.
+        within = {
+            folder.name: self.parameters_of(one, without=_FREE, deep=deep + 1)
+            for folder, one in self.by_folder.items()
+            if folder.parent == place and str(place) != "." and one.report.name in _PRETRAININGS
+        }
+        return tuple(sorted(within.items())) if within else value
+
+    def parameters_of(self, one: NamedReport, *, without: Sequence[str], deep: int = 0) -> Setting:
+        """The parameters but for those that are not given and those of `without`."""
+        invented = one.report.parameters.get("corpus", "storyworld") == "storyworld"
+        values = {
+            name: _corpus_path(value) if "corpus" in name else self.comparable(value, deep=deep)
+            for name, value in _without_what_was_so_before(one.report.parameters).items()
+            if name not in without and value not in ("", None) and (invented or name not in _OF_STORYWORLD)
+        }
+        return tuple(sorted((name, repr(value)) for name, value in values.items()))
+
+    def setting_of(self, one: NamedReport) -> Setting:
+        """What reports of one table agree in."""
+        return self.parameters_of(one, without=(*_FREE, *EXPERIMENTS[one.report.name].rows))
+
+    def test_of(self, one: NamedReport) -> Setting:
+        """What was measured on."""
+        wanted = EXPERIMENTS[one.report.name].test
+        return self.parameters_of(one, without=[name for name in one.report.parameters if name not in wanted])
+
+    def encoder_of(self, checkpoint: str, *, deep: int = 0) -> str:
+        """The name of a checkpoint for people, the same for all seeds; "" = none."""
+        if not checkpoint or checkpoint.startswith("storyworld/"):
+            return checkpoint
+        run = self.run_at(checkpoint)
+        if run is None or deep > _DEEPEST:
+            return _plain(checkpoint)
+        parameters = run.report.parameters
+        variant = parameters.get("variant")
+        if variant and run.name == _RECORDED.format(variant):
+            return f"storyworld/{variant}"
+        if variant or run.report.name == _PARAGRAPHS:
+            made = variant_name(variant) if variant else f"MSPP {_head(run).upper()}_k"
+            corpus = corpus_name(str(parameters.get("corpus", "")))
+            return f"{made} of {corpus}, from {self._root(run)}, {parameters.get('steps', 0):,} steps"
+        started = str(parameters.get("model") or parameters.get("encoder") or "")
+        return self.encoder_of(started, deep=deep + 1) if started else run.name
+
+    def _root(self, run: NamedReport) -> str:
+        """The checkpoint that the first of the runs started from of which a model was made."""
+        for _ in range(_DEEPEST):
+            start = str(run.report.parameters.get("model", ""))
+            before = self.run_at(start)
+            if before is None or before is run:
+                return _plain(start)
+            run = before
+        return run.name
+
+    def variant_of(self, checkpoint: str, *, deep: int = 0) -> str:
+        """The variant of a checkpoint, by the run that made it or else by its folder; "" = not known."""
+        run = self.run_at(checkpoint)
+        if run and (variant := run.report.parameters.get("variant")):
+            return str(variant)
+        if run and run.report.parameters.get("model") and deep < _DEEPEST:
+            return self.variant_of(str(run.report.parameters["model"]), deep=deep + 1)
+        parts = [part for part in _path(checkpoint).parts if part in VARIANTS]
+        return parts[-1] if parts else ""
+
+    def misnamed(self, one: NamedReport) -> str:
+        """Says that a report has one variant's model for another's, as a trial may; "" = it has not."""
+        for row in one.rows:
+            made = self.variant_of(row.checkpoint) if row.system in VARIANTS else ""
+            if made not in ("", row.system):
+                return f"has a model of {made} for {row.system}"
+        return ""
+
+    def corpus_of(self, one: NamedReport) -> str:
+        """What to call what a report was measured on."""
+        parameters = one.report.parameters
+        if one.report.name == ALIGNMENT:
+            given = str(parameters.get("matching_run", ""))
+            matching = self.run_at(given)
+            if matching is None or matching is one:
+                return f"documents of {_plain(given)}" if given else "storyworld"
+            return self.corpus_of(matching)
+        if one.report.name == ANSWERS:
+            return corpus_name(str(one.report.data["format"]["test"]))
+        return corpus_name(str(parameters.get("corpus", "")))
+
+
+def corpus_name(corpus: str) -> str:
+    """What to call a corpus that a parameter names."""
+    name = _corpus_path(corpus)
+    return _CORPORA.get(name, name)
+
+
+def _without_what_was_so_before(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters without those that older reports do not have, where they say what was so then."""
+    older = {name: value for name, value in parameters.items() if name != _ADDED}
+    was = with_those_of_before(older, (_ADDED,))[_ADDED]
+    return older if parameters.get(_ADDED, was) == was else dict(parameters)
+
+
+def _path(path: str) -> PurePosixPath:
+    """Relative paths are taken from where the runs were started, whatever that was: leading dots are
+    dropped."""
+    parts = [part for part in PurePosixPath(Path(path).as_posix()).parts if part not in (".", "..")]
+    return PurePosixPath(*parts) if parts else PurePosixPath(".")
+
+
+def _head(one: NamedReport) -> str:
+    """`ie` or `ae`, of a run of notebook 08."""
+    return str(one.report.parameters["head"]).removesuffix("_k")
+
+
+def _plain(checkpoint: str) -> str:
+    """The folder of a run without what it holds: `runs/news/cdlm/model` -> `runs/news/cdlm`."""
+    path = _path(checkpoint)
+    while path.name in _WITHIN or path.name.startswith("checkpoint-"):
+        path = path.parent
+    return str(path)
+
+
+def _corpus_path(corpus: Any) -> Any:
+    """A corpus is the same wherever its folder lies."""
+    return PurePosixPath(corpus.rstrip("/")).name if isinstance(corpus, str) else corpus
+
+
+# ---- reports of one setting, and the rows that they make ----
+
+
+_Candidate = tuple[NamedReport, SystemRow]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenRow:
+    """A row of a table.
+
+    Attributes:
+        row: its scores; `against` of these is a label.
+        encoder: name of its checkpoint; "" = none.
+        sources: the reports that it is from, of several seeds in their order.
+        passed_over: reports that have this row too and were not taken.
+    """
+
+    row: SystemRow
+    encoder: str
+    sources: tuple[NamedReport, ...]
+    passed_over: tuple[NamedReport, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Reports of one experiment whose settings agree, and the rows that they make of one group.
+
+    Attributes:
+        newest: the last of them.
+        reports: all of them.
+        setting: what they agree in.
+        rows: by system.
+    """
+
+    newest: NamedReport
+    reports: Sequence[NamedReport]
+    setting: Setting
+    rows: Mapping[str, TakenRow]
+
+
+def series_of(runs: KnownRuns, *, experiment: str, group: str, choose: str = "") -> list[Series]:
+    """The series of a group of rows, the oldest first.
+
+    Args:
+        choose: names of reports, separated by spaces, `*` standing for anything, that are taken before newer
+            ones.
+    """
+    by_setting: dict[Setting, list[NamedReport]] = {}
+    for one in sorted(runs.reports.reports, key=_age):
+        if one.report.name == experiment and any(row.group == group for row in one.rows):
+            by_setting.setdefault(runs.setting_of(one), []).append(one)
+    return [
+        Series(
+            newest=reports[-1],
+            reports=reports,
+            setting=setting,
+            rows=_taken(reports, runs, group, choose.split()),
+        )
+        for setting, reports in by_setting.items()
+    ]
+
+
+def _age(one: NamedReport) -> tuple[str, str]:
+    return one.report.finished, one.name
+
+
+def check_chosen(reports: ReportFolder, choose: str) -> None:
+    """Refuses names of `choose` that no report has.
+
+    Raises:
+        ParameterError: such a name.
+    """
+    for pattern in choose.split():
+        if not any(fnmatchcase(one.name, pattern) for one in reports.reports):
+            raise ParameterError(f"choose names {pattern!r}, which no report in {reports.folder} is called")
+
+
+def _taken(
+    reports: Sequence[NamedReport], runs: KnownRuns, group: str, chosen: Sequence[str]
+) -> dict[str, TakenRow]:
+    candidates: dict[str, list[_Candidate]] = {}
+    for one in reports:
+        for row in one.rows:
+            if row.group == group:
+                named = _named(one, row, runs)
+                candidates.setdefault(named.system, []).append((one, named))
+    taken = {system: _take(rows, runs, chosen) for system, rows in candidates.items()}
+    return {system: _with_sound_tests(one, taken) for system, one in taken.items()}
+
+
+def _named(one: NamedReport, row: SystemRow, runs: KnownRuns) -> SystemRow:
+    """Of coreference, where a report is of one model and says `this run`: the row as the table has it."""
+    if one.report.name != COREFERENCE:
+        return row
+    parameters = one.report.parameters
+    model, context = str(parameters["model"]), str(parameters["context"])
+    model = runs.variant_of(model) or runs.encoder_of(model)
+    system = f"{model}/{context}"
+    if row.system == SYSTEM:
+        return replace(row, system=system, label=f"{variant_name(model)}, {CONTEXTS.get(context, context)}")
+    scores = {
+        name: score if score.p is None else replace(score, against=system)
+        for name, score in row.scores.items()
+    }
+    return replace(row, scores=scores)
+
+
+def _take(candidates: Sequence[_Candidate], runs: KnownRuns, chosen: Sequence[str]) -> TakenRow:
+    """The newest, or the newest that is chosen, with the runs of the same model that have other seeds."""
+
+    def rank(candidate: _Candidate) -> tuple[bool, str, str]:
+        return any(fnmatchcase(candidate[0].name, name) for name in chosen), *_age(candidate[0])
+
+    ordered = sorted(candidates, key=rank)
+    newest = ordered[-1][1]
+    model = runs.comparable(newest.checkpoint)
+    of_seed: dict[int | None, _Candidate] = {}
+    for candidate in ordered:  # the last of each seed stays
+        if runs.comparable(candidate[1].checkpoint) == model:
+            of_seed[candidate[0].report.seed] = candidate
+    alike = sorted(of_seed.values(), key=lambda candidate: candidate[0].report.seed or 0)
+    if not newest.checkpoint and len({repr(_values(row)) for _, row in alike}) == 1:
+        alike = [ordered[-1]]  # nothing was trained, so seeds change nothing
+    sources = tuple(one for one, _ in alike)
+    return TakenRow(
+        row=_merged([row for _, row in alike]),
+        encoder=runs.encoder_of(newest.checkpoint),
+        sources=sources,
+        passed_over=tuple(one for one, _ in ordered if one not in sources),
+    )
+
+
+def _values(row: SystemRow) -> dict[str, float]:
+    return {name: score.value for name, score in row.scores.items()}
+
+
+def _merged(rows: Sequence[SystemRow]) -> SystemRow:
+    if len(rows) == 1:
+        return rows[0]
+    metrics = [name for name in rows[0].scores if all(name in row.scores for row in rows)]
+    return replace(rows[0], scores={name: _of_seeds([row.scores[name] for row in rows]) for name in metrics})
+
+
+def _of_seeds(scores: Sequence[Score]) -> Score:
+    values = [score.value for score in scores]
+    p = [score.p for score in scores if score.p is not None]
+    tested = len(p) == len(scores) and len({score.against for score in scores}) == 1
+    return Score(
+        system=scores[0].system,
+        metric=scores[0].metric,
+        value=fmean(values),
+        deviation=stdev(values),
+        seeds=len(values),
+        p=max(p) if tested else None,
+        against=scores[0].against if tested else "",
+    )
+
+
+def _with_sound_tests(one: TakenRow, taken: Mapping[str, TakenRow]) -> TakenRow:
+    """Without the p-values of tests against a row that is now from another report; what is tested against
+    gets its label."""
+
+    def sound(score: Score) -> Score:
+        other = taken.get(score.against)
+        if score.p is None or (other is not None and _names(other.sources) == _names(one.sources)):
+            return replace(score, against=other.row.label if other and score.p is not None else "")
+        return replace(score, p=None, against="")
+
+    scores = {name: sound(score) for name, score in one.row.scores.items()}
+    return replace(one, row=replace(one.row, scores=scores))
+
+
+def _names(reports: Iterable[NamedReport]) -> set[str]:
+    return {one.name for one in reports}

@@ -1,0 +1,224 @@
+"""READMEs with tables of recorded runs: what stands between markers is replaced, and nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+from small_reports import answer_report, claim_report, perplexity_report
+
+from cdlm_lab.report import RunError
+from cdlm_lab.results.readme import main, marked_tables, stale_tables, write_readme, write_tables
+from cdlm_lab.results.readme_tables import TABLES, cross_document_cost, short, tagging_cost
+
+MARKED = (
+    "# Title\n\n<!-- table storyworld-perplexity begin -->\n<!-- table storyworld-perplexity end -->\n\nEnd."
+)
+
+
+def record(report_folder: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_bytes((report_folder / "report.json").read_bytes())
+
+
+@pytest.fixture
+def readme(tmp_path: Path) -> Path:
+    perplexity_report(tmp_path / "run", {"longformer": 1.5, "cdlm": 1.0})
+    record(tmp_path / "run", tmp_path / "data" / "results" / "storyworld_tiny" / "perplexity.json")
+    file = tmp_path / "README.md"
+    file.write_text(MARKED, encoding="utf-8")
+    return file
+
+
+def test_a_stale_table_is_told_with_the_command_and_mended(readme: Path, capsys: pytest.CaptureFixture):
+    (told,) = stale_tables(readme)
+    assert "README.md:3: table storyworld-perplexity" in told
+    assert f"cdlm_lab.results.readme {readme}" in told
+    assert main([str(readme), "--check"]) == 1
+    assert readme.read_text(encoding="utf-8") == MARKED
+    assert main([str(readme)]) == 0
+    assert "changed: storyworld-perplexity" in capsys.readouterr().out
+    assert main([str(readme), "--check"]) == 0
+    assert stale_tables(readme) == []
+    text = readme.read_text(encoding="utf-8")
+    assert text.startswith(
+        "# Title\n\n<!-- table storyworld-perplexity begin -->\n\n| variant | perplexity |"
+    )
+    assert text.endswith("<!-- table storyworld-perplexity end -->\n\nEnd.")
+    row = next(line for line in text.splitlines() if line.startswith("| CDLM |"))
+    assert row.startswith("| CDLM | 2.72 [2.5")  # e to the power of 1.0
+    assert row.endswith("| *3.23 / 3.39* |")
+
+
+def test_a_number_that_somebody_changed_is_stale(readme: Path):
+    write_readme(readme)
+    readme.write_text(readme.read_text(encoding="utf-8").replace("2.72", "2.71"), encoding="utf-8")
+    assert len(stale_tables(readme)) == 1
+
+
+def test_a_report_that_is_not_there_or_not_whole(readme: Path, capsys: pytest.CaptureFixture):
+    file = readme.parent / "data" / "results" / "storyworld_tiny" / "perplexity.json"
+    values = json.loads(file.read_text())
+    del values["parameters"]["cdlm"]
+    file.write_text(json.dumps(values))
+    with pytest.raises(RunError, match=r"perplexity\.json: not as its notebook writes it .*cdlm"):
+        write_readme(readme)
+    file.unlink()
+    assert main([str(readme)]) == 2
+    assert "there is no" in capsys.readouterr().err
+    assert readme.read_text(encoding="utf-8") == MARKED
+
+
+def test_tables_of_joint_reading(tmp_path: Path):
+    results = tmp_path / "data" / "results"
+    answer_report(tmp_path / "answers")
+    record(tmp_path / "answers", results / "wikiqa_minilm" / "answers.json")
+    claim_report(tmp_path / "claims")
+    record(tmp_path / "claims", results / "fm2_minilm" / "verdicts.json")
+    (results / "wikiqa_minilm" / "latency.json").write_text("[]")
+    names = ("wikiqa", "wikiqa-reranked", "fm2", "fm2-dev")
+    readme = tmp_path / "README.md"
+    marks = [f"<!-- table {name} begin -->\n<!-- table {name} end -->" for name in names]
+    readme.write_text("\n\n".join(marks), encoding="utf-8")
+    assert write_readme(readme) == list(names)
+    lines = readme.read_text(encoding="utf-8").splitlines()
+    rows = {line.split(" | ")[0][2:]: line.split(" | ") for line in lines if line.startswith("| ")}
+    # of four questions pairwise has two right with seed 0, three with seed 1
+    pairwise = next(line for line in lines if line.startswith("| pairwise |"))
+    assert pairwise.startswith("| pairwise | 62.5 ± 17.7 [")
+    assert pairwise.endswith("*77.1 / 85.3 / 86.5* |")
+    assert rows["random order"][1] == "33.3"
+    assert rows["always “supported”"][1].startswith("50.0 [")
+    assert rows["joint IE_1"][1].startswith("100.0 [")
+    assert rows["joint IE_1"][3] == "*79.25 / 73.56* |"
+    assert rows["claim only"][3].strip() == "|", "the paper has none"
+
+
+def test_of_several_reports_in_a_folder_the_newest_is_taken(tmp_path: Path):
+    folder = tmp_path / "results" / "fm2_minilm"
+    with pytest.raises(RunError, match="there is no report of 'fact verification' in"):
+        TABLES["fm2"](tmp_path / "results")
+    claim_report(tmp_path / "claims")
+    for name, finished, value in (("a", "2026-02", 0.25), ("b", "2026-01", 0.5)):
+        record(tmp_path / "claims", folder / f"{name}.json")
+        values = json.loads((folder / f"{name}.json").read_text()) | {"finished": finished}
+        (row,) = (row for row in values["scores"] if row["system"] == "joint-ie" and row["split"] == "test")
+        row["value"] = value
+        (folder / f"{name}.json").write_text(json.dumps(values))
+    table = TABLES["fm2"](tmp_path / "results")
+    assert next(row[1].text for row in table.rows if row[0].text == "joint IE_1") == "25.0"
+    with pytest.raises(RunError, match="the claims of symmetric were not scored"):
+        TABLES["fm2-symmetric"](tmp_path / "results")
+
+
+KNOWN = ("one", "two")
+BEGIN, END = b"<!-- table one begin -->", b"<!-- table one end -->"
+
+
+def written(folder: Path, content: bytes, **texts: str) -> bytes:
+    file = folder / "README.md"
+    file.write_bytes(content)
+    write_tables(file, texts, known=KNOWN)
+    return file.read_bytes()
+
+
+def test_a_table_is_put_between_its_markers(tmp_path: Path):
+    content = b"before\n" + BEGIN + b"\nold\n" + END + b"\nafter"
+    assert written(tmp_path, content, one="| new |") == (
+        b"before\n" + BEGIN + b"\n\n| new |\n\n" + END + b"\nafter"
+    )
+
+
+def test_what_is_outside_stays_byte_for_byte(tmp_path: Path):
+    # a byte-order mark, bytes that are no UTF-8, spaces at ends of lines, Windows' line ends
+    before, after = b"\xef\xbb\xbf \xff\xfe  \r\n\r\n", b"\r\n\t \xe9\x00 no line end"
+    found = written(tmp_path, before + BEGIN + b"\r\n" + END + after, one="| a |\n| b |")
+    assert found == before + BEGIN + b"\r\n\r\n| a |\r\n| b |\r\n\r\n" + END + after
+    assert marked_tables(tmp_path / "README.md", known=KNOWN)[0].text == "| a |\n| b |"
+
+
+def test_writing_twice_changes_nothing(tmp_path: Path):
+    file = tmp_path / "README.md"
+    file.write_bytes(BEGIN + b"\n" + END)
+    assert write_tables(file, {"one": "x"}, known=KNOWN) == ["one"]
+    before = file.stat().st_mtime_ns
+    assert write_tables(file, {"one": "x"}, known=KNOWN) == []
+    assert file.stat().st_mtime_ns == before
+
+
+def test_tables_are_found_in_order_with_their_lines(tmp_path: Path):
+    file = tmp_path / "README.md"
+    file.write_bytes(b"\n".join([b"a", BEGIN, b"", b"| x |", b"", END, b"", *_marks("two")]))
+    assert [(one.name, one.line, one.text) for one in marked_tables(file, known=KNOWN)] == [
+        ("one", 2, "| x |"),
+        ("two", 8, ""),
+    ]
+
+
+def _marks(name: str) -> list[bytes]:
+    return [f"<!-- table {name} {word} -->".encode() for word in ("begin", "end")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (_marks("ones"), r"README.md:2: there is no table 'ones'; did you mean 'one'"),
+        (_marks("zebra"), r"README.md:2: there is no table 'zebra'; known are one, two"),
+        ([BEGIN], r"README.md:2: table one has no end"),
+        ([END], r"README.md:2: table one is ended and has not begun"),
+        ([BEGIN, BEGIN], r"README.md:3: table one is not ended yet"),
+        ([BEGIN, _marks("two")[1]], r"README.md:3: table one has begun, but two is ended here"),
+        ([*_marks("one"), *_marks("one")], r"README.md:5: table one is marked a second time"),
+        ([b"<!-- table one start -->"], r"README.md:2: table one is marked 'start'; write begin or end"),
+        ([BEGIN, b"\xff", END], r"README.md:2: table one is not text in UTF-8"),
+        (_marks("two"), r"README.md:2: there is nothing to put into table two"),
+    ],
+)
+def test_errors_have_the_line_and_leave_the_file(lines: list[bytes], message: str, tmp_path: Path):
+    content = b"\n".join([b"first", *lines])
+    with pytest.raises(RunError, match=message):
+        written(tmp_path, content, one="x")
+    assert (tmp_path / "README.md").read_bytes() == content
+
+
+def test_a_file_that_is_not_there(tmp_path: Path):
+    with pytest.raises(RunError, match="cannot be read"):
+        marked_tables(tmp_path / "no.md", known=KNOWN)
+
+
+def cells(table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def test_significant_digits():
+    assert [short(value) for value in (0.8436, 9.994, 46.874, 149.94, 894.2)] == [
+        "0.84",
+        "9.99",
+        "46.9",
+        "149.9",
+        "894",
+    ]
+
+
+def test_costs_stand_beside_the_papers(tmp_path: Path):
+    rows = [
+        {"text": text, "cda": cda, "ratio": 1.104, "ratio_min": 0.9, "ratio_max": 1.66, "predicted": 1.06}
+        | {"added_parameters": 20100}
+        for text, cda in (("PAN", "none"), ("PAN", "deep"), ("mine", "shallow"))
+    ]
+    (tmp_path / "cross_document_attention_benchmark.json").write_text(json.dumps({"rows": rows}))
+    assert cells(cross_document_cost(tmp_path)) == [
+        ["PAN", "DEEP", "1.10 (0.90-1.66)", "1.06", "1.12", "20,100"],  # 0.637 / 0.568 seconds
+        ["mine", "SHALLOW", "1.10 (0.90-1.66)", "1.06", "", "20,100"],
+    ]
+
+
+def test_a_file_that_is_not_there_or_is_another(tmp_path: Path):
+    with pytest.raises(RunError, match=r"there is no .*document_tagging_benchmark\.json; run its benchmark"):
+        tagging_cost(tmp_path)
+    file = tmp_path / "document_tagging_benchmark.json"
+    file.write_text("{}")
+    with pytest.raises(RunError, match="the field 'rows' is missing"):
+        tagging_cost(tmp_path)
+    file.write_text("{")
+    with pytest.raises(RunError, match="not JSON"):
+        tagging_cost(tmp_path)

@@ -1,0 +1,230 @@
+"""The reports of a folder, what is said of the rest, and the rows that they have for tables."""
+
+import json
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from small_reports import answer_report, claim_report, matching_report, perplexity_report, pretraining_report
+
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import open_run, read_report
+from cdlm_lab.results.reports import EXPERIMENTS, find_reports, report_rows
+from cdlm_lab.widgets.score_tables import LAYOUTS
+from cdlm_lab.widgets.tables import DEV, SystemRow
+
+ODD = [{"system": "knitting", "split": "test", "metric": "f1", "value": 1}]
+LOSSES = {"longformer": 1.5, "cdlm": 1.0}
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    perplexity_report(tmp_path / "deep" / "er" / "a", LOSSES)
+    matching_report(tmp_path / "b", {"bert-han": (0.5, 0.6)})
+    pretraining_report(tmp_path / "c", variant="cdlm")
+    return tmp_path
+
+
+def why(folder: Path, **more) -> dict[str, str]:
+    return {one.name: one.why for one in find_reports(folder, **more).aside}
+
+
+def test_reports_are_found_however_deep(runs: Path):
+    found = find_reports(runs)
+    assert [one.name for one in found.reports] == ["b", "deep/er/a"]
+    assert [row.system for row in found.reports[1].rows] == ["longformer", "cdlm"]
+    assert [one.name for one in found.others] == ["c"]
+    assert why(runs) == {"c": "says what its model was trained with; notebook 02 measures it"}
+
+
+def test_what_a_grid_put_aside_fills_no_table(runs: Path):
+    (runs / "b").rename(runs / "b.old-20261122-090400")
+    matching_report(runs / "b", {"bert-han": (0.5, 0.7)})
+    assert [one.name for one in find_reports(runs).reports] == ["b", "deep/er/a"]
+    assert why(runs)["b.old-20261122-090400"] == "was put aside; another run has its place"
+
+
+def test_recorded_reports_may_be_called_anything(runs: Path, tmp_path_factory: pytest.TempPathFactory):
+    results = tmp_path_factory.mktemp("results")
+    (results / "x").mkdir()
+    (results / "x" / "perplexity.json").write_bytes((runs / "deep/er/a/report.json").read_bytes())
+    (results / "benchmark.json").write_text('{"machine": "2 CPU threads"}')
+    (results / "list.json").write_text("[]")
+    found = find_reports(results)
+    assert [one.name for one in found.reports] == ["x/perplexity.json"]
+    assert why(results) == {"2 other JSON files": "are no reports of runs"}
+
+
+def test_what_cannot_be_used_is_said(runs: Path):
+    open_run(runs / "going", name="coreference", parameters={}).close()
+    for name in ("broken", "old", "half", "other", "odd"):
+        (runs / name).mkdir()
+    whole = json.loads((runs / "b" / "report.json").read_text())
+    (runs / "broken" / "report.json").write_text("{")
+    (runs / "old" / "report.json").write_text(json.dumps(whole | {"format": 0}))
+    (runs / "half" / "report.json").write_text(json.dumps(whole | {"data": {}}))
+    (runs / "other" / "report.json").write_text(json.dumps(whole | {"name": "knitting"}))
+    (runs / "odd" / "report.json").write_text(json.dumps(whole | {"scores": ODD}))
+    told = why(runs)
+    assert told["going"] == "is not finished"
+    assert told["broken"].startswith("cannot be read: 1: not JSON")
+    assert told["old"] == "cannot be read: format is 0, this version of cdlm_lab reads 1 and 2"
+    assert told["half"] == "is not as its notebook writes it (KeyError('pairs'))"
+    assert told["other"] == "is of 'knitting', which fills no table"
+    assert "is not as its notebook writes it" in told["odd"]
+    assert [one.name for one in find_reports(runs).reports] == ["b", "deep/er/a"]
+
+
+def test_some_are_left_out_on_demand(runs: Path):
+    assert why(runs, leave_out="deep/* c")["deep/er/a"] == "is left out, as leave_out says (deep/*)"
+    assert [one.name for one in find_reports(runs, leave_out="deep/*").reports] == ["b"]
+    with pytest.raises(ParameterError, match=r"leave_out names 'deap/\*', which no report in"):
+        find_reports(runs, leave_out="b deap/*")
+
+
+def test_the_run_that_looks_is_not_looked_into(runs: Path):
+    open_run(runs / "book", name="results book", parameters={}).close()
+    assert why(runs)["book"] == "is not finished"
+    assert "book" not in why(runs, own=runs / "book")
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path):
+    with pytest.raises(ParameterError, match="which is no folder"):
+        find_reports(tmp_path / "none")
+
+
+RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
+
+
+def of(name: str, group: str = "") -> tuple:
+    report = read_report(RESULTS / name)
+    return report, {row.system: row for row in report_rows(report) if row.group == group}
+
+
+def test_every_experiment_of_tables_has_columns():
+    assert EXPERIMENTS.keys() == LAYOUTS.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "label", "checkpoint", "metric", "against"),
+    [
+        ("storyworld_tiny/perplexity", "cdlm", "CDLM", "runs/story/cdlm/model", "perplexity", ""),
+        ("storyworld_tiny/perplexity", "longformer", "Longformer", None, "perplexity", "local-cdlm"),
+        ("scisumm_minilm/matching", "bert-han", "BERT-HAN", "minilm", "accuracy", "bert-avg"),
+        ("scisumm_minilm/matching", "gru-han", "GRU-HAN", "", "f1", ""),
+        ("scisumm_minilm/matching_longformer", "cdlm", "CDLM", "runs/news/cdlm", "f1", "longformer"),
+        ("scisumm_minilm/alignment", "gru-han/cosine", "GRU-HAN, cosine", "", "mrr", "gru-han/attention"),
+        ("scisumm_minilm/alignment", "random", "Random (exact)", "", "mrr", ""),
+        ("storyworld_tiny/questions", "cdlm", "CDLM", "storyworld/cdlm", "sp_f1", "longformer"),
+        ("jnlpba_minilm/tagging", "doc-arc", "Doc-ARC", "minilm", "f1", "bert-lstm"),
+        ("ecb_plus_minilm/attention", "cdlm", "CDLM", None, "gap/event", ""),
+        ("wikiqa_minilm/answers", "mspp-ie", "MSPP IE_k", None, "map", "pairwise"),
+        ("wikiqa_minilm/answers", "random", "random order", "", "map", ""),
+        ("fm2_minilm/verification", "mspp-ie-ie", None, None, "label_accuracy", "pairwise-sum"),
+        ("fm2_minilm/verification", "majority", "always \u201csupported\u201d", "", "label_accuracy", ""),
+    ],
+)
+def test_rows_of_recorded_reports(
+    name: str, system: str, label: str | None, checkpoint: str | None, metric: str, against: str
+):
+    report = read_report(RESULTS / f"{name}.json")
+    row = next(row for row in report_rows(report) if row.system == system)
+    score = row.scores[metric]
+    assert score in report.rows
+    assert (score.against, score.p is None) == (against, not against)
+    assert label in (None, row.label)
+    assert checkpoint in (None, row.checkpoint)
+    if f"{DEV}{metric}" in row.scores:
+        assert row.scores[f"{DEV}{metric}"].split == "dev"
+
+
+def test_joint_alignments_are_not_tested_and_have_no_random_scores():
+    _, joint = of("scisumm_minilm/alignment.json", "joint")
+    assert "random" not in joint
+    assert all(score.p is None for row in joint.values() for score in row.scores.values())
+
+
+@pytest.mark.parametrize(
+    ("alignment", "matching"),
+    [("alignment", "matching"), ("alignment_two_sentences", "matching_two_sentences")],
+)
+def test_the_released_scores_that_were_added_follow_from_those_that_were_recorded(alignment, matching):
+    report, rows = of(f"scisumm_minilm/{alignment}.json", "released")
+    _, joint = of(f"scisumm_minilm/{alignment}.json", "joint")
+    runs = read_report(RESULTS / "scisumm_minilm" / f"{matching}.json").tables["runs"]
+    oracle = of(f"scisumm_minilm/{alignment}.json", "oracle")[1]["random"].scores
+    assert set(rows) == {"random", *joint}
+    for name, row in rows.items():
+        test = [run for run in runs if run["split"] == "test" and run["system"] == name.partition("/")[0]]
+        accuracy = fmean(run["accuracy"] for run in test) if test else 0.5
+        recall = fmean(run["recall"] for run in test) if test else 0.5
+        seen = accuracy - recall / 2  # unrelated pairs that are called so, of all
+        for measure, score in row.scores.items():
+            related = joint[name].scores[measure].value if test else oracle[measure].value / 2
+            wrong = (1 - accuracy) / 21 if measure == "mrr" else 0
+            assert score.value == pytest.approx(related / 2 + seen + wrong)
+            assert score.low is None
+    assert (report.data["pairs"], report.data["unrelated_pairs"]) == (383, 383)
+
+
+def test_coreference_has_p_in_the_row_of_the_other():
+    report, rows = of("ecb_plus_minilm/event_documents.json", "event")
+    assert list(rows) == ["this run", "ecb_event_sentences", "singletons", "one cluster", "same head word"]
+    tests = {row["b"]: row["p_holm"] for row in report.tables["comparisons"]}
+    for system, row in rows.items():
+        assert row.scores["conll/f1"].p == tests.get(system)
+        assert row.scores[f"{DEV}conll/f1"].p is None
+    assert rows["this run"].scores["muc/recall"].value == report.scores["test/this run/muc/recall"]["value"]
+
+
+def groups(rows: list[SystemRow]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        found.setdefault(row.group, []).append(row.system)
+    return found
+
+
+def test_answers(tmp_path: Path):
+    report = answer_report(tmp_path / "run")
+    rows = report_rows(report)
+    systems = ["pairwise", "joint-ie", "mspp-ie", "random"]
+    assert groups(rows) == {"all": systems, "reranked": systems}
+    every, again = ({row.system: row for row in rows if row.group == name} for name in ("all", "reranked"))
+    assert every["pairwise"].scores == again["pairwise"].scores, "it ranks all"
+    key = "mspp-ie/reranked/test/map"
+    assert again["mspp-ie"].scores["map"].value == report.scores[key]["value"]
+    p = [
+        row["p_holm"]
+        for row in report.tables["comparisons"]
+        if (row["a"], row["b"]) == ("mspp-ie", "pairwise")
+    ]
+    assert every["mspp-ie"].scores["p_at_1"].p == p[0]
+    assert every["mspp-ie"].scores["p_at_1"].against == "pairwise"
+    assert (every["mspp-ie"].checkpoint, every["joint-ie"].checkpoint) == (
+        "given/mspp-ie",
+        "storyworld/longformer",
+    )
+    assert every["random"].scores["p_at_1"].low is None
+
+
+def test_claims(tmp_path: Path):
+    report = claim_report(tmp_path / "run")
+    rows = report_rows(report)
+    assert groups(rows)["test"] == ["majority", "claim-only", "pairwise-sum", "joint-ie"]
+    (joint,) = (row for row in rows if (row.group, row.label) == ("test", "joint IE_1"))
+    score = joint.scores["label_accuracy"]
+    assert (score.value, score.against) == (1.0, "pairwise-sum")
+    assert score.p == next(
+        row["p_holm"] for row in report.tables["comparisons"] if row["b"] == "pairwise-sum"
+    )
+
+
+@pytest.mark.parametrize(
+    "file", sorted(RESULTS.glob("*/*.json")), ids=lambda file: f"{file.parent.name}/{file.stem}"
+)
+def test_every_recorded_report_of_a_table_has_rows(file: Path):
+    if not file.read_text(encoding="utf-8").lstrip("{ \n").startswith('"format"'):
+        pytest.skip("until it is a report: it holds other numbers")
+    report = read_report(file)
+    if report.name in EXPERIMENTS:
+        assert all(row.scores for row in report_rows(report))

@@ -1,0 +1,232 @@
+"""What parameters say of each other, which reports make one table, and what several seeds are together."""
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, stdev
+
+import pytest
+from small_reports import SHIPPED, matching_report, perplexity_report, pretraining_report
+
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import open_run
+from cdlm_lab.results.reports import MATCHING, PERPLEXITY, NamedReport, ReportFolder, find_reports
+from cdlm_lab.results.series import KnownRuns, Series, check_chosen, corpus_name, series_of
+
+LOSSES = {"longformer": 1.5, "cdlm": 1.0}
+
+
+def perplexities(folder: Path, *, choose: str = "") -> list[Series]:
+    found = find_reports(folder)
+    return series_of(KnownRuns(found), experiment=PERPLEXITY, group="", choose=choose)
+
+
+def names(series: Series, system: str) -> tuple[list[str], list[str]]:
+    """Of the reports that a row is from, and of those that were passed over."""
+    one = series.rows[system]
+    return [found.name for found in one.sources], [found.name for found in one.passed_over]
+
+
+def test_runs_that_differ_in_their_seed_alone_are_one_row(tmp_path: Path):
+    reports = [
+        perplexity_report(tmp_path / f"s{seed}", {"longformer": 1.5, "cdlm": 1 + seed / 10}, seed=seed)
+        for seed in (0, 1, 2)
+    ]
+    (series,) = perplexities(tmp_path)
+    score = series.rows["cdlm"].row.scores["perplexity"]
+    values = [report.scores["cdlm/perplexity"]["value"] for report in reports]
+    assert score.value == pytest.approx(fmean(values))
+    assert (score.deviation, score.seeds, score.low) == (pytest.approx(stdev(values)), 3, None)
+    assert names(series, "cdlm") == (["s0", "s1", "s2"], [])
+    tested = series.rows["longformer"].row.scores["perplexity"]
+    every = [report.tables["comparisons"][0]["p_holm"] for report in reports]
+    assert (tested.p, tested.against) == (max(every), "CDLM")
+
+
+def test_of_two_runs_that_are_alike_the_newest_is_taken_or_the_chosen_one(tmp_path: Path):
+    for name in ("first", "second"):
+        perplexity_report(tmp_path / name, LOSSES)
+    (series,) = perplexities(tmp_path)
+    assert names(series, "cdlm") == (["second"], ["first"])
+    assert series.rows["cdlm"].row.scores["perplexity"].deviation is None
+    (series,) = perplexities(tmp_path, choose="fir*")
+    assert names(series, "cdlm") == (["first"], ["second"])
+    with pytest.raises(ParameterError, match="choose names 'third'"):
+        check_chosen(find_reports(tmp_path), "first third")
+
+
+def test_other_settings_make_another_table(tmp_path: Path):
+    perplexity_report(tmp_path / "a", LOSSES)
+    perplexity_report(tmp_path / "b", LOSSES, max_length=1024)
+    perplexity_report(tmp_path / "c", LOSSES, corpus="else/news_clusters")
+    perplexity_report(tmp_path / "d", LOSSES, corpus="news_clusters")
+    found = [[one.name for one in series.reports] for series in perplexities(tmp_path)]
+    assert found == [["a"], ["b"], ["c", "d"]], "where the folder of a corpus lies is no setting"
+
+
+def test_models_may_differ_and_rows_come_from_several_reports(tmp_path: Path):
+    perplexity_report(
+        tmp_path / "a", {"longformer": 1.5}, checkpoints={"longformer": "storyworld/longformer"}
+    )
+    perplexity_report(tmp_path / "b", {"cdlm": 1.0}, checkpoints={"cdlm": "storyworld/cdlm"})
+    (series,) = perplexities(tmp_path)
+    assert names(series, "longformer")[0] == ["a"]
+    assert names(series, "cdlm")[0] == ["b"]
+
+
+def test_a_test_against_a_row_of_another_report_is_not_shown(tmp_path: Path):
+    perplexity_report(tmp_path / "a", LOSSES)
+    (series,) = perplexities(tmp_path)
+    assert series.rows["longformer"].row.scores["perplexity"].against == "CDLM"
+    perplexity_report(tmp_path / "b", {"cdlm": 0.9}, checkpoints={"cdlm": "mine/cdlm"})
+    (series,) = perplexities(tmp_path)
+    assert names(series, "cdlm") == (["b"], ["a"])
+    score = series.rows["longformer"].row.scores["perplexity"]
+    assert (score.p, score.against) == (None, "")
+
+
+def test_models_of_runs_that_differ_in_their_seed_are_one_model(tmp_path: Path):
+    """Pretraining with a seed, then perplexity with the same: the folders differ, too."""
+    for seed in (0, 1):
+        made = tmp_path / f"pretraining-{seed}"
+        pretraining_report(made, variant="cdlm", seed=seed)
+        where = {"cdlm": f"{made}/model"}
+        perplexity_report(tmp_path / f"p{seed}", {"cdlm": 1 + seed}, checkpoints=where, seed=seed)
+    other = tmp_path / "other"
+    pretraining_report(other, variant="cdlm", model="minilm")
+    perplexity_report(tmp_path / "p2", {"cdlm": 5.0}, checkpoints={"cdlm": f"{other}/model"}, seed=2)
+    (series,) = perplexities(tmp_path, choose="p1")
+    assert names(series, "cdlm") == (["p0", "p1"], ["p2"])
+    assert series.rows["cdlm"].encoder == "CDLM of storyworld, from tiny, 5,000 steps"
+    (series,) = perplexities(tmp_path)
+    assert names(series, "cdlm") == (["p2"], ["p0", "p1"])
+
+
+def test_seeds_of_a_run_itself_stay_as_it_has_them(tmp_path: Path):
+    report = matching_report(tmp_path / "a", {"tf-idf": (0.5, 0.5), "bert-han": (0.5, 0.6)})
+    found = find_reports(tmp_path)
+    (series,) = series_of(KnownRuns(found), experiment=MATCHING, group="")
+    score = series.rows["bert-han"].row.scores["f1"]
+    theirs = report.scores["bert-han/test/f1"]
+    assert (score.value, score.seeds, score.deviation) == (theirs["value"], 2, theirs["deviation"])
+    assert (score.low, score.high) == (theirs["low"], theirs["high"])
+
+
+def test_there_is_nothing_of_other_experiments_and_groups(tmp_path: Path):
+    perplexity_report(tmp_path / "a", LOSSES, checkpoints=SHIPPED)
+    found = find_reports(tmp_path)
+    assert series_of(KnownRuns(found), experiment=MATCHING, group="") == []
+    assert series_of(KnownRuns(found), experiment=PERPLEXITY, group="x") == []
+
+
+def known(folder: Path) -> tuple[KnownRuns, dict[str, NamedReport]]:
+    found = find_reports(folder)
+    return KnownRuns(found), {one.name: one for one in (*found.reports, *found.others)}
+
+
+def test_models_are_known_by_their_runs_or_by_their_folders(tmp_path: Path):
+    pretraining_report(tmp_path / "base", variant="longformer")
+    pretraining_report(tmp_path / "on", variant="cdlm", model=f"{tmp_path}/base/model")
+    perplexity_report(tmp_path / "p", {"cdlm": 1.0}, checkpoints={"cdlm": f"{tmp_path}/on/model"})
+    runs, _ = known(tmp_path)
+    assert runs.encoder_of(f"{tmp_path}/on/model") == "CDLM of storyworld, from tiny, 5,000 steps"
+    assert runs.variant_of(f"{tmp_path}/on/checkpoint-10") == "cdlm"
+    assert runs.variant_of("else/rand-cdlm/model") == "rand-cdlm"
+    assert runs.variant_of("minilm") == ""
+    assert runs.encoder_of("../runs/news/cdlm/training/checkpoint-400") == "runs/news/cdlm"
+    assert runs.encoder_of("storyworld/cdlm") == "storyworld/cdlm"
+    assert runs.encoder_of("") == ""
+
+
+def test_a_run_of_another_notebook_hands_its_encoder_on(tmp_path: Path):
+    run = open_run(tmp_path / "scorer", name="pretraining", parameters={"model": "runs/news/cdlm/model"})
+    run.write_report(scores={})
+    runs, _ = known(tmp_path)
+    assert runs.encoder_of(f"{tmp_path}/scorer/training/checkpoint-40") == "runs/news/cdlm"
+    assert runs.variant_of(f"{tmp_path}/scorer/model") == "cdlm"
+
+
+def test_a_model_of_paragraphs_is_known_by_its_head_and_the_folder_of_its_runs(tmp_path: Path):
+    parameters = {"head": "ie_k", "model": "minilm", "steps": 1400, "corpus": "data/fever_related"}
+    open_run(tmp_path / "mspp" / "first", name="paragraph pretraining", parameters=parameters).write_report(
+        scores={}
+    )
+    runs, _ = known(tmp_path)
+    for name in ("first", "first/model", "mspp-ie"):
+        assert runs.encoder_of(f"{tmp_path}/mspp/{name}") == "MSPP IE_k of FM2, from minilm, 1,400 steps"
+    assert runs.encoder_of(f"{tmp_path}/mspp/mspp-ae") == f"{tmp_path}/mspp/mspp-ae"
+
+
+def test_runs_that_name_each_other_end(tmp_path: Path):
+    for name, other in (("a", "b"), ("b", "a")):
+        run = open_run(tmp_path / name, name="pretraining", parameters={"model": f"{tmp_path / other}/model"})
+        run.write_report(scores={})
+    runs, _ = known(tmp_path)
+    assert runs.encoder_of(f"{tmp_path}/a/model")
+    assert runs.variant_of(f"{tmp_path}/a/model") == ""
+    assert runs.comparable(f"{tmp_path}/a/model")
+
+
+def test_a_model_under_another_variants_name_is_told(tmp_path: Path):
+    perplexity_report(tmp_path / "a", {"cdlm": 1.0}, checkpoints={"cdlm": "runs/news/longformer/model"})
+    perplexity_report(tmp_path / "b", {"cdlm": 1.0}, checkpoints={"cdlm": "my/own"})
+    runs, by_name = known(tmp_path)
+    assert runs.misnamed(by_name["a"]) == "has a model of longformer for cdlm"
+    assert runs.misnamed(by_name["b"]) == ""
+
+
+def test_a_folder_of_runs_is_what_its_runs_were_made_with(tmp_path: Path):
+    """The parameter `encoders`: two folders of equal models are one setting, seeds apart."""
+    for seed in (0, 1):
+        pretraining_report(tmp_path / f"models{seed}" / "cdlm", variant="cdlm", seed=seed)
+    pretraining_report(tmp_path / "models2" / "cdlm", variant="cdlm", model="minilm")
+    runs, _ = known(tmp_path)
+    told = [runs.comparable(f"{tmp_path}/models{number}") for number in (0, 1, 2)]
+    assert told[0] == told[1] != told[2]
+
+
+def test_a_folder_of_runs_that_reads_itself_is_no_more_than_its_models(tmp_path: Path):
+    """A grid whose runs have their own folder as `encoders` or `mspp`: no run is told by the others."""
+    pretraining_report(tmp_path / "cdlm", variant="cdlm")
+    runs, _ = known(tmp_path)
+    alone = runs.comparable(str(tmp_path))
+    matching_report(tmp_path / "m", {"cdlm": (0.5, 0.5)}, encoders=str(tmp_path))
+    runs, by_name = known(tmp_path)
+    assert "m" in by_name
+    assert runs.comparable(str(tmp_path)) == alone
+
+
+def test_what_was_measured_on_leaves_training_out(tmp_path: Path):
+    perplexity_report(tmp_path / "a", {"cdlm": 1.0}, checkpoints={"cdlm": "x"})
+    perplexity_report(tmp_path / "b", {"cdlm": 1.0}, checkpoints={"cdlm": "y"}, seed=3)
+    perplexity_report(tmp_path / "c", {"cdlm": 1.0}, max_length=64)
+    runs, by_name = known(tmp_path)
+    assert runs.test_of(by_name["a"]) == runs.test_of(by_name["b"]) != runs.test_of(by_name["c"])
+    assert ("seed", "3") not in runs.setting_of(by_name["b"])
+
+
+def test_a_run_from_before_dropout_of_attention_was_a_parameter_stands_with_those_that_have_what_it_had(
+    tmp_path: Path,
+):
+    perplexity_report(tmp_path / "a", {"cdlm": 1.0})
+    runs, by_name = known(tmp_path)
+    before = by_name["a"]
+    checkpoints, none = (
+        replace(
+            before,
+            report=replace(before.report, parameters=before.report.parameters | {"attention_dropout": share}),
+        )
+        for share in ("checkpoint", 0.0)
+    )
+    assert runs.setting_of(before) == runs.setting_of(checkpoints) != runs.setting_of(none)
+
+
+def test_corpora_have_names(tmp_path: Path):
+    assert corpus_name("shared/data/ECB+_LREC2014/") == "ECB+"
+    assert corpus_name("my/texts") == "texts"
+    matching_report(tmp_path / "m", {"bert-han": (0.5, 0.5)})
+    run = open_run(tmp_path / "al", name="sentence alignment", parameters={"matching_run": f"{tmp_path}/m"})
+    report = run.write_report(scores={})
+    runs = KnownRuns(
+        ReportFolder(folder=tmp_path, reports=find_reports(tmp_path).reports, others=(), aside=())
+    )
+    assert runs.corpus_of(NamedReport(name="al", report=report)) == "storyworld"

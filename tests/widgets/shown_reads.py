@@ -1,0 +1,88 @@
+"""What several tests show: one hostile text, and a question, a ranking, a claim and a sentence as models read
+them."""
+
+import re
+from dataclasses import replace
+
+from cdlm_lab.data.questions import Paragraph
+from cdlm_lab.widgets.questions import ReadQuestion
+from cdlm_lab.widgets.rankings import ReadRanking
+from cdlm_lab.widgets.tagged import ReadOccurrence, ReadSentence, ReadWord
+from cdlm_lab.widgets.verdicts import ReadClaim
+
+HOSTILE = "<script>x</script>\"'&\u202e"
+SHOWN = "&lt;script&gt;x&lt;/script&gt;&quot;&#x27;&amp;\u2039U+202E\u203a"
+
+QUESTION = ReadQuestion(
+    id="q",
+    question="Who?",
+    kind="bridge",
+    gold_answer="A",
+    answer="A",
+    place=None,
+    paragraphs=(Paragraph(title="t", sentences=("A.",)),),
+    sentence_probabilities={(0, 0): 0.5},
+    paragraph_probabilities=(0.5,),
+    supporting=frozenset({(0, 0)}),
+    gold_supporting=frozenset({(0, 0)}),
+    answer_f1=1.0,
+    answer_em=True,
+    support_em=True,
+    support_f1=1.0,
+)
+
+
+def question(number, kind, *, answer, support):
+    text = f"Question {number}?"
+    return replace(QUESTION, id=f"q{number}", question=text, kind=kind, answer_em=answer, support_em=support)
+
+
+def ranking(number, candidates, *, pairwise, joint, ae=-2.0, known=True):
+    """The right candidate comes second and has the scores given; all others have 0."""
+
+    def scores(score):
+        return (0.0, score, *(0.0,) * (candidates - 2))
+
+    return ReadRanking(
+        id=f"q{number}",
+        question=f"Question {number}?",
+        candidates=tuple(f"candidate {place}" for place in range(candidates)),
+        right=(False, True, *(False,) * (candidates - 2)) if known else None,
+        scores={"pairwise": scores(pairwise), "joint IE_k": scores(joint), "joint AE_k": scores(ae)},
+    )
+
+
+def claim(number, predicted, gold):
+    probabilities = dict.fromkeys(("supported", "refuted", "not enough info"), 0.2)
+    return ReadClaim(
+        id=f"c{number}",
+        claim=f"Claim {number}.",
+        evidence=("A.",),
+        probabilities=probabilities | {predicted: 0.6},
+        shares=(0.5,),
+        gold=gold,
+    )
+
+
+def word(text, gold, predicted, weights=(0.25, 0.75)):
+    """A word with occurrences in sentences 100, 101, ..., one for each weight."""
+    occurrences = tuple(
+        ReadOccurrence(words=(text, "there"), place=0, distance=9, weight=weight, sentence=100 + number)
+        for number, weight in enumerate(weights)
+    )
+    return ReadWord(word=text, gold=gold, predicted=predicted, occurrences=occurrences)
+
+
+def sentence(number, *words, document="novel"):
+    return ReadSentence(document=document, number=number, words=words)
+
+
+def words_of(html):
+    """The text of some HTML, without styles, on one line."""
+    bare = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", " ", bare).split())
+
+
+def tags_of(html):
+    """The names of all elements of some HTML."""
+    return set(re.findall(r"<([a-z0-9]+)", re.sub(r"<style>.*?</style>", "<style>", html, flags=re.DOTALL)))
