@@ -123,7 +123,7 @@ from cdlm_lab.metrics.coreference import (
 from cdlm_lab.metrics.significance import compare, holm, percentile_interval, resampled_sums
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
-from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.precision import Precision, computing_in, precision_told
 from cdlm_lab.parameters import ParameterError, check_choice, check_least, check_types
 from cdlm_lab.progress import Progress

@@ -51,7 +51,7 @@ from cdlm_lab.experiments.views.questions import (
     score_table,
 )
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
-from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import bytes_per_number, estimate
 from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.models.question_answering import load_question_answerer

@@ -32,8 +32,7 @@ from cdlm_lab.experiments.cluster_corpora import (
     variant_of,
 )
 from cdlm_lab.experiments.perplexity import cluster_losses, scores_of
-from cdlm_lab.models.dropout import AttentionDropout
-from cdlm_lab.models.encoder import copy_local_to_global, load_language_model
+from cdlm_lab.models.encoder import AttentionDropout, copy_local_to_global, load_language_model
 from cdlm_lab.models.estimate import (
     bytes_per_number,
     estimate,

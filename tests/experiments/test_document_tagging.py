@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_reports import score_of, tagging_run
+from tagging_runs import score_of, tagging_run
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_reports import score_of
+from tagging_runs import score_of
 
 from cdlm_lab.data.questions import (
     MultihopQuestion,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_reports import score_of, tagging_run
+from tagging_runs import score_of, tagging_run
 
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples

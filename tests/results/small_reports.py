@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,14 +11,10 @@ from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.experiments import answer_selection, fact_verification
 from cdlm_lab.experiments.answer_selection import AnswerPredictions, AnswerRun, AnswerSplit
-from cdlm_lab.experiments.document_tagging import Settings as TaggingSettings
-from cdlm_lab.experiments.document_tagging import TaggedCorpus, TaggingRun
 from cdlm_lab.experiments.fact_verification import ClaimPredictions, VerificationRun
 from cdlm_lab.experiments.perplexity import ClusterLosses, comparisons_of, scores_of
-from cdlm_lab.experiments.systems.tagging import Taggers
 from cdlm_lab.metrics.significance import mean_score
 from cdlm_lab.report import Report, open_run
-from cdlm_lab.scores import Score
 
 SHIPPED = {variant: f"storyworld/{variant}" for variant in ("longformer", "local-cdlm", "cdlm")}
 
@@ -155,16 +150,3 @@ def claim_report(folder: Path) -> Report:
         one = ClaimPredictions(claims=CLAIMS, labels=labels, probabilities=np.array(rows))
         predictions[system, 0] = dict.fromkeys(run.held_out, one)
     return fact_verification.report(run, fact_verification.evaluate(run, predictions))
-
-
-def tagging_run(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
-    """A run of notebook 07 on these documents; its folder is not held."""
-    settings = TaggingSettings(**values)
-    labels = corpus.labels if corpus.documents else ()
-    taggers = Taggers(settings=settings, labels=labels, cache=Path(settings.run_folder))
-    return TaggingRun(settings=settings, corpus=corpus, taggers=taggers)
-
-
-def score_of(report: Report, system: str, split: str, metric: str, seed: int | None = None) -> Score:
-    """The row of the score table."""
-    return next(row for row in report.rows if row.key == (system, split, "", metric, seed))

@@ -33,8 +33,7 @@ from cdlm_lab.examples.tokens import FIRST_WORD, Vocabulary, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, reset_globals
 from cdlm_lab.experiments.runs import chosen_systems, of_another_run, output_of, read_arrays, write_arrays
 from cdlm_lab.models.checkpoint import default_device, own_randomness, read_own_model
-from cdlm_lab.models.dropout import AttentionDropout
-from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.encoder import AttentionDropout, load_encoder
 from cdlm_lab.models.frozen import SentenceEncodings, load_sentence_encoder
 from cdlm_lab.models.matching import (
     CDA,

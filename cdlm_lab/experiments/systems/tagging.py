@@ -18,8 +18,7 @@ from cdlm_lab.data.tagged import TaggedDocument, tag_set
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples, joined, split_long, words_read
 from cdlm_lab.experiments.runs import chosen_systems, of_another_run, output_of, read_arrays, write_arrays
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.dropout import AttentionDropout
-from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.encoder import AttentionDropout, load_encoder
 from cdlm_lab.models.frozen import (
     ENDS,
     WordEncoder,
