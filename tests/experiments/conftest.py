@@ -1,5 +1,5 @@
-"""A small storyworld corpus and settings for it, and a finished run of document matching, shared by the tests of
-the experiments; puts this folder on the path, so that they share tagging_runs.py."""
+"""A small storyworld corpus and settings for it, and a finished run of document matching, shared by the tests
+of the experiments; puts this folder on the path, so that they share tagging_runs.py."""
 
 import sys
 from dataclasses import replace
