@@ -20,8 +20,8 @@ from pydantic import Field
 from cdlm_lab.data.questions import MultihopQuestion, hotpot_record, read_question_folder, write_predictions
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
 from cdlm_lab.examples.questions import FitFacts
+from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of, reset_globals
-from cdlm_lab.experiments.pretraining import token_texts
 from cdlm_lab.experiments.runs import (
     Cell,
     Scores,

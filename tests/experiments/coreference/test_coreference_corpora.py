@@ -9,28 +9,11 @@ import pytest
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import PassedOver, mentions_of
-from cdlm_lab.experiments.coreference import (
-    CoreferenceSettings,
-    mention_groups,
-    read_corpus,
-    read_topics,
-    topic_level_of,
-)
+from cdlm_lab.experiments.cluster_corpora import read_corpus
+from cdlm_lab.experiments.coreference.scorer import Settings, read_topics, searched_together
 from cdlm_lab.parameters import ParameterError
 
-SETTINGS = CoreferenceSettings(
-    corpus="storyworld",
-    kind="entity",
-    context="documents",
-    topic_level="auto",
-    predicted_topics="",
-    train_stories=3,
-    held_out_stories=2,
-    dev_topics="",
-    test_topics="",
-    singletons=True,
-    seed=0,
-)
+SETTINGS = Settings(kind="entity", train_stories=3, held_out_stories=2)
 DOCUMENTS = ("0_a", "0_b", "1_a", "1_b", "2_a", "2_b")
 
 
@@ -42,7 +25,7 @@ def conll(*names: str) -> str:
     )
 
 
-def of(folder: Path, **changes: object) -> CoreferenceSettings:
+def of(folder: Path, **changes: object) -> Settings:
     return replace(SETTINGS, corpus=str(folder), **changes)
 
 
@@ -61,7 +44,7 @@ def test_a_folder_of_conll_files(tmp_path: Path, form: str):
         assert [line.partition(" (")[0] for line in passed_over.lines()] == [
             "mention that is there already, in the same chain: 2"
         ]
-        (group,) = mention_groups(of(tmp_path), [topic], topic_level_of(of(tmp_path), [topic], split))
+        _, (group,) = searched_together(of(tmp_path), [topic], split)
         assert len(group.mentions) == 4
 
 
@@ -145,11 +128,10 @@ def predicted(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def groups_of(settings: CoreferenceSettings, split: str) -> tuple[str, list[list[str]]]:
+def groups_of(settings: Settings, split: str) -> tuple[str, list[list[str]]]:
     topics = read_topics(settings, split)
-    level = topic_level_of(settings, topics, split)
-    groups = mention_groups(settings, topics, level)
-    return level.described, [sorted({mention.document for mention in one.mentions}) for one in groups]
+    described, groups = searched_together(settings, topics, split)
+    return described, [sorted({mention.document for mention in one.mentions}) for one in groups]
 
 
 def test_predicted_topics_are_taken_where_they_are_listed(predicted: Path):
@@ -174,6 +156,11 @@ def test_predicted_topics_that_lack_a_document(predicted: Path):
     (predicted / "predicted_topics_test.json").write_text('[["0_atest", "0_btest", "1_atest"]]')
     with pytest.raises(DataError, match="document 1_btest is in no group, one of 1 such"):
         groups_of(of(predicted), "test")
+
+
+def test_a_kind_without_mentions(tmp_path: Path):
+    with pytest.raises(ParameterError, match="no event mentions in 0 topics"):
+        searched_together(of(tmp_path, kind="event"), [], "dev")
 
 
 def test_documents_may_be_grouped_by_their_words():
