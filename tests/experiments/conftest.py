@@ -1,13 +1,15 @@
-"""A small storyworld corpus and settings for it, and a finished run of document matching, shared by the tests
-of the experiments; puts this folder on the path, so that they share tagging_runs.py."""
+"""Small settings, models and a finished run of document matching, shared by the tests of the experiments; puts
+this folder on the path, so that they share tagging_runs.py."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from cdlm_lab.experiments import pretraining
+from cdlm_lab.experiments import coreference, document_matching, pretraining
+from cdlm_lab.models.encoder import TinySizes, load_language_model
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -55,6 +57,66 @@ def tiny_folder(prepared: pretraining.Prepared, tmp_path_factory: pytest.TempPat
     return folder
 
 
-from cdlm_lab.experiments import pretraining
+def saved_encoder(folder: Path, **sizes: float) -> str:
+    """The folder of a tiny encoder."""
+    tiny = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300, **sizes)
+    model, tokenizer = load_language_model("tiny", max_length=128, window=8, sizes=tiny)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
 
-sys.path.insert(0, str(Path(__file__).parent))
+
+@pytest.fixture(scope="session")
+def sharp_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tiny encoder with large weights, which tells texts apart."""
+    return saved_encoder(tmp_path_factory.mktemp("sharp"), initializer_range=0.2)
+
+
+@pytest.fixture(scope="session")
+def pair_settings(tmp_path_factory: pytest.TempPathFactory) -> coreference.Settings:
+    """Of a run of notebook 03 that takes a few seconds."""
+    return coreference.Settings(
+        model=saved_encoder(tmp_path_factory.mktemp("encoder")),
+        context="sentences",
+        topic_level="subtopic",
+        train_stories=3,
+        held_out_stories=2,
+        max_length=128,
+        window=8,
+        epochs=2,
+        negatives_per_positive=1.0,
+        train_pairs=16,
+        batch_size=8,
+        micro_batch_size=4,
+        learning_rate=1e-3,
+    )
+
+
+@pytest.fixture(scope="session")
+def small_matching() -> document_matching.Settings:
+    return document_matching.Settings(
+        systems="tf-idf bert-han bert-han-shallow gru-han cdlm",
+        seeds=2,
+        train_stories=6,
+        held_out_stories=3,
+        hidden_size=6,
+        most_sentences=8,
+        most_words=12,
+        max_length=192,
+        epochs=2,
+        batch_size=4,
+        encoder_epochs=1,
+        encoder_batch_size=4,
+        encoder_micro_batch_size=2,
+    )
+
+
+@pytest.fixture(scope="session")
+def matched(small_matching: document_matching.Settings, tmp_path_factory) -> document_matching.MatchingRun:
+    """A finished run of notebook 04, which notebook 05 reads."""
+    folder = str(tmp_path_factory.mktemp("matching"))
+    run = document_matching.prepare(replace(small_matching, run_folder=folder))
+    document_matching.train(run)
+    scores = document_matching.evaluate(run, document_matching.predict(run))
+    document_matching.report(run, scores)
+    return run
