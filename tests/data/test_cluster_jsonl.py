@@ -47,12 +47,7 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
     [
         ('{"documents": ["t"]}', "id", "missing", 'add "id" to the record'),
         ('{"id": 5, "documents": ["t"]}', "id", "a number where a text belongs", "put it in quotes"),
-        (
-            '{"id": "a", "documents": ["t"]}',
-            "id",
-            "'a' stands in line 1 already",
-            "give each record its own",
-        ),
+        ('{"id": "a", "documents": ["t"]}', "id", "'a' stands in line 1 already", "give each record its own"),
         ('{"id": "c"}', "documents", "missing", 'add "documents" to the record'),
         ('{"id": "c", "documents": "t"}', "documents", "a text where a list belongs", "write it as [...]"),
         (
@@ -113,7 +108,7 @@ def test_malformed_line(write, complains, line, field, what, remedy):
         list(clusters)
 
 
-def test_empty_file(write, complains):
+def test_empty_file(write, refused):
     path: Path = write("x.jsonl", "\n\n")
-    with complains(path, 1, "file", "the file is empty", "fill it, or take it out of the corpus"):
+    with refused(path, "1: file: the file is empty; fill it, or take it out of the corpus"):
         list(read_cluster_jsonl(path))

@@ -58,12 +58,7 @@ def test_allsides_records(write):
             "a number where an object belongs",
             "write it as {...}",
         ),
-        (
-            '{"cluster_id": "b", "docs": [{"id": "1"}]}',
-            "docs[0].text",
-            "missing",
-            'add "text" to the record',
-        ),
+        ('{"cluster_id": "b", "docs": [{"id": "1"}]}', "docs[0].text", "missing", 'add "text" to the record'),
         (
             '{"cluster_id": "b", "split": "train2", "docs": [{"id": "1", "text": ""}]}',
             "split",
@@ -121,28 +116,28 @@ def test_neus_records(write):
         ("", 1, "TITLE=>"),
     ],
 )
-def test_malformed_neus_line(write, complains, line, document, mark):
+def test_malformed_neus_line(write, refused, line, document, mark):
     path = write("neus_train.source", NEUS + line + "\n")
-    with complains(path, 3, f"document {document}", f"no {mark} where one belongs", NEUS_REMEDY):
+    with refused(path, f"3: document {document}: no {mark} where one belongs; {NEUS_REMEDY}"):
         list(read_neus(path))
 
 
-def test_neus_line_without_any_text(write, complains):
+def test_neus_line_without_any_text(write, refused):
     path = write("neus_train.source", NEUS + "TITLE=>  ARTICLE=> [SEP] TITLE=> ARTICLE=>\n")
-    with complains(path, 3, "line", "no document has any text", "fill one in, or delete the line"):
+    with refused(path, "3: line: no document has any text; fill one in, or delete the line"):
         list(read_neus(path))
 
 
-def test_neus_name_without_split(write, complains):
+def test_neus_name_without_split(write, refused):
     path = write("neus.source", NEUS)
     remedy = "name it neus_train.source, neus_val.source or neus_test.source"
-    with complains(path, 1, "file name", "the name does not say the split", remedy):
+    with refused(path, f"1: file name: the name does not say the split; {remedy}"):
         list(read_neus(path))
 
 
-def test_a_folder_is_read_as_its_full_texts_or_else_as_its_openings(write, tmp_path, complains):
+def test_a_folder_is_read_as_its_full_texts_or_else_as_its_openings(write, tmp_path, refused):
     remedy = "put allsides_*.jsonl or neus_<split>.source files there"
-    with complains(tmp_path, 1, "folder", "no news clusters here", remedy):
+    with refused(tmp_path, f"1: folder: no news clusters here; {remedy}"):
         list(read_news_clusters(tmp_path))
     for name in ("neus_val.source", "neus_train.source", "neus_val.target"):
         write(name, NEUS)
