@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +37,7 @@ from cdlm_lab.data.records import (
     Topic,
     check_kind,
     check_mention,
-    joined_sentences,
+    document_of_spans,
     topics_by_name,
 )
 
@@ -180,27 +179,14 @@ def _topic_of_each(names: Collection[str], known: Mapping[str, str], split: str)
 
 def _document(name: str, topic: str, text: _Text, mentions: Mapping[str, _Mention]) -> CoreferenceDocument:
     match = _ECB_NAME.fullmatch(name)
-    sentences = joined_sentences(text.sentences, [mention.tokens for mention in mentions.values()])
-    starts = [start for start, _ in sentences]
-    validated = {bisect_right(starts, text.sentences[number][0]) - 1 for number in text.validated}
-    return CoreferenceDocument(
+    return document_of_spans(
+        [(f"{name}:{one}", found.tokens, found.kind, found.cluster) for one, found in mentions.items()],
         id=name,
         topic=topic,
         subtopic=f"{topic}_{match[1]}" if match else topic,
         tokens=text.tokens,
-        sentences=sentences,
-        validated=tuple(sorted(validated)),
-        mentions=tuple(
-            CoreferenceMention(
-                id=f"{name}:{identifier}",
-                document=name,
-                tokens=mention.tokens,
-                sentence=bisect_right(starts, mention.tokens[0]) - 1,
-                kind=mention.kind,
-                cluster=mention.cluster,
-            )
-            for identifier, mention in sorted(mentions.items(), key=lambda item: item[1].tokens)
-        ),
+        sentences=text.sentences,
+        validated=text.validated,
     )
 
 
@@ -303,26 +289,18 @@ class ConllDraft:
     def record(self, *, topic: str, subtopic: str, chains: str, kind: Kind) -> CoreferenceDocument:
         """The finished document, its sentences joined where a mention crosses them; `chains` goes before the
         names of its chains."""
-        sentences = joined_sentences(self.sentences, [(start, end) for start, end, _ in self.mentions])
-        starts = [start for start, _ in sentences]
-        return CoreferenceDocument(
+        mentions = sorted(self.mentions)
+        return document_of_spans(
+            [
+                (f"{self.id}:{start}-{end}:{chain}", (start, end), kind, f"{chains}:{chain}")
+                for start, end, chain in mentions
+            ],
             id=self.id,
             topic=topic,
             subtopic=subtopic,
-            tokens=tuple(self.tokens),
-            sentences=sentences,
-            validated=tuple(range(len(sentences))),
-            mentions=tuple(
-                CoreferenceMention(
-                    id=f"{self.id}:{start}-{end}:{chain}",
-                    document=self.id,
-                    tokens=(start, end),
-                    sentence=bisect_right(starts, start) - 1,
-                    kind=kind,
-                    cluster=f"{chains}:{chain}",
-                )
-                for start, end, chain in sorted(self.mentions)
-            ),
+            tokens=self.tokens,
+            sentences=self.sentences,
+            validated=range(len(self.sentences)),
         )
 
 
@@ -508,8 +486,6 @@ def write_conll(
     """
     if level not in LEVELS:
         raise ValueError(f"level is {level!r}; choose one of {', '.join(LEVELS)}")
-    if not Path(path).parent.is_dir():
-        raise DataError(path, "there is no such folder to write to", "make it first", field="folder")
     topics = list(topics)
     documents = {document.id: document for topic in topics for document in topic.documents}
     if len(documents) < sum(len(topic.documents) for topic in topics) or not documents:

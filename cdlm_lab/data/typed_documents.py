@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import count, groupby, pairwise
 from pathlib import Path
 
 from sentencex import get_sentence_boundaries
 
 from cdlm_lab.data.files import DataError, entries, read_lines
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, TokenSpan, Topic, check_kind
+from cdlm_lab.data.records import CoreferenceDocument, Kind, TokenSpan, Topic, check_kind, document_of_spans
 
 UNNAMED = "document 1"
 Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
@@ -249,25 +248,15 @@ def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDo
     if not body.tokens:
         what, remedy = f"the document {section.title} has no text", "write some, or leave the document out"
         raise DataError(source, what, remedy, line=section.line, field="text")
-    names = [f"{section.title}:{number}" for number in range(len(body.mentions))]
-    return CoreferenceDocument(
+    names = (f"{section.title}:{number}" for number in count())
+    return document_of_spans(
+        [(name, span, kind, name) for name, span in zip(names, sorted(body.mentions), strict=False)],
         id=section.title,
         topic=TOPIC,
         subtopic=TOPIC,
-        tokens=tuple(body.tokens),
+        tokens=body.tokens,
         sentences=tuple(pairwise([0, *body.ends])),
-        validated=tuple(range(len(body.ends))),
-        mentions=tuple(
-            CoreferenceMention(
-                id=name,
-                document=section.title,
-                tokens=span,
-                sentence=bisect_right(body.ends, span[0]),
-                kind=kind,
-                cluster=name,
-            )
-            for name, span in zip(names, sorted(body.mentions), strict=True)
-        ),
+        validated=range(len(body.ends)),
     )
 
 
