@@ -160,12 +160,10 @@ def test_whatever_is_written_comes_back(tmp_path_factory, drawn):
     [
         ([(0, 2, "c"), (1, 3, "c")], "mention a:0 of document a and a:1 of cluster c cross each other"),
         ([(1, 3, "c"), (0, 2, "c")], "mention a:1 of document a and a:0 of cluster c cross each other"),
-        (
-            [(0, 5, "c"), (0, 1, "c"), (0, 1, "c")],
-            "mention a:1 of document a and a:2 of cluster c stand in the same place",
-        ),
+        ([(0, 5, "c"), (0, 1, "c"), (0, 1, "c")],
+         "mention a:1 of document a and a:2 of cluster c stand in the same place"),
     ],
-)
+)  # fmt: skip
 def test_mentions_that_brackets_cannot_tell_apart(tmp_path, mentions, what):
     given_topics = topics(document(*mentions))
     with pytest.raises(ValueError, match=f"^{re.escape(what)}; CoNLL cannot say so$"):

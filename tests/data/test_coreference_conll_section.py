@@ -13,10 +13,8 @@ COLUMN = 'write "-", or mentions as (1), (1 and 1), with | between them'
     ("text", "message"),
     [
         ("\n\n \nx\t-\n", "4: row: a line outside of a document; write #begin document above it"),
-        (
-            BEGIN + "a\t-\n" + END + "a\t-\n",
-            "4: row: a line outside of a document; write #begin document above it",
-        ),
+        (BEGIN + "a\t-\n" + END + "a\t-\n",
+         "4: row: a line outside of a document; write #begin document above it"),
         (BEGIN + "a\t-\n" + BEGIN, "1: #begin: x does not end; write #end document"),
         ("\n" + BEGIN + "a\t-\n", "2: #begin: x does not end; write #end document"),
         (END, "1: #end: no document has begun; remove the line"),
@@ -34,37 +32,23 @@ COLUMN = 'write "-", or mentions as (1), (1 and 1), with | between them'
         (BEGIN + "# a comment\n" + END, f"2: column 3: 'comment' is none; {COLUMN}"),
         (BEGIN + "a\t1)\n" + END, "2: column 2: 1) ends no mention; write (1 where it starts"),
         (BEGIN + "a\t(1\na\t1)\na\t1)\n" + END, "4: column 2: 1) ends no mention; write (1 where it starts"),
-        (
-            BEGIN + "a\t(1\na\t(2\na\t1)\n\na\tx\t-\n" + END,
-            "3: last column: the mention (2 does not end in its document; write 2) where it ends",
-        ),
-        (
-            BEGIN + "a\t(1\n\na\t-\n\na\t1)\n" + END,
-            "6: column 2: the mention of 1 goes across three sentences; end it in the first",
-        ),
-        (
-            BEGIN + "a\t(1\n" + END,
-            "2: last column: the mention (1 does not end in its document; write 1) where it ends",
-        ),
-        (
-            BEGIN + "a\t(1\nb\t1)\n" + END,
-            "2: last column: the mention (1 does not end in its document; write 1) where it ends",
-        ),
-        (
-            BEGIN + "a\t-\na\t(1)|(1)\n" + END,
-            "3: column 2: the mention of 1 from token 1 comes a second time; write it once",
-        ),
-        (
-            BEGIN + "a\t-\nb\t-\na\t-\n" + END,
-            "4: document: a comes a second time; keep the lines of a document together",
-        ),
-        (
-            BEGIN + "a\t-\n" + END + BEGIN + "a\t-\n" + END,
-            "5: document: a comes a second time; keep the lines of a document together",
-        ),
+        (BEGIN + "a\t(1\na\t(2\na\t1)\n\na\tx\t-\n" + END,
+         "3: last column: the mention (2 does not end in its document; write 2) where it ends"),
+        (BEGIN + "a\t(1\n\na\t-\n\na\t1)\n" + END,
+         "6: column 2: the mention of 1 goes across three sentences; end it in the first"),
+        (BEGIN + "a\t(1\n" + END,
+         "2: last column: the mention (1 does not end in its document; write 1) where it ends"),
+        (BEGIN + "a\t(1\nb\t1)\n" + END,
+         "2: last column: the mention (1 does not end in its document; write 1) where it ends"),
+        (BEGIN + "a\t-\na\t(1)|(1)\n" + END,
+         "3: column 2: the mention of 1 from token 1 comes a second time; write it once"),
+        (BEGIN + "a\t-\nb\t-\na\t-\n" + END,
+         "4: document: a comes a second time; keep the lines of a document together"),
+        (BEGIN + "a\t-\n" + END + BEGIN + "a\t-\n" + END,
+         "5: document: a comes a second time; keep the lines of a document together"),
         ("\n", "1: file: the file is empty; fill it, or take it out of the corpus"),
     ],
-)
+)  # fmt: skip
 def test_malformed_lines(write, refused, text, message):
     path = write("x.conll", text)
     with refused(path, message):

@@ -25,12 +25,8 @@ def jsonl(n: int, split: str = "train") -> str:
         ("x/train/a/1.txt", "t", True, "cluster_folder"),
         ("x/y.jsonl", jsonl(1), False, "cluster_jsonl"),
         ("x/y.jsonl", '{"cluster_id": "a", "docs": [{"id": "1", "text": "t"}]}', False, "news_clusters"),
-        (
-            "x/allsides_a.jsonl",
-            '{"cluster_id": "a", "docs": [{"id": "1", "text": "t"}]}',
-            True,
-            "news_clusters",
-        ),
+        ("x/allsides_a.jsonl", '{"cluster_id": "a", "docs": [{"id": "1", "text": "t"}]}', True,
+         "news_clusters"),
         ("x/neus_train.source", NEUS, True, "news_clusters"),
         ("x/neus_train.source", NEUS, False, "news_clusters"),
         ("x/train.txt.src", "a|||||b\n", True, "multi_news"),
@@ -39,7 +35,7 @@ def jsonl(n: int, split: str = "train") -> str:
         ("x/train/a.tsv", "a\tNULL\n", True, "docarc"),
         ("x/scisummnet_2019/N00-0001/Reference_XML/N00-0001.xml", "<S>t</S>", True, "scisumm"),
     ],
-)
+)  # fmt: skip
 def test_formats_are_recognised(write, tmp_path, file, content, folder, name):
     path = write(file, content)
     corpus = str(tmp_path / "x" if folder else path)

@@ -261,17 +261,13 @@ def test_malformed_fields(questions, refused, changes, message):
         ({"question": " "}, "question 'q3': the question is empty"),
         ({"answer": ""}, "question 'q3': the answer is empty; leave the field out if it is not known"),
         ({"context": []}, "question 'q3': the context is empty; give at least one paragraph"),
-        (
-            {"context": [], "supporting_facts": [["É", 0]]},
-            "question 'q3': the context is empty; give at least one paragraph",
-        ),
+        ({"context": [], "supporting_facts": [["É", 0]]},
+         "question 'q3': the context is empty; give at least one paragraph"),
         ({"context": [["É", [" ", ""]]]}, "question 'q3': paragraph 0, 'É', has no text"),
-        (
-            {"context": [["É", ["Un."]], ["É", ["Deux."]]]},
-            "question 'q3': two paragraphs are called 'É'; titles tell paragraphs apart",
-        ),
+        ({"context": [["É", ["Un."]], ["É", ["Deux."]]]},
+         "question 'q3': two paragraphs are called 'É'; titles tell paragraphs apart"),
     ],
-)
+)  # fmt: skip
 def test_questions_that_no_system_could_be_scored_on(questions, refused, changes, problem):
     path = questions(json.dumps([BRIDGE, {**WITHOUT_GOLD, **changes}], ensure_ascii=False))
     with refused(path, f"1: question: [1]: {problem}; correct the question, or leave it out"):
@@ -374,22 +370,16 @@ def test_predictions_come_back_and_can_be_scored(tmp_path):
         ({"answer": {}, "sp": None}, "1: sp: null where an object belongs; write it as {...}"),
         ({"answer": {"q1": None}, "sp": {}}, f"1: answer.q1: null where a text belongs; {TEXT}"),
         ({"answer": {"q1": ["a"]}, "sp": {}}, f"1: answer.q1: {LIST}; {TEXT}"),
-        (
-            {"answer": {"\ud800": "a"}, "sp": {}},
-            "1: '\\ud800': half a surrogate pair in the key; remove the lone \\ud... escape",
-        ),
+        ({"answer": {"\ud800": "a"}, "sp": {}},
+         "1: '\\ud800': half a surrogate pair in the key; remove the lone \\ud... escape"),
         ({"answer": {}, "sp": {"q1": "Rain"}}, "1: sp.q1: a text where a list belongs; write it as [...]"),
-        (
-            {"answer": {}, "sp": {"q1": ["Rain", 0]}},
-            "1: sp.q1[0]: a text where a list belongs; write it as [...]",
-        ),
-        (
-            {"answer": {}, "sp": {"q1": [["Rain", "0"]]}},
-            "1: sp.q1[0][1]: a text where a whole number belongs; write it as 3",
-        ),
+        ({"answer": {}, "sp": {"q1": ["Rain", 0]}},
+         "1: sp.q1[0]: a text where a list belongs; write it as [...]"),
+        ({"answer": {}, "sp": {"q1": [["Rain", "0"]]}},
+         "1: sp.q1[0][1]: a text where a whole number belongs; write it as 3"),
         ({"answer": {}, "sp": {"q1": [[None, 0]]}}, f"1: sp.q1[0][0]: null where a text belongs; {TEXT}"),
     ],
-)
+)  # fmt: skip
 def test_malformed_predictions(write, refused, content, message):
     path = write("predictions.json", json.dumps(content))
     with refused(path, message):

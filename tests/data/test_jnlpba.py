@@ -128,38 +128,22 @@ def test_a_folder_of_standoff(abstract):
 @pytest.mark.parametrize(
     ("annotation", "what", "remedy"),
     [
-        (
-            "T1\tprotein 10 14;15 24\tIL-2 receptors",
-            "'T1\\tprotein 10 14;15 24\\tIL-2 receptors' is not a name in one piece",
-            "write T1, a tab, label, first character and end, a tab, and the text",
-        ),
-        (
-            "T1 protein 10 14 IL-2",
-            "'T1 protein 10 14 IL-2' is not a name in one piece",
-            "write T1, a tab, label, first character and end, a tab, and the text",
-        ),
-        (
-            "version https://git-lfs.github.com/spec/v1",
-            "'version https://git-lfs.github.com/spec/v1' is not a name in one piece",
-            "write T1, a tab, label, first character and end, a tab, and the text",
-        ),
-        (
-            "<!DOCTYPE html>",
-            "'<!DOCTYPE html>' is not a name in one piece",
-            "write T1, a tab, label, first character and end, a tab, and the text",
-        ),
-        (
-            "T1\tprotein 11 15\tIL-2",
-            "'IL-2' is not what stands at 11 to 15",
-            "count characters from 0, line ends as one",
-        ),
-        (
-            "T1\tprotein 9 10\t ",
-            "' ' is not what stands at 9 to 10",
-            "count characters from 0, line ends as one",
-        ),
+        ("T1\tprotein 10 14;15 24\tIL-2 receptors",
+         "'T1\\tprotein 10 14;15 24\\tIL-2 receptors' is not a name in one piece",
+         "write T1, a tab, label, first character and end, a tab, and the text"),
+        ("T1 protein 10 14 IL-2", "'T1 protein 10 14 IL-2' is not a name in one piece",
+         "write T1, a tab, label, first character and end, a tab, and the text"),
+        ("version https://git-lfs.github.com/spec/v1",
+         "'version https://git-lfs.github.com/spec/v1' is not a name in one piece",
+         "write T1, a tab, label, first character and end, a tab, and the text"),
+        ("<!DOCTYPE html>", "'<!DOCTYPE html>' is not a name in one piece",
+         "write T1, a tab, label, first character and end, a tab, and the text"),
+        ("T1\tprotein 11 15\tIL-2", "'IL-2' is not what stands at 11 to 15",
+         "count characters from 0, line ends as one"),
+        ("T1\tprotein 9 10\t ", "' ' is not what stands at 9 to 10",
+         "count characters from 0, line ends as one"),
     ],
-)
+)  # fmt: skip
 def test_standoff_complaints(abstract, refused, annotation, what, remedy):
     folder = abstract(TITLE, f"T0\tDNA 0 6\tLevels\n{annotation}\n")
     with refused(folder / "91.ann", f"2: T: {what}; {remedy}"):

@@ -53,12 +53,10 @@ def test_compressed_files_are_found(write, tmp_path) -> None:
         ([{"id": "a", "text": " \n"}], "1: text: it is empty; fill it in, or delete the record"),
         ([{"id": "", "text": "x."}], "1: id: it is empty; fill it in, or delete the record"),
         ([{"id": "a", "sentences": ["x", " "]}], "1: sentences[1]: it is empty; leave it out"),
-        (
-            [*DOCUMENTS, {"id": "a", "text": "x"}],
-            "4: id: 'a' is there already; give every document its own id",
-        ),
+        ([*DOCUMENTS, {"id": "a", "text": "x"}],
+         "4: id: 'a' is there already; give every document its own id"),
     ],
-)
+)  # fmt: skip
 def test_documents_that_cannot_be(collection, refused, documents, message) -> None:
     folder = collection(documents)
     with refused(folder / "documents.jsonl", message):

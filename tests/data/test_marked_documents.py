@@ -87,10 +87,8 @@ def test_forms_of_headings():
         ("O'Brien’s 15-year-old don't. DOE'S", "O'Brien ’s 15-year-old don't . DOE 'S"),
         ("They're James' rock'n'roll, 'tis 'so'!", "They 're James ' rock'n'roll , ' tis ' so ' !"),
         ("$1,473.50 is 3.5% at 10:30, 5,a:7", "$ 1,473.50 is 3.5 % at 10:30 , 5 , a : 7"),
-        (
-            "At 5 p.m. the U.S. left J.K. Doe (i.e., all).",
-            "At 5 p.m. the U.S. left J.K. Doe ( i.e. , all ) .",
-        ),
+        ("At 5 p.m. the U.S. left J.K. Doe (i.e., all).",
+         "At 5 p.m. the U.S. left J.K. Doe ( i.e. , all ) ."),
         ("Mr. Doe: www.example.com/a_b — “no”…", "Mr . Doe : www.example.com / a_b — “ no ” …"),
         ("top‐class a‑b a.b.c", "top‐class a‑b a.b.c"),
         ("It was 3.5 strong.The quake", "It was 3.5 strong . The quake"),
@@ -102,7 +100,7 @@ def test_forms_of_headings():
         ("<script>a</script> <b>", "< script > a < / script > < b >"),
         ("< M >a</ M > < m > <mm> &lt;m&gt;", "< M > a < / M > < m > < mm > & lt ; m & gt ;"),
     ],
-)
+)  # fmt: skip
 def test_tokens(text, tokens):
     assert only(f"{text} <m>END</m>").tokens == (*words(tokens), "END")
 

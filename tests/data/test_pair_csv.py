@@ -179,25 +179,15 @@ def test_positions_rather_than_marks(write):
     ("content", "line", "field", "what", "remedy"),
     [
         ("0,0\n5,1", 2, "row", "row 5 is not there: {path} has 2", "count the rows from 0"),
-        (
-            "\n0,1,2",
-            2,
-            "positions",
-            "sentence 2 lies outside: the first text of row 0 has 2",
-            "count sentences from 0, as NLTK splits the text in lower case",
-        ),
+        ("\n0,1,2", 2, "positions", "sentence 2 lies outside: the first text of row 0 has 2",
+         "count sentences from 0, as NLTK splits the text in lower case"),
         ("0,-1", 1, "positions", "'-1' is not a number", "write the row and its sentences, as in 0,3,4"),
         ("0,1,", 1, "positions", "'' is not a number", "write the row and its sentences, as in 0,3,4"),
-        (
-            "0," + "9" * 50,
-            1,
-            "positions",
-            f"'{'9' * 40}' is not a number",
-            "write the row and its sentences, as in 0,3,4",
-        ),
+        ("0," + "9" * 50, 1, "positions", f"'{'9' * 40}' is not a number",
+         "write the row and its sentences, as in 0,3,4"),
         ("0,1\n0,0", 2, "row", "row 0 stands in line 1 already", "give all its sentences in one line"),
     ],
-)
+)  # fmt: skip
 def test_wrong_positions(write, complains, content, line, field, what, remedy):
     path, given = write("x.csv", "1,He ran. She saw.,Go.\n1,It.,Is.\n"), write("p.csv", content)
     with complains(given, line, field, what.format(path=path), remedy):
