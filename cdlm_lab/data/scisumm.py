@@ -162,14 +162,14 @@ class SciSummFiles:
         citing: list[tuple[Place, str, str]] = []
         found = False
         for collection in (TASK, NET):
-            members = read_collection(root, collection, wanted=partial(_kind, collection))
+            members = read_collection(root, collection, wanted=partial(_role, collection))
             found, before = found or members is not None, len(references) + len(citing)
             for name, content in members or ():
                 where = root / collection / name
                 if content is None:
                     self.passed_over.append(f"{where}: a link, or no file")
                     continue
-                place, kind = _place(collection, name), _kind(collection, name)
+                place, kind = _role(collection, name)
                 text, count = decode(content)
                 if count:
                     self.replaced[str(where)] = count
@@ -198,7 +198,7 @@ class SciSummFiles:
 
 
 def read_collection(
-    root: Path, name: str, *, wanted: Callable[[str], str]
+    root: Path, name: str, *, wanted: Callable[[str], object]
 ) -> Iterator[tuple[str, bytes | None]] | None:
     """Names below the collection's own folder, such as "Test-Set-2018/A00-2018/...", and contents of its
     files, None of a link and of whatever else is no file; files of an archive in its order, those of a folder
@@ -214,7 +214,7 @@ def read_collection(
 
 
 def _from_archive(
-    archive: Path, folder: str, wanted: Callable[[str], str]
+    archive: Path, folder: str, wanted: Callable[[str], object]
 ) -> Iterator[tuple[str, bytes | None]]:
     try:
         # Of a stream that it opens itself, tarfile takes a cut for the end.
@@ -262,7 +262,7 @@ def _name_in(archive: Path, name: str, folder: str) -> str:
     return "/".join(parts[1:])
 
 
-def _from_folder(folder: Path, wanted: Callable[[str], str]) -> Iterator[tuple[str, bytes | None]]:
+def _from_folder(folder: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes | None]]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if not wanted(name):
@@ -277,31 +277,26 @@ def _from_folder(folder: Path, wanted: Callable[[str], str]) -> Iterator[tuple[s
         yield name, content
 
 
-def _kind(collection: str, name: str) -> str:
-    """Reference_XML, Citance_XML, annotation, or "" for what is not read."""
-    parts = name.split("/")
-    if collection == NET:
-        if len(parts) == 3 and parts[1] == "Reference_XML" and name.endswith(".xml"):
-            return parts[1]
-        return "annotation" if len(parts) == 2 and parts[1] == "citing_sentences.json" else ""
-    if parts[0] == GOLD:
-        return "annotation" if len(parts) == 3 and parts[1] == "Task1" and name.endswith(".csv") else ""
-    if parts[0] not in (TRAINING, TEST) or len(parts) != 4:
-        return ""
-    if parts[2] in ("Reference_XML", "Citance_XML") and name.endswith(".xml"):
-        return parts[2]
-    ending = ".txt" if parts[0] == TRAINING else ".csv"
-    return "annotation" if parts[2] == "annotation" and name.endswith(ending) else ""
+_FORMS = tuple(  # collection, where its files stand and what they are
+    (collection, re.compile(form), kind)
+    for collection, form, kind in (
+        (NET, r"(?P<paper>[^/]+)/Reference_XML/[^/]*\.xml", "Reference_XML"),
+        (NET, r"(?P<paper>[^/]+)/citing_sentences\.json", "annotation"),
+        (TASK, rf"{GOLD}/Task1/(?P<paper>[^/_]*?)(?:_[^/]*)?\.csv", "annotation"),
+        (TASK, rf"(?P<set>{TRAINING}|{TEST})/(?P<paper>[^/]+)/Reference_XML/[^/]*\.xml", "Reference_XML"),
+        (TASK, rf"(?P<set>{TRAINING}|{TEST})/(?P<paper>[^/]+)/Citance_XML/[^/]*\.xml", "Citance_XML"),
+        (TASK, rf"(?P<set>{TRAINING})/(?P<paper>[^/]+)/annotation/[^/]*\.txt", "annotation"),
+        (TASK, rf"(?P<set>{TEST})/(?P<paper>[^/]+)/annotation/[^/]*\.csv", "annotation"),
+    )
+)
 
 
-def _place(collection: str, name: str) -> Place:
-    """The set of data and reference paper that a file belongs to."""
-    parts = name.split("/")
-    if collection == NET:
-        return NET, parts[0]
-    if parts[0] == GOLD:
-        return TEST, parts[-1].partition("_")[0].removesuffix(".csv")
-    return parts[0], parts[1]
+def _role(collection: str, name: str) -> tuple[Place, str] | None:
+    """The set of data and reference paper that a file belongs to, and its kind; None for what is not read."""
+    for of, form, kind in _FORMS:
+        if of == collection and (match := form.fullmatch(name)):
+            return (NET if of == NET else match.groupdict().get("set", TEST), match["paper"]), kind
+    return None
 
 
 _NEXT_FIELD = re.compile(r"\|\s*+(?=[A-Z][A-Za-z ]{2,30}:)")
