@@ -220,15 +220,17 @@ def test_documents_of_other_splits_may_be_missing(corpus, write):
     assert len(list(read_ecb_plus(corpus, "test"))) == 2
 
 
-NO_MENTION = ("no mention in a validated sentence", f"annotate some, or list the sentences in {CSV_NAME}")
+NO_MENTION = (
+    f"1: folder: no mention in a validated sentence; annotate some, or list the sentences in {CSV_NAME}"
+)
 
 
-def test_no_mentions(corpus, write, complains):
+def test_no_mentions(corpus, write, refused):
     write("ECB+/37/37_3ecb.xml", xml(tokens("Rain"), annotation([], [])))
-    with complains(corpus / "ECB+" / "37", 1, "folder", *NO_MENTION):
+    with refused(corpus / "ECB+" / "37", NO_MENTION):
         list(read_ecb_plus(corpus, "test"))
     write(CSV_NAME, HEADER + "37,3ecb,0\n")
-    with complains(corpus / "ECB+" / "36", 1, "folder", *NO_MENTION):
+    with refused(corpus / "ECB+" / "36", NO_MENTION):
         list(read_ecb_plus(corpus, "test"))
 
 

@@ -222,8 +222,8 @@ def test_marks_in_capitals():
 
 
 @pytest.mark.parametrize(("text", "line", "field", "what", "remedy"), COMPLAINTS)
-def test_complaints(complains, text, line, field, what, remedy):
-    with complains("text", line, field, what, remedy):
+def test_complaints(refused, text, line, field, what, remedy):
+    with refused("text", f"{line}: {field}: {what}; {remedy}"):
         parse_marked_documents(text, kind="event")
 
 

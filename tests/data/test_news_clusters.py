@@ -43,27 +43,27 @@ def test_allsides_records(write):
 
 
 @pytest.mark.parametrize(
-    ("line", "field", "what", "remedy"),
+    ("line", "message"),
     [
-        ('{"cluster_id": "b"}', "docs", "missing", 'add "docs" to the record'),
-        ('{"cluster_id": "b", "docs": []}', "docs", "an empty list",
-         "add what is missing, or delete the record"),
-        ('{"cluster_id": "b", "docs": [7]}', "docs[0]", "a number where an object belongs",
-         "write it as {...}"),
-        ('{"cluster_id": "b", "docs": [{"id": "1"}]}', "docs[0].text", "missing", 'add "text" to the record'),
-        ('{"cluster_id": "b", "split": "train2", "docs": [{"id": "1", "text": ""}]}', "split",
-         "'train2' is not a split", "write train, validation or test, or leave it out"),
-        (allsides("b", ("1", "", ""), ("2", "", " ")), "docs", "no document has any text",
-         "fill one in, or delete the line"),
-        (allsides("b", ("1", "", ""), ("1", "", "")), "docs[1].id", "'1' is in this cluster already",
-         "give every document its own id"),
-        (allsides("a", ("1", "", "")), "cluster_id", "'a' stands in line 1 already",
-         "give each record its own"),
+        ('{"cluster_id": "b"}', '2: docs: missing; add "docs" to the record'),
+        ('{"cluster_id": "b", "docs": []}',
+         "2: docs: an empty list; add what is missing, or delete the record"),
+        ('{"cluster_id": "b", "docs": [7]}',
+         "2: docs[0]: a number where an object belongs; write it as {...}"),
+        ('{"cluster_id": "b", "docs": [{"id": "1"}]}', '2: docs[0].text: missing; add "text" to the record'),
+        ('{"cluster_id": "b", "split": "train2", "docs": [{"id": "1", "text": ""}]}',
+         "2: split: 'train2' is not a split; write train, validation or test, or leave it out"),
+        (allsides("b", ("1", "", ""), ("2", "", " ")),
+         "2: docs: no document has any text; fill one in, or delete the line"),
+        (allsides("b", ("1", "", ""), ("1", "", "")),
+         "2: docs[1].id: '1' is in this cluster already; give every document its own id"),
+        (allsides("a", ("1", "", "")),
+         "2: cluster_id: 'a' stands in line 1 already; give each record its own"),
     ],
 )  # fmt: skip
-def test_malformed_allsides_line(write, complains, line, field, what, remedy):
+def test_malformed_allsides_line(write, refused, line, message):
     path = write("allsides_x.jsonl", allsides("a", ("1", "T", "x")) + line)
-    with complains(path, 2, field, what, remedy):
+    with refused(path, message):
         list(read_allsides(path, split="test"))  # also where no cluster of the line is asked for
 
 

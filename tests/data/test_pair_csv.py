@@ -188,9 +188,9 @@ def test_positions_rather_than_marks(write):
         ("0,1\n0,0", 2, "row", "row 0 stands in line 1 already", "give all its sentences in one line"),
     ],
 )  # fmt: skip
-def test_wrong_positions(write, complains, content, line, field, what, remedy):
+def test_wrong_positions(write, refused, content, line, field, what, remedy):
     path, given = write("x.csv", "1,He ran. She saw.,Go.\n1,It.,Is.\n"), write("p.csv", content)
-    with complains(given, line, field, what.format(path=path), remedy):
+    with refused(given, f"{line}: {field}: {what.format(path=path)}; {remedy}"):
         list(read_pair_csv(path, positions=given))
 
 
