@@ -524,7 +524,7 @@ def _by_document(
     clusters: Mapping[str, Iterable[CoreferenceMention]], documents: Mapping[str, CoreferenceDocument]
 ) -> dict[str, list[tuple[CoreferenceMention, str]]]:
     """Document -> its mentions with the names of their clusters, checked."""
-    found: dict[str, list[tuple[CoreferenceMention, str]]] = {}
+    members: dict[str, list[tuple[CoreferenceMention, str]]] = {}
     places: dict[str, str] = {}
     for name, mentions in clusters.items():
         for mention in mentions:
@@ -534,11 +534,11 @@ def _by_document(
             if mention.id in places:
                 raise ValueError(f"{mention.name} is in the clusters {places[mention.id]} and {name}")
             places[mention.id] = name
-            found.setdefault(mention.document, []).append((mention, name))
-    for named in found.values():
+            members.setdefault(mention.document, []).append((mention, name))
+    for named in members.values():
         named.sort(key=lambda item: (item[0].tokens[0], -item[0].tokens[1]))
         _check_nesting(named)
-    return found
+    return members
 
 
 def _check_nesting(named: list[tuple[CoreferenceMention, str]]) -> None:
@@ -652,7 +652,7 @@ def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
     """
     corpus = Path(corpus)
     files = [corpus] if corpus.is_file() else sorted(corpus.rglob("*conll*"))
-    found: dict[str, list[Path]] = {}
+    by_split: dict[str, list[Path]] = {}
     for file in files:
         *folders, name = file.relative_to(corpus.parent if corpus.is_file() else corpus).parts
         words = re.findall(r"[a-z]+", plain_name(name).lower())
@@ -661,8 +661,8 @@ def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
             continue
         places = [*folders, *words[:1], *words[-2:-1]]  # the last word is conll
         split = next((SPLIT_NAMES[place] for place in places if place in SPLIT_NAMES), "")
-        found.setdefault("dev" if split == "validation" else split, []).append(file)
-    return found
+        by_split.setdefault("dev" if split == "validation" else split, []).append(file)
+    return by_split
 
 
 def _place(section: ConllSection, *, again: bool) -> None:

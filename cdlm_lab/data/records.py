@@ -284,9 +284,9 @@ def joined_sentences(sentences: Sequence[TokenSpan], mentions: Iterable[TokenSpa
     inside: set[int] = set()
     for start, end in mentions:
         inside.update(starts[bisect_right(starts, start) : bisect_left(starts, end)])
-    kept = [start for start in starts if start not in inside]
-    ends = [*kept[1:], *(end for _, end in sentences[-1:])]
-    return tuple(zip(kept, ends, strict=True))
+    remaining = [start for start in starts if start not in inside]
+    ends = [*remaining[1:], *(end for _, end in sentences[-1:])]
+    return tuple(zip(remaining, ends, strict=True))
 
 
 def document_of_spans(

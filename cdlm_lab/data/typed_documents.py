@@ -155,19 +155,19 @@ class _Body:
             counts[start] = len(self.tokens)
             self.tokens.extend(_tokens(text, start, end))
         counts[len(text)] = len(self.tokens)
-        found: set[TokenSpan] = set()
+        spans: set[TokenSpan] = set()
         for start, end, line in marked:
             span = counts[start], counts[end]
             if span[0] == span[1]:
                 remedy = "write them around the words of a mention"
                 raise DataError(source, "no words between <m> and </m>", remedy, line=line, field="marks")
-            if span in found:
+            if span in spans:
                 what = f"{' '.join(self.tokens[slice(*span)])[:40]!r} is marked twice"
                 raise DataError(source, what, "take one <m> and </m> out", line=line, field="marks")
-            found.add(span)
-        ends = {counts[place] for place in (*starts, len(text))} - _inside(found)
+            spans.add(span)
+        ends = {counts[place] for place in (*starts, len(text))} - _inside(spans)
         self.ends.extend(sorted(end for end in ends if end > first))
-        self.mentions.extend(found)
+        self.mentions.extend(spans)
 
 
 def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> Topic:
@@ -234,8 +234,8 @@ def _whole_file(path: Path) -> Section:
 def _topic(source: str | Path, documents: Sequence[CoreferenceDocument], *, needs_marks: bool) -> Topic:
     if needs_marks and not any(document.mentions for document in documents):
         what, remedy = "no mention in any document", "write <m> before and </m> behind the words of each"
-        if found := nearly_a_mark(documents):
-            what = f"{what}, and {found} is not a mark"
+        if nearly := nearly_a_mark(documents):
+            what = f"{what}, and {nearly} is not a mark"
         raise DataError(source, what, remedy, field="marks")
     return Topic(id=TOPIC, documents=tuple(documents))
 
