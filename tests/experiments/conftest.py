@@ -1,4 +1,4 @@
-"""Small settings, models and a finished run of document matching, shared by the tests of the experiments; puts
+"""Small settings, models and a finished run of document matching, shared by the tests of experiments; puts
 this folder on the path, so that they share tagging_runs.py."""
 
 import sys
