@@ -7,7 +7,6 @@ import json
 import lzma
 import os
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
@@ -382,12 +381,6 @@ def test_malformed_line(write, refused, line, message):
     assert next(clusters).id == "a"  # what stands before the fault is read
     with refused(path, message):
         list(clusters)
-
-
-def test_empty_file(write, refused):
-    path: Path = write("x.jsonl", "\n\n")
-    with refused(path, "1: file: the file is empty; fill it, or take it out of the corpus"):
-        list(read_cluster_jsonl(path))
 
 
 BAR, TAG = "|||||", "story_separator_special_tag"

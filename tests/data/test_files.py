@@ -627,12 +627,6 @@ def test_no_vectors(write, refused, content):
         read_word_vectors(path)
 
 
-def test_an_empty_file(write, refused):
-    path = write("v.txt", "")
-    with refused(path, "1: file: the file is empty; fill it, or take it out of the corpus"):
-        read_word_vectors(path)
-
-
 @pytest.mark.parametrize("header", ["1 99999999999999999999", f"{'9' * 5000} 2"])
 def test_a_header_that_no_file_has(write, refused, header):
     path = write("v.txt", f"{header}\na 1 2\n")

@@ -553,8 +553,3 @@ def test_malformed_lines(write, refused, text, message):
     path = write("x.conll", text)
     with refused(path, message):
         list(read_conll(path))
-
-
-def test_no_file(tmp_path, refused):
-    with refused(tmp_path / "no", "1: file: there is no such file; check the spelling of the path"):
-        list(read_conll(tmp_path / "no"))
