@@ -3,7 +3,7 @@ them."""
 
 import itertools
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np

@@ -12,7 +12,7 @@ from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.experiments import answer_selection, fact_verification
 from cdlm_lab.experiments.answer_selection import AnswerRun, AnswerSplit
 from cdlm_lab.experiments.fact_verification import VerificationRun
-from cdlm_lab.experiments.perplexity import ClusterLosses, comparisons_of, scores_of
+from cdlm_lab.experiments.perplexity import ClusterLosses, score_rows
 from cdlm_lab.experiments.systems.ranking import AnswerPredictions
 from cdlm_lab.experiments.systems.verifying import ClaimPredictions
 from cdlm_lab.metrics.significance import mean_score
@@ -46,11 +46,9 @@ def perplexity_report(
     run = open_run(
         folder, name="cross-document perplexity", parameters=parameters | {"max_length": max_length}
     )
-    return run.write_report(
-        scores=scores_of(measured, seed=seed),
-        data={"checksum": "0" * 64, "clusters": 4, "clusters_dropped": 0},
-        tables={"comparisons": comparisons_of(measured, seed=seed)},
-    )
+    scores, comparisons = score_rows(measured, seed=seed)
+    data = {"checksum": "0" * 64, "clusters": 4, "clusters_dropped": 0}
+    return run.write_report(scores=scores, data=data, tables={"comparisons": comparisons})
 
 
 def pretraining_report(folder: Path, *, variant: str, model: str = "tiny", seed: int = 0) -> Report:

@@ -11,9 +11,8 @@ from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.examples.candidates import JointSequence
-from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.experiments.pretraining import token_texts
-from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.examples.tokens import from_tokenizer, token_texts
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.joint import paragraph_head
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, settings
