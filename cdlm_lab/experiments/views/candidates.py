@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,6 +17,7 @@ from cdlm_lab.data.files import read_text, replaced_file
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.data.typed_documents import filled_lines, first_and_others
 from cdlm_lab.examples.candidates import fixed_order
+from cdlm_lab.experiments.runs import SystemRun
 from cdlm_lab.experiments.systems.ranking import (
     ANSWER_SYSTEMS,
     PAIRWISE,
@@ -41,9 +42,6 @@ from cdlm_lab.widgets.rankings import (
     score_spread_figure,
 )
 from cdlm_lab.widgets.score_tables import score_table
-
-if TYPE_CHECKING:
-    from cdlm_lab.experiments.answer_selection import AnswerRun
 
 ALL, RERANKED = "all", "reranked"
 Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (system, seed) -> data set
@@ -97,7 +95,7 @@ def collapses(report: Report) -> HTML:
     return HTML(table_html(["system", "seed", "on test"], rows, text_columns=(0, 1, 2)))
 
 
-def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int], JointDiagnosis]:
+def diagnoses(run: SystemRun, predictions: Predictions) -> dict[tuple[str, int], JointDiagnosis]:
     """(joint system, seed) -> what its scores on test look like."""
     diagnosed = {}
     for training in run.trainings:
@@ -109,7 +107,7 @@ def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int],
     return diagnosed
 
 
-def collapse_figures(run: AnswerRun, predictions: Predictions) -> list[go.Figure]:
+def collapse_figures(run: SystemRun, predictions: Predictions) -> list[go.Figure]:
     """Spread of scores and accuracy by place, of the joint systems with seed 0."""
     diagnosed = diagnoses(run, predictions).items()
     first = {ANSWER_SYSTEMS[name].label: one for (name, seed), one in diagnosed if not seed}
@@ -151,7 +149,7 @@ A ticket for the crossing costs 14 crowns.
 """
 
 
-def read_rankings(run: AnswerRun, predictions: Predictions, split: str = "test") -> list[ReadRanking]:
+def read_rankings(run: SystemRun, predictions: Predictions, split: str = "test") -> list[ReadRanking]:
     """Each question with the scores of all systems with seed 0, and of the joint ones on the best of
     pairwise."""
     scores: dict[str, Sequence[np.ndarray]] = {}
@@ -166,7 +164,7 @@ def read_rankings(run: AnswerRun, predictions: Predictions, split: str = "test")
     ]
 
 
-def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
+def rankings(run: SystemRun, predictions: Predictions) -> Widget:
     """Questions of test to leaf through. Those on which a joint system changed what pairwise has right on top
     (Table 4) also go to `changed/<system>.html` in the folder of the run, which need no kernel; the first
     ON_A_PAGE of them."""
@@ -180,7 +178,7 @@ def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
     return ranking_browser(reads, beside=PAIRWISE)
 
 
-def own_question(run: AnswerRun) -> Widget:
+def own_question(run: SystemRun) -> Widget:
     """Boxes for a question and candidates of one's own, and what every system makes of them, that of what
     stands in the boxes at first included."""
     answer = own_ranking(run)
@@ -189,7 +187,7 @@ def own_question(run: AnswerRun) -> Widget:
     return own_candidates_box(answer, asked=question, candidates=candidates, answered=answered)
 
 
-def own_ranking(run: AnswerRun) -> Callable[[str, Sequence[str]], str]:
+def own_ranking(run: SystemRun) -> Callable[[str, Sequence[str]], str]:
     """From a question and candidates to HTML: what every system trained with seed 0 makes of them. Models are
     loaded when they are first needed; the answer is also written to `own_question.html` in the folder of the
     run."""

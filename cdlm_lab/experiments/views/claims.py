@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from IPython.display import HTML
 from ipywidgets import Widget
@@ -15,7 +14,8 @@ from ipywidgets import Widget
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.files import DataError, read_text, replaced_file
 from cdlm_lab.data.typed_documents import filled_lines, first_and_others
-from cdlm_lab.experiments.runs import Training, comparison_cells
+from cdlm_lab.experiments.runs import SystemRun, Training, comparison_cells
+from cdlm_lab.experiments.systems.joint import JointSettings
 from cdlm_lab.experiments.systems.verifying import (
     CLAIM_SYSTEMS,
     ClaimPredictions,
@@ -31,9 +31,6 @@ from cdlm_lab.widgets.browse import verdict_browser
 from cdlm_lab.widgets.html import escaped, still_page, table_html
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html, verdicts_page
-
-if TYPE_CHECKING:
-    from cdlm_lab.experiments.fact_verification import Settings, VerificationRun
 
 MAJORITY = "majority"
 SHOWN_ORDER = ("test", "symmetric", "dev")
@@ -117,7 +114,7 @@ A petition had gathered 11,523 signatures by noon.
 """
 
 
-def verdicts(run: VerificationRun, predictions: Predictions) -> Widget:
+def verdicts(run: SystemRun, predictions: Predictions) -> Widget:
     """The first MOST_SHOWN claims of dev to leaf through, as the shown system with seed 0 judged them; the
     first ON_A_PAGE also go to `verdicts.html`, which needs no kernel. Their shares are kept in the folder."""
     system = run.settings.shown
@@ -128,9 +125,7 @@ def verdicts(run: VerificationRun, predictions: Predictions) -> Widget:
     return verdict_browser(reads, shares=system.shares)
 
 
-def read_verdicts(
-    run: VerificationRun, system: ClaimSystem, predictions: ClaimPredictions
-) -> list[ReadClaim]:
+def read_verdicts(run: SystemRun, system: ClaimSystem, predictions: ClaimPredictions) -> list[ReadClaim]:
     """The first MOST_SHOWN claims of dev, each with its evidence and its shares."""
     some = replace(
         predictions,
@@ -166,7 +161,7 @@ def _read_claims(
     ]
 
 
-def own_claim(run: VerificationRun) -> Widget:
+def own_claim(run: SystemRun) -> Widget:
     """Boxes for a claim and its evidence, and the verdict of every system trained with seed 0, that on what
     stands in the boxes at first included."""
     judge = own_judge(run)
@@ -175,7 +170,7 @@ def own_claim(run: VerificationRun) -> Widget:
     return own_candidates_box(judge, asked=claim, candidates=evidence, words=EVIDENCE, answered=answered)
 
 
-def own_judge(run: VerificationRun) -> Callable[[str, Sequence[str]], str]:
+def own_judge(run: SystemRun) -> Callable[[str, Sequence[str]], str]:
     """From a claim and sentences to HTML: the verdict of every system. The models are loaded when they are
     first needed; the verdicts are also written to `own_claim.html` in the folder of the run.
 
@@ -209,7 +204,7 @@ def _judged(verifier: Verifier, claim: EvidencedClaim, *, precision: Precision) 
     return replace(_read_claims(predictions, shares)[0], id=verifier.system.label)
 
 
-def own_texts(settings: Settings) -> tuple[str, str]:
+def own_texts(settings: JointSettings) -> tuple[str, str]:
     """A claim and evidence, a sentence a line, from the text file `own_claim`, or the example.
 
     Raises:
