@@ -4,26 +4,14 @@
 six projections are the model's own modules, so checkpoints go both ways and nothing is copied.
 
 Work that Hugging Face's layer does in vain is not done: local queries of global tokens, global queries of
-local tokens, projections of padding, global projections where no token is global. Nor are texts filled up to
-a multiple of the window, which would cost a short text several times its own length in every layer.
+local tokens, projections of padding, global projections where no token is global; nor are texts filled up to
+a multiple of the window, nor is there a mask of length x length. `read_only_globals` also spares the last
+layer the states of local tokens, where the head reads none, as that of coreference: of a model of six layers
+a seventh of the time or more.
 
-Attention weights for people to look at: from and to a few chosen tokens, or all of them in Hugging Face's
-layout.
-
-The kernels never hold weights. These functions recompute just the ones asked for from the packed queries and
-keys, a block of queries at a time: memory is linear in length. They are for analysis, carry no gradient, and
-show the weights before dropout.
-
-Hugging Face's Longformer without its mask of length x length.
-
-Its encoder makes a mask (batch, 1, seq, seq) and reads one row of it, which keeps all of it alive until the
-backward is over: at 4,096 tokens 67 MB and 50 ms an example on one core.
-
-A last layer that computes the states of global tokens alone, for models that read no others.
-
-The state of a local token in the last layer is read by nothing but a head. Where the head reads global tokens
-only, as that of coreference, a layer's local attention, its output projection and its feed-forward block
-need not be computed for the rest: of a model of six layers a seventh of the time or more.
+Attention weights to look at are recomputed from the packed queries and keys, a block of queries at a time,
+from and to a few chosen tokens (`record_attention`), or all of them in Hugging Face's layout: memory is
+linear in length. They carry no gradient, and are the weights before dropout.
 """
 
 from __future__ import annotations
@@ -54,13 +42,12 @@ GLOBAL_BLOCK = 128  # global queries whose scores are held at once
 
 
 class AttentionRecorder:
-    """Collects, layer by layer, the attention from and to chosen tokens while a model runs.
+    """Collects, layer by layer, the attention from and to `tokens`, (batch, chosen) long text positions.
 
-    `tokens`: (batch, chosen) long text positions. After the run `from_tokens` and `to_tokens` are lists with
-    one tensor a recorded layer, (batch, head, chosen, seq) float32: the weight the chosen token gives to each
-    position, and the weight each position gives to the chosen token. Two tokens too far apart, neither
-    global, have weight exactly 0; so has padding. `seq` is the model's own, which fills a text up to a
-    multiple of its window. `layers`: numbers of the layers that are recorded, where `record_attention` knows.
+    After the run `from_tokens` and `to_tokens` have one tensor a recorded layer, (batch, head, chosen, seq)
+    float32: the weight the chosen token gives to each position, and the weight each position gives to it. Two
+    tokens too far apart, neither global, have weight exactly 0; so has padding. `layers`: numbers of the
+    layers that are recorded.
     """
 
     def __init__(self, tokens: Tensor, *, layers: Sequence[int] = ()) -> None:
@@ -85,13 +72,13 @@ class AttentionRecorder:
         received = torch.zeros_like(given)
         for index, row in enumerate(plan.rows):
             positions = plan.order[row.tokens] % seq
-            found = positions == self.tokens[index].to(positions.device)[:, None]  # (chosen, row tokens)
-            if not (present := found.any(dim=1)).all():
+            is_chosen = positions == self.tokens[index].to(positions.device)[:, None]  # (chosen, row tokens)
+            if not (present := is_chosen.any(dim=1)).all():
                 token = int(self.tokens[index, int(present.int().argmin())])
                 raise ValueError(
                     f"token {token} of row {index} is padding or outside the text of length {seq}"
                 )
-            places = found.int().argmax(dim=1).tolist()
+            places = is_chosen.int().argmax(dim=1).tolist()
             given[index][..., positions] = _given_by(places, packed, row, positions, plan.window)
             received[index][..., positions] = _received_by(places, packed, row)
         self.from_tokens.append(given)
@@ -111,12 +98,11 @@ def recordable_layers(model: nn.Module) -> list[nn.Module]:
 def record_attention(
     model: nn.Module, tokens: Tensor, *, layers: Iterable[int] | None = None
 ) -> Iterator[AttentionRecorder]:
-    """Record the attention from and to `tokens` ((batch, chosen) long positions) in layers of `model`.
+    """Within, record the attention from and to `tokens` ((batch, chosen) long positions) in layers of
+    `model`.
 
-    `layers`: their numbers, -1 being the last; they are recorded first layer first, each once. None = all.
-
-    Use: `with record_attention(model, tokens) as recorder: model(**batch)`. Raises ValueError when the
-    model's attention is not ours (see `replace_self_attention`), or for layers it does not have.
+    `layers`: their numbers, -1 being the last; recorded first layer first, each once; None = all. Raises
+    ValueError when the model's attention is not ours, or for layers it does not have.
     """
     available = recordable_layers(model)
     numbers = _layer_numbers(layers, count=len(available))
@@ -232,9 +218,8 @@ def banded_weights(packed: dict[str, Tensor], plan: Plan) -> tuple[Tensor, ...]:
 
     Returns (batch, seq, head, n_global + window + 1): the weight on each of the row's global tokens, in text
     order, then on the key at query - window // 2 + column; rows of global tokens and padding are zero, and so
-    are the window's columns of global keys, which count among the globals. When the batch has globals also
-    (batch, head, n_global, seq), the weights that global tokens give; both zero-padded to the batch's largest
-    number of globals.
+    are the window's columns of global keys. When the batch has globals also (batch, head, n_global, seq), the
+    weights that global tokens give; both zero-padded to the batch's largest number of globals.
     """
     batch, seq = plan.shape
     heads, half = packed["query"].shape[1], plan.window // 2
@@ -263,8 +248,12 @@ _MASK_MAKER = "create_bidirectional_mask"  # of transformers.masking_utils
 
 
 def mask_by_row(encoder: nn.Module) -> None:
-    """Let a `LongformerModel` make the one row that it reads, in place: its forward stays Hugging Face's, but
-    for the function by which it makes the mask."""
+    """Let a `LongformerModel` make the one row of its mask that it reads, in place.
+
+    Hugging Face's makes a mask (batch, 1, seq, seq) and reads one row of it, which keeps all of it alive
+    until the backward is over: at 4,096 tokens 67 MB and 50 ms an example on one core. The forward stays
+    Hugging Face's, but for the function by which it makes the mask.
+    """
     forward = inspect.unwrap(type(encoder).forward)
     if _MASK_MAKER in forward.__globals__:
         names = {**forward.__globals__, _MASK_MAKER: _row}
@@ -321,23 +310,18 @@ class PlanCache:
 
 
 class LocalGlobalSelfAttention(nn.Module):
-    """Longformer self-attention; takes the place of Hugging Face's `LongformerSelfAttention`.
-
-    `projections`: the six linear modules by name; `window`: total width; `dropout`: on the attention weights
-    while training; `backend`: one of BACKENDS; `plans`: shared by the layers of a model.
-
-    Raises ValueError for an unknown backend or a bad window.
-    """
+    """Longformer self-attention; takes the place of Hugging Face's `LongformerSelfAttention`. Raises
+    ValueError for an unknown backend or a bad window."""
 
     def __init__(
         self,
         *,
-        projections: dict[str, nn.Module],
+        projections: dict[str, nn.Module],  # the six linear modules by name
         heads: int,
-        window: int,
-        dropout: float,
-        backend: str = "auto",
-        plans: PlanCache | None = None,
+        window: int,  # total width
+        dropout: float,  # of the attention weights while training
+        backend: str = "auto",  # one of BACKENDS
+        plans: PlanCache | None = None,  # shared by the layers of a model
     ) -> None:
         super().__init__()
         if backend not in BACKENDS:
@@ -361,12 +345,10 @@ class LocalGlobalSelfAttention(nn.Module):
         is_global_attn: bool | None = None,
         output_attentions: bool = False,
     ) -> tuple[Tensor, ...]:
-        """Hugging Face's signature and results.
-
-        `hidden_states`: (batch, seq, embed); `attention_mask`: (batch, seq), negative = padding, 0 = local,
-        positive = global; the other masks are derived from it and ignored. Returns the context (batch, seq,
-        embed), zero at padding, and with `output_attentions` the weights in Hugging Face's banded layout (see
-        `banded_weights`), those from global tokens without the filling at their end.
+        """Hugging Face's signature and results: the context (batch, seq, embed), zero at padding, and with
+        `output_attentions` the weights as `banded_weights` gives them, those from global tokens without the
+        filling at their end. `attention_mask`: (batch, seq), negative = padding, 0 = local, positive =
+        global; the other masks are derived from it and ignored.
         """
         batch, seq, embed = hidden_states.shape
         plan = self.plans.plan(attention_mask, window=self.window)
@@ -392,7 +374,7 @@ class LocalGlobalSelfAttention(nn.Module):
 
     def of_globals(self, hidden_states: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
         """The context of the global tokens alone, at the price of these: (n_global, embed), and their places
-        in the flattened batch, (n_global,). Arguments as of `forward`; nothing is recorded."""
+        in the flattened batch, (n_global,). Nothing is recorded."""
         plan = self.plans.plan(attention_mask, window=self.window)
         flat = hidden_states.flatten(0, 1)
         if not len(plan.global_order):
@@ -428,7 +410,8 @@ class LocalGlobalSelfAttention(nn.Module):
         return getattr(self, name)(states).unflatten(-1, (self.heads, -1))
 
     def _globals_are_few(self, tokens: Tensor, plan: Plan) -> bool:
-        """True where keys and values for global queries need not be projected; see few_globals.py."""
+        """True where keys and values for global queries need not be projected; see
+        `attend_from_few_globals`."""
         return (
             self._chosen_backend(tokens) == "sparse"
             and not self._dropout_now
@@ -487,15 +470,12 @@ def _dense_on_packed(*arguments: Tensor, plan: Plan, dropout: float) -> tuple[Te
 def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module:
     """Swap every Longformer self-attention inside `model` for ours, in place; returns the model.
 
-    A self-attention is known by its six projections and its window, so any Longformer model serves. A model
-    that fills texts up to a multiple of its window stops doing so, and makes no mask of length x length.
-    Called again, it only changes the backend. Raises ValueError when the model holds no Longformer
-    self-attention.
+    A self-attention is known by its six projections and its window, so any Longformer model serves. Called
+    again, it only changes the backend. Raises ValueError when the model holds no Longformer self-attention.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown attention backend {backend!r}; choose one of {', '.join(BACKENDS)}")
-    plans = PlanCache()
-    found = 0
+    plans, count = PlanCache(), 0
     for parent in list(model.modules()):
         if hasattr(parent, "_pad_to_window_size"):
             parent._pad_to_window_size = _not_padded
@@ -503,11 +483,11 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
         for name, child in list(parent.named_children()):
             if isinstance(child, LocalGlobalSelfAttention):
                 child.backend = backend
-                found += 1
+                count += 1
             elif _is_longformer_self_attention(child):
                 setattr(parent, name, _converted(child, backend=backend, plans=plans))
-                found += 1
-    if not found:
+                count += 1
+    if not count:
         raise ValueError(f"{type(model).__name__} holds no Longformer self-attention to replace")
     return model
 
@@ -543,14 +523,9 @@ def _converted(module: Any, *, backend: str, plans: PlanCache) -> LocalGlobalSel
 
 
 def read_only_globals(model: nn.Module) -> nn.Module:
-    """Let the last layer of a Longformer model compute global tokens only, in place; returns the model.
-
-    The last hidden states of global tokens and their gradients stay what they were; those of all other tokens
-    become 0. Names of parameters stay as they are. A model with Hugging Face's own attention stays as it is.
-
-    Args:
-        model: a `LongformerModel`, after `replace_self_attention`.
-    """
+    """Let the last layer of a `LongformerModel`, after `replace_self_attention`, compute global tokens only,
+    in place; returns the model. The last hidden states of global tokens and their gradients stay what they
+    were; those of all other tokens become 0. A model with Hugging Face's own attention stays as it is."""
     layer = model.encoder.layer[-1]
     if isinstance(layer.attention.self, LocalGlobalSelfAttention):
         layer.forward = MethodType(_globals_only, layer)
