@@ -278,8 +278,6 @@ def _write(path: str | Path, value: object) -> None:
     path = Path(path)
     if path.suffix in COMPRESSED:
         raise ValueError(f"{path}: files are written plain; call it {path.stem}")
-    if not path.parent.is_dir():
-        raise DataError(path, "there is no such folder to write to", "make it first", field="folder")
     with replaced_file(path) as file:
         json.dump(value, file)
         file.write("\n")

@@ -53,9 +53,8 @@ from cdlm_lab.examples.questions import (
     QuestionExamples,
     question_marks_of,
 )
-from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.examples.tokens import from_tokenizer, token_texts
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, reset_globals
-from cdlm_lab.experiments.pretraining import token_texts
 from cdlm_lab.experiments.runs import time_told
 from cdlm_lab.metrics.question_answering import (
     HOTPOTQA_SCORES,

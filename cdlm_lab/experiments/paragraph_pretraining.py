@@ -45,9 +45,8 @@ from cdlm_lab.examples.paragraph_tasks import (
     SAME_PARAGRAPH,
     ParagraphTasks,
 )
-from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.examples.tokens import from_tokenizer, token_texts
 from cdlm_lab.experiments.cluster_corpora import SPLIT_SEEDS, tell_passed_over, tokenising_processes
-from cdlm_lab.experiments.pretraining import token_texts
 from cdlm_lab.experiments.runs import Scores, facts_table, report
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster

@@ -100,6 +100,10 @@ def short_name(name: str) -> str:
     return plain_text(shortened(name, LONGEST_NAME))
 
 
+def _named(variant: str) -> str:
+    return plain_text(variant_name(variant))
+
+
 def small(text: str) -> str:
     """A second line of a label, in small print; `text` is markup."""
     return f'<br><span style="{SMALL}">{text}</span>'
@@ -163,7 +167,7 @@ def perplexity_figure(
         _add_panel(figure, column, measured, {v: published[v] for v in measured if v in published})
     figure.update_yaxes(
         categoryorder="array",
-        categoryarray=[variant_name(row.variant) for row in ordered][::-1],
+        categoryarray=[_named(row.variant) for row in ordered][::-1],
         range=[-0.6, len(ordered) - 0.35],  # room for the number above the topmost dot
         showgrid=False,
         ticks="",
@@ -195,7 +199,7 @@ def _add_panel(
         ]
         figure.add_scatter(
             x=[value for _, value, _ in points],
-            y=[variant_name(variant) for variant, _, _ in points],
+            y=[_named(variant) for variant, _, _ in points],
             mode="markers",
             marker={"symbol": "line-ns-open", "size": 13, "color": TEXT, "line": {"width": 1.5}},
             opacity=0.75,
@@ -223,10 +227,10 @@ def _add_panel(
 def _dot(variant: str, perplexity: Perplexity, colour: str) -> go.Scatter:
     value, low, high = perplexity.value, perplexity.low, perplexity.high
     words = [perplexity_in_words(number) for number in (value, low, high)]
-    named = f"{plain_text(variant_name(variant))}: {words[0]} ({words[1]} to {words[2]})"
+    named = f"{_named(variant)}: {words[0]} ({words[1]} to {words[2]})"
     return go.Scatter(
         x=[value],
-        y=[variant_name(variant)],
+        y=[_named(variant)],
         error_x=interval([value], [low], [high], color=colour),
         mode="markers+text",
         marker={"color": colour, "size": 12, "symbol": VARIANT_SYMBOLS.get(variant, "circle")},
@@ -418,7 +422,7 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
             shown[variant][cell],
             heights=curve / highest * (1 if above else -1),
             colour=colours[variant] if above else TEXT,
-            name=f"{plain_text(variant_name(variant))}, {whose}",
+            name=f"{_named(variant)}, {whose}",
         )
         figure.add_traces(half, rows=list(shown).index(variant) + 1, cols=kinds.index(kind) + 1)
     legend = {
@@ -567,7 +571,7 @@ def _checked_map(variant: str, values: np.ndarray) -> np.ndarray:
 
 def _map_traces(variant: str, values: np.ndarray) -> list[go.Heatmap | go.Scatter]:
     """The map of one variant, and crosses where nothing was measured."""
-    where = f"{plain_text(variant_name(variant))}<br>layer %{{y}}, head %{{x}}: "
+    where = f"{_named(variant)}<br>layer %{{y}}, head %{{x}}: "
     traces: list[go.Heatmap | go.Scatter] = [
         go.Heatmap(
             x0=1,
