@@ -496,7 +496,7 @@ def train(
     """Train, evaluate, keep best and last checkpoint; `model` ends as the best (stopped: as the last).
 
     Args:
-        model: `model(**collate(examples))` gives a mapping with `loss`. It ends sharded if `config` says so.
+        model: `model(**collate(examples))` gives a mapping with `loss`. It ends sharded if `config` has that.
         train_examples: in the order of training; at least steps x batch_size, of which no more are used.
         validation_examples: any sequence.
         collate: gives `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.
@@ -507,8 +507,7 @@ def train(
         judge: decides which checkpoint is best (see `cdlm_lab.training.validation.Selection`).
 
     Raises:
-        ParameterError: a batch size that does not fit the processes; a precision that the device does not
-            have.
+        ParameterError: a batch size that does not fit the processes; a precision the device does not have.
         ValueError: too few training examples; no validation examples, or none with a label.
         FileExistsError: `resume` is False and the folder holds a run.
         CheckpointError: the last checkpoint has other settings; none is whole; the disk is full.
