@@ -25,8 +25,6 @@ class Collate:
     """Pads examples to the longest of the batch and stacks them; give it to a `Trainer` or `DataLoader`.
 
     Attributes:
-        pad_token_id: fills `input_ids`; labels are filled with -100, masks with 0 or False.
-        pad_to_multiple_of: the padded length is rounded up to a multiple of this.
         cross_document: False = leave the key `cross_document` out, which no model's `forward` takes.
 
     Example, for `Collate(pad_token_id=0)`:
@@ -50,8 +48,8 @@ class Collate:
          "labels":                [1.0, 0.0]}
     """
 
-    pad_token_id: int
-    pad_to_multiple_of: int | None = None
+    pad_token_id: int  # fills `input_ids`; labels are filled with -100, masks with 0 or False
+    pad_to_multiple_of: int | None = None  # the padded length is rounded up to a multiple of this
     cross_document: bool = True
 
     def __post_init__(self) -> None:
@@ -100,6 +98,21 @@ def check_keys(
         if example.keys() != keys:
             what = f"examples[{number}] has the keys {sorted(example)}, but examples[0] {sorted(keys)}"
             raise ValueError(what)
+
+
+def collated(
+    examples: Sequence[Mapping[str, np.ndarray]],
+    *,
+    needed: Collection[str],
+    optional: Collection[str],
+    fill: Mapping[str, int | bool],
+) -> dict[str, torch.Tensor]:
+    """All keys padded to the longest of the batch, with what `fill` says or 0, and the `attention_mask` of
+    `input_ids`, 1 = a token, 0 = padding."""
+    check_keys(examples, needed=needed, optional=optional)
+    batch = {key: padded([one[key] for one in examples], fill=fill.get(key, 0)) for key in examples[0]}
+    ones = [np.ones(len(one["input_ids"]), dtype=np.int64) for one in examples]
+    return batch | {"attention_mask": padded(ones)}
 
 
 def padded(rows: Sequence[np.ndarray], *, fill: int | bool = 0, width: int = 0) -> torch.Tensor:
