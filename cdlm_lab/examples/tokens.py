@@ -314,7 +314,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: str | Path) -> Vocabulary:
-        """What `save` left in a folder.
+        """What `save_pretrained` left in a folder.
 
         Raises:
             DataError: a file is missing, damaged or holds something else.
@@ -335,7 +335,7 @@ class Vocabulary:
         except ValueError as error:
             raise DataError(path, str(error), _REMEDY, field="words") from None
 
-    def save(self, folder: str | Path) -> None:
+    def save_pretrained(self, folder: str | Path) -> None:
         """Write `vocabulary.json`, and beside it the files of the tokenizer if there is one."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)

@@ -15,9 +15,9 @@ from typing import Any
 from cdlm_lab.experiments.answer_selection import ANSWER_SYSTEMS
 from cdlm_lab.experiments.answer_selection import RANDOM as RANDOM_ORDER
 from cdlm_lab.experiments.coreference import SYSTEM
-from cdlm_lab.experiments.document_matching import SYSTEMS
-from cdlm_lab.experiments.document_tagging import TAG_SYSTEMS
 from cdlm_lab.experiments.fact_verification import CLAIM_SYSTEMS, MAJORITY, SHOWN_ORDER
+from cdlm_lab.experiments.systems.matching import SYSTEMS
+from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import ASIDE, REPORT_FILE, RUN_FILE, Report, RunError, read_report
 from cdlm_lab.widgets.html import VARIANTS, variant_name
