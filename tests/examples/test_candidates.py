@@ -147,10 +147,7 @@ def test_any_two_of_a_cascade_are_ordered_by_its_definition(candidates):
             lambda: cascade_scores(np.ones(2), np.array([NAN, np.inf])),
             "joint[1] is inf; a score must be finite",
         ),
-        (
-            lambda: Passes(items=0, seed=0, stream=1, size=None, shuffle=True),
-            "there are no examples to make",
-        ),
+        (lambda: Passes(items=0, seed=0, stream=1, size=None, shuffle=True), "there are no examples to make"),
         (
             lambda: Passes(items=1, seed=-1, stream=1, size=None, shuffle=True),
             "seed is -1; it must not be negative",

@@ -184,11 +184,7 @@ def a_pair(first: PairDocument, second: PairDocument, *, related: bool) -> Docum
     )
 
 
-PAIRS = (
-    a_pair(WET, DRY, related=True),
-    a_pair(DRY, WET, related=False),
-    a_pair(WET, WET, related=True),
-)
+PAIRS = (a_pair(WET, DRY, related=True), a_pair(DRY, WET, related=False), a_pair(WET, WET, related=True))
 
 
 @pytest.mark.parametrize(
@@ -450,11 +446,7 @@ def test_the_same_every_time():
     [
         (np.ones((3, 2)), 3, "size is 3, but the vectors have 2; take 1 to 2"),
         (np.ones((3, 2)), 0, "size is 0, but the vectors have 2; take 1 to 2"),
-        (
-            np.eye(3, 9),
-            4,
-            "3 vectors do not span size 4; give more, or take a smaller size",
-        ),
+        (np.eye(3, 9), 4, "3 vectors do not span size 4; give more, or take a smaller size"),
         (np.ones((3, 2)), 1, "all 3 vectors are alike, so that no direction tells them apart"),
         (np.ones(3), 1, "vectors has shape (3,); it must be (words, size), neither of them 0"),
         (np.ones((0, 3)), 1, "vectors has shape (0, 3); it must be (words, size), neither of them 0"),

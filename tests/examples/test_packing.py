@@ -215,11 +215,7 @@ def test_all_of_it_by_hand():
 
 
 def test_what_is_too_long_loses_its_end():
-    found = document_sequence(
-        [encoded("a", *[1] * 9), encoded("b", 1, first=20)],
-        special=SIX,
-        max_length=10,
-    )
+    found = document_sequence([encoded("a", *[1] * 9), encoded("b", 1, first=20)], special=SIX, max_length=10)
     assert found.input_ids.tolist() == [3, 1, 10, 11, 12, 2, 1, 20, 2, 4]
     assert found.lost_tokens == (6, 0)
     assert found.positions(0, (8, 9)).tolist() == []

@@ -361,12 +361,7 @@ NOVEL = split(
     tagged("Florence left Ann Florence", "B-PER O B-PER I-PER"),
 )
 EMPTY = split("empty", tagged("Ann"))
-PAPER = split(
-    "paper",
-    tagged("Ann is far", "B-PER O O"),
-    tagged("Ann"),
-    tagged("Florence"),
-)
+PAPER = split("paper", tagged("Ann is far", "B-PER O O"), tagged("Ann"), tagged("Florence"))
 DOCUMENTS = (NOVEL, EMPTY, PAPER)
 
 
@@ -412,13 +407,7 @@ def test_without_occurrences():
 
 
 def test_far_occurrences_are_in_far_buckets():
-    far = split(
-        "far",
-        tagged("Ann", "O"),
-        *[tagged("x")] * 40,
-        tagged("Ann"),
-        *[tagged("y")] * 30,
-    )
+    far = split("far", tagged("Ann", "O"), *[tagged("x")] * 40, tagged("Ann"), *[tagged("y")] * 30)
     far = SplitDocument(
         document=TaggedDocument(id="far", sentences=(*far.document.sentences, tagged("Ann"))),
         origin=(*far.origin, 72),
