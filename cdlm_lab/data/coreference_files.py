@@ -94,8 +94,8 @@ def read_coreference_json(
     of Cattan et al.: a folder with
 
         {split}.json            document id -> [[sentence id, token id, text, validated], ...]
-        {split}_events.json     [{"doc_id", "m_id", "tokens_ids": [token id, ...], "cluster_id", "topic"},
-        ...] {split}_entities.json   the same for entities
+        {split}_events.json     [{"doc_id", "m_id", "tokens_ids": [token id], "cluster_id", "topic"}, ...]
+        {split}_entities.json   the same for entities
 
     Ids lose their ".xml"; a mention without `m_id`, or with one that was there before, is numbered. The topic
     of a document is that of its mentions. If they have none, it is its id up to the first "_", where that is

@@ -27,22 +27,8 @@ from cdlm_lab.data.typed_documents import pasted_documents, read_marked_document
 Files = dict[str, bytes]
 Chance = random.Random
 WORDS = (
-    "Fire",
-    "broke",
-    "out",
-    "in",
-    "the",
-    "old",
-    "mill",
-    "at",
-    "noon",
-    ",",
-    "Müller",
-    "said",
-    "on",
-    "3",
-    "May",
-)
+    "Fire", "broke", "out", "in", "the", "old", "mill", "at", "noon", ",", "Müller", "said", "on", "3", "May",
+)  # fmt: skip
 
 
 def words(rng: Chance, count: int = 6) -> str:
