@@ -135,13 +135,9 @@ def test_checksum_of_storyworld_names_all_that_decides(monkeypatch):
         return corpus_checksum("storyworld", split=split, size=size, seed=seed)
 
     sums = {
-        checksum(),
-        checksum("test"),
-        checksum(size=4),
-        checksum(seed=1),
-        checksum(size=31),
+        checksum(), checksum("test"), checksum(size=4), checksum(seed=1), checksum(size=31),
         checksum(seed=31),
-    }
+    }  # fmt: skip
     assert len(sums) == 6
     assert checksum() in sums
     before = checksum()

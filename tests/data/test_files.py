@@ -47,11 +47,8 @@ def test_lines_end_at_line_feeds_only(write, ending, pack):
     text = "one\u2028still one\u0085and\x0bon\r\n\n  three  \nlast"
     path = write("x.txt" + ending, pack(text.encode()))
     assert list(files.read_lines(path)) == [
-        (1, "one\u2028still one\u0085and\x0bon"),
-        (2, ""),
-        (3, "  three  "),
-        (4, "last"),
-    ]
+        (1, "one\u2028still one\u0085and\x0bon"), (2, ""), (3, "  three  "), (4, "last"),
+    ]  # fmt: skip
     assert files.read_text(path) == "one\u2028still one\u0085and\x0bon\n\n  three  \nlast"
 
 
@@ -472,18 +469,9 @@ def test_recorded_runs_have_no_card(write, tmp_path):
 def test_the_projects_own_cards():
     cards = read_cards(DATA)
     assert {card.name for card in cards} == {
-        "asnq",
-        "ecb_plus",
-        "docarc_ner",
-        "fever_related",
-        "hotpotqa",
-        "multi_news",
-        "news_clusters",
-        "scisumm",
-        "storyworld",
-        "trecqa",
-        "wikiqa",
-    }
+        "asnq", "ecb_plus", "docarc_ner", "fever_related", "hotpotqa", "multi_news", "news_clusters",
+        "scisumm", "storyworld", "trecqa", "wikiqa",
+    }  # fmt: skip
     for card in cards:
         assert read_card(DATA / card.name / "README.md") == card  # named after its folder
         assert "corpus = " in card.text
