@@ -137,8 +137,8 @@ TEXT = f"a number where a text belongs; {QUOTES}"
 @pytest.mark.parametrize(
     ("form", "fields", "message"),
     [
-        ("symmetric", {"id": "12"}, "id: '12' stands in line 1 already; give each record its own"),
-        ("symmetric", {"id": 12}, "id: '12' stands in line 1 already; give each record its own"),
+        ("symmetric", {"id": "12"}, "id: '12' stands in line 1 already; give each record its own id"),
+        ("symmetric", {"id": 12}, "id: '12' stands in line 1 already; give each record its own id"),
         ("symmetric", {"id": True}, f"id: true or false where a text belongs; {QUOTES}"),
         ("symmetric", {"id": ...}, 'id: missing; add "id" to the record'),
         ("symmetric", {"claim": " "}, f"claim: {EMPTY}"),

@@ -254,7 +254,7 @@ def test_records_know_their_line_and_blank_lines_are_skipped(write):
 def test_a_field_may_have_to_be_unique(write, refused):
     path = write("x.jsonl", [{"a": "1"}, {"a": "2"}, {"a": "1"}])
     assert len(list(read_json_lines(path, Record))) == 3
-    with refused(path, "3: a: '1' stands in line 1 already; give each record its own"):
+    with refused(path, "3: a: '1' stands in line 1 already; give each record its own a"):
         list(read_json_lines(path, Record, unique="a"))
 
 
