@@ -76,7 +76,8 @@ from cdlm_lab.scores import Score
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
 from cdlm_lab.training.processes import Processes
-from cdlm_lab.widgets.matching_table import PAPER_MATCHING, MatchingRow, matching_table_html
+from cdlm_lab.widgets import score_tables
+from cdlm_lab.widgets.tables import ScoreTable
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "systems_table", "train"]
 
@@ -519,31 +520,8 @@ def _comparisons(run: MatchingRun, counts: Counts) -> list[dict[str, Any]]:
     return rows
 
 
-def score_table(report: Report, split: str = "test") -> HTML:
+def score_table(report: Report, split: str = "test") -> ScoreTable:
     """Accuracy and F1 of each system; on test with their p and the papers' numbers."""
-    paper = PAPER_MATCHING if split == "test" else None
+    labels = {row.system: SYSTEMS[row.system].label for row in report.rows}
     caption = f"{report.data['corpus']}, {split}"
-    return HTML(matching_table_html(matching_rows(report, split), caption=caption, paper=paper))
-
-
-def matching_rows(report: Report, split: str = "test") -> list[MatchingRow]:
-    """A row for each system of a report, in order."""
-    scores: dict[str, dict[str, Score]] = {}
-    for row in report.rows:
-        if row.split == split and row.seed is None:
-            scores.setdefault(row.system, {})[row.metric] = row
-    return [
-        MatchingRow(
-            system=name,
-            label=SYSTEMS[name].label,
-            accuracy=of["accuracy"].value,
-            f1=of["f1"].value,
-            accuracy_interval=(of["accuracy"].low, of["accuracy"].high),
-            f1_interval=(of["f1"].low, of["f1"].high),
-            accuracy_deviation=of["accuracy"].deviation,
-            f1_deviation=of["f1"].deviation,
-            seeds=of["accuracy"].seeds,
-            p=of["accuracy"].p,
-        )
-        for name, of in scores.items()
-    ]
+    return score_tables.score_table(report, labels=labels, split=split, caption=caption)

@@ -35,9 +35,11 @@ from cdlm_lab.parameters import ParameterError, parameter_names, settings, setti
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import REPORT_FILE, Report, Run, open_run, read_report
 from cdlm_lab.scores import Score
+from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
-from cdlm_lab.widgets.alignment_table import PAPER_ALIGNMENT, RANDOM, AlignmentRow, alignment_table_html
+from cdlm_lab.widgets.alignment_table import AlignmentRow
 from cdlm_lab.widgets.ask import OwnPair
+from cdlm_lab.widgets.tables import ScoreTable
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 
@@ -294,7 +296,7 @@ def longformer_alignments(matcher: Matcher, pair: DocumentPair, *, source: str) 
 # ---- scores ----
 
 AT = (1, 5, 10)
-ORACLE, JOINT, RELEASED = "oracle", "joint", "released"
+ORACLE, JOINT, RELEASED, RANDOM = "oracle", "joint", "released", "random"
 _COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
 # What ranks best in the papers, or is made to; the other is tested against it.
 _FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
@@ -382,40 +384,28 @@ _CAPTIONS = {
 }
 
 
-def score_table(report: Report, group: str) -> HTML:
+def score_table(report: Report, group: str) -> ScoreTable:
     """MRR and P@N, `oracle`, `joint` or `released`; the last beside the paper's."""
-    paper = PAPER_ALIGNMENT if group == RELEASED else None
-    return HTML(alignment_table_html(alignment_rows(report, group), caption=_CAPTIONS[group], paper=paper))
+    ways = dict.fromkeys(row.system for row in report.rows)
+    labels = {way: ", ".join(filter(None, _label_and_by(way))) for way in ways}
+    return score_tables.score_table(report, labels=labels, group=group, caption=_CAPTIONS[group])
+
+
+def _label_and_by(way: str) -> tuple[str, str]:
+    system, _, by = way.partition("/")
+    return "Random (exact)" if system == RANDOM else SYSTEMS[system].label, by
 
 
 def mrr_figure(report: Report) -> go.Figure:
     """MRR given that the documents are related, as in CDA's Figure 3."""
-    return alignment_figure(alignment_rows(report, ORACLE))
-
-
-def alignment_rows(report: Report, group: str) -> list[AlignmentRow]:
-    """A row for each system and way of ranking, `oracle`, `joint` or `released`; random scores are the first,
-    but of `joint`."""
-    scores: dict[str, dict[str, Score]] = {}
-    for row in report.rows:
-        if row.group == group:
-            scores.setdefault(row.system, {})[row.metric] = row
     rows = []
-    for way, of in scores.items():
-        system, _, by = way.partition("/")
-        rows.append(
-            AlignmentRow(
-                system=system,
-                label="Random" if system == RANDOM else SYSTEMS[system].label,
-                by=by,
-                values={name: row.value for name, row in of.items()},
-                intervals={name: (row.low, row.high) for name, row in of.items() if row.low is not None},
-                deviations={name: row.deviation for name, row in of.items() if row.deviation is not None},
-                seeds=of["mrr"].seeds or 1,
-                p=of["mrr"].p,
-            )
-        )
-    return rows
+    for row in report.rows:
+        if (row.group, row.metric) == (ORACLE, "mrr"):
+            label, by = _label_and_by(row.system)
+            names = {"system": row.system.partition("/")[0], "label": label, "by": by}
+            interval = {} if row.low is None else {"mrr": (row.low, row.high)}
+            rows.append(AlignmentRow(**names, values={"mrr": row.value}, intervals=interval))
+    return alignment_figure(rows)
 
 
 # ---- the sentences of one pair ----

@@ -42,7 +42,6 @@ from cdlm_lab.experiments.views.questions import (
     answered_questions,
     own_answer,
     own_texts,
-    question_rows,
 )
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, hotpotqa
 from cdlm_lab.models.precision import precision_told
@@ -129,10 +128,10 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
 def test_tables(finished) -> None:
     run, _ = finished
     written = read_report(run.folder)
-    rows = question_rows(written)
-    assert [row.label for row in rows] == ["Longformer", "CDLM"]
-    assert rows[1].values["f1"][0] == score_of(written, "cdlm", "test", "f1").value
-    assert "Longformer" in score_table(written, "dev").data
+    for split in ("dev", "test"):
+        table = score_table(written, split=split).html()
+        assert "Longformer" in table
+        assert "CDLM" in table
     kinds = kind_table(written, "dev").data
     assert "bridge" in kinds
     assert "comparison" in kinds

@@ -15,7 +15,6 @@ from cdlm_lab.experiments.sentence_alignment import (
     Aligned,
     AlignmentRun,
     Settings,
-    alignment_rows,
     compared_pair,
     evaluate,
     facts,
@@ -33,6 +32,7 @@ from cdlm_lab.experiments.sentence_alignment import (
 )
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.scores import Score
 
 
 def pair(name: str, sentences: int, *true: int) -> DocumentPair:
@@ -77,60 +77,66 @@ def by_hand(tmp_path: Path) -> Report:
 
 
 def values(report: Report, group: str) -> dict:
-    return {(row.system, row.by): row for row in alignment_rows(report, group)}
+    """(system, by) -> metric -> row of the score table."""
+    rows: dict[tuple[str, str], dict[str, Score]] = {}
+    for row in report.rows:
+        if row.group == group:
+            system, _, by = row.system.partition("/")
+            rows.setdefault((system, by), {})[row.metric] = row
+    return rows
 
 
 def test_given_that_the_documents_are_related(by_hand) -> None:
     row = values(by_hand, "oracle")["gru-han", "attention"]
     # seed 0: 1 and 1/2; seed 1: 1/3 and 1
-    assert row.values["mrr"] == pytest.approx(((1 + 1 / 2) / 2 + (1 / 3 + 1) / 2) / 2)
-    assert row.deviations["mrr"] == pytest.approx(np.std([3 / 4, 2 / 3], ddof=1))
-    assert row.values["at_1"] == pytest.approx(1 / 2)
-    assert row.values["at_5"] == 1
-    assert row.seeds == 2
-    assert values(by_hand, "oracle")["gru-han", "cosine"].values["mrr"] == pytest.approx((1 / 4 + 1 / 2) / 2)
+    assert row["mrr"].value == pytest.approx(((1 + 1 / 2) / 2 + (1 / 3 + 1) / 2) / 2)
+    assert row["mrr"].deviation == pytest.approx(np.std([3 / 4, 2 / 3], ddof=1))
+    assert row["at_1"].value == pytest.approx(1 / 2)
+    assert row["at_5"].value == 1
+    assert row["mrr"].seeds == 2
+    assert values(by_hand, "oracle")["gru-han", "cosine"]["mrr"].value == pytest.approx((1 / 4 + 1 / 2) / 2)
 
 
 def test_jointly_a_pair_that_was_not_found_counts_0(by_hand) -> None:
     row = values(by_hand, "joint")["gru-han", "attention"]
-    assert row.values["mrr"] == pytest.approx(((1 + 0) / 2 + (1 / 3 + 1) / 2) / 2)
-    assert row.p is None
+    assert row["mrr"].value == pytest.approx(((1 + 0) / 2 + (1 / 3 + 1) / 2) / 2)
+    assert row["mrr"].p is None
 
 
 def test_released_an_unrelated_pair_counts_and_a_wrong_decision_is_rank_21(by_hand) -> None:
     row = values(by_hand, "released")["gru-han", "attention"]
     seeds = ((1 + 1 / 21 + 1) / 3, (1 / 3 + 1 + 1 / 21) / 3)
-    assert row.values["mrr"] == pytest.approx(sum(seeds) / 2)
-    assert row.deviations["mrr"] == pytest.approx(np.std(seeds, ddof=1))
-    assert row.values["at_1"] == pytest.approx(((1 + 0 + 1) / 3 + (0 + 1 + 0) / 3) / 2)
+    assert row["mrr"].value == pytest.approx(sum(seeds) / 2)
+    assert row["mrr"].deviation == pytest.approx(np.std(seeds, ddof=1))
+    assert row["at_1"].value == pytest.approx(((1 + 0 + 1) / 3 + (0 + 1 + 0) / 3) / 2)
     # p and u are one cluster, q another: drawn are the one twice, both, or the other twice
     alone = ((1 + 1) / 2 + (1 / 3 + 1 / 21) / 2) / 2, (1 / 21 + 1) / 2
-    assert row.intervals["mrr"] == pytest.approx((min(alone), max(alone)))
+    assert (row["mrr"].low, row["mrr"].high) == pytest.approx((min(alone), max(alone)))
     random = values(by_hand, "released")["random", ""]
     chance = (25 / 48 + 3 / 4) / 2
-    assert random.values["mrr"] == pytest.approx((chance + 1 / 21 + (1 + 1 / 21) / 2) / 3)
+    assert random["mrr"].value == pytest.approx((chance + 1 / 21 + (1 + 1 / 21) / 2) / 3)
 
 
 def test_released_sentences_of_pan_are_pooled(tmp_path) -> None:
     row = values(reported(tmp_path, reading="precision"), "released")["gru-han", "attention"]
     # seed 0: one of 5 of p, q missed, u seen; seed 1: one of 5 of both, u taken to be related
-    assert row.values["at_5"] == pytest.approx(((1 + 0 + 1) / (5 + 1 + 1) + (1 + 1 + 0) / (5 + 5 + 1)) / 2)
-    assert row.values["mrr"] == pytest.approx(((1 + 1 / 60 + 1) / 3 + (1 / 3 + 1 + 1 / 60) / 3) / 2)
+    assert row["at_5"].value == pytest.approx(((1 + 0 + 1) / (5 + 1 + 1) + (1 + 1 + 0) / (5 + 5 + 1)) / 2)
+    assert row["mrr"].value == pytest.approx(((1 + 1 / 60 + 1) / 3 + (1 / 3 + 1 + 1 / 60) / 3) / 2)
 
 
 def test_random_is_the_mean_over_all_orders(by_hand) -> None:
     # 4 sentences: (1 + 1/2 + 1/3 + 1/4) / 4 = 25/48; 2 sentences: 3/4
     row = values(by_hand, "oracle")["random", ""]
-    assert row.values["mrr"] == pytest.approx((25 / 48 + 3 / 4) / 2)
-    assert row.values["at_1"] == pytest.approx((1 / 4 + 1 / 2) / 2)
-    assert row.seeds == 1
+    assert row["mrr"].value == pytest.approx((25 / 48 + 3 / 4) / 2)
+    assert row["at_1"].value == pytest.approx((1 / 4 + 1 / 2) / 2)
+    assert row["mrr"].seeds == 1
 
 
 def test_cosine_is_tested_against_attention(by_hand) -> None:
     (row,) = by_hand.tables["comparisons"]
     assert (row["a"], row["by"], row["b"], row["b_by"]) == ("gru-han", "cosine", "gru-han", "attention")
     assert row["difference"] == pytest.approx(3 / 8 - (3 / 4 + 2 / 3) / 2)
-    assert values(by_hand, "oracle")["gru-han", "cosine"].p == row["p_holm"]
+    assert values(by_hand, "oracle")["gru-han", "cosine"]["mrr"].p == row["p_holm"]
 
 
 def test_sentences_that_a_system_does_not_read_come_last_and_tie() -> None:
@@ -204,33 +210,32 @@ def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(finished)
         assert [len(one.scores) for one in lists] == [len(pair.first.sentences) for pair in aligned.pairs]
         true = [np.flatnonzero(one.relevant).tolist() for one in lists]
         assert true == [list(pair.aligned) for pair in aligned.pairs]
-    rows = [(row.system, row.by) for row in alignment_rows(written, "joint")]
-    assert len(rows) == 9
+    ways = list(values(written, "joint"))
+    assert len(ways) == 9
     for group in ("oracle", "released"):
-        assert [(row.system, row.by) for row in alignment_rows(written, group)] == [("random", ""), *rows]
-        assert "TF-IDF cosine" in score_table(written, group).data
+        assert list(values(written, group)) == [("random", ""), *ways]
+        assert "TF-IDF cosine, cosine" in score_table(written, group).html()
     assert mrr_figure(written).data
     assert read_report(finished[0].folder).data["reading_of_p_at_n"] == "hit"
 
 
 def test_joint_scores_are_those_of_the_pairs_that_were_detected(finished) -> None:
     _, aligned, written = finished
-    oracle = {(row.system, row.by): row.values["mrr"] for row in alignment_rows(written, "oracle")}
-    for row in alignment_rows(written, "joint"):
-        detected = [one for (system, _), one in aligned.detected.items() if system == row.system]
+    oracle = values(written, "oracle")
+    for way, row in values(written, "joint").items():
+        detected = [one for (system, _), one in aligned.detected.items() if system == way[0]]
         if all(one.all() for one in detected):
-            assert row.values["mrr"] == pytest.approx(oracle[row.system, row.by])
+            assert row["mrr"].value == pytest.approx(oracle[way]["mrr"].value)
         if not any(one.any() for one in detected):
-            assert row.values["mrr"] == 0
-        assert row.values["mrr"] <= oracle[row.system, row.by] + 1e-12
+            assert row["mrr"].value == 0
+        assert row["mrr"].value <= oracle[way]["mrr"].value + 1e-12
 
 
 def test_released_scores_count_the_unrelated_test_pairs_too(finished) -> None:
     run, aligned, written = finished
     assert aligned.unrelated == [pair for pair in run.matching.pairs["test"] if not pair.related]
     released, joint = (
-        next(row for row in alignment_rows(written, group) if row.system == "tf-idf").values["at_1"]
-        for group in ("released", "joint")
+        values(written, group)["tf-idf", "cosine"]["at_1"].value for group in ("released", "joint")
     )
     pairs = len(aligned.pairs) + len(aligned.unrelated)
     right = joint * len(aligned.pairs) + aligned.rejected["tf-idf", 0].sum()

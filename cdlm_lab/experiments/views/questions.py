@@ -22,24 +22,9 @@ from cdlm_lab.report import Report
 from cdlm_lab.widgets.ask import own_question_box
 from cdlm_lab.widgets.browse import question_browser
 from cdlm_lab.widgets.html import escaped, table_html, variant_name
-from cdlm_lab.widgets.question_table import MEASURES, QuestionRow, question_table_html
 from cdlm_lab.widgets.questions import ReadQuestion, question_html, questions_page
 
 OF_KINDS = ("f1", "sp_f1", "joint_f1")
-
-
-def score_table(report: Report, split: str = "test") -> HTML:
-    """Answer, support and joint scores of each encoder beside the paper's."""
-    return HTML(question_table_html(question_rows(report, split), questions=report.data["questions"][split]))
-
-
-def question_rows(report: Report, split: str = "test") -> list[QuestionRow]:
-    """A row for each encoder of a report, in order."""
-    scores: dict[str, dict[str, tuple[float, float, float]]] = {}
-    for row in report.rows:
-        if row.split == split and row.metric in MEASURES and row.seed is None:
-            scores.setdefault(row.system, {})[row.metric] = row.value, row.low, row.high
-    return [QuestionRow(label=variant_name(name), variant=name, values=of) for name, of in scores.items()]
 
 
 def kind_table(report: Report, split: str = "test") -> HTML:

@@ -21,11 +21,11 @@ from cdlm_lab.examples.tagging import BUCKETS
 from cdlm_lab.experiments.runs import SystemRun, comparison_cells
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, SentenceTags, Tagger, TagPredictions
 from cdlm_lab.report import Report
-from cdlm_lab.scores import Score
+from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import tagged_browser
 from cdlm_lab.widgets.html import escaped, table_html
-from cdlm_lab.widgets.tag_table import TagRow, tag_table_html
+from cdlm_lab.widgets.tables import ScoreTable
 from cdlm_lab.widgets.tagged import (
     QUANTILES,
     DistanceWeights,
@@ -43,45 +43,13 @@ from cdlm_lab.widgets.tagged import (
     weights_by_distance_figure,
 )
 
-MEASURES = ("precision", "recall", "f1")
-PAPER_LABELS = {  # by which the paper's corpora are known
-    "litbank": {"PER", "LOC", "FAC", "GPE", "ORG", "VEH"},
-    "jnlpba": {"protein", "DNA", "RNA", "cell_type", "cell_line"},
-}
 
-
-def score_table(report: Report, split: str = "test") -> HTML:
-    """Precision, recall and F1 of each system beside the paper's."""
-    rows = tag_rows(report, split)
-    spans = next((int(row.n) for row in report.rows if row.split == split and row.n), 0)
-    return HTML(tag_table_html(rows, spans=spans, corpus=corpus_name(report)))
-
-
-def tag_rows(report: Report, split: str = "test") -> list[TagRow]:
-    """A row for each system of a report that is not of the sweep, in the order of the paper's tables."""
-    scores: dict[str, dict[str, Score]] = {}
-    for row in report.rows:
-        if row.split == split and row.seed is None:
-            scores.setdefault(row.system, {})[row.metric] = row
-    return [
-        TagRow(
-            label=system.label,
-            system=name,
-            values={measure: (of[measure].value, of[measure].low, of[measure].high) for measure in MEASURES},
-            deviation=of["f1"].deviation,
-            seeds=of["f1"].seeds,
-        )
-        for name, system in TAG_SYSTEMS.items()
-        if (of := scores.get(name))
-    ]
-
-
-def corpus_name(report: Report) -> str:
-    """What the paper calls the corpus, if its labels are those of one of the paper's; else that of its
-    folder."""
-    labels = set(report.data["labels"])
-    known = [name for name, theirs in PAPER_LABELS.items() if labels == theirs]
-    return known[0] if known else _folder_name(report)
+def score_table(report: Report, split: str = "test") -> ScoreTable:
+    """Precision, recall and F1 of each system that is not of the sweep, on test beside the paper's."""
+    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
+    return score_tables.score_table(
+        report, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
+    )
 
 
 def _folder_name(report: Report) -> str:
