@@ -90,12 +90,9 @@ from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob
-from cdlm_lab.widgets.answer_table import CORPUS_NAMES, AnswerRow, answer_table_html
 from cdlm_lab.widgets.ask import own_candidates_box
 from cdlm_lab.widgets.browse import ranking_browser
 from cdlm_lab.widgets.html import MUTED, escaped, points_in_words, share_bar, still_page, table_html
-from cdlm_lab.widgets.matching_table import p_in_words
-from cdlm_lab.widgets.measured_score import MeasuredScore
 from cdlm_lab.widgets.rankings import (
     OUTCOMES,
     Latency,
@@ -105,6 +102,8 @@ from cdlm_lab.widgets.rankings import (
     rankings_page,
     score_spread_figure,
 )
+from cdlm_lab.widgets.score_tables import ANSWER_CORPORA, score_table
+from cdlm_lab.widgets.tables import ScoreTable, p_in_words
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 
@@ -769,35 +768,18 @@ def row_label(system: str, ranking: str, *, k: int) -> str:
     return label if ranking == ALL else f"{label} on pairwise's top {k}"
 
 
-def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> HTML:
+def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> ScoreTable:
     """The table of one split. With ranking `all`, the paper's Table 1; with `reranked`, Tables 2 and 7:
     pairwise, and the joint systems on its best candidates. Numbers of the paper stand beside those of
     test."""
-    scores: dict[tuple[str, str], dict[str, Score]] = {}
-    for row in report.rows:
-        if row.split == split and row.seed is None:
-            scores.setdefault((row.system, row.group), {})[row.metric] = row
-    rows = []
-    for system in (*ANSWER_SYSTEMS, RANDOM):
-        group = ranking if (system, ranking) in scores else ALL
-        if of_system := scores.get((system, group)):
-            rows.append(
-                AnswerRow(
-                    label=row_label(system, group, k=report.parameters["candidates"]),
-                    system=system if system == RANDOM else ANSWER_SYSTEMS[system].published,
-                    reranked=ranking == RERANKED,
-                    scores={measure: _measured_score(of_system[measure]) for measure in MEASURES},
-                    seeds=of_system["map"].seeds,
-                )
-            )
+    ranked = {row.system for row in report.rows if row.group == ranking}
+    labels = {
+        system: row_label(system, ranking if system in ranked else ALL, k=report.parameters["candidates"])
+        for system in (*ANSWER_SYSTEMS, RANDOM)
+    }
     name = report.data["format"][split]
-    corpus = name if split == "test" else f"{CORPUS_NAMES.get(name, name)}, {split}"
-    return HTML(answer_table_html(rows, questions=report.data["questions"][split], corpus=corpus))
-
-
-def _measured_score(row: Score) -> MeasuredScore:
-    interval = None if row.low is None else (row.low, row.high)
-    return MeasuredScore(value=row.value, interval=interval, deviation=row.deviation, p=row.p)
+    caption = f"Answers chosen: {ANSWER_CORPORA.get(name, name)}, {split}"
+    return score_table(report, labels=labels, group=ranking, split=split, caption=caption)
 
 
 def comparisons(report: Report, *, ranking: str = ALL) -> HTML:

@@ -66,11 +66,10 @@ from cdlm_lab.parameters import ParameterError, check_choice, check_least, check
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run
 from cdlm_lab.widgets.bertviz import bertviz_html
-from cdlm_lab.widgets.charts import head_maps, rank_distributions
+from cdlm_lab.widgets.charts import SORTS, head_maps, rank_distributions
 from cdlm_lab.widgets.explorer import Explorer, Panel, Prediction, Selection, ShownDocument
 from cdlm_lab.widgets.explorer.records import Place
 from cdlm_lab.widgets.html import seconds_in_words, variant_name
-from cdlm_lab.widgets.rank_table import SORTS, RankCell, RankRow
 
 # The parameters of notebook 11.
 PARAMETERS = (
@@ -364,24 +363,6 @@ def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any
                 for (a, b, one), p_holm in zip(found, corrected, strict=True)
             ]
     return rows
-
-
-def table_rows(report: Report) -> list[RankRow]:
-    """Table 6 from the report and nothing else."""
-    p_next = {(row["a"], row["cell"]): row["p_holm"] for row in report.tables.get("comparisons", ())}
-    cells: dict[str, dict[str, RankCell]] = {}
-    for name, score in report.scores.items():
-        variant, sort, kind = name.split("/")
-        if sort in SORTS:
-            cells.setdefault(variant, {})[f"{sort}/{kind}"] = RankCell(
-                mean=score["value"],
-                low=min(score["low"], score["value"]),  # where all ranks are equal, they differ by rounding
-                high=max(score["high"], score["value"]),
-                pairs=score["n"],
-                chance=score["chance"],
-                p_next=p_next.get((variant, f"{sort}/{kind}")),
-            )
-    return [RankRow(variant=variant, cells=of_variant) for variant, of_variant in cells.items()]
 
 
 def gap_rows(report: Report) -> list[list[str]]:

@@ -110,7 +110,6 @@ from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.experiments.runs import KeptNumbers, time_told
 from cdlm_lab.metrics.coreference import (
     Parts,
-    Score,
     count_table,
     joined_topics,
     mean_f1,
@@ -143,8 +142,9 @@ from cdlm_lab.widgets.coreference import (
     dendrogram_figure,
     errors_html,
 )
-from cdlm_lab.widgets.coreference_table import CoreferenceRow
 from cdlm_lab.widgets.html import ShownMention, joined, seconds_in_words
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable, published_rows
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -1438,36 +1438,19 @@ def group_tree(topics: Sequence[Topic], prediction: GroupPrediction, threshold: 
     )
 
 
-def score_rows(
-    scores: Mapping[str, Mapping[str, Any]],
-    comparisons: Sequence[Mapping[str, Any]],
-    *,
-    baselines: Sequence[str],
-) -> list[CoreferenceRow]:
-    """Rows of the table, from what stands in the report and nothing else."""
-    p_of = {row["b"]: row["p_holm"] for row in comparisons}
-    systems = dict.fromkeys(name.split("/", 1)[0] for name in scores if "/conll/" in name)
-    rows = []
-    for system in systems:
-        conll = scores[f"{system}/conll/f1"]
-        rows.append(
-            CoreferenceRow(
-                system=system,
-                scores={
-                    measure: Score(
-                        **{
-                            part: scores[f"{system}/{measure}/{part}"]["value"]
-                            for part in ("recall", "precision", "f1")
-                        }
-                    )
-                    for measure in MEASURES
-                },
-                interval=(conll["low"], conll["high"]),
-                p=p_of.get(system),
-                is_baseline=system in baselines,
-            )
-        )
-    return rows
+def coreference_table(report: Report) -> ScoreTable:
+    """Baselines, the systems of a report, and below them what the paper reports on the same kind."""
+    kind, systems = report.parameters["kind"], dict.fromkeys(row.system for row in report.rows if row.system)
+    names = sorted(systems, key=lambda name: name not in BASELINES)
+    papers = [
+        replace(row, label=f"paper: {row.label.replace('cdlm/documents', 'CDLM')}")
+        for row in published_rows("cdlm", "2", f"ECB+ {kind}")
+    ]
+    table = score_table(report, labels={name: name for name in names}, group=kind, others=papers)
+    if report.data["singletons"]:
+        return table
+    note = "Without singletons: not to be compared with scores that keep them, as the paper's do."
+    return replace(table, note=f"{table.note} {note}")
 
 
 def _documents(topics: Sequence[Topic]) -> dict[str, CoreferenceDocument]:

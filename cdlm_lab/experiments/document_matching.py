@@ -104,7 +104,8 @@ from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes,
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import ALONE, Processes
 from cdlm_lab.widgets.html import variant_name
-from cdlm_lab.widgets.matching_table import MatchingRow
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable
 
 SPLITS = ("train", "dev", "test")
 SHARES = {"train": 0.6, "dev": 0.15, "test": 0.25}  # of links
@@ -1139,28 +1140,11 @@ def write_matching_report(run: MatchingRun, opened: Run, found: Found) -> Report
     )
 
 
-def matching_rows(report: Report, split: str = "test") -> list[MatchingRow]:
+def matching_table(report: Report, split: str = "test") -> ScoreTable:
     """A row for each system of a report, in order."""
-    names = dict.fromkeys(name.partition("/")[0] for name in report.scores)
-    p_of = {row["a"]: row["p_holm"] for row in report.tables["comparisons"] if row["measure"] == "accuracy"}
-    rows = []
-    for name in names:
-        accuracy, f1 = (report.scores[f"{name}/{split}/{measure}"] for measure in MEASURES)
-        rows.append(
-            MatchingRow(
-                system=name,
-                label=SYSTEMS[name].label,
-                accuracy=accuracy["value"],
-                f1=f1["value"],
-                accuracy_interval=(accuracy["low"], accuracy["high"]),
-                f1_interval=(f1["low"], f1["high"]),
-                accuracy_deviation=accuracy["deviation"],
-                f1_deviation=f1["deviation"],
-                seeds=accuracy["seeds"],
-                p=p_of.get(name) if split == "test" else None,
-            )
-        )
-    return rows
+    labels = {system: SYSTEMS[system].label for system in dict.fromkeys(row.system for row in report.rows)}
+    corpus = Path(report.parameters["corpus"]).name
+    return score_table(report, labels=labels, split=split, caption=f"{corpus}, {split}")
 
 
 def _counts(pairs: Sequence[DocumentPair], seeds: Iterable[MatchPredictions]) -> list[np.ndarray]:

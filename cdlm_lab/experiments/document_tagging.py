@@ -130,7 +130,8 @@ from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.widgets.ask import own_text_box
 from cdlm_lab.widgets.browse import tagged_browser
 from cdlm_lab.widgets.html import escaped, seconds_in_words
-from cdlm_lab.widgets.tag_table import TagRow
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable
 from cdlm_lab.widgets.tagged import (
     QUANTILES,
     DistanceWeights,
@@ -1199,24 +1200,11 @@ def write_tagging_report(run: TaggingRun, opened: Run, found: Found) -> Report:
     )
 
 
-def tag_rows(report: Report, split: str = "test") -> list[TagRow]:
+def tag_table(report: Report, split: str = "test", *, corpus: str = "") -> ScoreTable:
     """A row for each system of a report that is not of the sweep, in the order of the paper's tables."""
-    return [
-        TagRow(
-            label=system.label,
-            system=name,
-            values={
-                measure: tuple(
-                    report.scores[f"{name}/{split}/{measure}"][key] for key in ("value", "low", "high")
-                )
-                for measure in MEASURES
-            },
-            deviation=report.scores[f"{name}/{split}/f1"]["deviation"],
-            seeds=report.scores[f"{name}/{split}/f1"]["seeds"],
-        )
-        for name, system in TAG_SYSTEMS.items()
-        if f"{name}/{split}/f1" in report.scores
-    ]
+    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
+    caption = f"Spans found: {corpus or report.data['corpus']}"
+    return score_table(report, labels=labels, split=split, caption=caption)
 
 
 def comparison_rows(report: Report) -> list[list[str]]:

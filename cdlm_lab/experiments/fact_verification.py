@@ -79,9 +79,8 @@ from cdlm_lab.training.fine_tuning import TrainingJob
 from cdlm_lab.widgets.ask import EVIDENCE, own_candidates_box
 from cdlm_lab.widgets.browse import verdict_browser
 from cdlm_lab.widgets.html import escaped, still_page, table_html
-from cdlm_lab.widgets.measured_score import MeasuredScore
+from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html, verdicts_page
-from cdlm_lab.widgets.verification_table import VerificationRow, verification_table_html
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 
@@ -711,41 +710,19 @@ def _confusion(predictions: ClaimPredictions) -> Iterator[dict[str, Any]]:
 
 
 def score_tables(report: Report) -> HTML:
-    """A table of label accuracy for each set that is scored."""
+    """A table of label accuracy for each set that is scored: first the most frequent label, then the systems
+    in the order of the paper's tables."""
     corpus = Path(report.data["corpus"]).name
-    return HTML(
-        "".join(
-            verification_table_html(
-                verification_rows(report, name),
-                claims=report.data["scored"][name],
-                corpus=f"{corpus}, {SET_NAMES.get(name, name)}",
-            )
-            for name in SHOWN_ORDER
-            if name in report.data["scored"]
-        )
-    )
-
-
-def verification_rows(report: Report, name: str) -> list[VerificationRow]:
-    """A row for each system of a report on a set: first the most frequent label, then in the order of the
-    paper's tables. p is that against pairwise reading, corrected for the systems tested so."""
-    scores = {row.system: row for row in report.rows if row.split == name and row.seed is None}
-    rows = []
-    for key in (MAJORITY, *CLAIM_SYSTEMS):
-        if score := scores.get(key):
-            system = CLAIM_SYSTEMS.get(key)
-            interval = score.low, score.high
-            rows.append(
-                VerificationRow(
-                    label=system.label if system else f"always \u201c{score.note}\u201d",
-                    system=system.paper if system else key,
-                    accuracy=MeasuredScore(
-                        value=score.value, interval=interval, deviation=score.deviation, p=score.p
-                    ),
-                    seeds=score.seeds,
-                )
-            )
-    return rows
+    majority = next((row.note for row in report.rows if row.system == MAJORITY), "")
+    labels = {MAJORITY: f"always \u201c{majority}\u201d"}
+    labels |= {name: system.label for name, system in CLAIM_SYSTEMS.items()}
+    captions = {name: f"Claims verified: {corpus}, {SET_NAMES.get(name, name)}" for name in SHOWN_ORDER}
+    tables = [
+        score_table(report, labels=labels, split=name, caption=captions[name])
+        for name in SHOWN_ORDER
+        if name in report.data["scored"]
+    ]
+    return HTML("".join(table.html() for table in tables))
 
 
 def shown_set(report: Report) -> str:

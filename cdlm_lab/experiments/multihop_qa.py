@@ -95,8 +95,9 @@ from cdlm_lab.widgets.ask import own_question_box
 from cdlm_lab.widgets.browse import question_browser
 from cdlm_lab.widgets.html import escaped, variant_name
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
-from cdlm_lab.widgets.question_table import MEASURES, QuestionRow
 from cdlm_lab.widgets.questions import ReadQuestion, question_html, questions_page
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable
 
 SPLITS = ("train", "dev", "test")
 SEEN = ("both documents", "one document")
@@ -783,20 +784,9 @@ def write_question_report(run: MultihopRun, opened: Run, found: Found) -> Report
     )
 
 
-def question_rows(report: Report, split: str = "test") -> list[QuestionRow]:
-    """A row for each encoder of a report, in order."""
-    return [
-        QuestionRow(
-            label=variant_name(name),
-            variant=name,
-            values={
-                measure: tuple(score[key] for key in ("value", "low", "high"))
-                for measure in MEASURES
-                for score in [report.scores[f"{name}/{split}/{measure}"]]
-            },
-        )
-        for name in dict.fromkeys(name.partition("/")[0] for name in report.scores)
-    ]
+def question_table(report: Report, split: str = "test") -> ScoreTable:
+    """A row for each encoder of a report."""
+    return score_table(report, split=split, caption="Answers and supporting sentences")
 
 
 def kind_rows(report: Report, split: str = "test") -> list[list[str]]:

@@ -38,8 +38,6 @@ from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, computing_in
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run
-from cdlm_lab.widgets.perplexity_table import Perplexity as ShownPerplexity
-from cdlm_lab.widgets.perplexity_table import PerplexityRow
 
 # The parameters of notebook 02.
 PARAMETERS = (
@@ -220,30 +218,6 @@ def comparisons_of(losses: Mapping[str, ClusterLosses], *, seed: int) -> list[di
             for (a, b, compared), p_holm in zip(found, corrected, strict=True)
         ]
     return rows
-
-
-def rows_of(report: Report) -> list[PerplexityRow]:
-    """The table of a report, for the figure and the table of the widgets; made from the report and nothing
-    else."""
-    p_of = {(row["kind"], row["a"]): row["p_holm"] for row in report.tables.get("comparisons", [])}
-
-    def shown(variant: str, kind: str) -> ShownPerplexity | None:
-        score = report.scores.get(f"{variant}/{kind}")
-        if score is None:
-            return None
-        values = {name: score[name] for name in ("value", "low", "high", "tokens")}
-        return ShownPerplexity(**values, p_next=p_of.get((kind, variant)))
-
-    variants = [name.removesuffix("/perplexity") for name in report.scores if name.endswith("/perplexity")]
-    return [
-        PerplexityRow(
-            variant=variant,
-            clusters=report.scores[f"{variant}/perplexity"]["n"],
-            all_masked=shown(variant, "perplexity"),
-            cross_document=shown(variant, "cross_document_perplexity"),
-        )
-        for variant in variants
-    ]
 
 
 def write_perplexity_report(

@@ -48,8 +48,9 @@ from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import ParameterError, check_choice, check_types
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import REPORT_FILE, Report, Run, read_report
-from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
-from cdlm_lab.widgets.alignment_table import RANDOM, AlignmentRow
+from cdlm_lab.widgets.aligned import RANDOM, AlignedColumn, alignment_figure, compared_alignments_html
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable, system_rows
 
 PARAMETERS = (
     "run_folder",
@@ -255,6 +256,11 @@ def longformer_alignments(matcher: Matcher, pair: DocumentPair, *, source: str) 
 
 AT = (1, 5, 10)
 ORACLE, JOINT, RELEASED = "oracle", "joint", "released"
+CAPTIONS = {
+    ORACLE: "documents known to be related (oracle)",
+    JOINT: "jointly with the decision on the documents",
+    RELEASED: "as the released code scores CDA's Tables 4 and 5, unrelated pairs included",
+}
 _COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
 # What ranks best in the papers, or is made to; the other is tested against it.
 _FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
@@ -288,35 +294,22 @@ def write_alignment_report(run: Run, aligned: Aligned, settings: AlignmentSettin
     )
 
 
-def alignment_rows(report: Report, setting: str) -> list[AlignmentRow]:
+def alignment_table(report: Report, setting: str) -> ScoreTable:
     """A row for each system and way of ranking, `oracle`, `joint` or `released`; random scores are the first,
     but of `joint`."""
-    p_of = {(row["a"], row["by"]): row["p_holm"] for row in report.tables["comparisons"]}
-    rows: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    for name, score in report.scores.items():
-        system, by, of_setting, measure = name.split("/")
-        if of_setting == setting:
-            rows.setdefault((system, by), {})[measure] = score
-    return [
-        AlignmentRow(
-            system=system,
-            label="Random" if system == RANDOM else SYSTEMS[system].label,
-            by=by,
-            values={name: score["value"] for name, score in of_row.items()},
-            intervals={name: (score["low"], score["high"]) for name, score in of_row.items()},
-            deviations={
-                name: score["deviation"] for name, score in of_row.items() if score["deviation"] is not None
-            },
-            seeds=of_row["mrr"]["seeds"],
-            p=p_of.get((system, by)) if setting == ORACLE else None,
-        )
-        for (system, by), of_row in rows.items()
-    ]
+    labels = {row.system: row.system for row in report.rows}
+    for system in labels:
+        name, _, by = system.partition("/")
+        labels[system] = f"{SYSTEMS[name].label}, {by}" if by else "Random"
+    return score_table(report, labels=labels, group=setting, caption=CAPTIONS[setting])
 
 
 def mrr_figure(report: Report) -> go.Figure:
     """MRR given that the documents are related, as in CDA's Figure 3."""
-    return alignment_figure(alignment_rows(report, ORACLE))
+    rows = system_rows(report.rows, split="", group=ORACLE)
+    named = {row.system: row.system.partition("/")[0] for row in rows}
+    labels = {system: "Random" if name == RANDOM else SYSTEMS[name].label for system, name in named.items()}
+    return alignment_figure([replace(row, label=labels[row.system]) for row in rows])
 
 
 def _ways(aligned: Aligned) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.experiments.sentence_alignment import (
     Aligned,
     AlignmentSettings,
-    alignment_rows,
+    alignment_table,
     ranked,
     write_alignment_report,
 )
@@ -55,60 +55,67 @@ def report(tmp_path):
 
 
 def values(report, setting: str) -> dict:
-    return {(row.system, row.by): row for row in alignment_rows(report, setting)}
+    """(system, by) -> metric -> row."""
+    found: dict = {}
+    for row in report.rows:
+        if row.group == setting:
+            name, _, by = row.system.partition("/")
+            found.setdefault((name, by), {})[row.metric] = row
+    assert len(alignment_table(report, setting).rows) == len(found)
+    return found
 
 
 def test_given_that_the_documents_are_related(report) -> None:
     row = values(report, "oracle")["gru-han", "attention"]
     # seed 0: 1 and 1/2; seed 1: 1/3 and 1
-    assert row.values["mrr"] == pytest.approx(((1 + 1 / 2) / 2 + (1 / 3 + 1) / 2) / 2)
-    assert row.deviations["mrr"] == pytest.approx(np.std([3 / 4, 2 / 3], ddof=1))
-    assert row.values["at_1"] == pytest.approx(1 / 2)
-    assert row.values["at_5"] == 1
-    assert row.seeds == 2
-    assert values(report, "oracle")["gru-han", "cosine"].values["mrr"] == pytest.approx((1 / 4 + 1 / 2) / 2)
+    assert row["mrr"].value == pytest.approx(((1 + 1 / 2) / 2 + (1 / 3 + 1) / 2) / 2)
+    assert row["mrr"].deviation == pytest.approx(np.std([3 / 4, 2 / 3], ddof=1))
+    assert row["at_1"].value == pytest.approx(1 / 2)
+    assert row["at_5"].value == 1
+    assert row["mrr"].seeds == 2
+    assert values(report, "oracle")["gru-han", "cosine"]["mrr"].value == pytest.approx((1 / 4 + 1 / 2) / 2)
 
 
 def test_jointly_a_pair_that_was_not_found_counts_0(report) -> None:
     row = values(report, "joint")["gru-han", "attention"]
-    assert row.values["mrr"] == pytest.approx(((1 + 0) / 2 + (1 / 3 + 1) / 2) / 2)
-    assert row.p is None
+    assert row["mrr"].value == pytest.approx(((1 + 0) / 2 + (1 / 3 + 1) / 2) / 2)
+    assert row["mrr"].p is None
 
 
 def test_released_an_unrelated_pair_counts_and_a_wrong_decision_is_rank_21(report) -> None:
     row = values(report, "released")["gru-han", "attention"]
     seeds = ((1 + 1 / 21 + 1) / 3, (1 / 3 + 1 + 1 / 21) / 3)
-    assert row.values["mrr"] == pytest.approx(sum(seeds) / 2)
-    assert row.deviations["mrr"] == pytest.approx(np.std(seeds, ddof=1))
-    assert row.values["at_1"] == pytest.approx(((1 + 0 + 1) / 3 + (0 + 1 + 0) / 3) / 2)
+    assert row["mrr"].value == pytest.approx(sum(seeds) / 2)
+    assert row["mrr"].deviation == pytest.approx(np.std(seeds, ddof=1))
+    assert row["at_1"].value == pytest.approx(((1 + 0 + 1) / 3 + (0 + 1 + 0) / 3) / 2)
     # p and u are one cluster, q another: drawn are the one twice, both, or the other twice
     alone = ((1 + 1) / 2 + (1 / 3 + 1 / 21) / 2) / 2, (1 / 21 + 1) / 2
-    assert row.intervals["mrr"] == pytest.approx((min(alone), max(alone)))
+    assert (row["mrr"].low, row["mrr"].high) == pytest.approx((min(alone), max(alone)))
     random = values(report, "released")["random", ""]
     chance = (25 / 48 + 3 / 4) / 2
-    assert random.values["mrr"] == pytest.approx((chance + 1 / 21 + (1 + 1 / 21) / 2) / 3)
+    assert random["mrr"].value == pytest.approx((chance + 1 / 21 + (1 + 1 / 21) / 2) / 3)
 
 
 def test_released_sentences_of_pan_are_pooled(tmp_path) -> None:
     row = values(reported(tmp_path, reading="precision"), "released")["gru-han", "attention"]
     # seed 0: one of 5 of p, q missed, u seen; seed 1: one of 5 of both, u taken to be related
-    assert row.values["at_5"] == pytest.approx(((1 + 0 + 1) / (5 + 1 + 1) + (1 + 1 + 0) / (5 + 5 + 1)) / 2)
-    assert row.values["mrr"] == pytest.approx(((1 + 1 / 60 + 1) / 3 + (1 / 3 + 1 + 1 / 60) / 3) / 2)
+    assert row["at_5"].value == pytest.approx(((1 + 0 + 1) / (5 + 1 + 1) + (1 + 1 + 0) / (5 + 5 + 1)) / 2)
+    assert row["mrr"].value == pytest.approx(((1 + 1 / 60 + 1) / 3 + (1 / 3 + 1 + 1 / 60) / 3) / 2)
 
 
 def test_random_is_the_mean_over_all_orders(report) -> None:
     # 4 sentences: (1 + 1/2 + 1/3 + 1/4) / 4 = 25/48; 2 sentences: 3/4
     row = values(report, "oracle")["random", ""]
-    assert row.values["mrr"] == pytest.approx((25 / 48 + 3 / 4) / 2)
-    assert row.values["at_1"] == pytest.approx((1 / 4 + 1 / 2) / 2)
-    assert row.seeds == 1
+    assert row["mrr"].value == pytest.approx((25 / 48 + 3 / 4) / 2)
+    assert row["at_1"].value == pytest.approx((1 / 4 + 1 / 2) / 2)
+    assert row["mrr"].seeds == 1
 
 
 def test_cosine_is_tested_against_attention(report) -> None:
     (row,) = report.tables["comparisons"]
     assert (row["a"], row["by"], row["b"], row["b_by"]) == ("gru-han", "cosine", "gru-han", "attention")
     assert row["difference"] == pytest.approx(3 / 8 - (3 / 4 + 2 / 3) / 2)
-    assert values(report, "oracle")["gru-han", "cosine"].p == row["p_holm"]
+    assert values(report, "oracle")["gru-han", "cosine"]["mrr"].p == row["p_holm"]
 
 
 def test_sentences_that_a_system_does_not_read_come_last_and_tie() -> None:

@@ -19,13 +19,12 @@ from cdlm_lab.experiments.attention_analysis import (
     measured_ranks,
     prepare_analysis,
     ranks_by_cell,
-    table_rows,
     write_analysis_report,
 )
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import open_run
-from cdlm_lab.widgets.rank_table import PAPER_TABLE_6, rank_table_html
+from cdlm_lab.widgets.score_tables import score_table
 
 SETTINGS = AnalysisSettings(
     corpus="storyworld",
@@ -104,13 +103,13 @@ def test_the_report_holds_means_gaps_and_chance(analysis: Analysis, measured, tm
     other = report.scores["rand-cdlm/positive/entity"]["value"]
     assert row["difference"] == pytest.approx(other - found["value"])
 
-    rows = table_rows(report)
-    assert [row.variant for row in rows] == ["rand-cdlm", "cdlm"]
-    assert rows[0].cells["positive/entity"].p_next == row["p_holm"]
-    assert rows[1].cells["positive/entity"].p_next is None
+    row = report.tables["comparisons"][0]
+    tested = {(one.system, one.metric): one.p for one in report.rows}
+    assert tested["rand-cdlm", row["cell"]] == row["p_holm"]
+    assert tested["cdlm", row["cell"]] is None
     assert [row[0] for row in gap_rows(report)] == ["Rand CDLM", "CDLM"]
     assert gap_rows(report)[1][2].startswith(f"{found['value'] - negative:+.1f} [")
-    assert f"{found['value']:.1f}" in rank_table_html(rows, paper=PAPER_TABLE_6)
+    assert f"{found['value']:.1f}" in score_table(report).html()
 
 
 def test_heads_are_those_of_their_layer(analysis: Analysis, measured):

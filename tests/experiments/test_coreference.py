@@ -18,6 +18,7 @@ from cdlm_lab.experiments.coreference import (
     PairSettings,
     Prepared,
     choose_threshold,
+    coreference_table,
     dev_judge,
     facts_of,
     group_tree,
@@ -29,7 +30,6 @@ from cdlm_lab.experiments.coreference import (
     read_clusters,
     read_topics,
     response_at,
-    score_rows,
     scores_of_split,
     shown_clusters,
     train_scorer,
@@ -132,9 +132,9 @@ def test_from_topics_to_a_report(prepared: Prepared, tmp_path: Path):
     assert compared.tables["comparisons"][0]["b"] == "run"
     assert compared.tables["comparisons"][0]["difference"] == 0
 
-    rows = score_rows(scores, report.tables["comparisons"], baselines=("singletons",))
-    assert [row.system for row in rows] == [SYSTEM, "singletons", "one cluster", "same head word"]
-    assert [row.is_baseline for row in rows] == [False, True, False, False]
+    rows = [row[0].text for row in coreference_table(report).rows]
+    assert rows[:4] == ["singletons", "one cluster", "same head word", SYSTEM]
+    assert rows[-1] == "paper: CDLM"
 
 
 def test_runs_that_cannot_be_compared(tmp_path: Path):

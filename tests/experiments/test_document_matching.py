@@ -19,7 +19,7 @@ from cdlm_lab.experiments.document_matching import (
     corpus_facts,
     cost_facts,
     match_documents,
-    matching_rows,
+    matching_table,
     prepare_matching,
     training_of,
     write_matching_report,
@@ -30,7 +30,7 @@ from cdlm_lab.experiments.sentence_alignment import (
     align_sentences,
     aligned_test_pair,
     alignment_facts,
-    alignment_rows,
+    alignment_table,
     matched_run,
     mrr_figure,
     own_pair,
@@ -75,13 +75,14 @@ def test_every_system_is_trained_with_every_seed_and_scored(finished) -> None:
         ("tf-idf", 0),
         *((name, seed) for name in ("bert-han", "bert-han-shallow", "gru-han", "cdlm") for seed in (0, 1)),
     ]
-    rows = {row.system: row for row in matching_rows(report)}
-    assert rows["cdlm"].seeds == 2
-    assert rows["tf-idf"].accuracy_deviation is None
-    assert rows["bert-han-shallow"].p is not None
-    assert rows["gru-han"].p is None  # nothing that it builds on was run
+    rows = {(row.system, row.metric): row for row in report.rows if row.split == "test"}
+    assert rows["cdlm", "f1"].seeds == 2
+    assert rows["tf-idf", "accuracy"].deviation is None
+    assert rows["bert-han-shallow", "accuracy"].p is not None
+    assert rows["gru-han", "accuracy"].p is None  # nothing that it builds on was run
+    assert len(matching_table(report).rows) == 5
     of_test = [row for row in report.tables["runs"] if row["split"] == "test" and row["system"] == "cdlm"]
-    assert rows["cdlm"].accuracy == pytest.approx(np.mean([row["accuracy"] for row in of_test]))
+    assert rows["cdlm", "accuracy"].value == pytest.approx(np.mean([row["accuracy"] for row in of_test]))
     assert {row["a"]: row["b"] for row in report.tables["comparisons"]} == {"bert-han-shallow": "bert-han"}
 
 
@@ -201,36 +202,35 @@ def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(aligned) 
         assert [np.flatnonzero(one.relevant).tolist() for one in lists] == [
             list(pair.aligned) for pair in found.pairs
         ]
-    rows = [(row.system, row.by) for row in alignment_rows(report, "joint")]
+    rows = [row[0].text for row in alignment_table(report, "joint").rows]
     assert len(rows) == 9
     for setting in ("oracle", "released"):
-        assert [(row.system, row.by) for row in alignment_rows(report, setting)] == [("random", ""), *rows]
+        assert [row[0].text for row in alignment_table(report, setting).rows] == ["Random", *rows]
     assert mrr_figure(report).data
 
 
 def test_joint_scores_are_those_of_the_pairs_that_were_found(aligned) -> None:
     _, found, _, report = aligned
-    for row in alignment_rows(report, "joint"):
-        oracle = report.scores[f"{row.system}/{row.by}/oracle/mrr"]["value"]
-        kept = [
-            found.found[row.system, seed]
-            for system, by, seed in found.scores
-            if (system, by) == (row.system, row.by)
-        ]
-        if all(one.all() for one in kept):
-            assert row.values["mrr"] == pytest.approx(oracle)
-        if not any(one.any() for one in kept):
-            assert row.values["mrr"] == 0
-        assert row.values["mrr"] <= oracle + 1e-12
+    values = {(row.system, row.group): row.value for row in report.rows if row.metric == "mrr"}
+    for (ranked_by, group), joint in values.items():
+        if group == "joint":
+            name, _, by = ranked_by.partition("/")
+            oracle = values[ranked_by, "oracle"]
+            kept = [found.found[name, seed] for *key, seed in found.scores if key == [name, by]]
+            if all(one.all() for one in kept):
+                assert joint == pytest.approx(oracle)
+            if not any(one.any() for one in kept):
+                assert joint == 0
+            assert joint <= oracle + 1e-12
 
 
 def test_released_scores_count_the_unrelated_test_pairs_too(aligned) -> None:
     run, found, _, report = aligned
     assert found.unrelated == [pair for pair in run.pairs["test"] if not pair.related]
-    row = next(row for row in alignment_rows(report, "released") if row.system == "tf-idf")
+    released = report.scores["tf-idf/cosine/released/at_1"]["value"]
     joint = report.scores["tf-idf/cosine/joint/at_1"]["value"] * len(found.pairs)
     pairs = len(found.pairs) + len(found.unrelated)
-    assert row.values["at_1"] == pytest.approx((joint + found.refused["tf-idf", 0].sum()) / pairs)
+    assert released == pytest.approx((joint + found.refused["tf-idf", 0].sum()) / pairs)
 
 
 def test_alignments_of_the_longformers_are_kept(aligned, monkeypatch: pytest.MonkeyPatch) -> None:

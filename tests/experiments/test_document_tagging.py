@@ -34,7 +34,7 @@ from cdlm_lab.experiments.document_tagging import (
     report_figures,
     static_config,
     tag_documents,
-    tag_rows,
+    tag_table,
     tags_in_place,
     training_config,
     write_tagging_report,
@@ -251,7 +251,7 @@ def test_what_chooses_the_best_pass(finished, select_by: str, monkeypatch, tmp_p
 def test_the_report_of_a_run(finished) -> None:
     run, found = finished
     report = read_report(run.folder)
-    assert [row.system for row in tag_rows(report)] == ["bert-lstm", "doc-arc"]
+    assert [row[0].text for row in tag_table(report).rows] == ["BERT + LSTM", "Doc-ARC"]
     for training, name in zip(found, ("bert-lstm", "doc-arc", "doc-arc-2"), strict=True):
         for split, one in found[training].items():
             counts = span_counts(one.gold(), one.predicted()).sum(axis=0)

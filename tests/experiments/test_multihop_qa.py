@@ -26,7 +26,7 @@ from cdlm_lab.experiments.multihop_qa import (
     own_texts,
     prepare_multihop,
     question_preview,
-    question_rows,
+    question_table,
     read_questions,
     read_questions_of,
     write_question_report,
@@ -110,9 +110,9 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
 def test_rows_of_the_tables(finished) -> None:
     run, _ = finished
     report = read_report(run.folder)
-    rows = question_rows(report)
-    assert [row.label for row in rows] == ["Longformer", "CDLM"]
-    assert rows[1].values["f1"][0] == report.scores["cdlm/test/f1"]["value"]
+    table = question_table(report)
+    assert [row[0].text for row in table.rows] == ["Longformer", "CDLM"]
+    assert table.rows[1][2].text == f"{100 * report.scores['cdlm/test/f1']['value']:.1f}"
     assert {row[1] for row in kind_rows(report, "dev")} >= {"bridge", "comparison"}
 
 

@@ -13,12 +13,12 @@ from cdlm_lab.experiments.perplexity import (
     cluster_losses,
     comparisons_of,
     measure_variants,
-    rows_of,
     scores_of,
     write_perplexity_report,
 )
 from cdlm_lab.experiments.pretraining import Prepared
 from cdlm_lab.report import open_run, read_report
+from cdlm_lab.widgets.score_tables import score_table
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
@@ -85,15 +85,16 @@ def test_the_table_is_made_from_the_report_alone(tmp_path, corpus: CorpusSetting
         {"cdlm": tiny_folder, "longformer": tiny_folder}, corpus, split="validation", window=32, batch_size=4
     )
     assert list(losses) == ["longformer", "cdlm"], "paper order, whatever order they were given in"
-    with_run = open_run(tmp_path / "run", name="test", parameters={"seed": 0})
+    with_run = open_run(tmp_path / "run", name="cross-document perplexity", parameters={"seed": 0})
     write_perplexity_report(with_run, losses, split, seed=0)
-    rows = rows_of(read_report(tmp_path / "run"))
-    assert [row.variant for row in rows] == ["longformer", "cdlm"]
-    assert rows[0].all_masked.p_next is not None
-    assert rows[1].all_masked.p_next is None
-    assert rows[0].clusters == 6
+    report = read_report(tmp_path / "run")
+    first, second = (row for row in report.rows if row.metric == "perplexity")
+    assert (first.system, second.system) == ("longformer", "cdlm")
+    assert (first.p is None, second.p) == (False, None)
+    assert first.clusters == 6
     expected = math.exp(losses["cdlm"].loss.sum() / losses["cdlm"].tokens.sum())
-    assert rows[1].all_masked.value == pytest.approx(expected)
+    assert second.value == pytest.approx(expected)
+    assert [row[0].text for row in score_table(report).rows] == ["Longformer", "CDLM"]
 
 
 def test_other_vocabularies_are_not_compared(

@@ -21,7 +21,7 @@ from cdlm_lab.experiments.document_tagging import (
     corpus_facts,
     corpus_name,
     span_count,
-    tag_rows,
+    tag_table,
     top_rows,
     write_tagging_report,
 )
@@ -177,15 +177,12 @@ def test_the_sweep_has_every_k_and_seed_on_dev(written) -> None:
 
 def test_rows_of_the_tables(written) -> None:
     _, report = written
-    rows = tag_rows(report)
-    assert [(row.system, row.label, row.seeds) for row in rows] == [
-        ("bert-lstm", "BERT + LSTM", 2),
-        ("doc-arc", "Doc-ARC", 2),
-    ]
+    rows = tag_table(report).rows
+    assert [(row[0].text, row[4].text) for row in rows] == [("BERT + LSTM", "2"), ("Doc-ARC", "2")]
     score = report.scores["doc-arc/test/f1"]
-    assert rows[1].values["f1"] == (score["value"], score["low"], score["high"])
-    assert rows[1].deviation == score["deviation"]
-    assert tag_rows(report, "dev")[1].values["f1"][0] == pytest.approx((1 + 2 / 3) / 2)
+    assert rows[1][3].text == f"{100 * score['value']:.1f}"
+    assert rows[1][3].below.startswith(f"\u00b1 {100 * score['deviation']:.1f} [")
+    assert tag_table(report, "dev").rows[1][3].text == "83.3", "of 1 and 2 / 3"
     hostile = replace(report, tables=report.tables | {"top": [{"word": "<b>", "labels": ["<i>", "PER"]}]})
     assert top_rows(hostile) == [["&lt;b&gt;", "&lt;i&gt;, PER"]]
     tiny = report.tables["comparisons"][0] | {"p_holm": 0.0002}

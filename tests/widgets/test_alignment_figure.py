@@ -2,17 +2,20 @@
 
 import pytest
 
+from cdlm_lab.scores import Score
 from cdlm_lab.widgets.aligned import alignment_figure
-from cdlm_lab.widgets.alignment_table import AlignmentRow
+from cdlm_lab.widgets.tables import SystemRow
 
 
 def row(system, by, mrr, *, label=None, **more):
-    return AlignmentRow(system=system, label=label or system.upper(), by=by, values={"mrr": mrr}, **more)
+    name = f"{system}/{by}" if by else system
+    score = Score(system=name, metric="mrr", value=mrr, **more)
+    return SystemRow(system=name, label=label or system.upper(), scores={"mrr": score})
 
 
 ROWS = [
     row("random", "", 0.3611, label="Random"),
-    row("gru-han", "attention", 0.543, intervals={"mrr": (0.5, 0.56)}),
+    row("gru-han", "attention", 0.543, low=0.5, high=0.56),
     row("gru-han", "cosine", 0.4742),
     row("cdlm", "attention", 0.75),
 ]
@@ -64,7 +67,7 @@ def test_rows_that_make_no_sense_are_refused():
         alignment_figure([])
     with pytest.raises(ValueError, match="all rows are random"):
         alignment_figure(ROWS[:1])
-    with pytest.raises(ValueError, match="two rows of cdlm by attention"):
+    with pytest.raises(ValueError, match="two rows of cdlm/attention"):
         alignment_figure([ROWS[3], ROWS[3]])
-    with pytest.raises(ValueError, match="a by b has no mrr"):
-        alignment_figure([AlignmentRow(system="a", label="a", by="b", values={"at_1": 0.5})])
+    with pytest.raises(ValueError, match="a/b has no mrr"):
+        alignment_figure([SystemRow(system="a/b", label="a")])

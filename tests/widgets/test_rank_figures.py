@@ -5,7 +5,7 @@ import pytest
 
 from cdlm_lab.widgets.charts import density, head_maps, rank_distributions
 from cdlm_lab.widgets.html import TEXT, VARIANT_COLOURS, VARIANTS
-from cdlm_lab.widgets.rank_table import CELLS
+from cdlm_lab.widgets.score_tables import RANK_CELLS as CELLS
 
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
 HOSTILE = "<script>x</script>"
