@@ -301,8 +301,8 @@ def _parameter_error(error: ValidationError, kind: type) -> ParameterError:
     """The first fault of settings, in one line."""
     faults = error.errors()
     first = faults[0]
-    if isinstance(own := first.get("ctx", {}).get("error"), ParameterError):
-        return own
+    if isinstance(own := first.get("ctx", {}).get("error"), ValueError):  # of a rule between fields
+        return own if isinstance(own, ParameterError) else ParameterError(str(own))
     if not first["loc"]:
         return ParameterError(f"{kind.__name__}: {first['msg']}")
     name = str(first["loc"][0])

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from cdlm_lab.attention.layer import record_attention, recordable_layers
+from cdlm_lab.attention.weights import record_attention, recordable_layers
 
 TOP = 5  # predictions kept of a masked token
 Positions = Iterable[int] | np.ndarray | Tensor

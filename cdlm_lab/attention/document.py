@@ -1,21 +1,21 @@
-"""Attention of a word over occurrences of the same word elsewhere in its document (Joerke et al. 2020,
-"Doc-ARC", section 2.1).
+"""Attention over the parts of a document and of another one.
 
-    e_k = [encoding of the word at occurrence k; embedding of its distance]          (equation 1)
-    c   = sum_k a_k e_k,    a = softmax_k(w . e_k)                               (equations 2 and 3)
+Pooling: many vectors become one, weighted by how much each has to say (Yang et al. 2016; Zhou et al. 2020,
+"CDA", equation 1).
 
-w has no bias, as in the paper; the released code's bias would be cancelled by the softmax.
-
-Attention pooling: many vectors become one, weighted by how much each has to say (Yang et al. 2016; Zhou et
-al. 2020, "CDA", equation 1).
-
-Cross-document attention: a part of one document is told of the parts of another (Zhou et al. 2020, "CDA",
-equation 2, section 3.3).
+Cross-document attention: a part of one document takes in the parts of another (CDA, equation 2, section 3.3):
 
     q' = affine([q; sum_v softmax_v(v . q) v]),    v over the parts of the other document
 
 The released code normalises one of the two directions over the batch instead of over the other document, so
 that a pair's score there depends on what else is in the batch; here both are as in the paper.
+
+Occurrences: a word attends to the same word elsewhere in its document (Joerke et al. 2020, "Doc-ARC", 2.1):
+
+    e_k = [encoding of the word at occurrence k; embedding of its distance]          (equation 1)
+    c   = sum_k a_k e_k,    a = softmax_k(w . e_k)                               (equations 2 and 3)
+
+w has no bias, as in the paper; the released code's bias would be cancelled by the softmax.
 """
 
 from __future__ import annotations

@@ -3,36 +3,21 @@
 `replace_self_attention(model)` swaps the self-attention of every layer of any Longformer model in place. The
 six projections are the model's own modules, so checkpoints go both ways and nothing is copied.
 
-Work that Hugging Face's layer does in vain is not done: local queries of global tokens, global queries of
-local tokens, projections of padding, global projections where no token is global. Nor are texts filled up to
-a multiple of the window, which would cost a short text several times its own length in every layer.
+Work that Hugging Face's model does in vain is not done: local queries of global tokens, global queries of
+local tokens, projections of padding, global projections where no token is global. Texts are not filled up to
+a multiple of the window, which would cost a short text several times its own length in every layer. And the
+encoder's mask of length x length, of which one row is read, is that row (at 4,096 tokens 67 MB and 50 ms less
+an example on one core).
 
-Attention weights for people to look at: from and to a few chosen tokens, or all of them in Hugging Face's
-layout.
-
-The kernels never hold weights. These functions recompute just the ones asked for from the packed queries and
-keys, a block of queries at a time: memory is linear in length. They are for analysis, carry no gradient, and
-show the weights before dropout.
-
-Hugging Face's Longformer without its mask of length x length.
-
-Its encoder makes a mask (batch, 1, seq, seq) and reads one row of it, which keeps all of it alive until the
-backward is over: at 4,096 tokens 67 MB and 50 ms an example on one core.
-
-A last layer that computes the states of global tokens alone, for models that read no others.
-
-The state of a local token in the last layer is read by nothing but a head. Where the head reads global tokens
-only, as that of coreference, a layer's local attention, its output projection and its feed-forward block
-need not be computed for the rest: of a model of six layers a seventh of the time or more.
+`read_only_globals(model)` goes further for models whose head reads global tokens only, as that of
+coreference: their last layer computes the states of these alone, which saves a seventh of a model of six
+layers or more.
 """
 
 from __future__ import annotations
 
 import inspect
-import math
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -41,7 +26,7 @@ from torch import Tensor, nn
 
 from cdlm_lab.attention.dense import dense_attention
 from cdlm_lab.attention.flex import flex_packed_attention, make_block_mask
-from cdlm_lab.attention.plan import Block, Plan, Row, check_window, make_plan
+from cdlm_lab.attention.plan import Plan, check_window, make_plan
 from cdlm_lab.attention.sparse import (
     attend_from_few_globals,
     attend_from_globals,
@@ -49,215 +34,7 @@ from cdlm_lab.attention.sparse import (
     globals_are_few,
     sparse_attention,
 )
-
-GLOBAL_BLOCK = 128  # global queries whose scores are held at once
-
-
-class AttentionRecorder:
-    """Collects, layer by layer, the attention from and to chosen tokens while a model runs.
-
-    `tokens`: (batch, chosen) long text positions. After the run `from_tokens` and `to_tokens` are lists with
-    one tensor a recorded layer, (batch, head, chosen, seq) float32: the weight the chosen token gives to each
-    position, and the weight each position gives to the chosen token. Two tokens too far apart, neither
-    global, have weight exactly 0; so has padding. `seq` is the model's own, which fills a text up to a
-    multiple of its window. `layers`: numbers of the layers that are recorded, where `record_attention` knows.
-    """
-
-    def __init__(self, tokens: Tensor, *, layers: Sequence[int] = ()) -> None:
-        if tokens.dim() != 2 or tokens.dtype != torch.long:
-            raise ValueError(
-                f"tokens must be (batch, chosen) long positions, got {tuple(tokens.shape)} {tokens.dtype}"
-            )
-        self.tokens = tokens
-        self.layers = tuple(layers)
-        self.from_tokens: list[Tensor] = []
-        self.to_tokens: list[Tensor] = []
-
-    @torch.no_grad()
-    def record(self, packed: dict[str, Tensor], plan: Plan) -> None:
-        """Called by the layer with its packed projections. Raises ValueError for a chosen token that is
-        padding."""
-        heads = packed["query"].shape[1]
-        batch, seq = plan.shape
-        if len(self.tokens) != batch:
-            raise ValueError(f"tokens chosen for {len(self.tokens)} rows, but the batch has {batch}")
-        given = torch.zeros(batch, heads, self.tokens.shape[1], seq, device=plan.order.device)
-        received = torch.zeros_like(given)
-        for index, row in enumerate(plan.rows):
-            positions = plan.order[row.tokens] % seq
-            found = positions == self.tokens[index].to(positions.device)[:, None]  # (chosen, row tokens)
-            if not (present := found.any(dim=1)).all():
-                token = int(self.tokens[index, int(present.int().argmin())])
-                raise ValueError(
-                    f"token {token} of row {index} is padding or outside the text of length {seq}"
-                )
-            places = found.int().argmax(dim=1).tolist()
-            given[index][..., positions] = _given_by(places, packed, row, positions, plan.window)
-            received[index][..., positions] = _received_by(places, packed, row)
-        self.from_tokens.append(given)
-        self.to_tokens.append(received)
-
-
-def recordable_layers(model: nn.Module) -> list[nn.Module]:
-    """The self-attentions of `model` that can be recorded, first layer first. Raises ValueError when there is
-    none."""
-    layers = [module for module in model.modules() if hasattr(module, "recorder")]
-    if not layers:
-        raise ValueError("the model's attention cannot be recorded; call replace_self_attention(model) first")
-    return layers
-
-
-@contextmanager
-def record_attention(
-    model: nn.Module, tokens: Tensor, *, layers: Iterable[int] | None = None
-) -> Iterator[AttentionRecorder]:
-    """Record the attention from and to `tokens` ((batch, chosen) long positions) in layers of `model`.
-
-    `layers`: their numbers, -1 being the last; they are recorded first layer first, each once. None = all.
-
-    Use: `with record_attention(model, tokens) as recorder: model(**batch)`. Raises ValueError when the
-    model's attention is not ours (see `replace_self_attention`), or for layers it does not have.
-    """
-    available = recordable_layers(model)
-    numbers = _layer_numbers(layers, count=len(available))
-    recorder = AttentionRecorder(tokens, layers=numbers)
-    for number in numbers:
-        available[number].recorder = recorder
-    try:
-        yield recorder
-    finally:
-        for layer in available:
-            layer.recorder = None
-
-
-def _layer_numbers(layers: Iterable[int] | None, *, count: int) -> list[int]:
-    """Numbers from 0, ascending, each once."""
-    if layers is None:
-        return list(range(count))
-    wanted = list(layers)
-    if not wanted:
-        raise ValueError("no layer is chosen; name at least one, or None for all")
-    for layer in wanted:
-        if not -count <= layer < count:
-            raise ValueError(
-                f"there is no layer {layer}; the model has {count}: 0 to {count - 1}, or -1 = last"
-            )
-    return sorted({layer % count for layer in wanted})
-
-
-def _scores(query: Tensor, key: Tensor) -> Tensor:
-    """(query, head, dim) and (key, head, dim) to (head, query, key) in float32, scaled, whatever the
-    model computes in: weights are looked at and ranked."""
-    with torch.autocast(query.device.type, enabled=False):
-        return torch.einsum("qhd,khd->hqk", query.float() / math.sqrt(query.shape[-1]), key.float())
-
-
-def _given_by(
-    places: list[int], packed: dict[str, Tensor], row: Row, positions: Tensor, window: int
-) -> Tensor:
-    """Weights that chosen tokens of the row give: (head, chosen, row tokens). `places`: their indices in the
-    compact order of the row."""
-    heads = packed["query"].shape[1]
-    given = torch.empty(heads, len(places), len(positions), device=positions.device)
-    of_globals = [column for column, place in enumerate(places) if place < row.n_global]
-    if of_globals:
-        queries = packed["query_global"][[row.global_start + places[column] for column in of_globals]]
-        given[:, of_globals] = _scores(queries, packed["key_global"][row.tokens]).softmax(-1)
-    of_locals = [column for column, place in enumerate(places) if place >= row.n_global]
-    if of_locals:
-        here = [places[column] for column in of_locals]
-        queries = packed["query"][[row.local_start + place - row.n_global for place in here]]
-        near = (positions - positions[here][:, None]).abs() <= window // 2  # (chosen locals, row tokens)
-        near[:, : row.n_global] = True
-        scores = _scores(queries, packed["key"][row.tokens]).masked_fill(~near, float("-inf"))
-        given[:, of_locals] = scores.softmax(-1)
-    return given
-
-
-def _received_by(places: list[int], packed: dict[str, Tensor], row: Row) -> Tensor:
-    """Weights that chosen tokens of the row receive from every token of it: (head, chosen, row tokens).
-
-    One pass over the blocks for all of them; blocks from which none can be seen are left out.
-    """
-    heads, width = packed["query"].shape[1], row.n_global + row.n_local
-    received = torch.zeros(heads, len(places), width, device=packed["query"].device)
-    end = 0
-    for scores in _global_scores(packed, row):
-        start, end = end, end + scores.shape[1]
-        received[:, :, start:end] = scores.softmax(-1)[:, :, places].transpose(1, 2)
-    for block in row.blocks:
-        seen = _columns_of(places, block, row)
-        if seen:
-            weights = _block_scores(packed, row, block).softmax(-1)[:, :, list(seen.values())]
-            queries = slice(row.n_global + block.query_start, row.n_global + block.query_end)
-            received[:, list(seen), queries] = weights.transpose(1, 2)
-    return received
-
-
-def _columns_of(places: list[int], block: Block, row: Row) -> dict[int, int]:
-    """Which of the chosen tokens are among a block's keys: number of the choice -> column of its scores.
-
-    Columns are all globals, then the run of locals; out of the run nothing is seen, and what it holds beyond
-    a query's own window has weight exp(-inf) = 0.
-    """
-    columns = {}
-    for choice, place in enumerate(places):
-        if place < row.n_global:
-            columns[choice] = place
-        elif block.key_start <= place - row.n_global < block.key_end:
-            columns[choice] = place - block.key_start
-    return columns
-
-
-def _global_scores(packed: dict[str, Tensor], row: Row) -> Iterator[Tensor]:
-    """Scores of the row's global queries, (head, query, row tokens), a few queries at a time."""
-    of_row = packed["query_global"][row.global_start : row.global_start + row.n_global]
-    for queries in of_row.split(GLOBAL_BLOCK) if row.n_global else ():
-        yield _scores(queries, packed["key_global"][row.tokens])
-
-
-def _block_scores(packed: dict[str, Tensor], row: Row, block: Block) -> Tensor:
-    """Scores of a block's local queries: (head, query, globals + run of locals)."""
-    queries = packed["query"][row.local_start + block.query_start : row.local_start + block.query_end]
-    run = packed["key"][row.locals_(block.key_start, block.key_end)]
-    scores = _scores(queries, torch.cat([packed["key"][row.globals_], run]))
-    if block.bias is not None:
-        scores[..., row.n_global :] += block.bias
-    return scores
-
-
-@torch.no_grad()
-def banded_weights(packed: dict[str, Tensor], plan: Plan) -> tuple[Tensor, ...]:
-    """All weights of a layer in the layout of Hugging Face's Longformer layer.
-
-    Returns (batch, seq, head, n_global + window + 1): the weight on each of the row's global tokens, in text
-    order, then on the key at query - window // 2 + column; rows of global tokens and padding are zero, and so
-    are the window's columns of global keys, which count among the globals. When the batch has globals also
-    (batch, head, n_global, seq), the weights that global tokens give; both zero-padded to the batch's largest
-    number of globals.
-    """
-    batch, seq = plan.shape
-    heads, half = packed["query"].shape[1], plan.window // 2
-    most = max(row.n_global for row in plan.rows)
-    device = plan.order.device
-    local = torch.zeros(batch, seq, heads, most + plan.window + 1, device=device)
-    from_globals = torch.zeros(batch, heads, most, seq, device=device)
-    for index, row in enumerate(plan.rows):
-        positions = plan.order[row.tokens] % seq
-        texts = positions[row.n_global :]
-        for block in row.blocks:
-            weights = _block_scores(packed, row, block).softmax(-1).permute(1, 0, 2)
-            at = texts[block.query_start : block.query_end]
-            local[index, at, :, : row.n_global] = weights[..., : row.n_global]
-            run = texts[block.key_start : block.key_end]
-            offset = run[None, :] - at[:, None] + half
-            query, key = ((offset >= 0) & (offset <= plan.window)).nonzero(as_tuple=True)
-            local[index, at[query], :, most + offset[query, key]] = weights[query, :, row.n_global + key]
-        if row.n_global:
-            given = torch.cat([scores.softmax(-1) for scores in _global_scores(packed, row)], dim=1)
-            from_globals[index, :, : row.n_global, positions] = given
-    return (local, from_globals) if most else (local,)
-
+from cdlm_lab.attention.weights import AttentionRecorder, banded_weights
 
 _MASK_MAKER = "create_bidirectional_mask"  # of transformers.masking_utils
 

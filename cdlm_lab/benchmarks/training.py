@@ -58,8 +58,8 @@ from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.coreference import PairScorer
 from cdlm_lab.models.encoder import TinySizes
 from cdlm_lab.models.estimate import MASKED_SHARE, estimate
-from cdlm_lab.models.kept_memory import memory_kept
 from cdlm_lab.models.language_model import NOT_MASKED, CrossDocumentLM
+from cdlm_lab.models.precision import memory_kept
 from cdlm_lab.progress import Progress
 
 WAYS = ("huggingface", "ours")

@@ -1,33 +1,4 @@
-"""Coreference clusters in the format of CoNLL-2012, which the reference scorers (scorer.pl, coval) read.
-
-    #begin document (36); part 000
-    36_1ecb<tab>36_ecb<tab>0<tab>Police<tab>(1)
-    36_1ecb<tab>36_ecb<tab>1<tab>made<tab>(2
-    36_1ecb<tab>36_ecb<tab>2<tab>arrests<tab>(3)|2)
-
-    #end document
-
-A line is a token: document, sub-topic, number in the sentence, word and, last, the mentions that start and
-end at it; an empty line ends a sentence. What stands between two "document" marks is scored as one: clusters
-go as far as that and no further, so cross-document clusters need a level above the document.
-
-Coreference data in the JSON files of the paper's code (`cross_encoder`, and `coref` of Cattan et al.).
-
-A folder with, for a split:
-`{split}.json`            document id -> [[sentence id, token id, text, validated], ...]
-`{split}_events.json`     [{"doc_id", "m_id", "tokens_ids": [token id, ...], "cluster_id", "topic", ...}, ...]
-`{split}_entities.json`   the same for entities
-
-Fields that are not named here (lemmas, tags, singleton, ...) are not looked at. Ids lose their ".xml"; a
-mention without `m_id`, or with one that was there before, is numbered. The topic of a document is that of its
-mentions. If they do not say, it is its id up to the first "_", where that is the topic of another document or
-the id one of ECB+ (36_1ecb); else they are of one topic, named as the split. (Where no mention says its
-topic: `coreference_records.topics_by_name`.) The sub-topic is named as `ecb_plus.read_ecb_plus` does if the
-id is of ECB+, else as the topic. A mention of separate tokens becomes the span from the first to the last;
-two sentences with a mention across them are one.
-
-The rows of a CoNLL file between "#begin document" and "#end document", as they are read.
-"""
+"""Coreference data in the JSON files of the paper's code, and in CoNLL-2012, which the scorers read."""
 
 from __future__ import annotations
 
@@ -37,11 +8,18 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
+
+from pydantic import BeforeValidator, Field
 
 from cdlm_lab.data.files import (
+    FROM_LIST,
     DataError,
+    FieldFault,
+    Fields,
     JsonRecord,
+    Name,
+    Text,
     kind_of,
     plain_name,
     read_json,
@@ -58,6 +36,7 @@ from cdlm_lab.data.records import (
     PassedOver,
     TokenSpan,
     Topic,
+    check_kind,
     check_mention,
     joined_sentences,
     topics_by_name,
@@ -65,7 +44,29 @@ from cdlm_lab.data.records import (
 
 _FILES: dict[Kind, str] = {"event": "events", "entity": "entities"}
 _ECB_NAME = re.compile(r"\d+_\d+(ecb|ecbplus)")
-_TOKEN_REMEDY = 'write it as [sentence, token id, "text", true]'
+
+
+def _number(value: object) -> object:
+    """A number from 0, written as such or in quotes."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
+        return int(value)
+    if type(value) is not int or value < 0:
+        raise FieldFault(f"{value!r} is not a whole number from 0", "write it as 3")
+    return value
+
+
+_Number = Annotated[int, BeforeValidator(_number)]
+_NotEmpty = Annotated[Name, Field(min_length=1)]
+# sentence, token id, text, validated
+_Document = dict[str, list[Annotated[tuple[_Number, _Number, Text, bool], FROM_LIST]]]
+
+
+class _Record(Fields):
+    doc_id: Text
+    tokens_ids: list[_Number] = Field(default_factory=list)
+    m_id: _NotEmpty | None = Field(None, description='write it as "m_id": 7')
+    cluster_id: _NotEmpty = Field(description='write it as "cluster_id": 7')
+    topic: _NotEmpty | None = Field(None, description='write it as "topic": 7')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +79,9 @@ class _Text:
     places: dict[int, tuple[int, int] | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """A mention as its record says, its sentence not known yet."""
+class _Mention(NamedTuple):
+    """A mention whose sentence is not known yet."""
 
-    name: str
     document: str
     tokens: TokenSpan
     kind: Kind
@@ -90,26 +89,27 @@ class _Found:
 
 
 def read_coreference_json(
-    folder: str | Path,
-    split: str,
-    *,
-    kinds: Sequence[Kind] = KINDS,
-    passed_over: PassedOver | None = None,
+    folder: str | Path, split: str, *, kinds: Sequence[Kind] = KINDS, passed_over: PassedOver | None = None
 ) -> Iterator[Topic]:
-    """The topics of a split, in order of their first document.
+    """The topics of a split, in order of their first document, in the format of `cross_encoder` and `coref`
+    of Cattan et al.: a folder with
+
+        {split}.json            document id -> [[sentence id, token id, text, validated], ...]
+        {split}_events.json     [{"doc_id", "m_id", "tokens_ids": [token id, ...], "cluster_id", "topic"},
+        ...] {split}_entities.json   the same for entities
+
+    Ids lose their ".xml"; a mention without `m_id`, or with one that was there before, is numbered. The topic
+    of a document is that of its mentions. If they have none, it is its id up to the first "_", where that is
+    the topic of another document or the id one of ECB+ (36_1ecb); else they are of one topic, named as the
+    split. (Where no mention has a topic: `topics_by_name`.) The sub-topic is "36_ecb" if the id is of ECB+,
+    else the topic. A mention of separate tokens becomes the span from the first to the last; two sentences
+    with a mention across them are one.
 
     Args:
-        folder: where the files are.
-        split: first part of their names, as a rule train, dev or test.
+        split: first part of the files' names, usually train, dev or test.
         kinds: which mentions to read; the files of the others may be missing.
-        passed_over: counts the mentions that cannot be used: without a cluster, of tokens or documents that
-            are not there, across three sentences. None = they are refused.
-
-    Raises:
-        ValueError: an unknown kind, or none.
-        DataError: (at the first topic) a missing file, broken JSON, a missing or wrong field, a document
-            without text, a document in two topics, a cluster of both kinds, no mentions. `line` is that at
-            which the mention or document starts.
+        passed_over: counts the mentions that cannot be used: without a cluster, of missing tokens or
+            documents, across three sentences. None = they are refused.
     """
     if not kinds or not set(kinds) <= set(KINDS):
         raise ValueError(f"kinds is {tuple(kinds)}; choose from {', '.join(KINDS)}")
@@ -127,27 +127,32 @@ def _read_topics(
     path = folder / f"{split}.json"
     texts = _read_texts(path)
     topics: dict[str, str] = {}
-    mentions: dict[str, dict[str, _Found]] = {name: {} for name in texts}
+    mentions: dict[str, dict[str, _Mention]] = {name: {} for name in texts}
     for kind in kinds:
-        for record in _read_objects(folder / f"{split}_{_FILES[kind]}.json", kinds):
+        file = folder / f"{split}_{_FILES[kind]}.json"
+        if not file.is_file():
+            remedy = f"copy it there, or leave its kind out of kinds, which is {kinds}"
+            raise DataError(file, "there is no such file", remedy)
+        for raw in read_json_list(file):
             try:
+                record = raw.checked(_Record)
                 mention = _mention(record, texts, kind)
             except DataError as error:
-                if passed_over is None:
+                name = error.field.rpartition("].")[2].partition("[")[0]
+                if passed_over is None or name in ("", "topic"):
                     raise
-                field = error.field.rpartition("].")[2].partition("[")[0]
-                passed_over.add(f"{kind} mention whose {field} means nothing", f"{error.path}:{error.line}")
+                passed_over.add(f"{kind} mention whose {name} means nothing", f"{error.path}:{error.line}")
                 continue
-            topic = _name(record, "topic") if record.fields.get("topic") is not None else None
-            if topic and topics.setdefault(mention.document, topic) != topic:
-                what = f"{topic}, but {topics[mention.document]} in another mention of {mention.document}"
+            document, topic = mention.document, record.fields.topic
+            if topic and topics.setdefault(document, topic) != topic:
+                what = f"{topic}, but {topics[document]} in another mention of {document}"
                 raise record.error("topic", what, "give all mentions of a document one topic")
-            if passed_over is not None and _goes_across(mention, texts):
+            start, end = mention.tokens
+            if passed_over is not None and any(start < stop < end for _, stop in texts[document].sentences):
                 place = f"{record.path}:{record.line}"
                 passed_over.add("mention across two sentences, which were joined", place)
-            others = mentions[mention.document]
-            name = mention.name if mention.name and mention.name not in others else f"number {len(others)}"
-            others[name] = mention
+            others, name = mentions[document], record.fields.m_id
+            others[name if name and name not in others else f"number {len(others)}"] = mention
     if not any(mentions.values()):
         remedy = "annotate some, or take the split out"
         raise DataError(path, f"no mention of kind {' or '.join(kinds)}", remedy, field="mentions")
@@ -155,32 +160,25 @@ def _read_topics(
     try:
         for name, topic in _topic_of_each(texts, topics, split).items():
             documents.setdefault(topic, []).append(_document(name, topic, texts[name], mentions[name]))
-        read = [Topic(id=topic, documents=tuple(members)) for topic, members in documents.items()]
+        result = [Topic(id=topic, documents=tuple(members)) for topic, members in documents.items()]
     except ValueError as error:
-        remedy = (
-            'correct the mention; where events and entities share numbers, read one kind: kinds=("event",)'
-        )
-        raise DataError(path, str(error), remedy, field="mentions") from None
-    yield from read
+        also = 'where events and entities share numbers, read one kind: kinds=("event",)'
+        raise DataError(path, str(error), f"correct the mention; {also}", field="mentions") from None
+    yield from result
 
 
-def _goes_across(mention: _Found, texts: Mapping[str, _Text]) -> bool:
-    start, end = mention.tokens
-    return any(start < border < end for _, border in texts[mention.document].sentences)
-
-
-def _topic_of_each(names: Collection[str], said: Mapping[str, str], split: str) -> dict[str, str]:
-    """Document -> topic, for those too whose mentions do not say."""
-    if not said:
+def _topic_of_each(names: Collection[str], known: Mapping[str, str], split: str) -> dict[str, str]:
+    """Document -> topic, also for those whose mentions have none."""
+    if not known:
         return topics_by_name(names, otherwise=split)
-    known, starts = set(said.values()), {name: name.partition("_")[0] for name in names}
+    topics, starts = set(known.values()), {name: name.partition("_")[0] for name in names}
     return {
-        name: said.get(name) or (start if start in known or _ECB_NAME.fullmatch(name) else split)
+        name: known.get(name) or (start if start in topics or _ECB_NAME.fullmatch(name) else split)
         for name, start in starts.items()
     }
 
 
-def _document(name: str, topic: str, text: _Text, mentions: Mapping[str, _Found]) -> CoreferenceDocument:
+def _document(name: str, topic: str, text: _Text, mentions: Mapping[str, _Mention]) -> CoreferenceDocument:
     match = _ECB_NAME.fullmatch(name)
     sentences = joined_sentences(text.sentences, [mention.tokens for mention in mentions.values()])
     starts = [start for start, _ in sentences]
@@ -214,26 +212,26 @@ def _read_texts(path: Path) -> dict[str, _Text]:
     if not value:
         raise DataError(path, "no documents", "add some, or take the split out", field="file")
     texts: dict[str, _Text] = {}
-    line, place, found = 1, 0, 0
-    for name, tokens in value.items():
-        if found >= 0:  # one that is written in another way is looked for to the end, but no second one
-            found = source.find(json.dumps(name, ensure_ascii=source.isascii()), place)
-            line, place = line + source.count("\n", place, max(place, found)), max(place, found)
-        record = JsonRecord(path=path, line=line, fields={name: tokens})
+    line, place, start = 1, 0, 0
+    for name, rows in value.items():
+        if start >= 0:  # one that is written in another way is searched for to the end, but no second one
+            start = source.find(json.dumps(name, ensure_ascii=source.isascii()), place)
+            line, place = line + source.count("\n", place, max(place, start)), max(place, start)
+        record = JsonRecord(path=path, line=line, fields={name: rows})
+        record = record.checked(_Document, remedy='write it as [sentence, token id, "text", true]')
         if name.removesuffix(".xml") in texts:
             raise record.error(name, "two documents of this name", "name them apart, without .xml")
         texts[name.removesuffix(".xml")] = _text(record, name)
     return texts
 
 
-def _text(record: JsonRecord, name: str) -> _Text:
+def _text(record: JsonRecord[_Document], name: str) -> _Text:
     tokens: list[str] = []
     sentences: dict[int, TokenSpan] = {}
     validated: dict[int, None] = {}
     places: dict[int, tuple[int, int] | None] = {}
-    for number, row in enumerate(_items(record, name)):
+    for number, (sentence, identifier, word, flag) in enumerate(record.fields[name]):
         where = f"{name}[{number}]"
-        sentence, identifier, word, flag = _row(record, where, row)
         if identifier in places:
             raise record.error(where, f"a second token {identifier}", "number the tokens of a document apart")
         if sentences and sentence < max(sentences):
@@ -255,77 +253,23 @@ def _text(record: JsonRecord, name: str) -> _Text:
     )
 
 
-def _row(record: JsonRecord, where: str, row: object) -> tuple[int, int, str, bool]:
-    if not isinstance(row, list) or len(row) != 4:
-        found = f"a list of {len(row)}" if isinstance(row, list) else kind_of(row)
-        raise record.error(where, f"{found} where four values belong", _TOKEN_REMEDY)
-    sentence, identifier, word, flag = row
-    if not isinstance(flag, bool):
-        raise record.error(f"{where}[3]", f"{kind_of(flag)} where true or false belongs", _TOKEN_REMEDY)
-    word = record.checked_text(f"{where}[2]", word)
-    numbers = [_whole(record, f"{where}[{place}]", item) for place, item in enumerate((sentence, identifier))]
-    return numbers[0], numbers[1], word, flag
-
-
-def _items(record: JsonRecord, field: str) -> list[object]:
-    value = record.fields.get(field, [])
-    if not isinstance(value, list):
-        raise record.error(field, f"{kind_of(value)} where a list belongs", "write it as [...]")
-    return value
-
-
-def _whole(record: JsonRecord, where: str, value: object) -> int:
-    """A number from 0, written as such or in quotes."""
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value):
-        return int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    raise record.error(where, f"{value!r} is not a whole number from 0", "write it as 3")
-
-
-def _mention(record: JsonRecord, texts: dict[str, _Text], kind: Kind) -> _Found:
-    name = record.text("doc_id").removesuffix(".xml")
+def _mention(record: JsonRecord[_Record], texts: dict[str, _Text], kind: Kind) -> _Mention:
+    name = record.fields.doc_id.removesuffix(".xml")
     if name not in texts:
         raise record.error("doc_id", f"there is no document {name}", "name one of the documents of the split")
     places = []
-    for number, item in enumerate(_items(record, "tokens_ids")):
-        where = f"tokens_ids[{number}]"
-        identifier = _whole(record, where, item)
+    for number, identifier in enumerate(record.fields.tokens_ids):
         place = texts[name].places.get(identifier)
         if place is None:
             what = f"the document {name} has no token {identifier} with text"
-            raise record.error(where, what, "name tokens of the document by their id")
+            raise record.error(f"tokens_ids[{number}]", what, "name tokens of the document by their id")
         places.append(place)
     sentences = {sentence for sentence, _ in places}
     if not places or max(sentences) - min(sentences) > 1:
         what = "tokens of three sentences or more" if places else "no tokens"
         raise record.error("tokens_ids", what, "name tokens of one sentence")
     positions = [position for _, position in places]
-    return _Found(
-        name=_name(record, "m_id") if record.fields.get("m_id") is not None else "",
-        document=name,
-        tokens=(min(positions), max(positions) + 1),
-        kind=kind,
-        cluster=_name(record, "cluster_id"),
-    )
-
-
-def _name(record: JsonRecord, field: str) -> str:
-    """A number or a text that names something."""
-    value = record.fields.get(field)
-    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        what = f"{kind_of(value)} where a number or a text belongs" if field in record.fields else "missing"
-        raise record.error(field, what, f'write it as "{field}": 7')
-    return record.checked_text(field, str(value))
-
-
-def _read_objects(path: Path, kinds: tuple[Kind, ...]) -> Iterator[JsonRecord]:
-    """The objects of a file that holds one list, each with the line it starts at."""
-    if not path.is_file():
-        remedy = f"copy it there, or leave its kind out of kinds, which is {kinds}"
-        raise DataError(path, "there is no such file", remedy)
-    for number, (whole, item) in enumerate(read_json_list(path)):
-        yield whole.record(f"[{number}]", item)
+    return _Mention(name, (min(positions), max(positions) + 1), kind, record.fields.cluster_id)
 
 
 _HEADER = re.compile(r"\(?(.*?)\)?; part (\d{1,9})")
@@ -343,9 +287,8 @@ _MOST_SENTENCES = 2  # that a mention may go across
 class ConllDraft:
     """A document as far as it was read.
 
-    `topic`, `subtopic`: as its rows say, "" if they do not; `still_open`: chain -> (first token, line) of
-    mentions to be ended; `mentions`: (start, end, chain) -> line of its end; `mark`: what its rows say of the
-    sentence.
+    `topic`, `subtopic`: from its rows, or ""; `still_open`: chain -> (first token, line) of mentions to be
+    ended; `mentions`: (start, end, chain) -> line of its end; `mark`: the sentence as its rows name it.
     """
 
     id: str
@@ -358,8 +301,8 @@ class ConllDraft:
     mentions: dict[tuple[int, int, str], int] = field(default_factory=dict)
 
     def record(self, *, topic: str, subtopic: str, chains: str, kind: Kind) -> CoreferenceDocument:
-        """The finished document; `chains`: goes before the names of its chains. Sentences that a mention goes
-        across are one."""
+        """The finished document, its sentences joined where a mention crosses them; `chains` goes before the
+        names of its chains."""
         sentences = joined_sentences(self.sentences, [(start, end) for start, end, _ in self.mentions])
         starts = [start for start, _ in sentences]
         return CoreferenceDocument(
@@ -384,12 +327,10 @@ class ConllDraft:
 
 
 class ConllSection:
-    """What stands between #begin and #end.
+    """The rows between "#begin document" and "#end document".
 
-    Args:
-        names: of the documents of the file so far.
-        passed_over: counts what cannot be used; None = it is refused.
-        is_marked: False = there was no #begin.
+    `names`: of the documents of the file so far. `passed_over` counts what cannot be used; None = it is
+    refused. `is_marked`: False = there was no #begin.
     """
 
     def __init__(
@@ -409,22 +350,19 @@ class ConllSection:
         self.documents: list[ConllDraft] = []
         self.is_shared_task, self.is_marked = bool(self.part), is_marked
         if not self.name:
-            raise self.error(
-                "a document without a name", "write #begin document (name); part 000", line, "#begin"
-            )
+            remedy = "write #begin document (name); part 000"
+            raise self.error("a document without a name", remedy, line, "#begin")
 
     def error(self, what: str, remedy: str, line: int, column: str) -> DataError:
-        """A complaint about a line, to be raised."""
+        """A message about a line, to be raised."""
         return DataError(self.path, what, remedy, line=line, field=column)
 
     def topic(self, kind: Kind) -> Topic:
         """All of it as one topic."""
         self.end()
-        records = [
-            draft.record(topic=self.name, subtopic=self.name, chains=self.name, kind=kind)
-            for draft in self.documents
-        ]
-        return Topic(id=self.name, documents=tuple(records))
+        name = self.name
+        records = (one.record(topic=name, subtopic=name, chains=name, kind=kind) for one in self.documents)
+        return Topic(id=name, documents=tuple(records))
 
     def end(self) -> None:
         """No more rows. Raises DataError if there was no token; mentions that are open are passed over."""
@@ -442,9 +380,8 @@ class ConllSection:
             self.passed_over.add("line that starts with #", f"{self.path}:{line}")
             return
         if len(cells) < 2:
-            self.pass_over(
-                "row of one column", "one column", "write at least a document and its mentions", line, "row"
-            )
+            remedy = "write at least a document and its mentions"
+            self.pass_over("row of one column", "one column", remedy, line, "row")
             return
         name, word = cells[0], cells[_WORD] if len(cells) >= _FIVE else "_"
         topic, subtopic, sentence = "", "", ""
@@ -453,9 +390,8 @@ class ConllSection:
         elif len(cells) >= _SHARED_TASK:
             self.is_shared_task = True
         if not name.strip() or not word.strip():
-            self.pass_over(
-                "row with an empty cell", "an empty cell", "write a document and a word", line, "row"
-            )
+            remedy = "write a document and a word"
+            self.pass_over("row with an empty cell", "an empty cell", remedy, line, "row")
             return
         mentions, column = cells[-1], f"column {len(cells)}"
         if not _COLUMN.fullmatch(mentions):
@@ -501,10 +437,9 @@ class ConllSection:
         end = len(draft.tokens)
         sentences = 1 + sum(start < border < end for _, border in draft.sentences[-_MOST_SENTENCES:])
         if (start, end, chain) in draft.mentions:
+            reason = "mention that is there already, in the same chain"
             what = f"the mention of {chain} from token {start} comes a second time"
-            self.pass_over(
-                "mention that is there already, in the same chain", what, "write it once", line, column
-            )
+            self.pass_over(reason, what, "write it once", line, column)
         elif sentences > _MOST_SENTENCES:
             what, remedy = f"the mention of {chain} goes across three sentences", "end it in the first"
             self.pass_over("mention across three sentences or more", what, remedy, line, column)
@@ -555,21 +490,21 @@ def write_conll(
 ) -> dict[str, int]:
     """Write clusters over the documents of `topics`: a key (`gold_clusters`) or a system's response.
 
-    The file is there whole or not at all. All sentences are written, so that the files of a key and a
-    response over the same topics fit each other.
+        #begin document (36); part 000
+        36_1ecb<tab>36_ecb<tab>0<tab>Police<tab>(1)
+        36_1ecb<tab>36_ecb<tab>1<tab>made<tab>(2
+        36_1ecb<tab>36_ecb<tab>2<tab>arrests<tab>(3)|2)
 
-    Args:
-        clusters: name -> mentions; singletons are written as well.
-        level: what is scored as one: the corpus, a topic, or a document (for links within documents only).
+        #end document
 
-    Returns:
-        The number that stands in the file for each name, from 1 in order of first appearance.
+    A line is a token: document, sub-topic, number in the sentence, word and, last, the mentions that start
+    and end at it; an empty line ends a sentence. Clusters go as far as the mark "document" and no further, so
+    `level` chooses what is scored as one: the corpus, a topic, or a document. All sentences and singletons
+    are written, so that key and response fit each other; the file is there whole or not at all.
 
-    Raises:
-        ValueError: an unknown level, no topics, a mention that does not fit the documents or is in two
-            clusters, mentions of one cluster that cross each other or stand in the same place, a name or
-            token with a tab or a line break.
-        DataError: the folder of `path` is not there.
+    Returns the number that stands in the file for each name, from 1 in order of first appearance. Raises
+    ValueError for mentions that do not fit the documents, are in two clusters, or cross or repeat each other
+    in one, and for names or tokens with a tab or a line break.
     """
     if level not in LEVELS:
         raise ValueError(f"level is {level!r}; choose one of {', '.join(LEVELS)}")
@@ -603,14 +538,11 @@ def _sections(topics: list[Topic], level: Level) -> Iterator[tuple[str, Iterable
             yield from ((document.id, [document]) for document in topic.documents)
 
 
-Named = tuple[CoreferenceMention, str]
-
-
 def _by_document(
     clusters: Mapping[str, Iterable[CoreferenceMention]], documents: Mapping[str, CoreferenceDocument]
-) -> dict[str, list[Named]]:
+) -> dict[str, list[tuple[CoreferenceMention, str]]]:
     """Document -> its mentions with the names of their clusters, checked."""
-    found: dict[str, list[Named]] = {}
+    found: dict[str, list[tuple[CoreferenceMention, str]]] = {}
     places: dict[str, str] = {}
     for name, mentions in clusters.items():
         for mention in mentions:
@@ -627,7 +559,7 @@ def _by_document(
     return found
 
 
-def _check_nesting(named: list[Named]) -> None:
+def _check_nesting(named: list[tuple[CoreferenceMention, str]]) -> None:
     """Mentions of one cluster must be told apart by their brackets alone."""
     around: dict[str, list[CoreferenceMention]] = {}
     for mention, name in named:
@@ -638,13 +570,14 @@ def _check_nesting(named: list[Named]) -> None:
             outer = still_open[-1]
             if outer.tokens == mention.tokens or outer.tokens[1] < mention.tokens[1]:
                 what = "stand in the same place" if outer.tokens == mention.tokens else "cross each other"
-                raise ValueError(
-                    f"{outer.name} and {mention.id} of cluster {name} {what}; CoNLL cannot say so"
-                )
+                both = f"{outer.name} and {mention.id} of cluster {name}"
+                raise ValueError(f"{both} {what}; CoNLL cannot say so")
         still_open.append(mention)
 
 
-def _rows(document: CoreferenceDocument, named: list[Named], numbers: dict[str, int]) -> Iterator[str]:
+def _rows(
+    document: CoreferenceDocument, named: list[tuple[CoreferenceMention, str]], numbers: dict[str, int]
+) -> Iterator[str]:
     """Lines of a document; `named` in order of start, the longer first. New names get their `numbers`."""
     before: dict[int, list[str]] = {}
     after: dict[int, list[str]] = {}
@@ -679,19 +612,9 @@ def read_conll(path: str | Path, *, kind: Kind = "entity") -> Iterator[Topic]:
     code (topic, sub-topic, document, sentence, token, word, flag, mentions). Documents are told apart by
     their column, and all their sentences count as validated; two sentences with a mention across them are
     one. A cluster is named by its topic and its number ("36:1"), as numbers mean nothing beyond it; the
-    sub-topic is the topic. `read_conll_corpus` reads the files of a corpus, and passes over what cannot be
-    used.
-
-    Args:
-        kind: of the mentions; the format does not say.
-
-    Raises:
-        ValueError: an unknown kind.
-        DataError: a line that does not fit, a mention that does not start, does not end in its document, goes
-            across three sentences or comes twice, two documents of one name, no tokens, and as
-            `files.read_lines`.
+    sub-topic is the topic. `kind` is that of the mentions; the format has none.
     """
-    _check_kind(kind)
+    check_kind(kind)
     for section in _read_sections(Path(path), None):
         yield section.topic(kind)
 
@@ -700,28 +623,18 @@ def read_conll_corpus(
     files: Sequence[str | Path], *, kind: Kind, name: str, passed_over: PassedOver
 ) -> list[Topic]:
     """The topics of a cross-document corpus, whatever its files mark as a "document": the corpus, a topic, or
-    a document.
+    a document; mentions and rows that cannot be used are counted in `passed_over`.
 
     The topic of a document is, whichever there is first: that of its rows (eight columns); the name of the
-    section, if it holds several documents or is called otherwise; the parts of its name before the last "/"
+    section, if it holds several documents or has another name; the parts of its name before the last "/"
     ("0/221/0_news_119" is of topic 0 and sub-topic 0/221); its name up to the first "_", if that puts any two
-    documents together; and else all are of one topic. Names of chains mean the same within a section of
-    several documents; where each section is one document, within the topic; in rows of CoNLL-2012 (ten
+    documents together; and else all are of one topic, `name`. Names of chains mean the same within a section
+    of several documents; where each section is one document, within the topic; in rows of CoNLL-2012 (ten
     columns or more, or parts), which know no other documents, within the section alone, which is a topic.
 
-    Args:
-        files: of one split; a document that is in two of them counts once.
-        kind: of the mentions; the format does not say.
-        name: of the topic, where nothing tells topics apart.
-        passed_over: counts what could not be used: mentions that do not start or end, that come twice or go
-            across three sentences, rows that do not fit.
-
-    Raises:
-        ValueError: an unknown kind.
-        DataError: no mention at all, two documents of one name in a file, no tokens, and as
-            `files.read_lines`.
+    `files` are those of one split; a document that is in two of them counts once.
     """
-    _check_kind(kind)
+    check_kind(kind)
     found: dict[str, _Placed] = {}
     sections: dict[str, int] = {}
     for file in files:
@@ -737,18 +650,18 @@ def read_conll_corpus(
                 else:
                     found[placed.draft.id] = placed
     if not any(placed.draft.mentions for placed in found.values()):
-        first = next(iter(passed_over.found.items()), None)
+        first = next(iter(passed_over.counts.items()), None)
         what = f"no mention in {len(found)} documents" + (f" ({first[0]} at {first[1][1]})" if first else "")
         raise DataError(files[0], what, 'write them in the last column, as (1), (1 and 1); "-" is none')
     return _topics(list(found.values()), kind=kind, name=name)
 
 
 def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
-    """The CoNLL files of a corpus, by split: train, dev, test, or "" for files of which nothing says it.
+    """The CoNLL files of a corpus, by split: train, dev, test, or "" for files of which nothing names it.
 
-    A folder called as a split, or a name that begins or ends with one, says so ("val/topic_3.conll",
-    "dev_events_topic_level.conll", "key-test.conll"); a CoNLL file ends in `.conll` or `_conll`. Files whose
-    names say that they hold the other kind of mentions are left out. {} = there are none.
+    A folder with the name of a split, or a file name that begins or ends with one, names it
+    ("val/topic_3.conll", "dev_events_topic_level.conll", "key-test.conll"); a CoNLL file ends in `.conll` or
+    `_conll`. Files named for the other kind of mentions are left out.
     """
     corpus = Path(corpus)
     files = [corpus] if corpus.is_file() else sorted(corpus.rglob("*conll*"))
@@ -767,8 +680,8 @@ def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Placed:
-    """A document with its topic and sub-topic ("" if nothing tells them yet), and the name of what its chains
-    mean the same in ("" for the topic)."""
+    """A document with its topic and sub-topic ("" if nothing tells them yet), and the name of the scope in
+    which its chains mean the same ("" for the topic)."""
 
     draft: ConllDraft
     topic: str
@@ -802,11 +715,6 @@ def _topics(placed: Sequence[_Placed], *, kind: Kind, name: str) -> list[Topic]:
         )
         documents.setdefault(topic, []).append(record)
     return [Topic(id=topic, documents=tuple(members)) for topic, members in documents.items()]
-
-
-def _check_kind(kind: str) -> None:
-    if kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(KINDS)}")
 
 
 def _read_sections(path: Path, passed_over: PassedOver | None) -> Iterator[ConllSection]:

@@ -1,29 +1,10 @@
 """ECB+ (Cybulska and Vossen 2014): events and entities that corefer within and across documents.
 
 Folder: `ECB+/<topic>/<topic>_<number>ecb[plus].xml` and, beside it, `ECBplus_coreference_sentences.csv`,
-which names the sentences whose annotation was checked ("validated"). What counts is what the literature
-counts: the mentions of these sentences, in the documents that have such sentences, in the topics of appendix
-A.2 of the CDLM paper. Markables whose tag starts with ACTION or NEG_ACTION are events, all others entities.
-
-- A mention of separate tokens (52 in validated sentences) becomes the span from the first to the last.
-- Three tokens are white space and nothing else (31_10ecbplus 979, 9_3ecbplus 30, 9_4ecbplus 32): left out, as
-  any other of this sort. U+FFFD, which stands in some words for a lost character, is taken out of them.
-- Sentence 0 of the `ecbplus` files is the address of the page, cut into tokens. It is left out, so that the
-  other sentences move up by one; `addresses=True` keeps it, as the code of the paper does.
-- A cross-document cluster is named by its instance ("HUM17642391151298735"). Seven instances occur in two
-  topics; each stays one cluster (`coreference_records.gold_clusters` can cut it). A cluster within a document
-  is named by its relation and the kind of its mentions, as four such relations link an event to an entity; a
-  mention without relations, by itself.
-
-Safe reading of an ECB+ file, for the readers of its text and of its annotation.
-
-ECB+ (Cybulska and Vossen 2014) as clusters of plain text, without its annotation, for pre-training.
-
-Folder: `ECB+/<topic>/<topic>_<number>ecb[plus].xml`, given itself, or as the sub-folder `ECB+` or
-`ECB+_LREC2014/ECB+` of what is given. A cluster is a sub-topic, "1ecb" or "1ecbplus": the two halves of a
-topic tell of different events of the same kind. `by_topic` makes one cluster of both, "1". Tokens are joined
-by spaces, one sentence a line. Sentence 0 of the `ecbplus` files is the address of the page, cut into tokens;
-it is left out. Topics are split as in appendix A.2 of the CDLM paper (topics 15 and 17 do not exist).
+which names the sentences whose annotation was checked ("validated"). Topics are split as in appendix A.2 of
+the CDLM paper (topics 15 and 17 do not exist). Sentence 0 of the `ecbplus` files is the address of the page,
+cut into tokens; it is left out, as are tokens of white space alone (31_10ecbplus 979, 9_3ecbplus 30,
+9_4ecbplus 32).
 """
 
 from __future__ import annotations
@@ -31,16 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from cdlm_lab.data.files import DataError, entries, read_lines, read_text
+from cdlm_lab.data.files import DataError, entries, read_table, read_text
 from cdlm_lab.data.records import (
-    SPLIT_NAMES,
     Cluster,
     CoreferenceDocument,
     CoreferenceMention,
@@ -49,26 +29,28 @@ from cdlm_lab.data.records import (
     Split,
     TokenSpan,
     Topic,
+    split_named,
 )
 
+_RELEASE = "copy the file again from the official release"
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcbXml:
-    """A parsed file of the corpus: its path, its source and the root of its elements."""
+    """A parsed file of the corpus."""
 
     path: Path
     source: str
     root: Element
 
     def error(self, what: str, remedy: str, *, field: str, mark: str = "") -> DataError:
-        """A complaint, to be raised, about the line in which `mark` first stands."""
+        """A message, to be raised, about the line in which `mark` first stands."""
         line = self.source[: max(0, self.source.find(mark))].count("\n") + 1
         return DataError(self.path, what, remedy, line=line, field=field)
 
     def sentence(self, token: Element) -> int:
-        """Number of the sentence that a token belongs to. Raises DataError if it has none."""
+        """Number of the sentence that a token belongs to."""
         number = token.get("sentence", "")
         if _NUMBER.fullmatch(number):
             return int(number)
@@ -78,18 +60,15 @@ class EcbXml:
 
 
 def read_ecb_xml(path: Path) -> EcbXml:
-    """Parse a file without expanding or fetching anything.
-
-    Raises:
-        DataError: it is not XML, or defines entities, and as `files.read_lines`.
-    """
+    """Parse a file without expanding or fetching anything."""
     source = read_text(path)
     try:
         return EcbXml(path=path, source=source, root=fromstring(source))
     except ParseError as error:
         line, column = error.position
-        remedy = "copy the file again from the official release"
-        raise DataError(path, f"not XML ({error})", remedy, line=line, field=f"column {column + 1}") from None
+        raise DataError(
+            path, f"not XML ({error})", _RELEASE, line=line, field=f"column {column + 1}"
+        ) from None
     except DefusedXmlException as error:
         remedy = "remove the DOCTYPE: the corpus has none"
         line = source[: max(0, source.find("<!DOCTYPE"))].count("\n") + 1
@@ -107,11 +86,8 @@ _NAME_REMEDY = "keep the official names, <topic>/<topic>_<number>ecb.xml or ...e
 
 
 def ecb_plus_files(path: str | Path, *, split: Split | None = None) -> list[Path]:
-    """The XML files of the topics of `split` (None: of all) by topic, half and number; [] if there are none.
-
-    Raises:
-        DataError: an XML file in a topic folder is not named as in the corpus.
-    """
+    """The XML files of the topics of `split` (None: of all) by topic, half and number; [] if there are
+    none."""
     below = (Path(path) / name for name in ("ECB+", "ECB+_LREC2014/ECB+"))
     root = next((folder for folder in below if folder.is_dir()), Path(path))
     keys = {
@@ -129,17 +105,17 @@ def ecb_plus_files(path: str | Path, *, split: Split | None = None) -> list[Path
 def read_ecb_plus_topics(
     path: str | Path, *, split: Split | None = None, by_topic: bool = False
 ) -> Iterator[Cluster]:
-    """Sub-topics, or topics, in order of topic; `split` None for those of every split.
+    """Clusters of plain text for pre-training, in order of topic; `split` None for those of every split.
 
-    Raises:
-        DataError: no such files, a file name or XML that is not as in the corpus, and as `files.read_lines`.
+    A cluster is a sub-topic, "1ecb" or "1ecbplus": the two halves of a topic describe different events of the
+    same kind. `by_topic` makes one cluster of both, "1". Tokens are joined by spaces, one sentence a line.
     """
     files = ecb_plus_files(path, split=split)
     if not files:
         what = f"no ECB+ files for the split {split}" if split else "no ECB+ files"
         raise DataError(path, what, _NAME_REMEDY, field="folder")
     for cluster_id, members in groupby(files, key=lambda file: _cluster_id(file, by_topic=by_topic)):
-        yield Cluster(id=cluster_id, documents=tuple(_read_document(file) for file in members))
+        yield Cluster(id=cluster_id, documents=tuple(_plain_document(file) for file in members))
 
 
 def _cluster_id(file: Path, *, by_topic: bool) -> str:
@@ -156,20 +132,17 @@ def _key(file: Path) -> tuple[int, str, int]:
     return topic, match[3], int(match[2])
 
 
-def _read_document(file: Path) -> Document:
+def _plain_document(file: Path) -> Document:
     xml = read_ecb_xml(file)
     lines: list[str] = []
     for sentence, tokens in groupby(xml.root.iter("token"), xml.sentence):
         if sentence or not file.stem.endswith("plus"):
             lines.append(" ".join(token.text.strip() for token in tokens if token.text))
     if not any(lines):
-        remedy = "copy the file again from the official release"
-        raise xml.error("no token has any text", remedy, field="token")
-    spans, start = [], 0
-    for line in lines:
-        spans.append((start, start + len(line)))
-        start += len(line) + 1
-    return Document(id=file.stem, text="\n".join(lines), sentences=tuple(spans))
+        raise xml.error("no token has any text", _RELEASE, field="token")
+    starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    spans = tuple((start, start + len(line)) for start, line in zip(starts, lines, strict=False))
+    return Document(id=file.stem, text="\n".join(lines), sentences=spans)
 
 
 CSV_NAME = "ECBplus_coreference_sentences.csv"
@@ -182,7 +155,6 @@ _CELLS = (
     ("Sentence Number", re.compile(r"[0-9]{1,9}"), "3"),
 )
 _TOKEN_REMEDY = "name tokens of the document by their t_id"
-_RELEASE_REMEDY = "copy the file again from the official release"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,34 +168,35 @@ class _Text:
 
 
 def read_ecb_plus(root: str | Path, split: str, *, addresses: bool = False) -> Iterator[Topic]:
-    """The topics of a split, in order, one at a time.
+    """The topics of a split (train, dev or test), in order, one at a time.
 
-    Args:
-        root: the folder that holds `ECB+` and the list of validated sentences, or the one around it.
-        split: train, dev or test.
-        addresses: keep the address of the page as sentence 0 of the `ecbplus` documents.
+    What counts is what the literature counts: the mentions of validated sentences, in the documents that have
+    such sentences. Markables whose tag starts with ACTION or NEG_ACTION are events, all others entities.
 
-    Raises:
-        ValueError: an unknown split.
-        DataError: (at the first topic or later) a missing folder or file, broken or hostile XML, a line of
-            the list that does not fit, an annotation that does not fit the tokens, a cluster of both kinds,
-            a topic without mentions.
+    - A mention of separate tokens (52 in validated sentences) becomes the span from the first to the last.
+    - U+FFFD, which stands in some words for a lost character, is taken out of them.
+    - A cross-document cluster is named by its instance ("HUM17642391151298735"). Seven instances occur in two
+      topics; each stays one cluster (`gold_clusters` can cut it). A cluster within a document is named by its
+      relation and the kind of its mentions, as four such relations link an event to an entity; a mention
+      without relations, by itself.
+
+    `root`: the folder that holds `ECB+` and the list of validated sentences, or the one around it.
+    `addresses`: keep the address of the page as sentence 0 of the `ecbplus` documents, as the code of the
+    paper does.
     """
-    if split not in SPLIT_NAMES:
-        raise ValueError(f"split is {split!r}; choose one of train, dev, test")
-    return _read_topics(Path(root), split, addresses=addresses)
+    return _read_topics(Path(root), split_named(split), addresses=addresses)
 
 
-def _read_topics(root: Path, split: str, *, addresses: bool) -> Iterator[Topic]:
+def _read_topics(root: Path, split: Split, *, addresses: bool) -> Iterator[Topic]:
     folder = _corpus_folder(root)
-    files = {file.stem: file for file in ecb_plus_files(folder, split=SPLIT_NAMES[split])}
+    files = {file.stem: file for file in ecb_plus_files(folder, split=split)}
     if not files:
         what = f"no ECB+ files for the split {split}"
         raise DataError(folder, what, "copy the folders of its topics", field="folder")
-    validated = _read_validated(folder / CSV_NAME, files, topics=TOPICS[SPLIT_NAMES[split]])
+    validated = _read_validated(folder / CSV_NAME, files, topics=TOPICS[split])
     for topic, members in groupby(files.items(), key=lambda item: item[1].parent):
         documents = tuple(
-            _read_document_ecb_plus(file, validated[name], csv=folder / CSV_NAME, addresses=addresses)
+            _annotated_document(file, validated[name], csv=folder / CSV_NAME, addresses=addresses)
             for name, file in members
             if name in validated
         )
@@ -252,18 +225,18 @@ def _corpus_folder(root: Path) -> Path:
 def _read_validated(
     csv: Path, files: dict[str, Path], *, topics: frozenset[int]
 ) -> dict[str, dict[int, int]]:
-    """Document -> number of a validated sentence -> line that says so, for the documents of `topics`."""
+    """Document -> number of a validated sentence -> line that lists it, for the documents of `topics`."""
     validated: dict[str, dict[int, int]] = {}
-    for line, text in read_lines(csv):
-        cells = [cell.strip().strip('"').strip() for cell in text.split(",")]
-        if line == 1:
-            if cells != _CSV_HEADER:
-                remedy = f"start with the line {','.join(_CSV_HEADER)}"
-                raise DataError(csv, f"{text!r} is not the header", remedy, field="header")
-            continue
-        if not text.strip():
-            continue
-        topic, file, sentence = _checked_cells(cells, csv, line)
+    for line, cells in read_table(
+        csv, columns=3, row="it as 36,1ecbplus,3", header=_CSV_HEADER, separator=","
+    ):
+        for cell, (field, form, example) in zip(cells, _CELLS, strict=True):
+            if not form.fullmatch(cell):
+                raise DataError(csv, f"{cell!r} is none", f"write it as {example}", line=line, field=field)
+        topic, file, sentence = cells
+        if not any(int(topic) in known for known in TOPICS.values()):
+            what = f"{topic} is not a topic of ECB+"
+            raise DataError(csv, what, "the topics are 1 to 45", line=line, field="Topic")
         if int(topic) in topics:
             document = f"{topic}_{file}"
             if document not in files:
@@ -273,20 +246,7 @@ def _read_validated(
     return validated
 
 
-def _checked_cells(cells: list[str], csv: Path, line: int) -> list[str]:
-    if len(cells) != len(_CELLS):
-        what = f"{len(cells)} cells, not {len(_CELLS)}"
-        raise DataError(csv, what, "write it as 36,1ecbplus,3", line=line, field="row")
-    for cell, (field, form, example) in zip(cells, _CELLS, strict=True):
-        if not form.fullmatch(cell):
-            raise DataError(csv, f"{cell!r} is none", f"write it as {example}", line=line, field=field)
-    if not any(int(cells[0]) in topics for topics in TOPICS.values()):
-        what = f"{cells[0]} is not a topic of ECB+"
-        raise DataError(csv, what, "the topics are 1 to 45", line=line, field="Topic")
-    return cells
-
-
-def _read_document_ecb_plus(
+def _annotated_document(
     file: Path, validated: dict[int, int], *, csv: Path, addresses: bool
 ) -> CoreferenceDocument:
     xml = read_ecb_xml(file)
@@ -333,7 +293,7 @@ def _read_tokens(xml: EcbXml, *, drop_address: bool) -> _Text:
         tokens.append(word)
         sentences[sentence] = (start, len(tokens))
     if not tokens:
-        raise xml.error("no token has any text", _RELEASE_REMEDY, field="token")
+        raise xml.error("no token has any text", _RELEASE, field="token")
     return _Text(tokens=tuple(tokens), places=places, sentences=sentences)
 
 
@@ -404,7 +364,7 @@ def _read_relations(xml: EcbXml, markables: dict[str, Element]) -> dict[str, str
         intra, instance = relation.tag.startswith("INTRA"), markables[targets[0]].get("instance_id")
         if not intra and not instance:
             what = f'missing in the markable m_id="{targets[0]}", the target of the relation {mark}'
-            raise xml.error(what, _RELEASE_REMEDY, field="instance_id", mark=f'm_id="{targets[0]}"')
+            raise xml.error(what, _RELEASE, field="instance_id", mark=f'm_id="{targets[0]}"')
         for source in sources:
             if source in clusters:
                 what = f'the mention m_id="{source}" is in two relations'
@@ -421,5 +381,5 @@ def _kind(markable: Element) -> Kind:
 def _section(xml: EcbXml, name: str) -> Element:
     section = xml.root.find(name)
     if section is None:
-        raise xml.error(f"there is no <{name}>", _RELEASE_REMEDY, field=name)
+        raise xml.error(f"there is no <{name}>", _RELEASE, field=name)
     return section

@@ -4,30 +4,7 @@ Files are UTF-8 text, plain or compressed (`.gz`, `.xz`). Lines end at "\n" and 
 U+2028 and U+0085, at which `str.splitlines` would break a record in two. A line has a greatest length, and a
 compressed file a greatest size, so that no file of a few kilobytes can fill the memory.
 
-JSON, and records from files of one JSON object a line, with the line and the field in every complaint.
-
-Files that are one JSON value as a whole, with the line in every complaint.
-
-The cards of the data sets, `data/<name>/README.md`: what a data set is, how large, under which licence.
-
-A card begins with a block of `key: value` lines between two lines of `---`, then says the rest in prose:
-
-    ---
-    name: news_clusters
-    licence: see below
-    shipped: no
-    count train clusters: 2712
-    sha256 allsides_fulltext_clusters.jsonl.xz: 3354...
-    ---
-
-Word vectors as GloVe is published: text, one word a line, most frequent first.
-
-    the 0.418 0.24968 -0.41242
-    at name@domain.com 0.1 -0.2 0.3
-
-A word may hold spaces (GloVe 840B has some) and the odd white space of Unicode, so values are counted from
-the right and parted by plain spaces. The first line says how many there are, either by its own values or as
-word2vec does, in a header of two numbers: words and values.
+JSON is checked by pydantic, strictly: each format states its fields as a class of `Fields`.
 """
 
 from __future__ import annotations
@@ -45,13 +22,22 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from math import isfinite, nan
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated, Any, Generic, TypeVar
 
 import numpy as np
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+)
 
-from cdlm_lab.data.records import Document
 from cdlm_lab.errors import PlainError
 from cdlm_lab.progress import tracked
 
@@ -59,7 +45,7 @@ COMPRESSED = (".gz", ".xz")
 LONGEST_LINE = 1 << 26  # bytes of a line; the longest cluster of Multi-News has half a million
 LONGEST_TEXT = 1 << 30  # of a line of a file read as a whole; HotpotQA's training set is one of 0.6 GB
 _MOST_UNPACKED = 200  # times its size on the disk, once that is more than LONGEST_LINE; text has 3 to 20
-_LONGEST_NOTE = 400  # characters of a part of a complaint, which may quote a file
+_LONGEST_NOTE = 400  # characters of a part of a message, which may quote a file
 _NAMED = 5  # of the things that are passed over
 _BLOCK = 1 << 20  # bytes read at once for a checksum
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
@@ -68,23 +54,19 @@ _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 class DataError(PlainError, ValueError):
     """A fault in a corpus file: `file:line: field ...: what; remedy`, on one line.
 
-    Attributes:
-        path: the file or folder.
-        line: number from 1; 1 as well for a fault of the file as a whole.
-        field: the part of the record at fault, "file" or "folder" for the whole.
+    `line` is 1 for a fault of the file as a whole; `field` is then "file" or "folder".
     """
 
     def __init__(
         self, path: str | Path, what: str, remedy: str, *, line: int = 1, field: str = "file"
     ) -> None:
-        said = f"{path}:{line}: field {_cut(field)}: {_cut(what)}; {remedy}"
-        super().__init__(printable(said))
+        super().__init__(printable(f"{path}:{line}: field {_cut(field)}: {_cut(what)}; {remedy}"))
         self.path, self.line, self.field = Path(path), line, field
 
 
 def printable(text: str) -> str:
-    """A text on one line that every terminal and every file takes: white space as spaces, and as escapes
-    control characters and what is no character in UTF-8, as Python has it in the names of some files."""
+    """A text on one line that every terminal and file takes: white space as spaces; control characters and
+    what is no character in UTF-8, as in the names of some files, as escapes."""
     return "".join(
         character if character.isprintable() else " " if character.isspace() else ascii(character)[1:-1]
         for character in text
@@ -110,17 +92,23 @@ def plain_stem(path: str | Path) -> str:
     return plain_name(path).partition(".")[0]
 
 
+def present_file(folder: str | Path, *names: str) -> Path | None:
+    """The first of these files in the folder, plain or compressed; None if there is none."""
+    candidates = (Path(folder) / f"{name}{suffix}" for name in names for suffix in ("", *COMPRESSED))
+    return next((path for path in candidates if path.is_file()), None)
+
+
 def read_lines(
     path: str | Path, *, allow_empty: bool = False, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str]]:
     """Lines of a text file with their numbers from 1, without line ends, one at a time.
 
-    A byte order mark and the carriage returns of Windows are dropped. `allow_empty`: a file of nothing but
-    white space is no fault. `longest`: bytes that a line may have.
+    A byte order mark and the carriage returns of Windows are dropped. `longest`: bytes that a line may have.
 
     Raises:
-        DataError: the file is missing, a folder, a pipe or a device, unreadable, damaged, empty, binary (has
-            a NUL byte) or not UTF-8; a line is too long; a compressed file unpacks to more than text does.
+        DataError: the file is missing, a folder, a pipe or a device, unreadable, damaged, empty (unless
+            `allow_empty`; white space counts as nothing), binary (has a NUL byte) or not UTF-8; a line is too
+            long; a compressed file unpacks to more than text does.
     """
     path = Path(path)
     filled, number, start = allow_empty, 0, 0
@@ -143,12 +131,7 @@ def read_text(path: str | Path, *, allow_empty: bool = False) -> str:
 
 
 def open_bytes(path: str | Path, *, packed: bool = False) -> IO[bytes]:
-    """A file opened for reading, decompressed by its name, or `packed` as it lies on the disk.
-
-    Raises:
-        DataError: the file is missing, not a file but a folder, a pipe or a device, or may not be read; its
-            path is not UTF-8.
-    """
+    """A file opened for reading, decompressed by its name, or `packed` as it lies on the disk."""
     path = checked_path(path)
     try:
         if not stat.S_ISREG(mode := path.stat().st_mode):
@@ -166,11 +149,7 @@ def open_bytes(path: str | Path, *, packed: bool = False) -> IO[bytes]:
 
 
 def checked_path(path: str | Path) -> Path:
-    """A path that can be written down: in reports, in messages, and as the name of what is in it.
-
-    Raises:
-        DataError: it is not UTF-8, or holds a NUL.
-    """
+    """A path that can be written down in reports and messages: UTF-8, and without a NUL."""
     if "\0" in str(path):
         raise DataError(path, "a path cannot hold a NUL", "check the spelling of the path", field="path")
     try:
@@ -182,11 +161,7 @@ def checked_path(path: str | Path) -> Path:
 
 
 def home_path(path: str | Path) -> Path:
-    """A path in which a "~" at the start means a home folder.
-
-    Raises:
-        DataError: nobody is called so, and as `checked_path`.
-    """
+    """A checked path in which a "~" at the start means a home folder."""
     try:
         return checked_path(path).expanduser()
     except RuntimeError:
@@ -195,11 +170,7 @@ def home_path(path: str | Path) -> Path:
 
 
 def entries(folder: str | Path) -> list[Path]:
-    """What is in a folder, by name, less what is hidden by a name that begins with a dot.
-
-    Raises:
-        DataError: there is no such folder, or it may not be read.
-    """
+    """What is in a folder, by name, without hidden files (".name")."""
     try:
         return sorted(path for path in Path(folder).iterdir() if not path.name.startswith("."))
     except (FileNotFoundError, NotADirectoryError):
@@ -226,11 +197,7 @@ def replaced_file(path: Path, *, binary: bool = False) -> Iterator[IO]:
 
 
 def sha256_of_file(path: str | Path) -> str:
-    """Hexadecimal SHA-256 of a file as it lies on disk, compressed or not; the number `sha256sum` prints.
-
-    Raises:
-        DataError: the file is missing or may not be read.
-    """
+    """Hexadecimal SHA-256 of a file as it lies on disk, compressed or not; the number `sha256sum` prints."""
     digest = hashlib.sha256()
     with open_bytes(path, packed=True) as stream:
         try:
@@ -239,6 +206,11 @@ def sha256_of_file(path: str | Path) -> str:
         except OSError as error:
             raise _unreadable(path, error) from None
     return digest.hexdigest()
+
+
+def sha256_of_parts(parts: Sequence[str]) -> str:
+    """Hexadecimal SHA-256 of texts, each with its length, so that no two lists give the same bytes."""
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode("utf-8")).hexdigest()
 
 
 def _cut(text: str) -> str:
@@ -290,118 +262,165 @@ def _unreadable(path: str | Path, error: OSError, *, line: int = 1) -> DataError
     return DataError(path, what, "check its permissions and the disk", line=line)
 
 
-_KINDS = {
-    dict: "an object",
-    list: "a list",
-    str: "a text",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    type(None): "null",
-}
-
-
 _LONE_REMEDY = "remove the lone \\ud... escape"
 # A text, with what makes it a key, or the border of an object; what is matched is never given up again.
 _KEY_OR_BORDER = re.compile(r'(?P<text>"[^"\\]*+(?:\\.[^"\\]*+)*+")(?P<colon>\s*+:)?|[{}]', re.DOTALL)
+_KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
+# pydantic's types of errors -> what belongs there, how to write it
+_WANTED = {
+    "string_type": ("a text", "put it in quotes"),
+    "list_type": ("a list", "write it as [...]"),
+    "tuple_type": ("a list", "write it as [...]"),
+    "dict_type": ("an object", "write it as {...}"),
+    "model_type": ("an object", "write it as {...}"),
+    "int_type": ("a whole number", "write it as 3"),
+    "bool_type": ("true or false", "write it without quotes"),
+}
+Kind = TypeVar("Kind")
+Other = TypeVar("Other")
 
 
 class _FaultyKeyError(Exception):
     """An object has a key twice, or one that is not UTF-8."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonRecord:
-    """An object of a JSON line, or one inside it.
+class FieldFault(ValueError):
+    """What is wrong with the value of a field, and what to do; for the validators of `Fields`."""
 
-    Attributes:
-        path, line: where it stands.
-        fields: what it holds, as parsed.
-        within: the way to it from the line, "documents[2]." for the third of a list, "" for the line itself.
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what}; {remedy}")
+        self.what, self.remedy = what, remedy
+
+
+class Fields(BaseModel):
+    """Fields of a JSON object, of exactly the declared types; other fields are ignored.
+
+    The `description` of a field says how to write it; it is the remedy in messages about its value.
     """
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+def _whole(text: str) -> str:
+    if not _is_whole(text):
+        place = next(place for place, one in enumerate(text) if "\ud800" <= one <= "\udfff")
+        raise FieldFault(f"half a surrogate pair at character {place}", _LONE_REMEDY)
+    return text
+
+
+def _filled(text: str) -> str:
+    if not text.strip():
+        raise FieldFault("it is empty", "fill it in, or delete the record")
+    return text
+
+
+def _name(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
+Text = Annotated[str, AfterValidator(_whole)]  # can be written as UTF-8: JSON can name half a surrogate pair
+FilledText = Annotated[Text, AfterValidator(_filled)]
+Name = Annotated[Text, BeforeValidator(_name)]  # a text or a whole number
+FROM_LIST = Strict(False)  # Annotated[tuple[Text, int], FROM_LIST]: a tuple, which JSON writes as a list
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonRecord(Generic[Kind]):
+    """A JSON value of a file: `path` and `line` where it stands, `fields` what it holds, and `within`, the
+    way to it from the line: "documents[2]." for the third of a list, "" for the line itself."""
 
     path: Path
     line: int
-    fields: dict[str, object]
+    fields: Kind
     within: str = ""
 
     def error(self, field: str, what: str, remedy: str) -> DataError:
-        """A complaint about one of the record's fields, to be raised."""
+        """A message about one of its fields, to be raised."""
         return DataError(self.path, what, remedy, line=self.line, field=f"{self.within}{field}")
 
-    def text(self, field: str) -> str:
-        """A field that must be a text. Raises DataError if it is missing or something else."""
-        if field not in self.fields:
-            raise self.error(field, "missing", f'add "{field}": "..." to the record')
-        return self.checked_text(field, self.fields[field])
-
-    def optional_text(self, field: str) -> str | None:
-        """A field that may be missing or null. Raises DataError if it is neither that nor a text."""
-        value = self.fields.get(field)
-        return None if value is None else self.checked_text(field, value)
-
-    def items(self, field: str) -> list[object]:
-        """A field that must be a list with at least one item. Raises DataError if it is not."""
-        if field not in self.fields:
-            raise self.error(field, "missing", f'add "{field}": [...] to the record')
-        value = self.fields[field]
-        if not isinstance(value, list):
-            raise self.error(field, f"{kind_of(value)} where a list belongs", "write it as [...]")
-        if not value:
-            raise self.error(field, "an empty list", "a cluster needs documents; add some or delete the line")
-        return value
-
-    def record(self, field: str, value: object) -> JsonRecord:
-        """`value`, found at `field`, as a record of its own. Raises DataError if it is not an object."""
-        if not isinstance(value, dict):
-            raise self.error(field, f"{kind_of(value)} where an object belongs", "write it as {...}")
-        return JsonRecord(path=self.path, line=self.line, fields=value, within=f"{self.within}{field}.")
-
-    def checked_text(self, field: str, value: object) -> str:
-        """`value`, found at `field`. Raises DataError if it is not a text or cannot be written as UTF-8."""
-        if not isinstance(value, str):
-            raise self.error(field, f"{kind_of(value)} where a text belongs", "put it in quotes")
-        if not _is_whole(value):
-            place = next(place for place, one in enumerate(value) if "\ud800" <= one <= "\udfff")
-            raise self.error(field, f"half a surrogate pair at character {place}", _LONE_REMEDY)
-        return value
+    def checked(self, kind: type[Other], *, remedy: str = "") -> JsonRecord[Other]:
+        """The record with `fields` as a class of `Fields`, or another type that pydantic checks; `remedy`
+        goes for the description of all its fields."""
+        try:
+            fields = _adapter(kind).validate_python(self.fields)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field, what, to_do = _fault(first)
+            declared = getattr(kind, "model_fields", {}).get(next(iter(first["loc"]), ""))
+            remedy = remedy or (declared and declared.description) or ""
+            depth = field.count("[") + field.count(".")
+            if remedy and (
+                depth == 1 or (first["type"] in ("literal_error", "string_type", "int_type") and not depth)
+            ):
+                to_do = remedy
+            where = f"{self.within}{field}".rstrip(".") or "line"
+            raise DataError(self.path, what, to_do, line=self.line, field=where) from None
+        return JsonRecord(path=self.path, line=self.line, fields=fields, within=self.within)
 
 
-def read_json_lines(path: str | Path) -> Iterator[JsonRecord]:
-    """Objects of a JSON-lines file, one at a time; blank lines are passed over.
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+    return TypeAdapter(kind, config=None if is_model else ConfigDict(strict=True))
 
-    Raises:
-        DataError: a line is not a JSON object, and as `files.read_lines`.
+
+def _fault(error: Any) -> tuple[str, str, str]:
+    """The field of an error of pydantic, what is wrong there, and what to do."""
+    kind, value, loc = error["type"], error["input"], list(error["loc"])
+    if kind == "missing" and isinstance(loc[-1], str):
+        what, remedy = "missing", f'add "{loc[-1]}" to the record'
+    elif kind in ("missing", "too_short", "too_long"):
+        loc = loc[:-1] if kind == "missing" else loc  # of a tuple pydantic names the value that is missing
+        excess = "long" if kind == "too_long" else "short"
+        what = f"a list of {len(value)}, too {excess}" if value else "an empty list"
+        remedy = (
+            "take out what is too much" if kind == "too_long" else "add what is missing, or delete the record"
+        )
+    elif kind == "string_too_short":
+        what, remedy = "it is empty", "fill it in"
+    elif kind == "value_error":
+        what, remedy = error["ctx"]["error"].what, error["ctx"]["error"].remedy
+    elif kind == "literal_error":
+        what, remedy = f"{value!r} is unknown", f"write {error['ctx']['expected']}".replace("'", "")
+    else:
+        wanted, remedy = _WANTED[kind]
+        what = f"{kind_of(value)} where {wanted} belongs"
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return path.removeprefix("."), what, remedy
+
+
+def read_json_lines(
+    path: str | Path, kind: type[Kind] = dict, *, unique: str = ""
+) -> Iterator[JsonRecord[Kind]]:
+    """The checked objects of a JSON-lines file, one at a time; blank lines are skipped.
+
+    `unique`: a field of which each value may occur once; only these values are kept in memory.
     """
+    lines: dict[object, int] = {}
+    remedy = "write one complete JSON object on each line"
     for number, line in read_lines(path):
-        if line.strip():
-            yield _parse(line, Path(path), number)
-
-
-def checked_filled(record: JsonRecord, field: str, documents: tuple[Document, ...]) -> tuple[Document, ...]:
-    """`documents`, found at `field` of the record. Raises DataError if none of them has any text."""
-    if not any(document.text.strip() for document in documents):
-        raise record.error(field, "no document has any text", "fill one in, or delete the line")
-    return documents
+        if not line.strip():
+            continue
+        value = parse_json(line, path, line=number, field="line", remedy=remedy)
+        record = JsonRecord(path=Path(path), line=number, fields=value).checked(kind)
+        field = kind.model_fields[unique].alias or unique if unique else ""
+        if unique and (first := lines.setdefault(name := getattr(record.fields, unique), number)) != number:
+            raise record.error(field, f"{name!r} stands in line {first} already", "give each record its own")
+        yield record
 
 
 def kind_of(value: object) -> str:
-    """What a parsed JSON value is, in words: "a list", "a number"."""
-    return _KINDS[type(value)]
+    """The type of a parsed JSON value in words: "a list", "a number"."""
+    return _KINDS.get(type(value), "a number")
 
 
 def parse_json(
     source: str, path: str | Path, *, line: int = 1, field: str = "file", remedy: str = "complete the file"
 ) -> object:
-    """What a JSON text says. Every reader parses here, so that no reader takes the last of two values of a
-    key for the only one.
+    """The value of a JSON text whose first line in the file is `line`. Every reader parses here.
 
-    Args:
-        line: number of its first line in the file.
-        field, remedy: for the complaint about what is no JSON.
-
-    Raises:
-        DataError: it is not JSON, or an object has a key twice or one that is not UTF-8.
+    Raises DataError for what is not JSON, with `field` and `remedy`, and for an object that has a key twice
+    (of which Python takes the last) or one that is not UTF-8.
     """
     try:
         return json.loads(source, object_pairs_hook=_fields)
@@ -426,19 +445,19 @@ def _fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _faulty_key(source: str) -> tuple[str, int, str, str]:
     """The first key that its object has already, or that is not UTF-8; where it stands, what is wrong, what
-    to do. Up to there the source is JSON."""
+    to do."""
     objects: list[set[str]] = []
-    for found in _KEY_OR_BORDER.finditer(source):
-        if found[0] == "{":
+    for match in _KEY_OR_BORDER.finditer(source):
+        if match[0] == "{":
             objects.append(set())
-        elif found[0] == "}":
+        elif match[0] == "}":
             objects.pop()
-        elif found["colon"]:
-            key = json.loads(found["text"])
+        elif match["colon"]:
+            key = json.loads(match["text"])
             if key in objects[-1]:
-                return key, found.start(), "the key is given twice", "keep one of the two"
+                return key, match.start(), "the key is given twice", "keep one of the two"
             if not _is_whole(key):
-                return key, found.start(), "half a surrogate pair in the key", _LONE_REMEDY
+                return key, match.start(), "half a surrogate pair in the key", _LONE_REMEDY
             objects[-1].add(key)
     raise AssertionError("all keys are as they should be")
 
@@ -452,63 +471,70 @@ def _is_whole(text: str) -> bool:
     return True
 
 
-def _parse(line: str, path: Path, number: int) -> JsonRecord:
-    remedy = "write one complete JSON object on each line"
-    value = parse_json(line, path, line=number, field="line", remedy=remedy)
-    if not isinstance(value, dict):
-        what = f"{kind_of(value)} where an object belongs"
-        raise DataError(path, what, "write each cluster as {...}", line=number, field="line")
-    return JsonRecord(path=path, line=number, fields=value)
-
-
 def read_json(path: Path) -> tuple[str, object]:
-    """The text of a file, decompressed, and what it says.
-
-    Raises:
-        DataError: as `read_text` and `json_lines.parse_json`.
-    """
+    """The text of a file, decompressed, and its value."""
     source = read_text(path)
     return source, parse_json(source, path)
 
 
-def read_json_list(path: Path) -> Iterator[tuple[JsonRecord, object]]:
-    """Each element of a file that holds one list, and a record without fields that knows the line at which
-    the element starts.
-
-    Raises:
-        DataError: as `read_json`, and for another value than a list.
-    """
+def read_json_list(path: Path) -> Iterator[JsonRecord[object]]:
+    """Each element of a file that holds one list, unchecked, with the line at which it starts."""
     source, value = read_json(path)
     if not isinstance(value, list):
         raise DataError(path, f"{kind_of(value)} where a list belongs", "write it as [{...}, ...]")
     decode, position = json.JSONDecoder().raw_decode, source.index("[") + 1
     line, counted = 1, 0
-    for item in value:
+    for number, item in enumerate(value):
         while source[position] in " \t\r\n,":
             position += 1
         line, counted = line + source.count("\n", counted, position), position
-        yield JsonRecord(path=path, line=line, fields={}), item
+        yield JsonRecord(path=path, line=line, fields=item, within=f"[{number}].")
         _, position = decode(source, position)
+
+
+def read_table(
+    path: str | Path, *, columns: int, row: str, header: Sequence[str] = (), separator: str = "\t"
+) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each row of a file whose cells hold no separator; blank lines are skipped.
+
+    `row`: how to write one, for messages. `header`: the cells of the first line, which is not yielded.
+    """
+    for line, text in read_lines(path):
+        cells = text.split(separator)
+        if separator == ",":  # of a spreadsheet
+            cells = [cell.strip().strip('"').strip() for cell in cells]
+        if line == 1 and header:
+            if cells != list(header):
+                remedy = (
+                    f"begin with {', '.join(header)}, {'tabs' if separator == chr(9) else 'commas'} between"
+                )
+                raise DataError(path, f"{text!r} is not the header", remedy, field="header")
+        elif text.strip():
+            if len(cells) != columns:
+                what = f"{len(cells)} columns instead of {columns}"
+                raise DataError(path, what, f"write {row}", line=line, field="row")
+            yield line, cells
 
 
 CARD_NAME = "README.md"
 RESULTS = "results"  # the folder beside the data sets that holds reports of recorded runs, and no card
 _FENCE = "---"
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_REMEDY = "begin the card with --- and end the block with --- on a line of its own"
+_SHA256, _DIGITS = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """The block at the head of a card, and its prose.
+    """A data set's `data/<name>/README.md`: a block of `key: value` lines between two lines of `---`, then
+    prose.
 
-    Attributes:
-        name: of the data set, the same as its folder.
-        licence: as its owners state it.
-        shipped: True if the data come with this project.
-        counts: what is counted ("train clusters") -> how many.
-        checksums: file name -> SHA-256, hexadecimal; empty where the files may differ.
-        text: the prose, Markdown.
+        name: news_clusters
+        licence: see below
+        shipped: no
+        count train clusters: 2712
+        sha256 allsides_fulltext_clusters.jsonl.xz: 3354...
+
+    Not YAML: values may hold colons, and each fault has its line. `checksums`: file name -> SHA-256,
+    hexadecimal.
     """
 
     name: str
@@ -520,26 +546,23 @@ class Card:
 
 
 def read_card(path: str | Path) -> Card:
-    """Read one card.
-
-    Raises:
-        DataError: a line of the block is not `key: value`, a key is missing, unknown or there twice, a value
-            is not what its key needs, and as `files.read_lines`.
-    """
+    """Read one card. Raises DataError for a line of the block that is not `key: value`, and for keys that are
+    missing, unknown, repeated or have a wrong value."""
     path = Path(path)
     lines = list(read_lines(path))
     fences = [number for number, line in lines if line.strip() == _FENCE][:2]
     if len(fences) < 2 or fences[0] != 1:
-        raise DataError(path, f"no block between two lines of {_FENCE}", _REMEDY, field="block")
+        remedy = "begin the card with --- and end the block with --- on a line of its own"
+        raise DataError(path, f"no block between two lines of {_FENCE}", remedy, field="block")
     fields = {"name": "", "licence": "", "shipped": ""}
     counts: dict[str, int] = {}
     checksums: dict[str, str] = {}
     for number, key, value in _entries(path, lines[1 : fences[1] - 1]):
-        kind, _, what = key.partition(" ")
-        if kind == "count" and what:
-            counts[what] = _number(value, path, number, key)
-        elif kind == "sha256" and what:
-            checksums[what] = _matching(_SHA256, value, "64 hexadecimal digits", path, number, key)
+        kind, _, item = key.partition(" ")
+        if kind == "count" and item:
+            counts[item] = int(_matching(_DIGITS, value, "a whole number in plain digits", path, number, key))
+        elif kind == "sha256" and item:
+            checksums[item] = _matching(_SHA256, value, "64 hexadecimal digits", path, number, key)
         elif key in fields:
             fields[key] = value
         else:
@@ -548,39 +571,24 @@ def read_card(path: str | Path) -> Card:
     for key, value in fields.items():
         if not value:
             raise DataError(path, "missing", f"add a line `{key}: ...` to the block", field=key)
-    if fields["shipped"] not in ("yes", "no"):
-        raise DataError(
-            path, f"{fields['shipped']!r} is neither yes nor no", "write yes or no", field="shipped"
-        )
-    return Card(
-        name=fields["name"],
-        licence=fields["licence"],
-        shipped=fields["shipped"] == "yes",
-        counts=counts,
-        checksums=checksums,
-        text="\n".join(line for _, line in lines[fences[1] :]).strip(),
-    )
+    if (shipped := fields.pop("shipped")) not in ("yes", "no"):
+        raise DataError(path, f"{shipped!r} is neither yes nor no", "write yes or no", field="shipped")
+    text = "\n".join(line for _, line in lines[fences[1] :]).strip()
+    return Card(**fields, shipped=shipped == "yes", counts=counts, checksums=checksums, text=text)
 
 
 def read_cards(folder: str | Path) -> list[Card]:
-    """All cards `<folder>/<name>/README.md` in order of name, `results` apart. Raises as `read_card`."""
+    """All cards `<folder>/<name>/README.md` in order of name, except `results`."""
     paths = sorted(Path(folder).glob(f"*/{CARD_NAME}"))
     return [read_card(path) for path in paths if path.parent.name != RESULTS]
 
 
 def check_files(card: Card, folder: str | Path) -> list[str]:
-    """Names of the files in `folder` that are the ones of the card, to the last bit.
-
-    Files that are not there are passed over: a user may have fetched some of them only.
-
-    Raises:
-        DataError: a file is there, but with other contents.
-    """
+    """Names of the card's files that are in `folder`. Raises DataError for one with other contents."""
     present = [name for name in card.checksums if (Path(folder) / name).is_file()]
     for name in present:
-        found = sha256_of_file(Path(folder) / name)
-        if found != card.checksums[name]:
-            what = f"{found} is not {card.checksums[name]} as on the card of {card.name}"
+        if (actual := sha256_of_file(Path(folder) / name)) != card.checksums[name]:
+            what = f"{actual} is not {card.checksums[name]} as on the card of {card.name}"
             raise DataError(Path(folder) / name, what, "copy or download the file again", field="sha256")
     return present
 
@@ -595,15 +603,10 @@ def _entries(path: Path, lines: list[tuple[int, str]]) -> Iterator[tuple[int, st
         if not (colon and key and value):
             remedy = "write a key, a colon and a value"
             raise DataError(path, "not `key: value`", remedy, line=number, field=key or "key")
-        if key in seen:
-            what = f"stands in line {seen[key]} already"
+        if (first := seen.setdefault(key, number)) != number:
+            what = f"stands in line {first} already"
             raise DataError(path, what, "keep one of the two lines", line=number, field=key)
-        seen[key] = number
         yield number, key, value
-
-
-def _number(value: str, path: Path, line: int, key: str) -> int:
-    return int(_matching(re.compile(r"[0-9]+"), value, "a whole number in plain digits", path, line, key))
 
 
 def _matching(pattern: re.Pattern[str], value: str, what: str, path: Path, line: int, key: str) -> str:
@@ -613,68 +616,58 @@ def _matching(pattern: re.Pattern[str], value: str, what: str, path: Path, line:
 
 
 _HEADER = re.compile(r"([0-9]+) ([0-9]+)")
-_DIGITS = 9  # of a number in it
+_LONGEST_NUMBER = 9  # digits in it
 _FRACTION = re.compile(r"[-+]?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?")
-_REMEDY_WORD_VECTORS = "write a word and its values, with single spaces between them"
+_WORD_REMEDY = "write a word and its values, with single spaces between them"
 
 
 def read_word_vectors(path: str | Path, *, limit: int = 0) -> tuple[tuple[str, ...], np.ndarray]:
-    """Words and their vectors, float32 (words, size), in the order of the file.
+    """Words and their vectors, float32 (words, size), of a file as GloVe's: one word a line, frequent ones
+    first.
 
-    Of a word that is there twice the first vector is kept.
-
-    Args:
-        path: the file, plain or compressed.
-        limit: read no more than so many words; 0 = all.
-
-    Raises:
-        ValueError: a limit below 0.
-        DataError: a line with another number of values than the first line has or says, a value that is no
-            finite number in float32, no vectors at all, another number of lines than the first one says; and
-            as `files.read_lines`. Lines behind the last word wanted are not read.
+    A word may hold spaces ("at name@domain.com", in GloVe 840B) and Unicode's white space, so values are
+    counted from the right. The first line says how many values there are, by its own or as word2vec's header
+    of two numbers, words and values. Of a repeated word the first vector counts. `limit`: read no more words;
+    0 = all.
     """
     if limit < 0:
         raise ValueError(f"limit is {limit}; it must be a number of words, or 0 for all")
     words: dict[str, None] = {}
-    values, size, said, count = array("f"), 0, 0, 0
+    values, size, expected, count = array("f"), 0, 0, 0
     for line, text in tracked(read_lines(path), desc="reading word vectors", unit="word", total=limit):
         plain = text.rstrip(" ")  # word2vec ends its lines with a space
         if not plain:
             continue
         if line == 1 and (header := _HEADER.fullmatch(plain)):
-            said, size = _sizes(*header.groups(), path=path)
+            if max(map(len, header.groups())) > _LONGEST_NUMBER:
+                what = f"{plain[:40]!r} is no number of words and of values"
+                raise DataError(path, what, _WORD_REMEDY, field="header")
+            expected, size = map(int, header.groups())
             continue
         count += 1
         size = size or max(plain.count(" "), 1)
-        word, vector = _parse_word_vectors(plain, size, path=path, line=line)
+        word, vector = _word_vector(plain, size, path=path, line=line)
         if word not in words:
             words[word] = None
             values.extend(vector)
             if len(words) == limit:
                 break
     if not words:
-        raise DataError(path, "no word vectors", _REMEDY_WORD_VECTORS)
-    if said not in (0, count) and len(words) != limit:
-        what = f"it says {said:,} words, but there are {count:,}"
+        raise DataError(path, "no word vectors", _WORD_REMEDY)
+    if expected not in (0, count) and len(words) != limit:
+        what = f"it says {expected:,} words, but there are {count:,}"
         raise DataError(path, what, "copy or download the file again", field="header")
     return tuple(words), np.frombuffer(values, dtype=np.float32).reshape(len(words), size)
 
 
-def _sizes(*numbers: str, path: str | Path) -> tuple[int, ...]:
-    if max(map(len, numbers)) > _DIGITS:
-        what = f"{' '.join(numbers)[:40]!r} is no number of words and of values"
-        raise DataError(path, what, _REMEDY_WORD_VECTORS, field="header")
-    return tuple(map(int, numbers))
-
-
-def _parse_word_vectors(text: str, size: int, *, path: str | Path, line: int) -> tuple[str, array]:
+def _word_vector(text: str, size: int, *, path: str | Path, line: int) -> tuple[str, array]:
     word, *pieces = text.rsplit(" ", size)
     # A value too many looks like a word with a space; but none in GloVe ends in a space and a fraction.
     extra = " " in word and _FRACTION.fullmatch(word.rpartition(" ")[2])
     if not word or word != word.strip(" ") or len(pieces) != size or extra:
         what = f"not a word and a vector of size {size}"
-        raise DataError(path, what, _REMEDY_WORD_VECTORS, line=line, field="line")
-    vector = array("f", map(_number_word_vectors, pieces))
+        raise DataError(path, what, _WORD_REMEDY, line=line, field="line")
+    vector = array("f", map(_number, pieces))
     for place, number in enumerate(vector):
         if not isfinite(number):
             what, remedy = f"{pieces[place][:40]!r} is no finite number", "correct it, or leave the word out"
@@ -682,7 +675,7 @@ def _parse_word_vectors(text: str, size: int, *, path: str | Path, line: int) ->
     return word, vector
 
 
-def _number_word_vectors(text: str) -> float:
+def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:

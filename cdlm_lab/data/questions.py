@@ -1,32 +1,15 @@
-"""Where the answer to a question stands in its gold paragraphs: every place, since nobody marked the one that
-was meant. One rule for what a model is trained to find and for what a person is shown.
+"""Multi-hop questions over several paragraphs (HotpotQA's distractor setting; CDLM section 3.4).
 
-Sought are whole words (no letter, digit or `_` directly before or after) in the same case; only if there are
-none in any gold paragraph, whole words in any case; then parts of words, in the same case, then in any. White
-space matches any white space. Occurrences may overlap, and may run over several sentences.
-
-(CDLM's released code takes matches in supporting sentences, only if there are none those in gold paragraphs,
-and then those in titles, parts of words included.)
-
-Questions over several paragraphs (HotpotQA's distractor setting; CDLM section 3.4): what every reader
-yields. Frozen.
-
-HotpotQA (Yang et al. 2018) in its official files: questions with gold, questions without, predictions.
+HotpotQA (Yang et al. 2018) in its official files:
 
     [{"_id": "q1", "question": "Who wrote Blue Mill?", "answer": "Ann Lee", "type": "bridge", "level": "hard",
       "supporting_facts": [["Blue Mill", 0]],
       "context": [["Blue Mill", ["Blue Mill is a novel by Ann Lee.", " It was her first."]], ...]}, ...]
 
 A supporting fact is the title of a paragraph and the number of a sentence in it, from 0. `answer`, `type`,
-`level` and `supporting_facts` may be missing or null, as in a test set. Sentences keep the space before them,
-and those of blanks alone, which the data have, keep their numbers. A prediction file, for all questions or
-some:
-
-    {"answer": {"q1": "Ann Lee"}, "sp": {"q1": [["Blue Mill", 0]]}}
-
-The hub's form is read too: `id` for `_id`, and columns for pairs, `"supporting_facts": {"title": [...],
-"sent_id": [...]}` and `"context": {"title": [...], "sentences": [[...], ...]}`; and files `.jsonl`, with a
-record on each line.
+`level` and `supporting_facts` may be missing or null, as in a test set. The hub's form is read too: `id` for
+`_id`, and columns for pairs, `"supporting_facts": {"title": [...], "sent_id": [...]}` and `"context":
+{"title": [...], "sentences": [[...], ...]}`; and files `.jsonl`, with a record on each line.
 """
 
 from __future__ import annotations
@@ -36,13 +19,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from typing import Annotated, Any, Literal, TypedDict, get_args
+
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data.files import (
     COMPRESSED,
+    FROM_LIST,
     DataError,
+    FieldFault,
+    Fields,
     JsonRecord,
-    kind_of,
+    Text,
     plain_name,
     read_json,
     read_json_lines,
@@ -51,18 +39,18 @@ from cdlm_lab.data.files import (
 )
 
 AnswerType = Literal["span", "yes", "no"]
+QuestionKind = Literal["bridge", "comparison"]
+UnknownFacts = Literal["refuse", "keep"]
+QUESTION_KINDS = get_args(QuestionKind)
 SupportingFact = tuple[str, int]  # title of a paragraph, number of the sentence in it from 0
-QUESTION_KINDS = ("bridge", "comparison")
+# Number of the paragraph; first character and end in its title or in `Paragraph.text`.
+Place = tuple[int, Literal["title", "body"], int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paragraph:
-    """A paragraph of a document.
-
-    Attributes:
-        title: of its document; unique within a question.
-        sentences: as they stand in the source, the spaces between them included, so that they join to `text`.
-    """
+    """A paragraph of a document, whose title is unique within a question. The sentences include the spaces
+    between them, so that they join to `text`; those of blanks alone keep their numbers."""
 
     title: str
     sentences: tuple[str, ...]
@@ -84,7 +72,7 @@ class MultihopQuestion:
         unknown_supporting: facts of the source that name no sentence of the paragraphs, as a few of HotpotQA
             do; nobody can find them, and the official scores count them as missed.
         kind: one of QUESTION_KINDS, or "" = not known.
-        level: as the source says, as "hard"; or "".
+        level: of difficulty, in the source's words, such as "hard"; or "".
     """
 
     id: str
@@ -106,22 +94,14 @@ class MultihopQuestion:
     @property
     def gold_paragraphs(self) -> tuple[int, ...]:
         """Numbers of the paragraphs that supporting facts name, ascending."""
-        named = {title for title, _ in self.supporting + self.unknown_supporting}
-        return tuple(number for number, one in enumerate(self.paragraphs) if one.title in named)
+        titles = {title for title, _ in self.supporting + self.unknown_supporting}
+        return tuple(number for number, one in enumerate(self.paragraphs) if one.title in titles)
 
 
 def check_question(question: MultihopQuestion, *, where: str) -> None:
-    """Refuse a question that no system could be scored on.
-
-    Args:
-        where: it was read, for the message.
-
-    Raises:
-        ValueError: no id, no question, an empty answer, no paragraphs, a paragraph without text, two of one
-            title, or a supporting fact that names no sentence.
-    """
-    problem = _problem(question)
-    if problem:
+    """Raises ValueError for a question that no system could be scored on; `where` it was read, for
+    messages."""
+    if problem := _problem(question):
         raise ValueError(f"{where}: question {question.id!r}: {problem}")
 
 
@@ -152,54 +132,115 @@ def _problem(question: MultihopQuestion) -> str:
     return ""
 
 
-UnknownFacts = Literal["refuse", "keep"]
-Facts = tuple[SupportingFact, ...]
-
-_FACT_REMEDY = 'write it as ["title", 0]'
-_PARAGRAPH_REMEDY = 'write it as ["title", ["sentence", ...]]'
-
-
 class HotpotPredictions(TypedDict):
-    """A prediction file. Either part may lack questions: the official scorer gives 0 for these.
-
-    Keys:
-        answer: id of a question -> text of its answer.
-        sp: id of a question -> its supporting facts.
-    """
+    """A prediction file: id of a question -> text of its answer, or its supporting facts ("sp"). Either part
+    may lack questions, which the official scorer gives 0."""
 
     answer: dict[str, str]
     sp: dict[str, list[SupportingFact]]
 
 
+def _rows(second: str, value: object) -> object:
+    """The hub's two columns, "title" and `second`, as a list of pairs; anything else as it is."""
+    if not isinstance(value, dict):
+        return value
+    for name in ("title", second):
+        if not isinstance(value.get(name), list):
+            raise FieldFault(
+                f"{name} is missing or no list", f'give the columns "title" and "{second}" as lists'
+            )
+    titles, others = value["title"], value[second]
+    if len(titles) != len(others):
+        raise FieldFault(f"{len(titles)} titles, but {len(others)} {second}", "give one for each title")
+    return [list(pair) for pair in zip(titles, others, strict=True)]
+
+
+_Facts = Annotated[
+    list[Annotated[tuple[Text, int], FROM_LIST]], BeforeValidator(lambda value: _rows("sent_id", value))
+]
+_Context = Annotated[
+    list[Annotated[tuple[Text, list[Text]], FROM_LIST]],
+    BeforeValidator(lambda value: _rows("sentences", value)),
+]
+
+
+class _Question(Fields):
+    id: Text = Field(validation_alias=AliasChoices("_id", "id"))
+    question: Text
+    answer: Text | None = None
+    type: Literal[QuestionKind, ""] | None = Field(
+        None, description=f"write {' or '.join(QUESTION_KINDS)}, or leave it out"
+    )
+    level: Text | None = None
+    supporting_facts: _Facts | None = Field(None, description='write each as ["title", 0]')
+    context: _Context = Field(description='write each as ["title", ["sentence", ...]]')
+
+
+class _Predictions(Fields):
+    answer: dict[str, Text]
+    sp: dict[str, _Facts]
+
+
 def read_hotpotqa(path: str | Path, *, unknown_facts: UnknownFacts = "refuse") -> list[MultihopQuestion]:
-    """The questions of a file, plain or compressed, in order. A fact that is given twice is kept once.
+    """The questions of a file, plain or compressed, in order. A fact that is given twice is kept once, as the
+    official scorer counts it.
 
-    Args:
-        unknown_facts: what to do with supporting facts that name no sentence of the context, of which the
-            published data are said to have a few: refuse the file, or keep them apart, in
-            `unknown_supporting`.
-
-    Raises:
-        ValueError: an unknown value of `unknown_facts`.
-        DataError: broken JSON, not a list, no questions, a missing or wrong field, two questions of one id, a
-            question that `check_question` refuses, an unknown fact, and as `files.read_text`. `line` is that
-            at which the question starts; its number and id are in the message.
+    `unknown_facts`: supporting facts that name no sentence of the context, of which the published data are
+    said to have a few: refuse the file, or keep them apart, in `unknown_supporting`.
     """
     if unknown_facts not in get_args(UnknownFacts):
         raise ValueError(f"unknown_facts is {unknown_facts!r}; choose refuse or keep")
-    questions = []
-    for record, question in _read_questions(Path(path)):
+    path, questions, numbers = Path(path), [], {}
+    for number, raw in enumerate(_records(path)):
+        if isinstance(raw.fields, dict) and isinstance(
+            name := raw.fields.get("_id", raw.fields.get("id")), str
+        ):
+            raw = replace(raw, within=f"[{number}] {name!r}.")
+        record = raw.checked(_Question)
+        if (first := numbers.setdefault(record.fields.id, number)) != number:
+            raise record.error("_id", f"[{first}] has this id too", "give each question its own")
+        question = _made(record.fields)
+        try:
+            check_question(question, where=f"[{number}]")
+        except ValueError as error:
+            remedy = "correct the question, or leave it out"
+            raise DataError(path, str(error), remedy, line=record.line, field="question") from None
         if question.unknown_supporting and unknown_facts == "refuse":
             title, sentence = question.unknown_supporting[0]
             what = f"the context has no sentence {sentence} of {title!r}, counted from 0"
             raise record.error("supporting_facts", what, 'correct it, or read with unknown_facts="keep"')
         questions.append(question)
+    if not questions:
+        raise DataError(path, "no questions", "add some, or leave the file out")
     return questions
 
 
+def _records(path: Path) -> Iterator[JsonRecord[Any]]:
+    if not plain_name(path).endswith(".jsonl"):
+        return read_json_list(path)
+    return (replace(one, within=f"[{number}].") for number, one in enumerate(read_json_lines(path)))
+
+
+def _made(fields: _Question) -> MultihopQuestion:
+    paragraphs = tuple(Paragraph(title=title, sentences=tuple(texts)) for title, texts in fields.context)
+    sizes = {paragraph.title: len(paragraph.sentences) for paragraph in paragraphs}
+    facts = dict.fromkeys(fields.supporting_facts or ())
+    known = tuple(fact for fact in facts if 0 <= fact[1] < sizes.get(fact[0], 0))
+    return MultihopQuestion(
+        id=fields.id,
+        text=fields.question,
+        paragraphs=paragraphs,
+        answer=fields.answer,
+        supporting=known,
+        unknown_supporting=tuple(fact for fact in facts if fact not in known),
+        kind=fields.type or "",
+        level=fields.level or "",
+    )
+
+
 def hotpot_record(question: MultihopQuestion) -> dict[str, Any]:
-    """A question as the official files and scorer have it. What is not known is left out; facts that name no
-    sentence are not."""
+    """A question in the form of the official files and scorer. What is not known is left out; facts that name
+    no sentence are not."""
     facts = [[title, sentence] for title, sentence in question.supporting + question.unknown_supporting]
     record = {
         "_id": question.id,
@@ -214,157 +255,23 @@ def hotpot_record(question: MultihopQuestion) -> dict[str, Any]:
 
 
 def write_hotpot_questions(path: str | Path, questions: Iterable[MultihopQuestion]) -> None:
-    """Questions in the official format, from which `read_hotpotqa` makes the same questions again.
-
-    Raises:
-        ValueError: `path` names a compressed file; they are written plain.
-        DataError: the folder of `path` is not there.
-    """
+    """Questions in the official format, uncompressed, from which `read_hotpotqa` makes the same again."""
     _write(path, [hotpot_record(question) for question in questions])
 
 
 def write_predictions(
     path: str | Path, answers: Mapping[str, str], supporting: Mapping[str, Sequence[SupportingFact]]
 ) -> None:
-    """The official prediction file.
-
-    Args:
-        answers: id of a question -> text of its answer.
-        supporting: id of a question -> its supporting facts.
-
-    Raises:
-        ValueError: `path` names a compressed file; they are written plain.
-        DataError: the folder of `path` is not there.
-    """
-    facts = {
-        name: [[title, int(sentence)] for title, sentence in members] for name, members in supporting.items()
-    }
+    """The official prediction file, uncompressed: text of the answer, and supporting facts, by question."""
+    facts = {name: [[title, int(sentence)] for title, sentence in one] for name, one in supporting.items()}
     _write(path, {"answer": dict(answers), "sp": facts})
 
 
 def read_predictions(path: str | Path) -> HotpotPredictions:
-    """A prediction file, as `metrics.question_answering.hotpotqa` takes it; other parts are passed over.
-
-    Raises:
-        DataError: broken JSON, a part that is missing or wrong, an answer that is no text, a supporting fact
-            that is not a title and a number, and as `files.read_text`.
-    """
-    path = Path(path)
-    _, value = read_json(path)
-    if not isinstance(value, dict):
-        what = f"{kind_of(value)} where an object belongs"
-        raise DataError(path, what, 'write it as {"answer": {...}, "sp": {...}}')
-    whole = JsonRecord(path=path, line=1, fields=value)
-    answers, supporting = _part(whole, "answer"), _part(whole, "sp")
-    return {
-        "answer": {name: answers.text(name) for name in answers.fields},
-        "sp": {name: list(_facts(supporting, name)) for name in supporting.fields},
-    }
-
-
-def _part(whole: JsonRecord, name: str) -> JsonRecord:
-    if name not in whole.fields:
-        raise whole.error(name, "missing", f'add "{name}": {{...}} to the file')
-    return whole.record(name, whole.fields[name])
-
-
-def _read_questions(path: Path) -> Iterator[tuple[JsonRecord, MultihopQuestion]]:
-    """Every question with the record it is of."""
-    numbers: dict[str, int] = {}
-    by_line = plain_name(path).endswith(".jsonl")
-    records = ((one, one.fields) for one in read_json_lines(path)) if by_line else read_json_list(path)
-    for number, (whole, item) in enumerate(records):
-        record = whole.record(f"[{number}]", item)
-        id_field = "id" if "id" in record.fields and "_id" not in record.fields else "_id"
-        name = record.text(id_field)
-        record = replace(record, within=f"[{number}] {name!r}.")
-        if (first := numbers.setdefault(name, number)) != number:
-            raise record.error(id_field, f"[{first}] has this id too", "give each question its own")
-        question = _question(record, name)
-        try:
-            check_question(question, where=f"[{number}]")
-        except ValueError as error:
-            remedy = "correct the question, or leave it out"
-            raise DataError(path, str(error), remedy, line=whole.line, field="question") from None
-        yield record, question
-    if not numbers:
-        raise DataError(path, "no questions", "add some, or leave the file out")
-
-
-def _question(record: JsonRecord, name: str) -> MultihopQuestion:
-    kind = record.optional_text("type") or ""
-    if kind and kind not in QUESTION_KINDS:
-        remedy = f"write {' or '.join(QUESTION_KINDS)}, or leave it out"
-        raise record.error("type", f"{kind!r} is no type of question", remedy)
-    paragraphs = tuple(_paragraphs(record))
-    sizes = {paragraph.title: len(paragraph.sentences) for paragraph in paragraphs}
-    # Facts as a set: the official scorer counts a repeated one once.
-    given = record.fields.get("supporting_facts")
-    facts = dict.fromkeys(() if given is None else _facts(record, "supporting_facts"))
-    known = tuple(fact for fact in facts if 0 <= fact[1] < sizes.get(fact[0], 0))
-    return MultihopQuestion(
-        id=name,
-        text=record.text("question"),
-        paragraphs=paragraphs,
-        answer=record.optional_text("answer"),
-        supporting=known,
-        unknown_supporting=tuple(fact for fact in facts if fact not in known),
-        kind=kind,
-        level=record.optional_text("level") or "",
-    )
-
-
-def _paragraphs(record: JsonRecord) -> Iterator[Paragraph]:
-    if "context" not in record.fields:
-        raise record.error("context", "missing", 'add "context": [...] to the record')
-    for where, title, sentences in _pairs(record, "context", "sentences", remedy=_PARAGRAPH_REMEDY):
-        yield Paragraph(
-            title=record.checked_text(f"{where}[0]", title),
-            sentences=tuple(
-                record.checked_text(f"{where}[1][{place}]", sentence)
-                for place, sentence in enumerate(_list(record, f"{where}[1]", sentences))
-            ),
-        )
-
-
-def _facts(record: JsonRecord, field: str) -> Iterator[SupportingFact]:
-    for where, title, sentence in _pairs(record, field, "sent_id", remedy=_FACT_REMEDY):
-        if not isinstance(sentence, int) or isinstance(sentence, bool):
-            what = f"{kind_of(sentence)} where a whole number belongs"
-            raise record.error(f"{where}[1]", what, _FACT_REMEDY)
-        yield record.checked_text(f"{where}[0]", title), sentence
-
-
-def _pairs(
-    record: JsonRecord, field: str, second: str, *, remedy: str
-) -> Iterator[tuple[str, object, object]]:
-    """(where it stands, title, the other value) of each pair in a list of pairs, or in two columns."""
-    value = record.fields[field]
-    if isinstance(value, dict):
-        columns = record.record(field, value)
-        titles, others = (_column(columns, name) for name in ("title", second))
-        if len(titles) != len(others):
-            what = f"{len(titles)} titles, but {len(others)} {second}"
-            raise record.error(field, what, "give one for each title")
-        value = [[title, other] for title, other in zip(titles, others, strict=True)]
-    for number, item in enumerate(_list(record, field, value)):
-        where = f"{field}[{number}]"
-        if not isinstance(item, list) or len(item) != 2:
-            found = f"a list of {len(item)}" if isinstance(item, list) else kind_of(item)
-            raise record.error(where, f"{found} where two values belong", remedy)
-        yield where, *item
-
-
-def _column(columns: JsonRecord, name: str) -> list[object]:
-    if name not in columns.fields:
-        raise columns.error(name, "missing", f'add "{name}": [...] to the columns')
-    return _list(columns, name, columns.fields[name])
-
-
-def _list(record: JsonRecord, where: str, value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise record.error(where, f"{kind_of(value)} where a list belongs", "write it as [...]")
-    return value
+    """A prediction file; parts other than "answer" and "sp" are ignored."""
+    _, value = read_json(Path(path))
+    fields = JsonRecord(path=Path(path), line=1, fields=value).checked(_Predictions).fields
+    return {"answer": fields.answer, "sp": fields.sp}
 
 
 def _write(path: str | Path, value: object) -> None:
@@ -378,22 +285,16 @@ def _write(path: str | Path, value: object) -> None:
         file.write("\n")
 
 
-# Number of the paragraph; first character and end in its title or in `Paragraph.text`.
-Place = tuple[int, Literal["title", "body"], int, int]
-
-
 def answer_occurrences(
     answer: str | None, paragraphs: Sequence[Paragraph], *, gold: Sequence[int]
 ) -> list[Place]:
-    """The occurrences of the strictest kind that there is, in titles and bodies.
+    """Every place where an answer stands in the `gold` paragraphs, as nobody marked the one that was meant.
 
-    Args:
-        answer: None = not known.
-        gold: numbers of the paragraphs that are looked at.
-
-    Returns:
-        In the order of `gold`, in each paragraph those in the title first, then by their first character.
-        Empty if the answer is yes, no, blank or not known, or stands nowhere.
+    Whole words in the same case; only if there are none in any gold paragraph, whole words in any case; then
+    parts of words, in the same case, then in any. White space matches any white space; occurrences may
+    overlap and run over several sentences. In the order of `gold`, in each paragraph the title first; none
+    for yes, no, and an answer that is not known. (CDLM's released code prefers supporting sentences, then
+    bodies.)
     """
     words = (answer or "").split()
     if not words or answer in ("yes", "no"):

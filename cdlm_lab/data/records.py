@@ -1,14 +1,8 @@
-"""What every reader yields: documents, clusters of related documents, and the gold that tasks need. Frozen.
+"""What readers yield, frozen: documents, clusters of related documents, topics with coreference, and gold.
 
-Spans are half-open [start, end) character offsets into `Document.text`; documents of a cluster and sentences
-of a document are named by their index.
-
-What every reader of coreference data yields: topics of tokenised documents with their mentions. Frozen.
-
-Spans are half-open [start, end) token numbers of one document; sentences are named by their index. Records
-check themselves: whatever they hold fits together, or they are not made.
-
-Train, validation and test: what corpora call them, and a stable choice where a corpus has none.
+Spans are half-open [start, end): of characters in a `Document`, of tokens in a `CoreferenceDocument`.
+Documents of a cluster and sentences of a document are named by their index. Coreference records check
+themselves: whatever they hold fits together, or they are not made. Splits are named here, and nowhere else.
 """
 
 from __future__ import annotations
@@ -22,6 +16,9 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 Span = tuple[int, int]
+TokenSpan = Span
+Kind = Literal["event", "entity"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +60,7 @@ class Mention:
     document: int
     start: int
     end: int
-    kind: Literal["event", "entity"]
+    kind: Kind
     chain: str
 
 
@@ -142,27 +139,16 @@ class Story:
     claims: tuple[Claim, ...]
 
 
-Kind = Literal["event", "entity"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-TokenSpan = tuple[int, int]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreferenceMention:
     """Words that name an event or an entity. Mentions of one `cluster` corefer, across documents.
 
     Attributes:
-        id: no other mention of the corpus has it.
-        document: id of the document it stands in.
+        id: unique in the corpus.
+        document: id of its document.
         tokens: its span, from the first to the last of its tokens.
-        sentence: index of the sentence it stands in.
-        kind: event or entity.
-        cluster: name of the event or entity, the same in all of the corpus; a mention that corefers with
-            no other has a cluster of its own.
-        tag: the finer kind that a corpus gives, as ACTION_OCCURRENCE or LOC_GEO; "" if it gives none.
-
-    Raises:
-        ValueError: an unknown kind, no cluster, a span that is empty or starts below 0.
+        cluster: name of the event or entity in the whole corpus; a singleton has a cluster of its own.
+        tag: the finer kind that a corpus gives, such as ACTION_OCCURRENCE or LOC_GEO; "" if it gives none.
     """
 
     id: str
@@ -175,8 +161,7 @@ class CoreferenceMention:
 
     def __post_init__(self) -> None:
         start, end = self.tokens
-        if self.kind not in KINDS:
-            raise ValueError(f"{self.name}: kind is {self.kind!r}; choose one of {', '.join(KINDS)}")
+        check_kind(self.kind, name=f"{self.name}: kind")
         if not self.cluster:
             raise ValueError(f"{self.name}: no cluster; give it one of its own if it corefers with no other")
         if not 0 <= start < end:
@@ -184,29 +169,26 @@ class CoreferenceMention:
 
     @property
     def name(self) -> str:
-        """What complaints call it: "mention 36_1ecb:37 of document 36_1ecb"."""
+        """Its name in messages: "mention 36_1ecb:37 of document 36_1ecb"."""
         return f"mention {self.id} of document {self.document}"
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Where it stands: (document, start, end); by this, scorers know a mention again."""
+        """(document, start, end), by which scorers recognise it."""
         return self.document, *self.tokens
+
+
+def check_kind(kind: str, *, name: str = "kind") -> None:
+    """Raises ValueError for a kind that is not one of KINDS."""
+    if kind not in KINDS:
+        raise ValueError(f"{name} is {kind!r}; choose one of {', '.join(KINDS)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreferenceDocument:
-    """A tokenised text with its mentions.
+    """A tokenised text with its mentions, in order of their spans; `sentences` cover all the tokens.
 
-    Attributes:
-        id, topic, subtopic: its own name and those of the larger and smaller group of documents it is in.
-        tokens: words and punctuation; none of them empty.
-        sentences: spans, in order, that cover all the tokens.
-        validated: indices of the sentences whose annotation was checked; readers give mentions in no other.
-        mentions: in order of their spans.
-
-    Raises:
-        ValueError: no tokens, an empty one, sentences that leave gaps, a validated sentence that is not
-            there, a mention outside the document or its sentence, two mentions of one id.
+    `validated`: indices of the sentences whose annotation was checked; readers give mentions in no other.
     """
 
     id: str
@@ -252,12 +234,7 @@ class CoreferenceDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """Documents among which mentions are to be clustered.
-
-    Raises:
-        ValueError: no documents, two documents or two mentions of one id, a document of another topic, a
-            cluster of both events and entities.
-    """
+    """Documents among which mentions are clustered."""
 
     id: str
     documents: tuple[CoreferenceDocument, ...]
@@ -282,25 +259,22 @@ class Topic:
 
 @dataclass(slots=True)
 class PassedOver:
-    """What a reader of foreign data could not use, or had to change, counted by reason.
+    """What a reader could not use, or had to change: reason -> (how often, where first, as "file:line")."""
 
-    `found`: reason -> (how often, where first).
-    """
-
-    found: dict[str, tuple[int, str]] = field(default_factory=dict)
+    counts: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def add(self, reason: str, place: str) -> None:
-        """Count one more; `place`: where it is, as "file:line"."""
-        count, first = self.found.get(reason, (0, place))
-        self.found[reason] = (count + 1, first)
+        """Count one more."""
+        count, first = self.counts.get(reason, (0, place))
+        self.counts[reason] = (count + 1, first)
 
     def lines(self) -> list[str]:
         """A line for each reason."""
-        return [f"{reason}: {count:,} (first: {first})" for reason, (count, first) in self.found.items()]
+        return [f"{reason}: {count:,} (first: {first})" for reason, (count, first) in self.counts.items()]
 
 
 def joined_sentences(sentences: Sequence[TokenSpan], mentions: Iterable[TokenSpan]) -> tuple[TokenSpan, ...]:
-    """The sentences of a document, those joined that one of the mentions goes across.
+    """The sentences of a document; those that a mention crosses are joined.
 
     Example:
         >>> joined_sentences([(0, 3), (3, 5), (5, 9)], [(0, 2), (4, 6)])
@@ -316,39 +290,29 @@ def joined_sentences(sentences: Sequence[TokenSpan], mentions: Iterable[TokenSpa
 
 
 def topics_by_name(documents: Collection[str], *, otherwise: str) -> dict[str, str]:
-    """A topic for documents of which nothing says it: the name up to the first "_" (36_1ecb), if that puts
-    any two of them together, else one for all, `otherwise`."""
+    """Topics from the names of documents: up to the first "_" (36_1ecb) if that groups any two of them, else
+    all are of the topic `otherwise`."""
     starts = {name: name.partition("_")[0] for name in documents}
     return starts if len(set(starts.values())) < len(starts) else dict.fromkeys(starts, otherwise)
 
 
 def without_repeats(topics: Iterable[Topic], passed_over: PassedOver) -> list[Topic]:
-    """Topics in which each place has one mention of a kind, the first, as scorers take no other; the rest are
+    """Topics in which a place has one mention of a kind, the first, as scorers require; others are
     counted."""
-    return [
-        Topic(
-            id=topic.id,
-            documents=tuple(_without_repeats(document, passed_over) for document in topic.documents),
-        )
-        for topic in topics
-    ]
 
+    def first_only(document: CoreferenceDocument) -> CoreferenceDocument:
+        first: dict[tuple[Kind, TokenSpan], CoreferenceMention] = {}
+        for mention in document.mentions:
+            if first.setdefault((mention.kind, mention.tokens), mention) is not mention:
+                place = f"token {mention.tokens[0]} of {document.id}"
+                passed_over.add("mention in the place of another one, which counts", place)
+        return replace(document, mentions=tuple(first.values()))
 
-def _without_repeats(document: CoreferenceDocument, passed_over: PassedOver) -> CoreferenceDocument:
-    kept: dict[tuple[Kind, TokenSpan], CoreferenceMention] = {}
-    for mention in document.mentions:
-        if kept.setdefault((mention.kind, mention.tokens), mention) is not mention:
-            place = f"token {mention.tokens[0]} of {document.id}"
-            passed_over.add("mention in the place of another one, which counts", place)
-    return replace(document, mentions=tuple(kept.values()))
+    return [replace(topic, documents=tuple(map(first_only, topic.documents))) for topic in topics]
 
 
 def check_mention(mention: CoreferenceMention, document: CoreferenceDocument) -> None:
-    """Whether a mention stands in the document, and in the sentence it says.
-
-    Raises:
-        ValueError: it does not.
-    """
+    """Raises ValueError for a mention that is not in the document, or not in the sentence that it names."""
     start, end = mention.tokens
     if mention.document != document.id:
         raise ValueError(f"{mention.name} stands in the list of document {document.id}")
@@ -376,11 +340,7 @@ def gold_clusters(
 ) -> dict[str, tuple[CoreferenceMention, ...]]:
     """Mentions (of one kind) by cluster, in order of the first mention; singletons are clusters too.
 
-    `by_topic`: a cluster that goes through several topics is cut at their borders, and all names get the
-    topic in front: "38/HUM1". Otherwise it is one cluster.
-
-    Raises:
-        ValueError: a cluster of both events and entities.
+    `by_topic`: clusters across several topics are cut at their borders, and named "38/HUM1".
     """
     clusters: dict[str, list[CoreferenceMention]] = {}
     for topic in topics:
@@ -395,53 +355,44 @@ def gold_clusters(
 
 
 Split = Literal["train", "validation", "test"]
-SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-# What files and records call them.
-SPLIT_NAMES: dict[str, Split] = {
+SPLITS: tuple[Split, ...] = get_args(Split)
+_ALSO: dict[Split, str] = {
     "train": "train",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
-    "development": "validation",
+    "validation": "validation valid val dev development",
     "test": "test",
 }
+SPLIT_NAMES: dict[str, Split] = {name: split for split, names in _ALSO.items() for name in names.split()}
 _TRAIN, _VALIDATION = 0.90, 0.95  # cumulative shares: 90% train, 5% validation, 5% test
 
 
-def hashed_split(cluster_id: str) -> Split:
-    """Split of a cluster whose corpus does not say: 90/5/5 by a hash of its id.
+def split_named(name: str) -> Split:
+    """The split that goes by one of SPLIT_NAMES. Raises ValueError for any other name."""
+    if name not in SPLIT_NAMES:
+        raise ValueError(f"split is {name!r}; choose one of train, dev, test")
+    return SPLIT_NAMES[name]
 
-    Adding clusters to a corpus, or reading it in another order or on another machine, moves none of the
-    others.
+
+def hashed_split(cluster_id: str) -> Split:
+    """Split of a cluster whose corpus has none: 90/5/5 by a hash of its id.
+
+    Adding or reordering clusters moves none of the others.
     """
     digest = hashlib.sha256(cluster_id.encode("utf-8")).digest()
     share = int.from_bytes(digest[:8], "big") / 2**64
-    if share < _TRAIN:
-        return "train"
-    return "validation" if share < _VALIDATION else "test"
-
-
-def check_split(split: str) -> None:
-    """Raises ValueError for a split that is not one of SPLITS."""
-    if split not in SPLITS:
-        raise ValueError(f"split is {split!r}; choose one of {', '.join(SPLITS)}")
+    return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
 
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)+|\w+(?:[-'’]\w+)*|[^\w\s]")
 
 
 def token_spans(text: str, *, boundaries: Iterable[int] = ()) -> list[Span]:
-    """Words, numbers and punctuation of a text, as half-open spans of characters.
+    """Words, numbers and punctuation of a text, as spans of characters; "son's" and "62,689" are one each.
 
-    A hyphen or apostrophe within a word and a comma or point within a number stay in it: "son's", "62,689".
     `boundaries`: characters at which a token is cut in two, so that mentions consist of whole tokens.
     """
     cuts = sorted(set(boundaries))
     spans: list[Span] = []
     for match in _TOKEN.finditer(text):
         start, end = match.span()
-        inner = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
-        edges = [start, *inner, end]
-        spans += pairwise(edges)
+        spans += pairwise([start, *cuts[bisect_right(cuts, start) : bisect_left(cuts, end)], end])
     return spans

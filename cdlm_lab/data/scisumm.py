@@ -2,43 +2,18 @@
 
 A folder with `cl_scisumm_2018.tar.xz`, `scisummnet_2019.tar.xz` and `scisummnet_citation_pairs.tsv`, or with
 the unpacked folders instead of the archives; made from https://github.com/WING-NUS/scisumm-corpus, CC BY 4.0.
-Links are of three sources:
+Archives are streamed; nothing is written to the disk, so that no member can end up anywhere. Links are of
+three sources:
 
     cl-scisumm-train  a paper in Citance_XML cites the reference paper of its folder. Annotators gave the
                       sentences of the passage that cites (Citation Offset; its context may be among them) and
                       those of the cited paper that are meant (Reference Offset).
     cl-scisumm-test   the same, by three or four annotators; sentences that any of them gave are kept. They
-                      say which text cites but not where, so that it is located in the paper by its letters.
+                      quote the text that cites without its place, so that it is located by its letters.
     scisummnet        pairs of the TSV, both papers of which are there. The citing text is located in the same
                       way; which sentences it means was aligned automatically in the release, and is left out.
 
 Sentences are those of the release, without empty ones; there are errors of character recognition in them.
-
-Papers of CL-SciSumm and ScisummNet: their loose XML, their names, and where in them a passage stands.
-
-Files of CL-SciSumm and ScisummNet, from `.tar.xz` archives as they are streamed, or from unpacked folders.
-
-Nothing is written to the disk, so that no member of an archive can end up anywhere.
-
-What the annotations of CL-SciSumm and ScisummNet say of each citation: which sentences cite, and which
-sentences of the cited paper are meant.
-
-Three formats: lines of "Field: value | Field: value" (training set), CSV with the same fields (test set, one
-file for each annotator) and JSON (ScisummNet, sentences alone).
-
-Citations taken out of sentences, so that whoever looks for the citing sentence has to understand it.
-
-Papers of CL-SciSumm and ScisummNet (see `scisumm`) as plain texts for pre-training.
-
-A cluster is one paper by itself, each paper once: a paper that cites one of the collection is cited in turn,
-so that clusters of a paper and those that cite it would overlap. The text is the title, and then a line for
-the abstract and for each section, whose sentences are those of the release; headings of sections are left
-out. One sentence before the abstract or first section is the title; more of them (62 papers of ScisummNet are
-without sections) are a line of their own. Of several texts of a paper the one that `scisumm` prefers is read.
-Papers go to train, validation and test by a hash of their ids (90/5/5).
-
-Both collections are read as a whole before the first paper is given (150 MB), since archives hold the papers
-in another order.
 """
 
 from __future__ import annotations
@@ -56,10 +31,19 @@ from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import IO, Literal, get_args
+from typing import IO, Any, Literal, get_args
 
-from cdlm_lab.data.document_pairs import DocumentLink, PairDocument
-from cdlm_lab.data.files import DataError, checked_path, open_bytes, parse_json, read_lines
+from cdlm_lab.data.document_links import DocumentLink
+from cdlm_lab.data.document_pairs import PairDocument
+from cdlm_lab.data.files import (
+    DataError,
+    Fields,
+    JsonRecord,
+    checked_path,
+    open_bytes,
+    parse_json,
+    read_lines,
+)
 from cdlm_lab.data.records import Cluster, Document, Split, hashed_split
 
 _TAG = re.compile(r"<(/?)(S|SECTION|ABSTRACT|PAPER)(\s[^<>]*)?>")
@@ -73,8 +57,8 @@ LEAST = 20  # letters and digits of a passage that can be told from others
 class Paper:
     """One text of a paper, as it stands in one file.
 
-    `numbers`: of its sentences, as the file gives them in "sid"; None where it gives none. `letters`: letters
-    and digits of all the sentences, lower-case, without gaps, and `ends`: where in them each sentence ends.
+    `numbers`: of its sentences, from their "sid"; None where there is none. `letters`: letters and digits of
+    all the sentences, lower-case, without gaps, and `ends`: where in them each sentence ends.
     """
 
     document: PairDocument
@@ -145,7 +129,7 @@ def paper_id(name: str, reference: str) -> str:
 
 
 def file_stem(name: str) -> str:
-    """Name of a file as annotations give it, without folders, ".xml" and ".txt"."""
+    """Name of a file in an annotation, without folders, ".xml" and ".txt"."""
     return re.sub(r"\.(?:xml|txt)$", "", name.strip().rpartition("/")[2], flags=re.IGNORECASE)
 
 
@@ -160,17 +144,13 @@ _AGAIN = "copy or download it again"
 
 
 class SciSummFiles:
-    """What the archives of a folder hold, sorted by what it is.
+    """The contents of the archives of a folder, sorted.
 
     Attributes:
-        root: the folder.
         papers: place, name and text of the papers by preference: reference papers come first.
-        annotations: place -> path and text of the files that say which sentences cite.
+        annotations: place -> path and text of the files that name the citing sentences.
         replaced: path -> how many byte sequences were not UTF-8; only files that have some.
         passed_over: files (path: why) that should have been read, but are links or no files at all.
-
-    Raises:
-        DataError: as `read_collection`, neither collection is there, or one has no papers.
     """
 
     def __init__(self, root: Path) -> None:
@@ -213,25 +193,19 @@ class SciSummFiles:
         ]
 
     def folder_of(self, place: Place) -> Path:
-        """Where the files of a reference paper are."""
+        """The folder of a reference paper."""
         return self.root / (NET if place[0] == NET else TASK / Path(place[0])) / place[1]
 
 
 def read_collection(
     root: Path, name: str, *, wanted: Callable[[str], str]
 ) -> Iterator[tuple[str, bytes | None]] | None:
-    """Names below the collection's own folder, as "Test-Set-2018/A00-2018/...", and contents of its files,
-    None of a link and of whatever else is no file.
+    """Names below the collection's own folder, such as "Test-Set-2018/A00-2018/...", and contents of its
+    files, None of a link and of whatever else is no file; files of an archive in its order, those of a folder
+    by name.
 
-    Files of an archive come in its order, those of a folder by name.
-
-    Args:
-        root: folder with `{name}.tar.xz` or, where that is not, the folder `{name}`; None if it has neither.
-        wanted: what a file is, by its name; those of which it says "" are not read.
-
-    Raises:
-        DataError: a damaged archive, a member outside the collection's folder or with a name that is not
-            UTF-8, too many of them, a file that is too large or cannot be read.
+    `root`: folder with `{name}.tar.xz` or, if that is missing, the folder `{name}`; None if it has neither.
+    `wanted`: the kind of a file, by its name; those of kind "" are not read.
     """
     if (archive := root / f"{name}.tar.xz").is_file():
         return _from_archive(archive, name, wanted)
@@ -263,8 +237,7 @@ def _from_archive(
 
 
 class _Bounded:
-    """A stream of which no more is read than files of the size allowed have: an archive can ask for a name
-    of gigabytes."""
+    """A stream that ends before an archive can ask for more memory, as by a name of gigabytes."""
 
     def __init__(self, stream: IO[bytes], archive: Path) -> None:
         self.stream, self.archive = stream, archive
@@ -345,9 +318,9 @@ class Citance:
     Attributes:
         citing: name of the citing paper's file, without ending.
         file, line: where the annotation stands.
-        sentences: "sid" of the sentences of the passage; () if the annotation does not say.
+        sentences: "sid" of the sentences of the passage; () if the annotation has none.
         passages: the text itself, as it stands in the paper and cleaned, either may be missing.
-        cited: "sid" of the sentences of the cited paper that are meant; () if the annotation does not say.
+        cited: "sid" of the sentences of the cited paper that are meant; () if the annotation has none.
     """
 
     citing: str
@@ -358,12 +331,14 @@ class Citance:
     cited: tuple[int, ...]
 
 
-def line_citances(file: str, text: str) -> Iterator[Citance]:
-    """Those of a file of the training set.
+class _CitingSentence(Fields):
+    citing_paper_id: str
+    raw_text: Any = None
+    clean_text: Any = None
 
-    Raises:
-        DataError: a line that lacks one of the fields that are read, or no line at all.
-    """
+
+def line_citances(file: str, text: str) -> Iterator[Citance]:
+    """Those of a file of the training set, lines of "Field: value | Field: value"."""
     if not text.strip():
         raise DataError(file, "no annotation in it", _RELEASE)
     for line, row in enumerate(text.split("\n"), start=1):
@@ -378,12 +353,8 @@ def line_citances(file: str, text: str) -> Iterator[Citance]:
 
 
 def csv_citances(file: str, text: str) -> Iterator[Citance]:
-    """Those of a CSV of the test set, with answers or without. Its "Citation Offset" is 0 throughout, so that
-    `sentences` is empty.
-
-    Raises:
-        DataError: no CSV, or one that lacks one of the fields that are read.
-    """
+    """Those of a CSV of the test set, one for each annotator, with answers or without. Its "Citation Offset"
+    is 0 throughout, so that `sentences` is empty."""
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         _check_fields(file, 1, rows.fieldnames or ())
@@ -393,25 +364,19 @@ def csv_citances(file: str, text: str) -> Iterator[Citance]:
                 fields["Citation Offset"] = ""
                 yield _citance(file, rows.line_num, fields, text_field="Citation Text Clean")
     except csv.Error as error:
-        raise DataError(
-            file, f"not CSV ({error})", _RELEASE, line=rows.reader.line_num, field="row"
-        ) from None
+        what, line = f"not CSV ({error})", rows.reader.line_num
+        raise DataError(file, what, _RELEASE, line=line, field="row") from None
 
 
 def json_citances(file: str, text: str) -> Iterator[Citance]:
-    """Those of a `citing_sentences.json`.
-
-    Raises:
-        DataError: no JSON, or not of the form [{"citing_paper_id": "...", "raw_text": "..."}].
-    """
+    """Those of a `citing_sentences.json` of ScisummNet: [{"citing_paper_id": "...", "raw_text": "..."}]."""
     items = parse_json(text, file, remedy=_RELEASE)
     for number, item in enumerate(items if isinstance(items, list) else [None]):
-        if not isinstance(item, dict) or not isinstance(item.get("citing_paper_id"), str):
-            raise DataError(file, "no text", _RELEASE, field=f"[{number}].citing_paper_id")
-        texts = (item.get(name) for name in ("raw_text", "clean_text"))
-        passages = tuple(found for found in texts if isinstance(found, str))
+        record = JsonRecord(path=Path(file), line=1, fields=item, within=f"[{number}].")
+        fields = record.checked(_CitingSentence).fields
+        passages = tuple(text for text in (fields.raw_text, fields.clean_text) if isinstance(text, str))
         yield Citance(
-            citing=item["citing_paper_id"], file=file, line=1, sentences=(), passages=passages, cited=()
+            citing=fields.citing_paper_id, file=file, line=1, sentences=(), passages=passages, cited=()
         )
 
 
@@ -435,7 +400,7 @@ def _check_fields(file: str, line: int, fields: Collection[str]) -> None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """Those in a list that is written in many ways, as "['53', '61']" or "17'"; none in "NA"."""
+    """Those in a list that is written in many ways, such as "['53', '61']" or "17'"; none in "NA"."""
     return tuple(map(int, _NUMBER.findall(text)))
 
 
@@ -457,13 +422,14 @@ _GAP = re.compile(r"\s+([.,;:!?)])")
 
 
 def without_citations(sentence: str) -> str:
-    """A sentence without its citations; "." if nothing else is in it, so that it keeps its number.
+    """A sentence without its citations, so that whoever looks for the citing sentence has to understand it;
+    "." if nothing else is in it, so that it keeps its number.
 
-    Taken out are brackets that hold a name and a year, (see Brill, 1995; Wu et al., 2004) or [Brill, 1995];
-    a year in brackets together with the names before it, as Brill and Wu (2004); and numbers in square
-    brackets, [3, 5-7]. This is an approximation. It leaves citations without brackets, those that were cut
-    in two by the end of a sentence and names that stand apart ("Brill's tagger"), and it takes some brackets
-    that are no citations, as (Monday, 1995).
+    Taken out are brackets that hold a name and a year, (see Brill, 1995; Wu et al., 2004) or [Brill, 1995]; a
+    year in brackets together with the names before it, as in Brill and Wu (2004); and numbers in square
+    brackets, [3, 5-7]. This is an approximation. It leaves citations without brackets, those that were cut in
+    two by the end of a sentence and names that stand apart ("Brill's tagger"), and it takes some brackets
+    that are no citations, such as (Monday, 1995).
     """
     bare = _GAP.sub(r"\1", " ".join(_CITATION.sub(" ", sentence).split()))
     return bare if any(character.isalnum() for character in bare) else "."
@@ -481,8 +447,8 @@ class SciSumm:
     """Papers by id, in order, and links from citing to cited ones.
 
     `replaced`: file -> how many byte sequences in it were not UTF-8. `unplaced`: annotations (file:line)
-    whose citing passage was not found in the text of the paper. `passed_over`: files and annotations (path:
-    why) that say nothing: links, papers without sentences, annotations of papers that are not there.
+    whose citing passage was not located in the text of the paper. `passed_over`: files and annotations (path:
+    why) that cannot be used: links, papers without sentences, annotations of missing papers.
     """
 
     papers: Mapping[str, PairDocument]
@@ -496,35 +462,22 @@ def read_scisumm(root: str | Path, *, blanked: Blanked = "all") -> SciSumm:
     """All papers and links; each of the two collections may be missing.
 
     A paper of which there are several texts is kept once, by preference as a reference paper; sentence
-    numbers that refer to another text of it are found again by the letters of the sentence. A paper without
-    an id of the Anthology is called "C04-1089/name", after the folder it is in, unless another paper begins
-    with the same text, which is it then.
+    numbers that refer to another text of it are mapped by the letters of the sentence. A paper without an id
+    of the Anthology is called "C04-1089/name", after the folder it is in, unless another paper begins with
+    the same text, which is it then.
 
-    Args:
-        root: the folder.
-        blanked: in which sentences citations are taken out (see `citation_marks`), lest the names or the
-            mere brackets give the citing sentence away: "all" of them; "citing", those known to cite in any
-            of the links, which is what Zhou et al. 2020 did, though a sentence without citation beside others
-            that have theirs gives it away as well; "none". The text of a paper is the same in all its links.
-
-    Raises:
-        ValueError: an unknown `blanked`.
-        DataError: neither collection is there, a damaged archive or one with members outside its folder,
-            a malformed annotation, a reference paper that is missing or has no sentences, a pair of papers
-            that are not there; and as `files.read_lines`.
+    `blanked`: in which sentences citations are taken out, lest the names or the mere brackets give the citing
+    sentence away: "all" of them; "citing", those known to cite in any of the links, which is what Zhou et al.
+    2020 did, though a sentence without citation beside others that have theirs gives it away as well; "none".
+    The text of a paper is the same in all its links.
     """
     if blanked not in get_args(Blanked):
         raise ValueError(f"blanked is {blanked!r}; choose one of {', '.join(get_args(Blanked))}")
     files = SciSummFiles(Path(root))
     library = _Library(files)
     unplaced: list[str] = []
-    links = [
-        link
-        for links in (_task_links(files, library, unplaced), _net_links(files, library, unplaced))
-        for link in links
-    ]
     merged: dict[tuple[str, str], DocumentLink] = {}
-    for link in links:
+    for link in chain(_task_links(files, library, unplaced), _net_links(files, library, unplaced)):
         known = merged.get(link.documents)
         merged[link.documents] = _merged(known, link) if known else link
     kept = tuple(sorted(merged.values(), key=lambda link: (SOURCES.index(link.source), link.documents)))
@@ -561,10 +514,7 @@ class _Library:
                     known = starts.setdefault(start, identifier)
                     identifier = identifier if named else known
                 if identifier != paper.document.id:
-                    document = PairDocument(id=identifier, sentences=paper.document.sentences)
-                    paper = Paper(
-                        document=document, numbers=paper.numbers, letters=paper.letters, ends=paper.ends
-                    )
+                    paper = replace(paper, document=replace(paper.document, id=identifier))
                 self.kept.setdefault(identifier, paper)
                 self.texts[place, paper_id(name, place[1])] = paper
 
@@ -580,10 +530,7 @@ class _Library:
 
 def _task_links(files: SciSummFiles, library: _Library, unplaced: list[str]) -> Iterator[DocumentLink]:
     """Links of CL-SciSumm: each paper of a folder cites its reference paper, annotated or not."""
-    for dataset, source, read in (
-        (TRAINING, SOURCES[0], line_citances),
-        (TEST, SOURCES[1], csv_citances),
-    ):
+    for dataset, source, read in ((TRAINING, SOURCES[0], line_citances), (TEST, SOURCES[1], csv_citances)):
         citing: dict[Place, dict[str, Paper]] = {}
         for (place, identifier), paper in library.texts.items():
             if place[0] == dataset and identifier != place[1]:
@@ -637,8 +584,8 @@ def _net_links(files: SciSummFiles, library: _Library, unplaced: list[str]) -> I
                 raise DataError(path, f"no text of {identifier[:60]}", remedy, line=line, field="row")
         place = NET, columns[1]
         if place not in citances:
-            found = (json_citances(*item) for item in files.annotations.get(place, []))
-            citances[place] = [citance for group in found for citance in group]
+            items = files.annotations.get(place, [])
+            citances[place] = list(chain.from_iterable(json_citances(*item) for item in items))
         given = [citance for citance in citances[place] if file_stem(citance.citing) == columns[0]]
         yield _link(library, *papers, given, source=SOURCES[2], unplaced=unplaced)
 
@@ -673,7 +620,7 @@ def _link(
 
 
 def _merged(known: DocumentLink, link: DocumentLink) -> DocumentLink:
-    """What two annotations of one link say together; the source is that of the first."""
+    """The union of two annotations of one link; the source is that of the first."""
     return replace(
         known,
         in_first=tuple(sorted({*(known.in_first or ()), *(link.in_first or ())})) or None,
@@ -691,13 +638,9 @@ def _blanked(
     documents = {}
     for identifier in sorted(papers):
         document = papers[identifier].document
-        chosen = {
-            "all": set(range(len(document.sentences))),
-            "citing": citing.get(identifier, set()),
-            "none": (),
-        }
+        chosen = citing.get(identifier, ()) if blanked == "citing" else ()
         sentences = (
-            without_citations(sentence) if number in chosen[blanked] else sentence
+            without_citations(sentence) if blanked == "all" or number in chosen else sentence
             for number, sentence in enumerate(document.sentences)
         )
         documents[identifier] = PairDocument(id=identifier, sentences=tuple(sentences))
@@ -709,10 +652,8 @@ _SECTION = re.compile(r"(?=</?(?:ABSTRACT|(?:SUB)?SECTION)\b)")
 
 
 def scisumm_files(folder: str | Path, *, split: Split | None = None) -> list[Path]:
-    """The archives of a folder, or the papers' XML where unpacked, sorted; [] if it has neither.
-
-    Any of them may hold papers of any split.
-    """
+    """The archives of a folder, or the papers' XML where unpacked, sorted; [] if it has neither. Any of them
+    may hold papers of any split."""
     files: list[Path] = []
     for name in (TASK, NET):
         archive, unpacked = Path(folder) / f"{name}.tar.xz", Path(folder) / name
@@ -721,10 +662,14 @@ def scisumm_files(folder: str | Path, *, split: Split | None = None) -> list[Pat
 
 
 def read_scisumm_corpus(folder: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
-    """Clusters of one paper each, reference papers first; `split` None for those of every split.
+    """Clusters of plain text for pre-training, reference papers first; `split` None for those of every split.
 
-    Raises:
-        DataError: neither collection is there, or as `scisumm_archive.read_collection`.
+    A cluster is one paper by itself, each paper once, as clusters of a paper and those that cite it would
+    overlap. The text is the title, and then a line for the abstract and for each section; headings of
+    sections are left out. One sentence before the abstract or first section is the title; more of them (62
+    papers of ScisummNet are without sections) are a line of their own. Papers are split by a hash of their
+    ids (90/5/5). Both collections are read as a whole before the first paper is given (150 MB), since
+    archives hold the papers in another order.
     """
     papers = [(paper_id(name, place[1]), text) for place, name, text in SciSummFiles(Path(folder)).papers]
     known: set[str] = set()
@@ -739,7 +684,7 @@ def read_scisumm_corpus(folder: str | Path, *, split: Split | None = None) -> It
 
 
 def _is_own_name(identifier: str) -> bool:
-    """Whether the name of a paper means something in its folder alone: C04-1089/name."""
+    """Whether the name of a paper is one in its folder alone: C04-1089/name."""
     return "/" in identifier
 
 
@@ -749,7 +694,7 @@ def _sentences(identifier: str, part: str) -> tuple[str, ...]:
 
 
 def _document(identifier: str, parts: list[tuple[str, ...]]) -> Document:
-    """What stands before the first section, and then each section, as lines."""
+    """The text before the first section, and then each section, as lines."""
     lines = [part for part in parts if part]
     lengths = [len(sentence) + 1 for sentence in chain(*lines)]  # with the blank or line break behind it
     ends = list(accumulate(lengths))

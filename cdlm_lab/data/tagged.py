@@ -1,92 +1,18 @@
-"""Documents in Doc-ARC's format as plain text for task-adaptive pretraining (Joerke et al. 2020, section 4.1:
-"on the full text (both labeled and unlabeled)").
+"""Documents whose words are tagged, in part, for document-attentive tagging (Joerke et al. 2020, "Doc-ARC").
 
-A cluster is one passage of one document: consecutive sentences of at most `PASSAGE_WORDS` words, so that a
-pass over the clusters is a pass over all of the text, as the paper's epochs are. (With a document for a
-cluster a pass would see one sequence of each book, however long.) 80 words are 100 WordPiece pieces of a
-biomedical paper and 70 of a novel on average: they fit the 128 tokens of the paper's Table 9.
-Labels are not read. In JNLPBA an abstract stands in the files twice (see `docarc_tsv`), and does here too.
+A folder has three splits, in whichever form they lie there; all but the standoff may be compressed:
 
-Documents whose words are tagged, in part: the records of document-attentive tagging (Joerke et al. 2020,
-"Doc-ARC", section 2.1: "other sequences in D may or may not have labels").
+    train/*.tsv           Doc-ARC's, or LitBank's own with several tags a word
+    train.conll           in columns, as CoNLL's and OntoNotes'; or train/*.conll
+    train.iob2            JNLPBA's; or train/*.iob2
+    train/*.ann, *.txt    JNLPBA's standoff
 
-What the readers of tagged text share: sentences between blank lines, columns, and tags made IOB2.
+and so `dev` and `test`. Only Doc-ARC's form has sentences without labels; in the others the context of a
+document is the rest of its labelled sentences.
 
 A tag is `O`, or `B-` or `I-` and a label. In IOB2 every span starts with `B-`; in IOB1 only one that follows
 another of its label at once does, and files of either sort hold an `I-` after `O` or after another label.
 Such a tag starts a span, as in conlleval and in seqeval's default, and is counted.
-
-Doc-ARC's format (Joerke et al. 2020): a file for each document, a word, a tab and its tag on each line.
-
-    Sir<tab>B-PER
-    Walter<tab>I-PER
-    slept<tab>O
-
-    He<tab>NULL
-    snored<tab>NULL
-
-A blank line ends a sentence; the last may do without. `NULL` is the tag of context: sentences that nobody
-labelled. The released files have all of the labelled text first. In LitBank that is where a book begins, so
-that the order is that of the book; in JNLPBA it is an abstract, which stands in the context once more, as it
-was recognised from the page. `train`, `dev` and `test` are folders, with a list of tags beside them:
-
-    genia_ner_data_full/genia.tagset          B-protein<tab>1
-    genia_ner_data_full/train/90110496.tsv
-
-JNLPBA 2004 (Collier and Kim): names of proteins, DNA, RNA, cell lines and cell types in abstracts.
-
-Two forms of the same annotation. IOB2, as the shared task gave it; the marks are missing in some of its
-files, which then are one document each:
-
-    ###MEDLINE:90092414
-
-    glucocorticoid<tab>B-protein
-    receptors<tab>I-protein
-
-and standoff of brat, a text and the characters of its names for each abstract, which is what there is of the
-training part besides the IOB2 of the task:
-
-    90092414.txt      Number of glucocorticoid receptors in lymphocytes ...
-    90092414.ann      T1<tab>protein 10 34<tab>glucocorticoid receptors
-
-The task's own separation into words and sentences is not kept in the standoff. There, sentences are those of
-`pair_csv.split_sentences` in each line (the title is the first), put together again where a name goes across
-their border; and words those of `coreference_storyworld.token_spans`, cut where a name begins or ends.
-
-LitBank's entities as its authors publish them (Bamman et al. 2019): `entities/tsv`, nested spans.
-
-    the<tab>O<tab>B-PER<tab>O<tab>O<tab>
-    daughter<tab>O<tab>I-PER<tab>O<tab>O<tab>
-    of<tab>O<tab>I-PER<tab>O<tab>O<tab>
-    Edward<tab>B-PER<tab>I-PER<tab>O<tab>O<tab>
-
-Each column of tags is a layer of spans. Doc-ARC keeps the outermost ones, "all annotations nested within
-another are removed" (section 3), whatever their layer; of two in the same place the one whose column is first
-is kept. LitBank has a single such pair, and it lies within a third span: the spans kept of its 100 documents
-are those of Doc-ARC's files, without exception.
-
-Named entities in columns, as in CoNLL-2003 and in OntoNotes made over to it ("OntoNotes-5.0-NER-BIO").
-
-    -DOCSTART- -X- -X- O
-
-    Sir NNP B-NP B-PER
-    Walter NNP I-NP I-PER
-    slept VBD B-VP O
-
-The first column of a line is the word, the last its tag; what stands between is not read. Columns are
-separated by tabs if the line holds one, by white space if not. A blank line ends a sentence, and
-`-DOCSTART-` begins a document; files without it are one document each.
-
-Tagged documents in a folder of three splits, in whichever form they lie there:
-
-    train/*.tsv           Doc-ARC's (docarc_tsv.py), or LitBank's own with several tags a word (litbank.py)
-    train.conll           in columns, as CoNLL's and OntoNotes' (ner_conll.py); or train/*.conll
-    train.iob2            JNLPBA's (jnlpba.py); or train/*.iob2
-    train/*.ann, *.txt    JNLPBA's standoff
-
-and so `dev` and `test`. All but the standoff may be compressed. Only Doc-ARC's form knows sentences without
-labels; in the others the context of a document is the rest of its labelled sentences. Where a split in
-columns is a single document, as tweets without `-DOCSTART-`, each sentence is one by itself.
 """
 
 from __future__ import annotations
@@ -95,35 +21,22 @@ import re
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, get_args
 
 from cdlm_lab.data.document_pairs import split_sentences
-from cdlm_lab.data.files import (
-    COMPRESSED,
-    DataError,
-    entries,
-    plain_name,
-    plain_stem,
-    read_lines,
-    read_text,
-)
-from cdlm_lab.data.records import SPLIT_NAMES, Cluster, Document, Span, Split, token_spans
+from cdlm_lab.data.files import COMPRESSED, DataError, entries, plain_name, plain_stem, read_lines, read_text
+from cdlm_lab.data.records import SPLIT_NAMES, Cluster, Document, Span, split_named, token_spans
 
 OUTSIDE = "O"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedSentence:
-    """A sentence in words.
-
-    Attributes:
-        words: as the source separates them.
-        tags: one for each word, in IOB2: `B-` and a label starts a span, `I-` and the same label goes on
-            with it, `O` is outside. None: the sentence is context, nobody labelled it.
-    """
+    """A sentence in words, as the source separates them, and a tag in IOB2 for each. `tags` None: the
+    sentence is context, nobody labelled it."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
@@ -131,12 +44,8 @@ class TaggedSentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedDocument:
-    """A document in sentences, in the order that the source gives them.
-
-    Attributes:
-        id: unique in its split.
-        sentences: labelled ones and context; their indices are what distances are counted in.
-    """
+    """A document in sentences, labelled ones and context, in the order of the source; `id` is unique in its
+    split. Distances are counted in indices of its sentences."""
 
     id: str
     sentences: tuple[TaggedSentence, ...]
@@ -149,7 +58,8 @@ class TaggedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagSpan:
-    """Words `first` to `stop` of a sentence, `stop` not included, and the label of the span they are."""
+    """Words `first` to `stop` of a sentence, `stop` not included, with the label of the span that they
+    form."""
 
     label: str
     first: int
@@ -157,23 +67,21 @@ class TagSpan:
 
 
 def spans_of(tags: Sequence[str]) -> tuple[TagSpan, ...]:
-    """The spans of a sentence in IOB2, in order; an `I-` that follows no span of its label starts one, as in
-    conlleval and in seqeval's default."""
-    found: list[TagSpan] = []
+    """The spans of a sentence, in order; an `I-` that follows no span of its label starts one."""
+    spans: list[TagSpan] = []
     first, label = 0, ""
     for place, tag in enumerate((*tags, OUTSIDE)):
         prefix, _, name = tag.partition("-")
         if label and (prefix != "I" or name != label):
-            found.append(TagSpan(label=label, first=first, stop=place))
+            spans.append(TagSpan(label=label, first=first, stop=place))
             label = ""
         if prefix in ("B", "I") and not label:
             first, label = place, name
-    return tuple(found)
+    return tuple(spans)
 
 
 def outermost(spans: Iterable[TagSpan]) -> tuple[TagSpan, ...]:
-    """The spans that lie in no other, in order; of those in the same place the first that is given. Spans
-    that cross each other are all kept."""
+    """The spans that lie in no other, in order; of equal ones the first. Crossing spans are all kept."""
     kept: list[TagSpan] = []
     for span in sorted(spans, key=lambda span: (span.first, -span.stop)):
         if not kept or span.stop > kept[-1].stop:
@@ -182,11 +90,8 @@ def outermost(spans: Iterable[TagSpan]) -> tuple[TagSpan, ...]:
 
 
 def tags_of(spans: Iterable[TagSpan], length: int) -> tuple[str, ...]:
-    """IOB2 tags of a sentence of `length` words: `spans_of` backwards.
-
-    Raises:
-        ValueError: a span without words or outside of the sentence, or two that share a word.
-    """
+    """IOB2 tags of a sentence of `length` words, the inverse of `spans_of`. Raises ValueError for a span
+    without words or outside of the sentence, and for two that share a word."""
     tags = [OUTSIDE] * length
     for span in spans:
         if not 0 <= span.first < span.stop <= length:
@@ -201,17 +106,9 @@ def tags_of(spans: Iterable[TagSpan], length: int) -> tuple[str, ...]:
 
 def labels_of(documents: Iterable[TaggedDocument]) -> tuple[str, ...]:
     """The labels of all spans, sorted."""
-    return tuple(
-        sorted(
-            {
-                tag.partition("-")[2]
-                for document in documents
-                for number in document.labelled
-                for tag in document.sentences[number].tags or ()
-                if tag != OUTSIDE
-            }
-        )
-    )
+    sentences = (document.sentences[number] for document in documents for number in document.labelled)
+    tags = {tag for sentence in sentences for tag in sentence.tags or ()}
+    return tuple(sorted({tag.partition("-")[2] for tag in tags if tag != OUTSIDE}))
 
 
 def tag_set(labels: Iterable[str]) -> tuple[str, ...]:
@@ -223,8 +120,6 @@ Stray = Literal["accept", "refuse"]
 Line = tuple[int, str]  # its number from 1, its text
 Block = list[Line]
 
-_SHOWN = 40  # characters of a faulty tag
-
 
 @dataclass(slots=True, kw_only=True)
 class TagReading:
@@ -232,13 +127,10 @@ class TagReading:
 
     Attributes:
         stray: an `I-` that follows no span of its label: "accept" = it is read as `B-` and counted, "refuse"
-            = a DataError at its line. IOB1 takes "accept".
+            = a DataError at its line. IOB1 needs "accept".
         labels: those that may occur; any other is a DataError. None: all, or those that the corpus names.
         mended: how many stray tags were read as `B-` so far.
         divided: how many sentences of a split of one document were made documents so far.
-
-    Raises:
-        ValueError: an unknown `stray`.
     """
 
     stray: Stray = "accept"
@@ -254,27 +146,18 @@ class TagReading:
 def iob2_tags(
     column: Iterable[Line], *, path: Path, reading: TagReading, labels: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """The tags of a sentence, every span starting with `B-`.
-
-    Args:
-        column: line number and tag of each word.
-        path: the file, for complaints.
-        reading: says what happens to stray tags and counts them.
-        labels: those of the corpus, for a reading that names none.
-
-    Raises:
-        DataError: no tag, an unknown label, or a stray `I-` if these are refused.
-    """
+    """The tags of a sentence, given with their line numbers, every span starting with `B-`. `labels`: those
+    of the corpus, for a reading that names none."""
     known = labels if reading.labels is None else reading.labels
     tags: list[str] = []
     before = ""  # label of the span that may go on
     for line, tag in column:
         prefix, _, label = tag.partition("-")
         if tag != OUTSIDE and (prefix not in ("B", "I") or not label):
-            what, remedy = f"{tag[:_SHOWN]!r} is not a tag", "write O, or B- or I- and a label"
+            what, remedy = f"{tag[:40]!r} is not a tag", "write O, or B- or I- and a label"
             raise DataError(path, what, remedy, line=line, field="tag")
         if label and known is not None and label not in known:
-            what, remedy = f"{tag[:_SHOWN]!r} is not a known tag", f"the labels are {', '.join(known)}"
+            what, remedy = f"{tag[:40]!r} is not a known tag", f"the labels are {', '.join(known)}"
             raise DataError(path, what, remedy, line=line, field="tag")
         if prefix == "I" and label != before:
             if reading.stray == "refuse":
@@ -288,13 +171,7 @@ def iob2_tags(
 
 
 def line_blocks(path: Path, *, mark: str | None = None) -> Iterator[Block]:
-    """Lines between blank ones, with their numbers; a line that starts with `mark` is a block by itself.
-
-    Blank is what holds nothing but white space. Neither the first nor the last block needs a blank line.
-
-    Raises:
-        DataError: as `files.read_lines`.
-    """
+    """Lines between blank ones, with their numbers; a line that starts with `mark` is a block by itself."""
     block: Block = []
     for line, text in read_lines(path):
         marked = mark is not None and text.startswith(mark)
@@ -310,13 +187,8 @@ def line_blocks(path: Path, *, mark: str | None = None) -> Iterator[Block]:
 
 
 def marked_parts(path: Path, *, mark: str) -> Iterator[tuple[Line, list[Block]]]:
-    """The line that begins each document of a file, by its start `mark`, and the blocks up to the next.
-
-    Lines before the first mark are a part too, whose first line is number 1 without text.
-
-    Raises:
-        DataError: a part without sentences, and as `files.read_lines`.
-    """
+    """The line that begins each document of a file, by its start `mark`, and the blocks up to the next. Lines
+    before the first mark are a part too, whose first line is number 1 without text."""
     head: Line = (1, "")
     blocks: list[Block] = []
     for block in line_blocks(path, mark=mark):
@@ -339,19 +211,13 @@ def _filled(path: Path, head: Line, blocks: list[Block]) -> tuple[Line, list[Blo
 def columns_of(text: str, *, path: Path, line: int, count: int | None = None, tabs: bool = True) -> list[str]:
     """The columns of a line, without white space around them, the first of them a word.
 
-    Args:
-        text: of the line.
-        path, line: of the text, for complaints.
-        count: how many columns there must be; None: two or more.
-        tabs: columns are separated by tabs, so that a word may hold a space; False: by any white space.
-
-    Raises:
-        DataError: too few or too many columns, or an empty word.
+    `count`: how many there must be; None: two or more. `tabs`: they are separated by tabs, so that a word may
+    hold a space; False: by any white space.
     """
     columns = [column.strip() for column in text.split("\t")] if tabs else text.split()
     if len(columns) < 2 or (count and len(columns) != count):
-        found = "one column" if len(columns) == 1 else f"{len(columns)} columns"
-        what = f"{found} instead of {count or 'a word and its tag'}"
+        columns_here = "one column" if len(columns) == 1 else f"{len(columns)} columns"
+        what = f"{columns_here} instead of {count or 'a word and its tag'}"
         remedy = f"write the word, {'a tab' if tabs else 'white space'} and its tag"
         raise DataError(path, what, remedy, line=line, field="row")
     if not columns[0]:
@@ -361,25 +227,22 @@ def columns_of(text: str, *, path: Path, line: int, count: int | None = None, ta
 
 CONTEXT = "NULL"  # the tag of words that nobody labelled
 Chosen = Callable[[int], Iterable[int]]
-
-# What folders are called; "development" is what the scripts of Doc-ARC call OntoNotes'.
-_FOLDERS: dict[str, Split] = {**SPLIT_NAMES, "development": "validation"}
 _SUFFIXES = tuple(f".tsv{suffix}" for suffix in ("", *COMPRESSED))
 
 
 def read_docarc(path: str | Path, *, reading: TagReading | None = None) -> TaggedDocument:
-    """The document of a file, plain or compressed; its id is the name of the file without `.tsv`.
+    """The document of a file in Doc-ARC's format: on each line a word, a tab and its tag; its id is the
+    file's name.
 
-    A word is what stands before the tab, without white space around it; within it there may be some
-    ("4 1/2", ". . ."), as in the released books.
+        Sir<tab>B-PER
+        Walter<tab>I-PER
 
-    Args:
-        path: of the file.
-        reading: what to do about tags; None for the defaults.
+        He<tab>NULL
 
-    Raises:
-        DataError: a line that does not have two columns, an empty word, tags as `tag_reading.iob2_tags`,
-            `NULL` and other tags in one sentence, no labelled sentence, and as `files.read_lines`.
+    A blank line ends a sentence. `NULL` is the tag of context: sentences that nobody labelled. The released
+    files have all of the labelled text first: in LitBank, where a book begins; in JNLPBA, an abstract, which
+    stands in the context once more, as it was recognised from the page. A word may hold white space ("4 1/2",
+    ". . ."), as in the released books. `reading`: what to do about tags.
     """
     return _document(Path(path), reading or TagReading(), labels=None)
 
@@ -387,19 +250,10 @@ def read_docarc(path: str | Path, *, reading: TagReading | None = None) -> Tagge
 def read_docarc_split(
     folder: str | Path, split: str, *, reading: TagReading | None = None, chosen: Chosen | None = None
 ) -> Iterator[TaggedDocument]:
-    """The documents of a split in the order of their names, read one at a time.
+    """The documents of a split (train, dev or test) in the order of their names, read one at a time.
 
-    Args:
-        folder: with a folder for each split.
-        split: train, dev or test.
-        reading: what to do about tags; None for the defaults. Labels are those of the list of tags, if the
-            reading names none and there is a list.
-        chosen: given how many documents there are, the numbers from 0 of those to be read; None for all.
-
-    Raises:
-        ValueError: an unknown split.
-        DataError: no folder of the split, no files in it, two of one name, a faulty list of tags; and, while
-            reading, as `read_docarc`.
+    Labels are those of the list of tags (`*.tagset`), if the reading names none and there is a list.
+    `chosen`: given how many documents there are, the numbers from 0 of those to be read; None for all.
     """
     files, labels = docarc_files(folder, split), docarc_labels(folder)
     reading = reading or TagReading()
@@ -409,35 +263,33 @@ def read_docarc_split(
 
 def is_docarc_folder(path: str | Path) -> bool:
     """True for a folder with a document in the folder of a split."""
-    folders = (Path(path) / name for name in _FOLDERS)
+    folders = (Path(path) / name for name in SPLIT_NAMES)
     return any(
         file.name.endswith(_SUFFIXES) for folder in folders if folder.is_dir() for file in entries(folder)
     )
 
 
 def docarc_files(folder: str | Path, split: str) -> list[Path]:
-    """The documents of a split, in the order of their names.
-
-    Raises:
-        ValueError: an unknown split.
-        DataError: no folder of the split, no files in it, or two of one name.
-    """
-    if split not in _FOLDERS:
-        raise ValueError(f"split is {split!r}; choose one of train, dev, test")
-    names = [name for name, meant in _FOLDERS.items() if meant == _FOLDERS[split]]
+    """The documents of a split, in the order of their names."""
+    wanted = split_named(split)
+    names = [name for name, meant in SPLIT_NAMES.items() if meant == wanted]
     inner = next((Path(folder) / name for name in names if (Path(folder) / name).is_dir()), None)
     if inner is None:
         what = f"there is no folder {' or '.join(names)} in it"
         raise DataError(folder, what, "give the folder around train, dev and test", field="folder")
-    return _files(inner)
+    files = [file for file in entries(inner) if file.name.endswith(_SUFFIXES)]
+    if not files:
+        raise DataError(inner, "no .tsv files in it", "put a file for each document there", field="folder")
+    seen: dict[str, Path] = {}
+    for file in files:
+        if (other := seen.setdefault(docarc_id(file), file)) is not file:
+            raise DataError(file, f"{other.name} is the same document", "leave one of them")
+    return files
 
 
 def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:
-    """The labels of the list of tags in a folder (`*.tagset`), in its order; None if there is no list.
-
-    Raises:
-        DataError: several lists, or a line that does not start with a tag.
-    """
+    """The labels of the list of tags in a folder (`*.tagset`: `B-PER<tab>1`), in its order; None if there is
+    none."""
     lists = [file for file in entries(folder) if file.suffix == ".tagset"]
     if not lists:
         return None
@@ -450,45 +302,49 @@ def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(tag.partition("-")[2] for tag in tags if tag != OUTSIDE))
 
 
-def _files(folder: Path) -> list[Path]:
-    files = [file for file in entries(folder) if file.name.endswith(_SUFFIXES)]
-    if not files:
-        raise DataError(folder, "no .tsv files in it", "put a file for each document there", field="folder")
-    seen: dict[str, Path] = {}
-    for file in files:
-        if (other := seen.setdefault(docarc_id(file), file)) is not file:
-            raise DataError(file, f"{other.name} is the same document", "leave one of them")
-    return files
-
-
 def docarc_id(path: Path) -> str:
-    """What the document of a file is called."""
+    """The id of the document of a file."""
     return plain_name(path).removesuffix(".tsv")
 
 
 def _document(path: Path, reading: TagReading, *, labels: Sequence[str] | None) -> TaggedDocument:
-    sentences = tuple(_sentence(block, path, reading, labels=labels) for block in line_blocks(path))
+    sentences = tuple(_docarc_sentence(block, path, reading, labels) for block in line_blocks(path))
     if all(sentence.tags is None for sentence in sentences):
         what = f"no sentence has labels, all tags are {CONTEXT}"
         raise DataError(path, what, "label a sentence (O is a label), or take the file out", field="tag")
     return TaggedDocument(id=docarc_id(path), sentences=sentences)
 
 
-def _sentence(
-    block: Block, path: Path, reading: TagReading, *, labels: Sequence[str] | None
+def _docarc_sentence(
+    block: Block, path: Path, reading: TagReading, labels: Sequence[str] | None
 ) -> TaggedSentence:
     rows = [columns_of(text, path=path, line=line, count=2) for line, text in block]
-    # A book has few words, many times each: every word is kept once.
-    words = tuple(sys.intern(word) for word, _ in rows)
     context = [tag == CONTEXT for _, tag in rows]
     if all(context):
-        return TaggedSentence(words=words)
+        return TaggedSentence(words=_words(rows))
     if any(context):
         line = block[context.index(not context[0])][0]
         what, remedy = f"{CONTEXT} and other tags in one sentence", "label all of its words or none"
         raise DataError(path, what, remedy, line=line, field="tag")
-    column = ((line, tag) for (line, _), (_, tag) in zip(block, rows, strict=True))
-    return TaggedSentence(words=words, tags=iob2_tags(column, path=path, reading=reading, labels=labels))
+    return TaggedSentence(words=_words(rows), tags=_tags(rows, block, path, reading, labels=labels))
+
+
+def _words(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    # A book has few words, many times each: every word is kept once.
+    return tuple(sys.intern(row[0]) for row in rows)
+
+
+def _tags(
+    rows: Sequence[Sequence[str]],
+    block: Block,
+    path: Path,
+    reading: TagReading,
+    *,
+    layer: int = -1,
+    labels: Sequence[str] | None = None,
+) -> tuple[str, ...]:
+    column = ((line, row[layer]) for (line, _), row in zip(block, rows, strict=True))
+    return iob2_tags(column, path=path, reading=reading, labels=labels)
 
 
 MARK = "###MEDLINE:"
@@ -499,17 +355,16 @@ _SPACE = re.compile(r"\s")
 
 
 def read_jnlpba_iob2(path: str | Path, *, reading: TagReading | None = None) -> Iterator[TaggedDocument]:
-    """The abstracts of a file, one at a time, called by what follows `###MEDLINE:`; all of their sentences
-    have labels. What stands above the first mark is called by the file. Two abstracts of the test part occur
-    twice, with other annotations: the second is called "98281994-2", as in the standoff.
+    """The abstracts of a JNLPBA file (Collier and Kim 2004) in the IOB2 of the shared task, one at a time.
 
-    Args:
-        path: of the file, plain or compressed.
-        reading: what to do about tags; None for the defaults.
+        ###MEDLINE:90092414
 
-    Raises:
-        DataError: (at the first document or later) a line that does not have two columns, an empty word, tags
-            as `tag_reading.iob2_tags`, a mark without a name or without sentences, and as `files.read_lines`.
+        glucocorticoid<tab>B-protein
+        receptors<tab>I-protein
+
+    All sentences have labels. What stands above the first mark is called by the file; some files have no
+    marks. Two abstracts of the test part occur twice, with other annotations: the second is called
+    "98281994-2", as in the standoff.
     """
     path, reading = Path(path), reading or TagReading()
     seen: dict[str, int] = {}
@@ -521,24 +376,23 @@ def read_jnlpba_iob2(path: str | Path, *, reading: TagReading | None = None) -> 
         seen[name] = seen.get(name, 0) + 1
         yield TaggedDocument(
             id=name if seen[name] == 1 else f"{name}-{seen[name]}",
-            sentences=tuple(_jnlpba_sentence(block, path, reading) for block in blocks),
+            sentences=tuple(_labelled(block, path, reading, count=2) for block in blocks),
         )
 
 
 def read_jnlpba_standoff(
     folder: str | Path, *, reading: TagReading | None = None
 ) -> Iterator[TaggedDocument]:
-    """The abstracts of a folder in the order of their names, read one at a time; all of their sentences have
-    labels. Of names within names the outermost is kept.
+    """The abstracts of a folder with JNLPBA in brat's standoff, in the order of their names, read one at a
+    time.
 
-    Args:
-        folder: of a `.txt` and an `.ann` for each abstract.
-        reading: says which labels may occur; None for any.
+        90092414.txt      Number of glucocorticoid receptors in lymphocytes ...
+        90092414.ann      T1<tab>protein 10 34<tab>glucocorticoid receptors
 
-    Raises:
-        DataError: no `.txt` in the folder, or an `.ann` without one; and, while reading, a missing `.ann`, a
-            line of it that is not brat's, a name that does not stand in the text where it should, names that
-            cross each other, an unknown label, and as `files.read_lines`.
+    The task's separation into words and sentences is not kept there. Sentences are those of `split_sentences`
+    in each line (the title is the first), joined where a name crosses their border; words those of
+    `token_spans`, cut where a name begins or ends. All sentences have labels; of nested names the outermost
+    is kept.
     """
     files = [file for file in entries(folder) if file.suffix == ".txt"]
     remedy = "give the folder that has a .txt and an .ann for each abstract"
@@ -552,12 +406,13 @@ def read_jnlpba_standoff(
     return (_standoff(file, reading) for file in files)
 
 
-def _jnlpba_sentence(block: Block, path: Path, reading: TagReading) -> TaggedSentence:
-    rows = [columns_of(text, path=path, line=line, count=2) for line, text in block]
-    column = ((line, tag) for (line, _), (_, tag) in zip(block, rows, strict=True))
-    return TaggedSentence(
-        words=tuple(word for word, _ in rows), tags=iob2_tags(column, path=path, reading=reading)
-    )
+def _labelled(block: Block, path: Path, reading: TagReading, *, count: int | None = None) -> TaggedSentence:
+    """A sentence of `count` columns, or of CoNLL's, of which the first is the word and the last its tag."""
+    rows = [
+        columns_of(text, path=path, line=line, count=count, tabs=bool(count) or "\t" in text)
+        for line, text in block
+    ]
+    return TaggedSentence(words=_words(rows), tags=_tags(rows, block, path, reading))
 
 
 def _standoff(path: Path, reading: TagReading) -> TaggedDocument:
@@ -568,12 +423,10 @@ def _standoff(path: Path, reading: TagReading) -> TaggedDocument:
     for start, end in _sentence_spans(text, names):
         words = token_spans(text[start:end], boundaries=[cut - start for cut in cuts])
         starts = [start + first for first, _ in words]
+        inside = (name for name in names if start <= name.first < end)
         spans = [
-            TagSpan(
-                label=name.label, first=bisect_left(starts, name.first), stop=bisect_left(starts, name.stop)
-            )
-            for name in names
-            if start <= name.first < end
+            replace(name, first=bisect_left(starts, name.first), stop=bisect_left(starts, name.stop))
+            for name in inside
         ]
         try:
             tags = tags_of(spans, len(words))
@@ -587,7 +440,7 @@ def _standoff(path: Path, reading: TagReading) -> TaggedDocument:
 
 def _names(path: Path, text: str, reading: TagReading) -> list[TagSpan]:
     """The names of an .ann file in characters of `text`; relations, events and notes are passed over."""
-    found = []
+    names = []
     for line, row in read_lines(path, allow_empty=True):
         if not row.strip() or _OTHER.fullmatch(row):
             continue
@@ -595,13 +448,13 @@ def _names(path: Path, text: str, reading: TagReading) -> list[TagSpan]:
             what = f"{row[:60]!r} is not a name in one piece"
             remedy = "write T1, a tab, label, first character and end, a tab, and the text"
             raise DataError(path, what, remedy, line=line, field="T")
-        label, first, stop, said = match[1], int(match[2]), int(match[3]), match[4]
-        if _SPACE.sub(" ", text[first:stop]) != _SPACE.sub(" ", said) or not said.strip():
-            what = f"{said[:60]!r} is not what stands at {first} to {stop}"
+        label, first, stop, name = match[1], int(match[2]), int(match[3]), match[4]
+        if _SPACE.sub(" ", text[first:stop]) != _SPACE.sub(" ", name) or not name.strip():
+            what = f"{name[:60]!r} is not what stands at {first} to {stop}"
             raise DataError(path, what, "count characters from 0, line ends as one", line=line, field="T")
         iob2_tags([(line, f"B-{label}")], path=path, reading=reading)  # complains of unknown labels
-        found.append(TagSpan(label=label, first=first, stop=stop))
-    return found
+        names.append(TagSpan(label=label, first=first, stop=stop))
+    return names
 
 
 def _sentence_spans(text: str, names: tuple[TagSpan, ...]) -> list[Span]:
@@ -621,15 +474,15 @@ def _sentence_spans(text: str, names: tuple[TagSpan, ...]) -> list[Span]:
 
 
 def read_litbank(path: str | Path, *, reading: TagReading | None = None) -> TaggedDocument:
-    """The document of a file: all of its sentences have labels, its id is the file's name without `.tsv`.
+    """The document of a file in LitBank's own form, `entities/tsv` (Bamman et al. 2019), with nested spans.
 
-    Args:
-        path: of the file.
-        reading: what to do about tags, in every column; None for the defaults.
+        the<tab>O<tab>B-PER<tab>O<tab>O<tab>
+        daughter<tab>O<tab>I-PER<tab>O<tab>O<tab>
 
-    Raises:
-        DataError: a line without tags or with more or less of them than the first of its sentence, an empty
-            word, tags as `tag_reading.iob2_tags`, spans that cross each other, and as `files.read_lines`.
+    Each column of tags is a layer of spans. The outermost spans are kept, whatever their layer, as in Doc-ARC
+    ("all annotations nested within another are removed", section 3); of two in the same place the one whose
+    column is first. The spans kept of LitBank's 100 documents are those of Doc-ARC's files, without
+    exception.
     """
     path, reading = Path(path), reading or TagReading()
     sentences = tuple(_litbank_sentence(block, path, reading) for block in line_blocks(path))
@@ -637,13 +490,8 @@ def read_litbank(path: str | Path, *, reading: TagReading | None = None) -> Tagg
 
 
 def read_litbank_folder(folder: str | Path, *, reading: TagReading | None = None) -> Iterator[TaggedDocument]:
-    """The documents of the `.tsv` files in a folder in the order of their names, one at a time.
-
-    LitBank has no split of its own; that of the papers is which names stand in Doc-ARC's folders.
-
-    Raises:
-        DataError: no such files, and as `read_litbank`.
-    """
+    """The documents of the `.tsv` files in a folder in the order of their names, one at a time. LitBank has
+    no split of its own; that of the papers is which names stand in Doc-ARC's folders."""
     files = [file for file in entries(folder) if file.suffix == ".tsv"]
     if not files:
         raise DataError(folder, "no .tsv files in it", "give the folder entities/tsv", field="folder")
@@ -660,45 +508,34 @@ def _litbank_sentence(block: Block, path: Path, reading: TagReading) -> TaggedSe
             raise DataError(path, what, "write O where a word is in no span", line=line, field="row")
     spans = []
     for layer in range(1, len(rows[0])):
-        column = ((line, row[layer]) for (line, _), row in zip(block, rows, strict=True))
-        spans += spans_of(iob2_tags(column, path=path, reading=reading))
+        spans += spans_of(_tags(rows, block, path, reading, layer=layer))
     try:
         tags = tags_of(outermost(spans), len(rows))
     except ValueError as error:
         remedy = "put the one inside the other, or leave one of them"
         raise DataError(path, f"spans cross ({error})", remedy, line=block[0][0], field="tag") from None
-    return TaggedSentence(words=tuple(row[0] for row in rows), tags=tags)
+    return TaggedSentence(words=_words(rows), tags=tags)
 
 
 DOCUMENT_START = "-DOCSTART-"
 
 
 def read_ner_conll(path: str | Path, *, reading: TagReading | None = None) -> Iterator[TaggedDocument]:
-    """The documents of a file, one at a time, called by the file and their number ("eng.train:0").
+    """The documents of a file in columns, one at a time, called by the file and their number ("eng.train:0").
 
-    All sentences have labels. IOB1, in which the English files of CoNLL-2003 were published, is read as any
-    other: its `I-` at the start of a span becomes `B-` and is counted as stray.
+        -DOCSTART- -X- -X- O
 
-    Args:
-        path: of the file, plain or compressed.
-        reading: what to do about tags; None for the defaults.
+        Sir NNP B-NP B-PER
+        slept VBD B-VP O
 
-    Raises:
-        DataError: (at the first document or later) a line of one column, tags as `tag_reading.iob2_tags`, a
-            document without sentences, and as `files.read_lines`.
+    As in CoNLL-2003 and in OntoNotes converted to it. The first column is the word, the last its tag. Columns
+    are separated by tabs if the line holds one, by white space if not. A blank line ends a sentence, and
+    `-DOCSTART-` begins a document; files without it are one document each. All sentences have labels.
     """
     path, reading = Path(path), reading or TagReading()
     for number, (_, blocks) in enumerate(marked_parts(path, mark=DOCUMENT_START)):
-        sentences = tuple(_conll_sentence(block, path, reading) for block in blocks)
+        sentences = tuple(_labelled(block, path, reading) for block in blocks)
         yield TaggedDocument(id=f"{plain_name(path)}:{number}", sentences=sentences)
-
-
-def _conll_sentence(block: Block, path: Path, reading: TagReading) -> TaggedSentence:
-    rows = [columns_of(text, path=path, line=line, tabs="\t" in text) for line, text in block]
-    column = ((line, row[-1]) for (line, _), row in zip(block, rows, strict=True))
-    return TaggedSentence(
-        words=tuple(row[0] for row in rows), tags=iob2_tags(column, path=path, reading=reading)
-    )
 
 
 _OF_FILES: dict[str, Callable[..., Iterator[TaggedDocument]]] = {
@@ -711,38 +548,36 @@ _FORMS = (".tsv", *_OF_FILES, ".ann")
 def read_tagged_split(
     folder: str | Path, split: str, *, reading: TagReading | None = None, chosen: Chosen | None = None
 ) -> Iterator[TaggedDocument]:
-    """The documents of a split, one at a time.
+    """The documents of a split (train, dev or test), one at a time.
 
-    Args:
-        folder: see the top.
-        split: train, dev or test.
-        reading: what to do about tags; None for the defaults. It counts stray tags of all documents that are
-            read, in forms other than Doc-ARC's also of those that are not chosen.
-        chosen: given how many documents there are, the numbers from 0 of those that are wanted; None for all.
-
-    Raises:
-        DataError: the split is not there, or in two forms; and, while reading, as the readers.
+    Where a split in columns is a single document, as tweets without `-DOCSTART-`, each sentence is one by
+    itself. `reading` counts stray tags of all documents that are read, in forms other than Doc-ARC's also of
+    those that are not chosen. `chosen`: given how many documents there are, the numbers from 0 of those that
+    are wanted.
     """
     form, files = _form_of(Path(folder), split)
     reading = reading or TagReading()
     if form == ".tsv" and not _has_several_tags(files[0]):
         return read_docarc_split(folder, split, reading=reading, chosen=chosen)
     if form == ".tsv":
-        found: Iterator[TaggedDocument] = (read_litbank(file, reading=reading) for file in files)
+        documents: Iterator[TaggedDocument] = (read_litbank(file, reading=reading) for file in files)
     elif form == ".ann":
-        found = read_jnlpba_standoff(files[0].parent, reading=reading)
+        documents = read_jnlpba_standoff(files[0].parent, reading=reading)
     else:
         read = chain.from_iterable(_OF_FILES[form](file, reading=reading) for file in files)
-        found = _divided(read, reading)
-    return found if chosen is None else _some(found, chosen)
+        documents = _divided(read, reading)
+    if chosen is None:
+        return documents
+    every = list(documents)
+    return (every[number] for number in chosen(len(every)))
 
 
 def _form_of(folder: Path, split: str) -> tuple[str, list[Path]]:
     """The ending of the files of a split, and these in the order of their names."""
     inner = folder / split
-    there = [file for file in entries(folder) if file.name.startswith(f"{split}.")]
-    there += entries(inner) if inner.is_dir() else []
-    forms = {form: [file for file in there if plain_name(file).endswith(form)] for form in _FORMS}
+    present = [file for file in entries(folder) if file.name.startswith(f"{split}.")]
+    present += entries(inner) if inner.is_dir() else []
+    forms = {form: [file for file in present if plain_name(file).endswith(form)] for form in _FORMS}
     forms = {form: files for form, files in forms.items() if files}
     if len(forms) == 1:
         return next(iter(forms.items()))
@@ -768,27 +603,17 @@ def _divided(documents: Iterator[TaggedDocument], reading: TagReading) -> Iterat
         yield TaggedDocument(id=f"{first[0].id}:{number}", sentences=(sentence,))
 
 
-def _some(documents: Iterator[TaggedDocument], chosen: Chosen) -> Iterator[TaggedDocument]:
-    every = list(documents)
-    return (every[number] for number in chosen(len(every)))
-
-
 PASSAGE_WORDS = 80
 
 
 def read_docarc_passages(folder: str | Path, split: str) -> Iterator[Cluster]:
-    """The passages of a split in order, read one sentence at a time.
+    """Clusters of plain text for task-adaptive pre-training on all sentences, labelled or not (Joerke et al.
+    2020, section 4.1), read one sentence at a time.
 
-    Words are joined by spaces; the id of a passage is that of its document, a slash, and its number from 1.
-
-    Args:
-        folder: with a folder for each split.
-        split: train, validation (dev) or test.
-
-    Raises:
-        ValueError: an unknown split.
-        DataError: as `docarc_tsv.docarc_files`; a line that does not have two columns, an empty word, and as
-            `files.read_lines`.
+    A cluster is one passage of one document, "document/1": consecutive sentences of at most `PASSAGE_WORDS`
+    words, so that a pass over the clusters is a pass over all of the text, as the paper's epochs are. 80
+    words are 100 WordPiece pieces of a biomedical paper and 70 of a novel on average: they fit the 128 tokens
+    of the paper's Table 9. In JNLPBA an abstract stands in the files twice, and does here too.
     """
     for file in docarc_files(folder, split):
         for number, words in enumerate(_passages(file), start=1):

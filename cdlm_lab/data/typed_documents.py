@@ -1,4 +1,4 @@
-"""A few documents of one's own with marked mentions, typed into a box or read from a file or a folder.
+"""A few documents typed into a box, one below the other, plain or with marked mentions.
 
     == police report ==
     A <m>fire</m> broke out in the <m>old mill</m> on Monday. Nobody was hurt.
@@ -6,26 +6,9 @@
     == newspaper ==
     The <m>blaze at the <m>mill</m></m> was put out after three hours.
 
-A line that starts with "==" is a heading and begins a document; a text without headings is one document.
-Mentions stand between `<m>` and `</m>` (or `<M>` and `</M>`) and may hold others; they end before a blank
-line. All else is text, other angle brackets too. Nothing is known of which mentions corefer, so that each
-gets a cluster of its own.
-
-Tokens are words, with what stands inside them (O'Brien, 15-year-old, 3.5, 1,473, 10:30, U.S.), possessives
-and short verbs ('s, 're), which the corpora have apart too, and any other character by itself. Invisible
-ones, as those that turn the direction of writing, are left out. A mention starts and ends with a token. An
-English sentence splitter ends sentences, and so does a blank line; nothing ends one inside a mention.
-
-A few documents pasted into a box, one below the other.
-
-    == Kiss and Tell ==
-    Kiss and Tell is a film starring Shirley Temple.
-
-    == Shirley Temple ==
-    As an adult, she served as Chief of Protocol.
-
-A line that starts with "==" is a heading and begins a document; a text without headings is one document. All
-else is text. `marked_documents` has the same headings.
+A line that starts with "==" is a heading and begins a document; a text without headings is one document,
+"document 1". Mentions stand between `<m>` and `</m>` (or `<M>` and `</M>`) and may hold others; they end
+before a blank line. All else is text, other angle brackets too.
 """
 
 from __future__ import annotations
@@ -41,14 +24,7 @@ from pathlib import Path
 from sentencex import get_sentence_boundaries
 
 from cdlm_lab.data.files import DataError, entries, read_lines
-from cdlm_lab.data.records import (
-    KINDS,
-    CoreferenceDocument,
-    CoreferenceMention,
-    Kind,
-    TokenSpan,
-    Topic,
-)
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, TokenSpan, Topic, check_kind
 
 UNNAMED = "document 1"
 Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
@@ -57,7 +33,7 @@ _HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Lines of one document; `line`: where it begins."""
+    """Lines of one document, which begins in `line`."""
 
     title: str
     line: int
@@ -65,19 +41,8 @@ class Section:
 
 
 def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str, str]]:
-    """Title and text of each document, in order.
-
-    Titles have no "==" and single spaces; texts keep their lines, without white space around them. A text
-    without headings is "document 1".
-
-    Args:
-        text: in the format above; lines end at "\\n" or "\\r\\n".
-        source: what complaints call the text.
-
-    Raises:
-        DataError: an empty text, text before the first heading, a heading without title or end, two documents
-            of one title, a document without text, half a character (a lone surrogate).
-    """
+    """Title and text of each document, in order: titles without "==" and with single spaces, texts without
+    white space around them. `source`: the text's name in messages."""
     lines = lines_of(text, source=source, remedy="write or paste a document")
     documents = []
     for section in sections_of(source, lines):
@@ -91,14 +56,8 @@ def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str,
 
 
 def lines_of(text: str, *, source: str, remedy: str) -> list[Line]:
-    """The lines of what somebody typed, without a byte order mark.
-
-    Args:
-        remedy: what to do about an empty text.
-
-    Raises:
-        DataError: an empty text, half a character (a lone surrogate).
-    """
+    """The numbered lines of what somebody typed, without a byte order mark. Raises DataError for an empty
+    text, with `remedy`, and for half a character (a lone surrogate)."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise DataError(source, "the text is empty", remedy, field="text")
@@ -109,20 +68,14 @@ def lines_of(text: str, *, source: str, remedy: str) -> list[Line]:
 
 
 def filled_lines(text: str, *, source: str, remedy: str) -> list[str]:
-    """The lines that are not empty, without white space at their ends; arguments and errors as of
-    `lines_of`."""
+    """The lines that are not empty, without white space at their ends. Raises DataError as `lines_of`
+    does."""
     return [line.strip() for _, line in lines_of(text, source=source, remedy=remedy) if line.strip()]
 
 
 def first_and_others(text: str, *, source: str, first: str, other: str) -> tuple[str, str]:
-    """What stands on the first line that is not empty, and the lines after it as one text.
-
-    Args:
-        first, other: what these lines are, for messages: "a question", "candidate".
-
-    Raises:
-        DataError: as of `lines_of`; nothing but the first line.
-    """
+    """The first line that is not empty, and the lines after it as one text. `first` and `other` name these
+    lines in messages: "a question", "candidate"."""
     remedy = f"write {first} on the first line and one {other} on each line below"
     line, *others = filled_lines(text, source=source, remedy=remedy)
     if not others:
@@ -131,11 +84,7 @@ def first_and_others(text: str, *, source: str, first: str, other: str) -> tuple
 
 
 def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
-    """What stands below each heading; all as "document 1" if there is none.
-
-    Raises:
-        DataError: text before the first heading, a heading without title or end, two of one title.
-    """
+    """The lines below each heading; all as "document 1" if there is none."""
     starts = [place for place, (_, line) in enumerate(lines) if is_heading(line)]
     if not starts:
         return [Section(title=UNNAMED, line=1, lines=lines)]
@@ -143,19 +92,19 @@ def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
         if line.strip():
             remedy = "write a heading above it: == title =="
             raise DataError(source, "text before the first heading", remedy, line=number, field="text")
-    found: dict[str, Section] = {}
+    sections: dict[str, Section] = {}
     for start, end in pairwise([*starts, len(lines)]):
         number, line = lines[start]
         title = _title(source, number, line.strip())
-        if title in found:
-            what = f"a document {title} begins in line {found[title].line} already"
+        if title in sections:
+            what = f"a document {title} begins in line {sections[title].line} already"
             raise DataError(source, what, "name them apart", line=number, field="heading")
-        found[title] = Section(title=title, line=number, lines=lines[start + 1 : end])
-    return list(found.values())
+        sections[title] = Section(title=title, line=number, lines=lines[start + 1 : end])
+    return list(sections.values())
 
 
 def is_heading(line: str) -> bool:
-    """True = it begins a document, or its heading is not finished."""
+    """Whether a line begins a document, its heading finished or not."""
     return line.lstrip().startswith("==")
 
 
@@ -191,7 +140,7 @@ _TOKEN = re.compile(
 
 @dataclass(slots=True)
 class _Body:
-    """What a document holds, as far as it is read; `ends` of the sentences, in tokens."""
+    """The content of a document, as far as it is read; `ends` of the sentences, in tokens."""
 
     tokens: list[str] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -225,39 +174,22 @@ class _Body:
 def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> Topic:
     """The documents of a text, in its order, as one topic named "own documents".
 
-    A text without headings is "document 1". All sentences are validated; mentions are called
-    "{document}:{number}", in order of their spans, from 0, and so are their clusters.
-
-    Args:
-        text: in the format above; lines end at "\\n" or "\\r\\n".
-        kind: of all mentions.
-        source: what complaints call the text.
-
-    Raises:
-        ValueError: an unknown kind.
-        DataError: an empty text, a document without text, text before the first heading, a heading without
-            title or end or with marks, two documents of one title, `</m>` without `<m>`, `<m>` that is not
-            closed before a blank line or the end of the document, marks without words between them, words
-            marked twice, no mention in any document, half a character (a lone surrogate).
+    Tokens are words, with what stands inside them (O'Brien, 15-year-old, 3.5, 1,473, 10:30, U.S.),
+    possessives and short verbs ('s, 're), which the corpora have apart too, and any other character by
+    itself. Invisible ones, such as those that turn the direction of writing, are left out. A mention starts
+    and ends with a token. An English sentence splitter ends sentences, and so does a blank line; nothing ends
+    one inside a mention. All sentences are validated. Mentions, all of one `kind`, are called
+    "{document}:{number}", in order of their spans, from 0, and so are their clusters: nothing is known of
+    which mentions corefer.
     """
-    _check_kind(kind)
+    check_kind(kind)
     return _parse(source, lines_of(text, source=source, remedy="write a document with marked mentions"), kind)
 
 
 def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = True) -> Topic:
-    """The documents of a file in the format above, or of a folder: each of its `*.txt` files (or `*.TXT`), in
-    order of their names, is one document without a heading, named as the file without ".txt".
-
-    Args:
-        kind: of all mentions.
-        needs_marks: False = plain texts will do; see `nearly_a_mark`.
-
-    Raises:
-        ValueError: an unknown kind.
-        DataError: as of `parse_marked_documents` and `files.read_lines`; a folder without such files, a
-            heading in one of them.
-    """
-    _check_kind(kind)
+    """The documents of a file, or of a folder, each of whose `*.txt` (or `*.TXT`) files is one document
+    without a heading, named as the file. `needs_marks`: False = plain texts will do."""
+    check_kind(kind)
     path = Path(path)
     if not path.is_dir():
         return _parse(path, list(read_lines(path)), kind, needs_marks=needs_marks)
@@ -275,7 +207,7 @@ def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = T
 
 
 def nearly_a_mark(documents: Iterable[CoreferenceDocument]) -> str:
-    """What somebody wrote for a mark that is none, as `< m>` or `[m]`, the first of it; "" = nothing."""
+    """The first text that looks like a mark and is none, such as `< m>` or `[m]`; "" if there is none."""
     found = _NEARLY_A_MARK.search("".join("".join(document.tokens) for document in documents))
     return found[0] if found else ""
 
@@ -298,11 +230,6 @@ def _whole_file(path: Path) -> Section:
             remedy = "take the heading out, or read this file by itself"
             raise DataError(path, what, remedy, line=number, field="heading")
     return Section(title=path.stem, line=1, lines=lines)
-
-
-def _check_kind(kind: Kind) -> None:
-    if kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(KINDS)}")
 
 
 def _topic(source: str | Path, documents: Sequence[CoreferenceDocument], *, needs_marks: bool) -> Topic:

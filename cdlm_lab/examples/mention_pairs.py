@@ -502,6 +502,8 @@ class MentionPairExamples:
     def in_order(self, order: Sequence[int] | np.ndarray) -> MentionPairExamples:
         """The same pairs in another order."""
         order = np.asarray(order, dtype=int)
+        for outside in order[(order < 0) | (order >= len(self))]:
+            checked_index(outside, len(self), "pair")
         labels = None if self.labels is None else self.labels[order]
         return replace(self, pairs=self.pairs[order], labels=labels)
 

@@ -389,3 +389,25 @@ def _read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         what = f"no tokenizer can be read from it ({reason})"
         raise DataError(folder, what, _REMEDY, field="folder") from None
+
+
+def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tuple[list[str], np.ndarray]:
+    """The text of each token without its joining sign, and whether a space stands before it ((tokens,) bool).
+
+    Knows the signs of byte-level BPE (a leading `Ġ`), WordPiece (`##` inside words) and SentencePiece (`▁`).
+    """
+    names = tokenizer.convert_ids_to_tokens([int(i) for i in ids])
+    special = set(tokenizer.all_special_tokens)
+    spaced = any("\u0120" in name for name in names) or any("\u2581" in name for name in names)
+    texts, starts = [], np.ones(len(names), dtype=bool)
+    for number, name in enumerate(names):
+        if name in special:
+            texts.append(name)
+        elif spaced:
+            starts[number] = name[0] in "\u0120\u2581"
+            text = tokenizer.convert_tokens_to_string([name])
+            texts.append(text.strip() or ("\u21b5" if "\n" in text else "\u2423"))  # newline, blank
+        else:
+            starts[number] = not name.startswith("##")
+            texts.append(name.removeprefix("##"))
+    return texts, starts

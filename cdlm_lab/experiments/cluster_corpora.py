@@ -1,6 +1,6 @@
-"""From the corpus a notebook names to tokenised clusters and examples of a variant.
+"""The corpora of clusters that notebooks 00 to 03 and 11 name, and the five models that read them.
 
-The five language models of CDLM's ablation (section 3, "Baseline LMs"), and what sets them apart.
+The language models of CDLM's ablation (section 3, "Baseline LMs"), and what sets them apart:
 
 | variant | documents of an example | tokens with global attention |
 |---|---|---|
@@ -24,17 +24,25 @@ have global weights of its own, which `reset_globals` replaces.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, get_args
 
 from datasets import Dataset
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.clusters import corpus_checksum, open_corpus, passed_over
-from cdlm_lab.data.files import named
+from cdlm_lab.data.coreference_files import (
+    find_conll,
+    has_mentions,
+    read_conll_corpus,
+    read_coreference_json,
+)
+from cdlm_lab.data.ecb_plus import read_ecb_plus
+from cdlm_lab.data.files import DataError, named
+from cdlm_lab.data.records import KINDS, Kind, PassedOver, Topic, without_repeats
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.cached_corpus import (
     CorpusCounts,
     corpus_fingerprint,
@@ -43,36 +51,31 @@ from cdlm_lab.examples.cached_corpus import (
 )
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import continuing_pieces
-from cdlm_lab.examples.packing import PACKING_POLICIES
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.encoder import copy_local_to_global
-from cdlm_lab.parameters import ParameterError, check_choice, check_types
+from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import usable_cores
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import Workers
 
 
-@dataclass(frozen=True, kw_only=True)
-class Variant:
-    """How one of the five models is trained and read.
-
-    `documents`: `related` or `random`, of the training examples; `global_policy`: `masked`, `prefix` or
-    `none`, in training and evaluation alike.
-    """
+class Variant(NamedTuple):
+    """How one of the five models is trained and read: documents of a training example are `related` or
+    `random`; globals are `masked`, `prefix` or `none`, in training and evaluation alike."""
 
     name: str
     documents: str
     global_policy: str
 
 
-VARIANTS: dict[str, Variant] = {
+VARIANTS = {
     variant.name: variant
     for variant in (
-        Variant(name="longformer", documents="random", global_policy="none"),
-        Variant(name="local-cdlm", documents="related", global_policy="none"),
-        Variant(name="rand-cdlm", documents="random", global_policy="masked"),
-        Variant(name="prefix-cdlm", documents="related", global_policy="prefix"),
-        Variant(name="cdlm", documents="related", global_policy="masked"),
+        Variant("longformer", "random", "none"),
+        Variant("local-cdlm", "related", "none"),
+        Variant("rand-cdlm", "random", "masked"),
+        Variant("prefix-cdlm", "related", "prefix"),
+        Variant("cdlm", "related", "masked"),
     )
 }
 
@@ -92,15 +95,8 @@ def reset_globals(model: nn.Module, name: str) -> None:
 
 
 def checkpoint_of(encoders: str, name: str) -> str:
-    """The encoder of a variant.
-
-    Args:
-        encoders: `storyworld` = the one that comes with the project; else a folder that has a folder of the
-            variant's name, with the model in it or in its `model`.
-
-    Raises:
-        ParameterError: it is not there.
-    """
+    """The encoder of a variant: of `storyworld` the one that comes with the project, else that in the folder
+    of the variant's name in the folder `encoders`, or in its `model`."""
     if encoders == "storyworld":
         return f"storyworld/{name}"
     for folder in (Path(encoders) / name / MODEL_FOLDER, Path(encoders) / name):
@@ -111,39 +107,35 @@ def checkpoint_of(encoders: str, name: str) -> str:
     )
 
 
+CACHE_FOLDER = "runs/cache"  # of tokenised corpora
 Split = Literal["train", "validation", "test"]
 Masking = Literal["tokens", "whole_words"]
+Packing = Literal["whole_documents", "equal_share", "truncate_last"]
 # Masks are drawn from the seed and a number of their own for each split: no split sees the chance of another.
 SPLIT_SEEDS: dict[str, int] = {"train": 1, "validation": 2, "test": 3}
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class CorpusSettings:
     """Which clusters, and how they become sequences.
 
-    `corpus`: `storyworld` or a path (see `cdlm_lab.data.clusters`). `train_clusters`, `held_out_clusters`: at
-    most so many (0 = all; storyworld, which has no end, needs a number). `minimum_documents`: smaller
-    clusters are dropped (the paper: 3). `packing`: whole_documents (the paper), equal_share or truncate_last.
-    `max_length`: of a sequence, special tokens included. `mask_probability`: of each text token, or of each
-    word. `seed`: of documents, order and masks. `cache_folder`: where tokenised corpora are kept. `masking`:
-    of training examples, tokens or whole_words; held-out examples always have tokens masked, so that
-    perplexities compare.
+    `train_clusters`, `held_out_clusters`: at most so many; 0 = all (storyworld, which has no end, needs a
+    number). `minimum_documents`: smaller clusters are dropped. `mask_probability`: of each text token, or of
+    each word. `masking`: of training examples; held-out examples always have tokens masked, so that
+    perplexities compare. `seed`: of documents, order and masks.
     """
 
-    corpus: str
-    train_clusters: int
-    held_out_clusters: int
-    minimum_documents: int
-    packing: str
-    max_length: int
-    mask_probability: float
-    seed: int
-    cache_folder: str
+    corpus: str = "storyworld"
+    train_clusters: int = 1600
+    held_out_clusters: int = 60
+    minimum_documents: int = 3
+    packing: Packing = "equal_share"
+    max_length: int = 512
+    mask_probability: float = 0.15
     masking: Masking = "tokens"
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        check_types(self)
-        check_choice(self, PACKING_POLICIES, "packing")
         for name in ("train_clusters", "held_out_clusters"):
             if getattr(self, name) < 0:
                 raise ParameterError(f"{name} is {getattr(self, name)}; write 0 for all, or how many at most")
@@ -157,10 +149,9 @@ class CorpusSettings:
         return self.train_clusters if split == "train" else self.held_out_clusters
 
 
-@dataclass(frozen=True, kw_only=True)
-class TokenisedSplit:
+class TokenisedSplit(NamedTuple):
     """One split of a corpus, tokenised: the clusters, what was dropped, the checksum of what was read, and
-    the files of the corpus that were passed over (see `tell_passed_over`)."""
+    the files of the corpus that were passed over."""
 
     clusters: Dataset
     counts: CorpusCounts
@@ -169,40 +160,35 @@ class TokenisedSplit:
 
 
 def tokenised_split(
-    settings: CorpusSettings, split: Split, *, tokenizer: PreTrainedTokenizerBase, workers: Workers = "auto"
+    settings: CorpusSettings,
+    split: Split,
+    *,
+    tokenizer: PreTrainedTokenizerBase,
+    cache: str | Path = CACHE_FOLDER,
+    workers: Workers = "auto",
 ) -> TokenisedSplit:
-    """Tokenise a split, or open it if that was done before. Raises what the readers raise for a bad corpus.
-
-    Args:
-        workers: processes that tokenise, as of `tokenising_processes`.
-    """
+    """Tokenise a split, or open it if that was done before and is in the folder `cache`. `workers`: as many
+    processes tokenise."""
     source = {"split": split, "size": settings.size(split), "seed": 0}
     checksum = corpus_checksum(settings.corpus, **source)
-    cache = Path(settings.cache_folder)
     fingerprint = corpus_fingerprint(
         f"{checksum}/{split}/{settings.size(split)}", tokenizer, minimum_documents=settings.minimum_documents
     )
     clusters = tokenise_clusters(
         lambda: open_corpus(settings.corpus, **source),
         tokenizer,
-        cache_dir=cache,
+        cache_dir=Path(cache),
         fingerprint=fingerprint,
         minimum_documents=settings.minimum_documents,
         expected=settings.size(split),
         processes=tokenising_processes(workers),
     )
-    counts = read_counts(cache, fingerprint=fingerprint)
-    return TokenisedSplit(
-        clusters=clusters,
-        counts=counts,
-        checksum=checksum,
-        passed_over=passed_over(settings.corpus),
-    )
+    counts = read_counts(Path(cache), fingerprint=fingerprint)
+    return TokenisedSplit(clusters, counts, checksum, passed_over(settings.corpus))
 
 
 def tell_passed_over(corpus: str, found: Sequence[str]) -> None:
-    """Print the files of a corpus that are not read (`corpus.passed_over`), if there are any: once for all of
-    its splits."""
+    """Print the files of a corpus that are not read, if there are any: once for all of its splits."""
     if found:
         print(f"{corpus}: files passed over: {named(found)}", flush=True)
 
@@ -259,3 +245,139 @@ def _examples(
         seed=settings.seed * len(SPLIT_SEEDS) + SPLIT_SEEDS[name],
         **choices,
     )
+
+
+# ---- topics with coreference ----
+
+CoreferenceSplit = Literal["train", "dev", "test"]
+
+
+def read_coreference_split(
+    corpus: str,
+    split: CoreferenceSplit,
+    *,
+    stories: int,
+    kind: Kind,
+    chosen: Mapping[str, Sequence[str]],
+    passed_over: PassedOver,
+) -> list[Topic]:
+    """The topics of a split.
+
+    Args:
+        chosen: the names of topics of `dev` and `test` that count, [] = all. CoNLL files that are of no split
+            (or all of one) are divided by them: the other topics are train.
+        passed_over: counts what cannot be used.
+    """
+    if undivided := _undivided(corpus, kind, passed_over):
+        return _divided(corpus, undivided, chosen, split)
+    topics = read_corpus(corpus, split, stories=stories, kind=kind, passed_over=passed_over)
+    wanted = chosen.get(split)
+    if not wanted:
+        return topics
+    _check_names(f"{split}_topics", wanted, topics)
+    return [topic for topic in topics if topic.id in wanted]
+
+
+def read_corpus(
+    corpus: str,
+    split: CoreferenceSplit,
+    *,
+    stories: int,
+    kind: Kind | None = None,
+    passed_over: PassedOver | None = None,
+) -> list[Topic]:
+    """All topics of a split of storyworld (so many `stories`), of a folder with the released JSON, of ECB+,
+    or of CoNLL files, which hold one kind of mentions. `kind`: None = both; `passed_over`: None = what cannot
+    be used is not counted."""
+    folder = Path(corpus)
+    counted = PassedOver() if passed_over is None else passed_over
+    if corpus == "storyworld":
+        return list(read_storyworld_topics(split, stories))
+    if (folder / f"{split}.json").exists():
+        if kind and not has_mentions(folder, split, kind):
+            other = KINDS[1 - KINDS.index(kind)]
+            raise ParameterError(
+                f"{corpus} has no file of {kind} mentions for {split}; set kind to {other!r}"
+            )
+        kinds = (kind,) if kind else KINDS
+        topics = list(read_coreference_json(folder, split, kinds=kinds, passed_over=passed_over))
+    elif kind is None or _is_ecb_plus(folder):
+        topics = list(read_ecb_plus(corpus, split))
+    else:
+        files = find_conll(corpus, kind or "entity")
+        if split not in files:
+            raise _no_split(folder, split, files)
+        for file in files.get("", []):
+            counted.add("CoNLL file whose name says no split", str(file))
+        topics = read_conll_corpus(files[split], kind=kind, name=split, passed_over=counted)
+    return without_repeats(topics, counted)
+
+
+def _is_ecb_plus(folder: Path) -> bool:
+    return any((folder / name).is_dir() for name in ("ECB+", "ECB+_LREC2014/ECB+"))
+
+
+def _no_split(folder: Path, split: str, files: Mapping[str, Sequence[Path]]) -> DataError:
+    if not folder.exists():
+        what = "there is no such file or folder"
+        return DataError(folder, what, "check the spelling of the path", field="corpus")
+    if not files:
+        what = f"neither ECB+, nor {split}.json of the released code, nor CoNLL files (*.conll, *_conll)"
+        return DataError(folder, what, "give a folder that holds one of them, or storyworld", field="folder")
+    found = ", ".join(f"{name or 'no split'} ({len(paths)})" for name, paths in files.items())
+    what = f"no CoNLL files of {split}, only of {found}"
+    return DataError(folder, what, f"call one {split}.conll, or put it in a folder {split}", field="folder")
+
+
+def _undivided(corpus: str, kind: Kind, passed_over: PassedOver) -> list[Topic]:
+    """All topics of CoNLL files that are of no split, or of one; [] for other corpora."""
+    folder = Path(corpus)
+    has_json = any((folder / f"{split}.json").exists() for split in get_args(CoreferenceSplit))
+    if corpus == "storyworld" or has_json or _is_ecb_plus(folder):
+        return []
+    files = find_conll(folder, kind)
+    if len(files) != 1:
+        return []
+    (only,) = files.values()
+    return without_repeats(
+        read_conll_corpus(only, kind=kind, name="all", passed_over=passed_over), passed_over
+    )
+
+
+def _divided(
+    corpus: str, topics: Sequence[Topic], chosen: Mapping[str, Sequence[str]], split: str
+) -> list[Topic]:
+    """The topics of a split of a corpus that has none."""
+    if len(topics) < len(get_args(CoreferenceSplit)):
+        raise ParameterError(
+            f"{corpus} is not split and has {len(topics)} topics, but train, dev and test take one each; to "
+            "test on it alone, call it test.conll and put train.conll and dev.conll of another one beside it"
+        )
+    for name, wanted in chosen.items():
+        if not wanted:
+            raise ParameterError(
+                f"{corpus} is not split into train, dev and test: name some of its {len(topics)} topics as "
+                f"{name}_topics, separated by spaces ({_some(topics)})"
+            )
+        _check_names(f"{name}_topics", wanted, topics)
+    if both := set(chosen["dev"]) & set(chosen["test"]):
+        raise ParameterError(f"{min(both)} is in dev_topics and in test_topics; leave it in one of them")
+    held_out = {*chosen["dev"], *chosen["test"]}
+    if split in chosen:
+        return [topic for topic in topics if topic.id in chosen[split]]
+    train = [topic for topic in topics if topic.id not in held_out]
+    if not train:
+        raise ParameterError(
+            f"dev_topics and test_topics take all topics of {corpus}; leave some to learn from"
+        )
+    return train
+
+
+def _check_names(parameter: str, wanted: Sequence[str], topics: Sequence[Topic]) -> None:
+    there = {topic.id for topic in topics}
+    if missing := [name for name in wanted if name not in there]:
+        raise ParameterError(f"{parameter} names {missing[0]}, but the topics are {_some(topics)}")
+
+
+def _some(topics: Sequence[Topic], most: int = 50) -> str:
+    return ", ".join(topic.id for topic in topics[:most]) + (", ..." if len(topics) > most else "")

@@ -44,17 +44,19 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.document_pairs import (
+from cdlm_lab.data.document_links import (
     DocumentLink,
-    DocumentPair,
     Hardness,
-    PairDocument,
-    check_splits,
     citing_passages,
     is_linked_collection,
-    nltk_sentences,
     pairs_from_links,
     read_linked_collection,
+)
+from cdlm_lab.data.document_pairs import (
+    DocumentPair,
+    PairDocument,
+    check_splits,
+    nltk_sentences,
     read_pair_csv,
     split_without_leaks,
     twins,
@@ -77,8 +79,7 @@ from cdlm_lab.experiments.runs import time_told
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
 from cdlm_lab.metrics.significance import compare_counts, count_scores, holm
 from cdlm_lab.models.checkpoint import default_device, own_randomness, read_own_model
-from cdlm_lab.models.dropout import AttentionDropout
-from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.encoder import AttentionDropout, load_encoder
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.frozen import SentenceEncodings, load_sentence_encoder
 from cdlm_lab.models.matching import (

@@ -89,8 +89,7 @@ from cdlm_lab.metrics.counts import (
 )
 from cdlm_lab.metrics.significance import compare_counts, count_scores, holm
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.dropout import AttentionDropout
-from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.encoder import AttentionDropout, load_encoder
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.frozen import (
     ENDS,

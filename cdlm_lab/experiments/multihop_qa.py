@@ -53,9 +53,8 @@ from cdlm_lab.examples.questions import (
     QuestionExamples,
     question_marks_of,
 )
-from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.examples.tokens import from_tokenizer, token_texts
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, reset_globals
-from cdlm_lab.experiments.pretraining import token_texts
 from cdlm_lab.experiments.runs import time_told
 from cdlm_lab.metrics.question_answering import (
     HOTPOTQA_SCORES,
@@ -64,7 +63,7 @@ from cdlm_lab.metrics.question_answering import (
 )
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import bytes_per_number, estimate, parameter_count
 from cdlm_lab.models.precision import Precision, computing_in, precision_told
 from cdlm_lab.models.question_answering import (

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import plotly.graph_objects as go
 import torch
 
 from cdlm_lab.data.files import named
@@ -22,8 +22,10 @@ from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.experiments.cluster_corpora import (
+    CACHE_FOLDER,
     VARIANTS,
     CorpusSettings,
+    Packing,
     Split,
     TokenisedSplit,
     held_out_examples,
@@ -31,49 +33,136 @@ from cdlm_lab.experiments.cluster_corpora import (
     tokenised_split,
     variant_of,
 )
-from cdlm_lab.metrics.significance import Comparison, compare_perplexities, holm, perplexity
+from cdlm_lab.experiments.runs import Scores, report
+from cdlm_lab.metrics.significance import compare_perplexities, holm, perplexity
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, computing_in
+from cdlm_lab.parameters import parameters_of, settings
 from cdlm_lab.progress import Progress
-from cdlm_lab.report import Report, Run
+from cdlm_lab.report import Report, Run, open_run
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets.charts import perplexity_figure
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable
 
-# The parameters of notebook 02.
-PARAMETERS = (
-    "run_folder",
-    "longformer",
-    "local_cdlm",
-    "rand_cdlm",
-    "prefix_cdlm",
-    "cdlm",
-    "corpus",
-    "split",
-    "clusters",
-    "minimum_documents",
-    "packing",
-    "max_length",
-    "window",
-    "mask_probability",
-    "batch_size",
-    "precision",
-    "seed",
-)
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report"]
+# What is measured: over all masked tokens, and over those that only another document tells.
+METRICS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
+
+
+@settings
+class Settings:
+    """The parameters of notebook 02, whose comments say what they mean."""
+
+    run_folder: str = "runs/perplexity"
+    longformer: str = "storyworld/longformer"
+    local_cdlm: str = "storyworld/local-cdlm"
+    rand_cdlm: str = "storyworld/rand-cdlm"
+    prefix_cdlm: str = "storyworld/prefix-cdlm"
+    cdlm: str = "storyworld/cdlm"
+    corpus: str = "storyworld"
+    split: Literal["test", "validation"] = "test"
+    clusters: int = 200
+    minimum_documents: int = 3
+    packing: Packing = "equal_share"
+    max_length: int = 512
+    window: int = 32
+    mask_probability: float = 0.15
+    batch_size: int = 8
+    precision: Precision = "auto"
+    seed: int = 0
+
+    @property
+    def checkpoints(self) -> dict[str, str]:
+        """Where the model of each variant is; "" = left out."""
+        return {variant: getattr(self, variant.replace("-", "_")) for variant in VARIANTS}
+
+    @property
+    def clusters_read(self) -> CorpusSettings:
+        """Which clusters, and how they become sequences."""
+        names = ("corpus", "minimum_documents", "packing", "max_length", "mask_probability", "seed")
+        shared = {name: getattr(self, name) for name in names}
+        return CorpusSettings(train_clusters=self.clusters, held_out_clusters=self.clusters, **shared)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterLosses:
     """Of each cluster the summed loss in nats and the number of masked tokens, (clusters,) each.
 
-    `loss`, `tokens`: over all masked tokens; `cross_loss`, `cross_tokens`: over those that can be recovered
-    from another document of the sequence and from nothing else (all zero where the corpus does not mark
-    them).
+    `cross_loss`, `cross_tokens`: over the tokens that can be recovered from another document of the sequence
+    and from nothing else (all zero where the corpus does not mark them).
     """
 
     loss: np.ndarray
     tokens: np.ndarray
     cross_loss: np.ndarray
     cross_tokens: np.ndarray
+
+
+Losses = Mapping[str, ClusterLosses]  # by variant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What is measured, and the folder of the run."""
+
+    settings: Settings
+    opened: Run
+    data: Mapping[str, Any]
+
+
+def prepare(settings: Settings) -> Prepared:
+    """Take the run's folder; refuse settings that cannot be."""
+    parameters = parameters_of(settings)
+    opened = open_run(settings.run_folder, name="cross-document perplexity", parameters=parameters)
+    _given(settings.checkpoints)
+    return Prepared(settings=settings, opened=opened, data={})
+
+
+def predict(prepared: Prepared) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
+    """The losses of each variant, and the clusters they were measured on."""
+    settings = prepared.settings
+    return measure(
+        settings.checkpoints,
+        settings.clusters_read,
+        split=settings.split,
+        window=settings.window,
+        batch_size=settings.batch_size,
+        precision=settings.precision,
+    )
+
+
+def evaluate(predictions: tuple[Losses, TokenisedSplit], *, seed: int) -> Scores:
+    """The perplexities of each variant with intervals over clusters, each tested against the next variant in
+    paper order, and what they were measured on."""
+    losses, split = predictions
+    rows, comparisons = score_rows(losses, seed=seed)
+    data = {
+        "checksum": split.checksum,
+        "clusters": split.counts.clusters_kept,
+        "clusters_dropped": split.counts.clusters_dropped,
+        "files_passed_over": named(split.passed_over),
+    }
+    return Scores(rows=rows, tables={"comparisons": comparisons}, data=data)
+
+
+def score_rows(losses: Losses, *, seed: int) -> tuple[list[Score], list[dict[str, Any]]]:
+    """The rows of the score table, and the tests between variants."""
+    comparisons = comparisons_of(losses, seed=seed)
+    test_of = {(row["a"], row["kind"]): row for row in comparisons}
+    rows = []
+    for variant, sums in losses.items():
+        for metric, (loss, tokens) in METRICS.items():
+            if not getattr(sums, tokens).sum():
+                continue
+            measured = perplexity(getattr(sums, loss), getattr(sums, tokens), seed=seed)
+            columns = {name: getattr(measured, name) for name in ("value", "low", "high", "clusters")}
+            if test := test_of.get((variant, metric)):
+                columns |= {"p": test["p_holm"], "against": test["b"]}
+            rows.append(Score(system=variant, metric=metric, n=measured.tokens, **columns))
+    return rows, comparisons
 
 
 def cluster_losses(
@@ -84,8 +173,7 @@ def cluster_losses(
     precision: Precision = "float32",
     name: str = "",
 ) -> ClusterLosses:
-    """Losses of every example under fixed masks; a progress bar with time left. `precision`: of the forward
-    pass, as of `resolve_precision`; losses are float32 in each."""
+    """Losses of every example under fixed masks, with a progress bar; they are float32 in each precision."""
     read = [examples[index] for index in range(len(examples))]
     batches = batches_by_length(
         [len(example["input_ids"]) for example in read],
@@ -100,143 +188,107 @@ def cluster_losses(
         torch.no_grad(),
         computing_in(precision, model.device),
     ):
-        for batch_of in batches:
+        for numbers in batches:
             batch = {
-                key: tensor.to(model.device) for key, tensor in collate([read[i] for i in batch_of]).items()
+                key: tensor.to(model.device) for key, tensor in collate([read[i] for i in numbers]).items()
             }
             crossing = batch.pop("cross_document")
             row, column = (batch["labels"] != NOT_MASKED).nonzero(as_tuple=True)
             loss = model(**batch).token_loss.double().cpu().numpy()
-            index = np.array(batch_of)[row.cpu().numpy()]
+            index = np.array(numbers)[row.cpu().numpy()]
             is_cross = crossing[row, column].cpu().numpy()
             for place, weights in enumerate((loss, np.ones_like(loss), loss * is_cross, is_cross)):
                 sums[place] += np.bincount(index, weights=weights, minlength=len(read))
-            bar.update(len(batch_of))
+            bar.update(len(numbers))
     return ClusterLosses(loss=sums[0], tokens=sums[1], cross_loss=sums[2], cross_tokens=sums[3])
 
 
-def measure_variants(
+def measure(
     checkpoints: Mapping[str, str | Path],
-    settings: CorpusSettings,
+    corpus: CorpusSettings,
     *,
     split: Split,
     window: int,
     batch_size: int,
-    attention: str = "auto",
     precision: Precision = "float32",
-    device: str | None = None,
+    cache: str | Path = CACHE_FOLDER,
 ) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
     """Losses of each variant's checkpoint (variant name -> folder or hub name, "" = left out) on one split.
-    `precision`: as of `cluster_losses`.
 
-    Raises ValueError for an unknown variant, when none is left, or when tokenizers differ (their perplexities
-    could not be compared), and what loading raises.
+    Raises ValueError for an unknown variant, when none is left, or when vocabularies differ.
     """
-    given = {name: str(where) for name, where in checkpoints.items() if where}
-    for name in given:
-        variant_of(name)
-    if not given:
-        raise ValueError("every variant is left out; name at least one checkpoint")
     losses: dict[str, ClusterLosses] = {}
     tokenised: TokenisedSplit | None = None  # of the first tokenizer, which is that of all
     vocabulary = None
-    for name, variant in VARIANTS.items():
-        if name not in given:
-            continue
+    for name, where in _given(checkpoints).items():
         model, tokenizer = load_language_model(
-            given[name],
-            max_length=settings.max_length,
-            window=window,
-            attention=attention,
-            seed=settings.seed,
+            where, max_length=corpus.max_length, window=window, attention="auto", seed=corpus.seed
         )
         if vocabulary not in (None, tokenizer.get_vocab()):
             raise ValueError(
-                f"{given[name]}: its vocabulary is not that of the variants before; perplexities of "
+                f"{where}: its vocabulary is not that of the variants before; perplexities of "
                 "different vocabularies cannot be compared"
             )
         vocabulary = tokenizer.get_vocab()
-        model.to(device or default_device())
+        model.to(default_device())
         if tokenised is None:
-            tokenised = tokenised_split(settings, split, tokenizer=tokenizer)
-            tell_passed_over(settings.corpus, tokenised.passed_over)
-        examples = held_out_examples(tokenised, settings, variant=variant, tokenizer=tokenizer, name=split)
+            tokenised = tokenised_split(corpus, split, tokenizer=tokenizer, cache=cache)
+            tell_passed_over(corpus.corpus, tokenised.passed_over)
+        variant = VARIANTS[name]
+        examples = held_out_examples(tokenised, corpus, variant=variant, tokenizer=tokenizer, name=split)
         losses[name] = cluster_losses(model, examples, batch_size=batch_size, precision=precision, name=name)
     return losses, tokenised
 
 
-KINDS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
+def _given(checkpoints: Mapping[str, str | Path]) -> dict[str, str]:
+    """Those that are not left out, in paper order."""
+    for name in checkpoints:
+        variant_of(name)
+    given = {name: str(checkpoints[name]) for name in VARIANTS if checkpoints.get(name)}
+    if not given:
+        raise ValueError("every variant is left out; name at least one checkpoint")
+    return given
 
 
-def scores_of(losses: Mapping[str, ClusterLosses], *, seed: int) -> dict[str, dict[str, Any]]:
-    """For the report: `variant/perplexity` and, where the corpus marks such tokens,
-    `variant/cross_document_perplexity`, each with its 95% interval, the number of clusters (n) and of masked
-    tokens."""
-    scores: dict[str, dict[str, Any]] = {}
-    for variant, sums in losses.items():
-        for kind, (loss, tokens) in KINDS.items():
-            if getattr(sums, tokens).sum():
-                found = perplexity(getattr(sums, loss), getattr(sums, tokens), seed=seed)
-                scores[f"{variant}/{kind}"] = {
-                    "value": found.value,
-                    "low": found.low,
-                    "high": found.high,
-                    "n": found.clusters,
-                    "tokens": found.tokens,
-                }
-    return scores
+def comparisons_of(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
+    """Each variant against the next in paper order, paired by cluster.
 
-
-def comparisons_of(losses: Mapping[str, ClusterLosses], *, seed: int) -> list[dict[str, Any]]:
-    """For the report: each variant against the next in paper order, paired by cluster.
-
-    `difference` is in nats a token (log-perplexity of `a` minus that of `b`); `p` is that of the permutation
-    test, `p_holm` corrected for all rows of one kind.
+    `difference` is in nats a token (log-perplexity of `a` minus that of `b`); `p_holm` is corrected for all
+    rows of one kind.
     """
     rows: list[dict[str, Any]] = []
-    for kind, (loss, tokens) in KINDS.items():
-        found: list[tuple[str, str, Comparison]] = []
+    for kind, (loss, tokens) in METRICS.items():
+        of_kind = []
         for a, b in pairwise(losses):
             if getattr(losses[a], tokens).sum():
-                first, second = losses[a], losses[b]
-                compared = compare_perplexities(
-                    getattr(first, loss), getattr(second, loss), getattr(first, tokens), seed=seed
-                )
-                found.append((a, b, compared))
-        corrected = holm([compared.p for _, _, compared in found]) if found else []
-        rows += [
-            {
-                "kind": kind,
-                "a": a,
-                "b": b,
-                "difference": compared.difference,
-                "low": compared.low,
-                "high": compared.high,
-                "p": compared.p,
-                "p_holm": p_holm,
-            }
-            for (a, b, compared), p_holm in zip(found, corrected, strict=True)
-        ]
+                sides = [getattr(losses[name], loss) for name in (a, b)]
+                compared = compare_perplexities(*sides, getattr(losses[a], tokens), seed=seed)
+                names = ("difference", "low", "high", "p")
+                row = {"kind": kind, "a": a, "b": b}
+                of_kind.append(row | {name: getattr(compared, name) for name in names})
+        for row, p_holm in zip(of_kind, holm([row["p"] for row in of_kind]), strict=True):
+            rows.append(row | {"p_holm": p_holm})
     return rows
 
 
-def write_perplexity_report(
-    run: Run,
-    losses: Mapping[str, ClusterLosses],
-    split: TokenisedSplit,
-    *,
-    seed: int,
-    data: Mapping[str, Any] = MappingProxyType({}),
-) -> Report:
-    """Scores, comparisons and what they were measured on, as the run's report; `data`: what else it says."""
-    return run.write_report(
-        scores=scores_of(losses, seed=seed),
-        data={
-            "checksum": split.checksum,
-            "clusters": split.counts.clusters_kept,
-            "clusters_dropped": split.counts.clusters_dropped,
-            "files_passed_over": named(split.passed_over),
-            **data,
-        },
-        tables={"comparisons": comparisons_of(losses, seed=seed)},
+# ---- views ----
+
+
+def figure_view(report: Report, *, title: str = "") -> go.Figure:
+    """The perplexities with their intervals, one panel a metric."""
+    parameters = report.parameters
+    return perplexity_figure(report.rows, title=title or f"{parameters['corpus']}, {parameters['split']}")
+
+
+def table_view(report: Report) -> ScoreTable:
+    """Table 1, beside the paper's."""
+    return score_table(report, experiment="cross-document perplexity")
+
+
+def summary(report: Report) -> str:
+    """A line for each comparison."""
+    return "\n".join(
+        f"{row['kind']}: {row['a']} against {row['b']}: {row['difference']:+.3f} nats a token "
+        f"[{row['low']:+.3f}, {row['high']:+.3f}], p = {row['p_holm']:.4f}"
+        for row in report.tables["comparisons"]
     )

@@ -56,10 +56,9 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.candidates import JointSequence
 from cdlm_lab.examples.collate import batches_by_length
-from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.experiments.pretraining import token_texts
+from cdlm_lab.examples.tokens import from_tokenizer, token_texts
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
-from cdlm_lab.models.dropout import AttentionDropout
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.joint import paragraph_head
 from cdlm_lab.models.precision import Precision, computing_in, precision_told

@@ -10,88 +10,123 @@ project, and says which is which.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.errors import Stopped
-from cdlm_lab.experiments.cluster_corpora import VARIANTS, CorpusSettings
-from cdlm_lab.experiments.perplexity import measure_variants, write_perplexity_report
-from cdlm_lab.experiments.pretraining import ModelSettings, prepare, train_model
+from cdlm_lab.experiments import perplexity, pretraining
+from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, CorpusSettings, TokenisedSplit
+from cdlm_lab.experiments.perplexity import evaluate
+from cdlm_lab.experiments.runs import report
 from cdlm_lab.models.checkpoint import PREFIX
+from cdlm_lab.models.precision import Precision, precision_told
+from cdlm_lab.parameters import parameters_of, settings
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
-from cdlm_lab.training.config import TrainingConfig
 
-# The parameters of notebook 00.
-PARAMETERS = (
-    "run_folder",
-    "train_clusters",
-    "held_out_clusters",
-    "max_length",
-    "window",
-    "base_steps",
-    "steps",
-    "batch_size",
-    "learning_rate",
-    "precision",
-    "seed",
-    "shipped",
-)
+__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train"]
 SHIPPED_LENGTH, SHIPPED_WINDOW = 512, 32  # with which the shipped checkpoints were trained
 
 
-def train_five(
-    run: Run,
-    *,
-    model: ModelSettings,
-    corpus: CorpusSettings,
-    base_training: TrainingConfig,
-    training: TrainingConfig,
-    curve: Callable[[str], Callable[[Mapping[str, Any]], None] | None],
+@settings
+class Settings:
+    """The parameters of notebook 00, whose comments say what they mean."""
+
+    run_folder: str = "runs/tour"
+    train_clusters: int = 600
+    held_out_clusters: int = 60
+    max_length: int = 512
+    window: int = 32
+    base_steps: int = 150
+    steps: int = 50
+    batch_size: int = 4
+    learning_rate: float = 0.002
+    precision: Precision = "auto"
+    seed: int = 0
+    shipped: bool = True
+
+    def of_variant(self, name: str) -> pretraining.Settings:
+        """How a variant is trained."""
+        is_base = name == "longformer"
+        steps = self.base_steps if is_base else self.steps
+        return pretraining.Settings(
+            run_folder=str(Path(self.run_folder) / name),
+            variant=name,
+            model="tiny" if is_base else str(Path(self.run_folder) / "longformer" / MODEL_FOLDER),
+            train_clusters=self.train_clusters,
+            held_out_clusters=self.held_out_clusters,
+            max_length=self.max_length,
+            window=self.window,
+            steps=steps,
+            batch_size=self.batch_size,
+            micro_batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            warmup_steps=steps // 5,
+            decay_power=1.0,
+            precision=self.precision,
+            evaluate_every=steps,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """How the variants are trained, by name, and the folder of the run."""
+
+    settings: Settings
+    variants: Mapping[str, pretraining.Settings]
+    opened: Run
+    data: Mapping[str, Any]
+    cache: str | Path
+
+
+def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
+    """Take the run's folder; refuse settings that cannot be. `cache`: for tokenised corpora."""
+    opened = open_run(settings.run_folder, name="tour", parameters=parameters_of(settings))
+    data = {"precision": precision_told(settings.precision)}
+    print(f"training in {data['precision']}")
+    variants = {name: settings.of_variant(name) for name in VARIANTS}
+    return Prepared(settings=settings, variants=variants, opened=opened, data=data, cache=cache)
+
+
+def train(
+    prepared: Prepared, *, curve: Callable[[str], Callable[[Mapping[str, Any]], None] | None]
 ) -> dict[str, Path]:
     """Train the base and then the four variants from it; variant name -> folder of its model.
 
     `curve(name)` gives the callback for a variant's records, or None. Variants whose model stands in the
     run's folder are not trained again, so that an interrupted tour goes on where it was.
-
-    Raises Stopped when a training was asked to stop.
     """
-    models: dict[str, Path] = {}
-    for name in VARIANTS:
-        folder = run.folder / name
-        models[name] = folder / MODEL_FOLDER
-        if (models[name] / "tokenizer.json").exists():  # written last
-            continue
-        is_base = name == "longformer"
-        start = model if is_base else replace(model, model=str(models["longformer"]))
-        prepared = prepare(
-            variant=name, model=start, corpus=corpus, training=base_training if is_base else training
-        )
-        if train_model(prepared, folder, on_log=curve(name)).interrupted:
-            raise Stopped(f"stopped while training {name}; the same command goes on from there")
+    models = {}
+    for name, of_variant in prepared.variants.items():
+        models[name] = Path(of_variant.run_folder) / MODEL_FOLDER
+        if not (models[name] / "tokenizer.json").exists():  # written last
+            pretraining.train(pretraining.read(of_variant, cache=prepared.cache), on_log=curve(name))
     return models
 
 
-def measure_shipped(folder: Path, *, clusters: int, seed: int) -> Report:
-    """Perplexities of the shipped checkpoints on storyworld's test split, with a report of their own in
-    `folder`/shipped.
+def predict(
+    prepared: Prepared, models: Mapping[str, Path]
+) -> tuple[dict[str, perplexity.ClusterLosses], TokenisedSplit]:
+    """The losses of the models on the validation split, and its clusters."""
+    settings, corpus = prepared.settings, prepared.variants["cdlm"]
+    form = {"window": settings.window, "batch_size": settings.batch_size, "cache": prepared.cache}
+    return perplexity.measure(models, corpus, split="validation", **form)
 
-    Raises CheckpointError when they are not there (see `models.shipped`).
-    """
+
+def measure_shipped(prepared: Prepared) -> Report:
+    """Perplexities of the shipped checkpoints on storyworld's test split, with a report of their own in
+    `shipped/`."""
+    clusters, seed = prepared.settings.held_out_clusters, prepared.settings.seed
     corpus = CorpusSettings(
-        corpus="storyworld",
-        train_clusters=clusters,
-        held_out_clusters=clusters,
-        minimum_documents=3,
-        packing="equal_share",
-        max_length=SHIPPED_LENGTH,
-        mask_probability=0.15,
-        seed=seed,
-        cache_folder="runs/cache",
+        train_clusters=clusters, held_out_clusters=clusters, max_length=SHIPPED_LENGTH, seed=seed
     )
-    parameters = {"clusters": clusters, "seed": seed}
-    run = open_run(folder / "shipped", name="tour, shipped checkpoints", parameters=parameters)
+    opened = open_run(
+        prepared.opened.folder / "shipped",
+        name="tour, shipped checkpoints",
+        parameters={"clusters": clusters, "seed": seed},
+    )
     checkpoints = {name: PREFIX + name for name in VARIANTS}
-    losses, split = measure_variants(checkpoints, corpus, split="test", window=SHIPPED_WINDOW, batch_size=8)
-    return write_perplexity_report(run, losses, split, seed=seed)
+    form = {"window": SHIPPED_WINDOW, "batch_size": 8, "cache": prepared.cache}
+    scores = evaluate(perplexity.measure(checkpoints, corpus, split="test", **form), seed=seed)
+    return report(replace(prepared, opened=opened, data={}), scores)

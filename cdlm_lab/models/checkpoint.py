@@ -1,22 +1,17 @@
-"""Reading checkpoints of others: safetensors only, no code from a checkpoint, and not one weight missing
-in silence.
+"""Reading checkpoints of others: safetensors only, no code from a checkpoint, and not one weight missing in
+silence.
 
-Hugging Face's `from_pretrained` fills what a file lacks with random numbers and drops what it does not
-know, with a log line. Here the lists it keeps are read: what may lack or be left over is named below, the
-rest is an error. Settings and weights that no model could have are refused, and whatever Hugging Face raises
-over a file becomes one line that names it.
+Hugging Face's `from_pretrained` fills what a file lacks with random numbers and drops what it does not know,
+with a log line. Here the lists it keeps are read: what may lack or be left over is named below, the rest is
+an error. Settings and weights that no model could have are refused, and whatever Hugging Face raises over a
+file becomes one line that names it.
 
-Small checkpoints that come with the project: `tiny` trained on storyworld, one for each variant of CDLM.
-
-Their names are `storyworld/<variant>`, as `storyworld/cdlm`, and work wherever a model is named. They lie in
-`data/storyworld/checkpoints` in half precision; its README.md says how they were made and what they score.
-
-Where models run unless someone says otherwise.
+Also the small checkpoints that come with the project, `storyworld/<variant>`: in
+`data/storyworld/checkpoints`, in half precision; its README.md says how they were made and what they score.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import shutil
@@ -39,6 +34,7 @@ from transformers import (
 from transformers.activations import ACT2FN
 from transformers.utils import logging
 
+from cdlm_lab.data.files import sha256_of_file
 from cdlm_lab.errors import PlainError
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, fault_of_weights, shapes_of_weights
 
@@ -86,18 +82,13 @@ def verify_sha256(file: Path, expected: str) -> None:
     """Raise CheckpointError unless `file` is there and has the sha256 `expected` (hexadecimal)."""
     if not file.is_file():
         raise CheckpointError(f"{file}: no such file; install its package again")
-    with file.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if found != expected:
-        raise CheckpointError(f"{file}: sha256 is {found}, expected {expected}; install its package again")
+    if (actual := sha256_of_file(file)) != expected:
+        raise CheckpointError(f"{file}: sha256 is {actual}, expected {expected}; install its package again")
 
 
 def read_config(source: str) -> PretrainedConfig:
-    """The config of a folder or hub name.
-
-    Raises CheckpointError when there is none, none that transformers knows, or one of an encoder with
-    settings that no encoder could have.
-    """
+    """The config of a folder or hub name. Raises CheckpointError when there is none, none that transformers
+    knows, or one of an encoder with settings that no encoder could have."""
     folder = Path(source)
     if folder.is_dir() and not (folder / CONFIG_FILE).is_file():
         raise CheckpointError(f"{source}: no {CONFIG_FILE}; name the folder that `save_pretrained` wrote")
@@ -117,8 +108,8 @@ def read_config(source: str) -> PretrainedConfig:
 
 @contextmanager
 def named_faults(source: str, file: str) -> Iterator[None]:
-    """Within, whatever is raised becomes a CheckpointError of one line that names the folder and the file:
-    what a damaged file makes Hugging Face's code raise is of any kind."""
+    """Within, whatever is raised becomes a CheckpointError of one line that names the folder and the file: a
+    damaged file makes Hugging Face's code raise anything."""
     try:
         yield
     except CheckpointError:
@@ -132,7 +123,7 @@ def _fault_of_settings(config: PretrainedConfig, folder: Path) -> str | None:
     are read."""
     try:
         shapes = shapes_of_weights(folder)
-    except (OSError, SafetensorError):  # told when they are read
+    except (OSError, SafetensorError):  # reported when they are read
         shapes = {}
     largest = max((size for shape in shapes.values() for size in shape), default=math.inf)
     most = dict.fromkeys(DIMENSIONS, largest) | {"num_hidden_layers": len(shapes) or math.inf}
@@ -165,11 +156,9 @@ def is_trained(name: str, model_class: type[PreTrainedModel]) -> bool:
 def read_model(
     model_class: type[Model], source: str, config: PretrainedConfig, *, seed: int
 ) -> tuple[Model, set[str]]:
-    """A model in float32 with its weights, and the names of those that the checkpoint lacks and may lack.
-
-    They are the language-model head, all of it, and Longformer's global projections, all of them; a head
-    is drawn from `seed` then, and the global random generators are left alone. `config`: with which the
-    model is made.
+    """A model in float32 with its weights, made with `config`, and the names of those that the checkpoint
+    lacks and may lack: the whole language-model head, and all of Longformer's global projections. A head is
+    drawn from `seed` then, and the global random generators are left alone.
 
     Raises CheckpointError for a checkpoint that is not safetensors, is damaged, lacks other weights, has
     some that are unknown, of another shape, or not finite; the message names the first few.
@@ -179,7 +168,7 @@ def read_model(
     with named_faults(source, f"{CONFIG_FILE} with its weights"):
         try:
             with _quiet(), own_randomness(seed):
-                model, found = model_class.from_pretrained(
+                model, report = model_class.from_pretrained(
                     source,
                     config=config,
                     use_safetensors=True,
@@ -192,11 +181,11 @@ def read_model(
                 f"{source}: no safetensors within reach ({first_line(error)}); if it has only "
                 f'pytorch_model.bin, convert it once: {CONVERT} "$(hf download {source})" NEW_FOLDER'
             ) from error
-    missing = set(found["missing_keys"])
+    missing = set(report["missing_keys"])
     _refuse("missing", missing - _may_lack(model, missing), source)
-    unexpected = [name for name in found["unexpected_keys"] if not name.endswith(UNUSED)]
+    unexpected = [name for name in report["unexpected_keys"] if not name.endswith(UNUSED)]
     _refuse("unexpected", unexpected, source)
-    _refuse("of another shape than the config says", [name for name, *_ in found["mismatched_keys"]], source)
+    _refuse("of another shape than the config says", [name for name, *_ in report["mismatched_keys"]], source)
     refuse_not_finite(dict(model.named_parameters()), source)
     return model, missing
 
@@ -206,12 +195,12 @@ def read_own_model(
 ) -> Model:
     """A model of a class with a config of its own, which is no encoder, from the folder that
     `save_pretrained` left, in eval mode. `before`: settings of models that were saved before these were
-    written down. Raises CheckpointError as `read_model`, and when there is none."""
+    written down."""
     if not (Path(folder) / CONFIG_FILE).is_file():
         raise CheckpointError(f"{folder}: no {CONFIG_FILE}; name the folder that `save_pretrained` wrote")
     with named_faults(folder, CONFIG_FILE):
-        told, _ = model_class.config_class.get_config_dict(folder)
-        config = model_class.config_class.from_dict({**(before or {}), **told})
+        values, _ = model_class.config_class.get_config_dict(folder)
+        config = model_class.config_class.from_dict({**(before or {}), **values})
     return read_model(model_class, folder, config, seed=0)[0].eval()
 
 
@@ -254,8 +243,8 @@ def without_bars() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No load report in the log: what it says is checked, and said in plain words, by `read_model`. Nor a bar
-    for what takes a second: in a notebook it would stay above the results."""
+    """No load report in the log, since `read_model` checks what it says, nor a bar for what takes a second:
+    in a notebook it would stay above the results."""
     before = logging.get_verbosity()
     logging.set_verbosity_error()
     try:
@@ -292,13 +281,13 @@ def _listed(names: Collection[str]) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What `error` says, on one line that can be printed: Hugging Face's explanations run over many, of which
-    the first is enough unless it ends with a colon."""
+    """The message of an error on one line that can be printed: Hugging Face's explanations run over many, of
+    which the first is enough unless it ends with a colon."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
-    if not told or isinstance(error, KeyError):
-        told = f"{type(error).__name__} {told}".strip()
-    return told[:MOST_LETTERS].encode("utf-8", "backslashreplace").decode()
+    message = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
+    if not message or isinstance(error, KeyError):
+        message = f"{type(error).__name__} {message}".strip()
+    return message[:MOST_LETTERS].encode("utf-8", "backslashreplace").decode()
 
 
 PREFIX = "storyworld/"
@@ -311,17 +300,14 @@ def shipped_names(folder: Path = FOLDER) -> list[str]:
 
 
 def shipped_folder(name: str, folder: Path = FOLDER) -> Path | None:
-    """Where a shipped checkpoint lies; None if the name is not of that kind, or is a folder at hand.
-
-    Raises CheckpointError, with the names there are, for a name of that kind that did not come with the
-    project.
-    """
+    """Where a shipped checkpoint lies; None if the name is not of that kind, or is a folder at hand. Raises
+    CheckpointError, with the names there are, for one that did not come with the project."""
     if not name.startswith(PREFIX) or Path(name).is_dir():
         return None
     names = shipped_names(folder)
     if name not in names:
-        there = ", ".join(names) or "none; they are part of a clone of the repository, not of the package"
-        raise CheckpointError(f"{name}: no such checkpoint comes with the project (there are: {there})")
+        known = ", ".join(names) or "none; they are part of a clone of the repository, not of the package"
+        raise CheckpointError(f"{name}: no such checkpoint comes with the project (there are: {known})")
     return folder / name.removeprefix(PREFIX)
 
 

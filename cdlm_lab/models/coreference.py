@@ -13,18 +13,22 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
-from transformers import LongformerConfig, LongformerModel, PreTrainedTokenizerFast
-from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
+from transformers import LongformerConfig, PreTrainedTokenizerFast
 from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.layer import read_only_globals
 from cdlm_lab.examples.mention_pairs import MENTION_END, MENTION_START
 from cdlm_lab.models.checkpoint import is_trained
-from cdlm_lab.models.dropout import AttentionDropout
-from cdlm_lab.models.encoder import copy_local_to_global, load_encoder_with_head
+from cdlm_lab.models.encoder import (
+    EncoderOptions,
+    EncoderWithHead,
+    copy_local_to_global,
+    load_encoder_with_head,
+)
 from cdlm_lab.models.language_model import over_items
 from cdlm_lab.models.precision import as_weights, in_full
 
@@ -33,30 +37,21 @@ HIDDEN = 1024  # of the MLP, C.1
 
 @dataclass
 class PairOutput(ModelOutput):
-    """What `PairScorer` returns.
+    """What `PairScorer` returns, float32."""
 
-    Attributes:
-        loss: (), float32, summed cross entropy of the pairs over their number; None without labels.
-        logits: (batch,), float32; the sigmoid of one is the probability that the mentions corefer.
-    """
-
-    loss: Tensor | None = None
-    logits: Tensor | None = None
+    loss: Tensor | None = None  # (), summed cross entropy of the pairs over their number; None without labels
+    logits: Tensor | None = None  # (batch,); the sigmoid is the probability that the mentions corefer
 
 
-class PairScorer(LongformerPreTrainedModel):
+class PairScorer(EncoderWithHead):
     """Longformer and the MLP over [s, m_i, m_j, m_i * m_j].
 
     All that the MLP reads are states of global tokens. So the local projections of the last layer get no
     gradient (every other weight does), and a model from `load_pair_scorer` computes no more of that layer.
     """
 
-    # transformers.Trainer then counts the pairs of the whole effective batch
-    accepts_loss_kwargs = True
-
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
-        self.longformer = LongformerModel(config, add_pooling_layer=False)
         self.scorer = nn.Sequential(
             nn.Linear(4 * config.hidden_size, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 1)
         )
@@ -64,32 +59,21 @@ class PairScorer(LongformerPreTrainedModel):
 
     def forward(
         self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        mention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
+        input_ids: Tensor,  # (batch, seq), [CLS] first
+        attention_mask: Tensor | None = None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
+        global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global: [CLS] and both mentions
+        mention_mask: Tensor | None = None,  # (batch, 2, seq), True = token of mention i
+        labels: Tensor | None = None,  # (batch,), 1 = the mentions corefer, 0 = they do not
+        num_items_in_batch: Tensor | int | None = None,  # pairs of the whole effective batch
     ) -> PairOutput:
         """Score a batch of pairs.
 
-        Args:
-            input_ids: (batch, seq), `[CLS]` first.
-            attention_mask: (batch, seq), 1 = token, 0 = padding; None = no padding.
-            global_attention_mask: (batch, seq), 1 = global, as `[CLS]` and both mentions must be.
-            mention_mask: (batch, 2, seq), True = token of mention i.
-            labels: (batch,), 1 = the mentions corefer, 0 = they do not.
-            num_items_in_batch: pairs of the whole effective batch; None = those of this one.
-
-        Raises:
-            ValueError: no `mention_mask`, or `[CLS]` or a token of a mention is not global.
+        Raises ValueError without `mention_mask`, or when `[CLS]` or a token of a mention is not global.
         """
         if mention_mask is None:
             raise ValueError("mention_mask is missing; it says where the two mentions are")
         _check_globals(global_attention_mask, mention_mask)
-        states = self.longformer(
-            input_ids, attention_mask, global_attention_mask=global_attention_mask, return_dict=True
-        ).last_hidden_state  # (batch, seq, dim)
+        states = self.last_states(input_ids, attention_mask, global_attention_mask)  # (batch, seq, dim)
         with in_full(states.device):
             vectors = pair_vectors(as_weights(states, self.scorer), mention_mask)
             logits = self.scorer(vectors).squeeze(-1).float()  # (batch,)
@@ -111,14 +95,11 @@ def _check_globals(global_mask: Tensor | None, mention_mask: Tensor) -> None:
 
 
 def pair_vectors(states: Tensor, mention_mask: Tensor) -> Tensor:
-    """[s, m_i, m_j, m_i * m_j] of each pair.
+    """[s, m_i, m_j, m_i * m_j] of each pair, (batch, 4 * dim), in the dtype of `states`.
 
     Args:
         states: (batch, seq, dim), `[CLS]` first.
         mention_mask: (batch, 2, seq), True = token of mention i.
-
-    Returns:
-        (batch, 4 * dim), in the dtype of `states`.
     """
     mentions = torch.bmm(mention_mask.float(), states.float()).to(states.dtype)  # (batch, 2, dim)
     first, second = mentions.unbind(1)
@@ -130,31 +111,18 @@ def load_pair_scorer(
     *,
     max_length: int,
     window: int,
-    attention: str = "auto",
-    dropout: float | None = None,
-    attention_dropout: AttentionDropout = 0.0,
-    seed: int = 0,
     reset_globals: bool = False,
+    **options: Unpack[EncoderOptions],
 ) -> tuple[PairScorer, PreTrainedTokenizerFast]:
     """A pair scorer on top of any encoder, or a trained one from its folder, and its tokenizer.
 
-    The marks `<m>` and `</m>` are added to the tokenizer; their embeddings and the MLP are drawn from `seed`.
-    Arguments and errors otherwise as of `load_encoder`.
-
-    Args:
-        reset_globals: True = the global projections of an encoder start as its local ones, as the paper has
-            it for Longformer and Local CDLM (section 3, "Baseline LMs").
+    The marks `<m>` and `</m>` are added to the tokenizer; their embeddings and the MLP are drawn from the
+    seed. `reset_globals`: True = the global projections of an encoder start as its local ones, as the paper
+    has it for Longformer and Local CDLM (section 3, "Baseline LMs").
     """
+    marks = (MENTION_START, MENTION_END)
     model, tokenizer = load_encoder_with_head(
-        PairScorer,
-        name_or_path,
-        max_length=max_length,
-        window=window,
-        attention=attention,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        seed=seed,
-        marks=(MENTION_START, MENTION_END),
+        PairScorer, name_or_path, marks=marks, max_length=max_length, window=window, **options
     )
     if reset_globals and not is_trained(os.fspath(name_or_path), PairScorer):
         copy_local_to_global(model)

@@ -1,23 +1,12 @@
-"""Encodings of sentences kept on disk: each is computed once, whatever document, split or run it is in.
+"""Vectors of sentences and of words from a frozen encoder, each computed once and kept on disk, whatever
+document, split or run it is in.
 
-They lie in `<folder>/<fingerprint of the encoder>/`, a row for each sentence in float32, under the hash of
-its text; how, says encoding_store.py.
+A sentence is read alone, between `[CLS]` and `[SEP]`, and every token of it sees every other; no token is
+global, so a converted BERT computes what BERT does. The vector of a sentence is the mean of its tokens' last
+states (Zhou et al. 2020, "CDA", section 5.1), that of a word the states of the last layers one beside the
+other, the mean of its pieces (Joerke et al. 2020, "Doc-ARC", sections 2.2 and 4.1).
 
-Sentences as vectors: the average of what BERT makes of their tokens (Zhou et al. 2020, "CDA", section
-5.1), for BERT-AVG and BERT-HAN.
-
-A sentence is read alone, as `[CLS]` tokens `[SEP]`, and every token of it sees every other; no token is
-global, so a converted BERT computes what BERT does.
-
-Words as vectors, each read in its sentence by a frozen encoder: the inputs of the static tagger (Joerke et
-al. 2020, "Doc-ARC", section 4.1: "the last four layers of BERT as a token's representation").
-
-A sentence is read alone, as `[CLS]` pieces `[SEP]`, and every piece of it sees every other; no piece is
-global, so a converted BERT computes what BERT does. A word is the mean of its pieces (footnote 1), or of the
-first ones if it has more than there is room for.
-
-Rows of numbers kept on disk under the hash of what they encode: each is computed once, whatever document,
-split or run it is in.
+They lie in a folder by the fingerprint of the encoder, under the hash of their text:
 
     vectors.bin   the rows, little-endian float32 or float16
     keys.bin      for each key, in the same order: its 16 bytes and, where keys have several rows ("ragged"),
@@ -25,14 +14,9 @@ split or run it is in.
     size.json     {"size": numbers in a row}, with "precision": "half" and "layout": "ragged" where they hold
 
 Both files only grow: rows first, and once they are on the disk their keys. So a killed run loses its last
-piece at most; what it left half-written is cut off. Several processes may share a folder.
-
-Encodings of words kept on disk: each sentence is computed once, whatever document, split or run it is in,
-and read where it lies (Joerke et al. 2020, "Doc-ARC", section 2.2: "cache these representations in CPU
-memory").
-
-They lie in `<folder>/<fingerprint of the encoder>_half/`, or without `_half` in float32: a row for each word
-of a sentence, under the hash of its words; how, says encoding_store.py.
+piece at most; what it left half-written is cut off. Several processes may share a folder. (Not LMDB: its
+values can be read without a copy only within a transaction, its largest size must be known, and it would not
+read these files.)
 """
 
 from __future__ import annotations
@@ -47,7 +31,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar, Unpack
 
 import numpy as np
 import torch
@@ -60,7 +44,7 @@ from cdlm_lab.data.files import DataError, replaced_file
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.examples.tokens import tokenise_words
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.encoder import EncoderOptions, load_encoder
 from cdlm_lab.models.precision import Precision, computing_in, resolve_precision
 from cdlm_lab.progress import Progress
 
@@ -68,26 +52,31 @@ BATCH_SIZE = 64  # sentences at once; more are no faster
 ENDS = 2  # [CLS] and [SEP]
 
 
-class SentenceEncoder:
-    """A frozen encoder of sentences.
-
-    Args:
-        model: in eval mode, on the device that it is to run on; its weights must not change any more.
-        tokenizer: of that model.
-        max_tokens: what a sentence is cut to, `[CLS]` and `[SEP]` included.
-        precision: of the forward pass, as of `resolve_precision`; the vectors are float32 in each.
-    """
+class _FrozenEncoder:
+    """A model that is read from, never trained."""
 
     def __init__(
         self,
-        model: LongformerModel,
+        model: LongformerModel,  # in eval mode, on its device; its weights must not change any more
         tokenizer: PreTrainedTokenizerFast,
         *,
-        max_tokens: int,
-        precision: Precision = "float32",
+        max_tokens: int,  # the most that a sentence may have, `[CLS]` and `[SEP]` included
+        precision: Precision = "float32",  # of the forward pass; the vectors are float32 in each
     ) -> None:
         self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
         self.precision = resolve_precision(precision, device=model.device.type)
+
+    def padded(self, sentences: Iterable[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Ids between `[CLS]` and `[SEP]`, and the attention mask, on the model's device."""
+        begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        rows = [torch.tensor([begin, *tokens, end]) for tokens in sentences]
+        ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+        return ids.to(self.model.device), mask.to(self.model.device)
+
+
+class SentenceEncoder(_FrozenEncoder):
+    """A frozen encoder of sentences."""
 
     @property
     def size(self) -> int:
@@ -117,34 +106,25 @@ class SentenceEncoder:
             split_special_tokens=True,  # a "[SEP]" that somebody wrote in a text is text, as in `Vocabulary`
             verbose=False,  # sentences longer than the model are cut below
         )["input_ids"]
-        begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
-        rows = [torch.tensor([begin, *tokens[: self.max_tokens - ENDS], end]) for tokens in words]
-        ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
-        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
-        device = self.model.device
-        with torch.inference_mode(), computing_in(self.precision, device):
-            vectors = sentence_vectors(self.model, ids.to(device), mask.to(device), batch_size=batch_size)
+        batch = self.padded([tokens[: self.max_tokens - ENDS] for tokens in words])
+        with torch.inference_mode(), computing_in(self.precision, self.model.device):
+            vectors = sentence_vectors(self.model, *batch, batch_size=batch_size)
         return vectors.float().cpu().numpy()
 
 
 def mean_states(model: LongformerModel, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-    """The mean of the last hidden states of each sentence's tokens: (sentences, size).
-
-    `[CLS]` and `[SEP]` are tokens like all others, as in sentence-transformers.
-
-    Args:
-        input_ids: (sentences, tokens).
-        attention_mask: (sentences, tokens), 1 = token, 0 = padding; each sentence has a token.
-    """
+    """The mean of the last hidden states of each sentence's tokens, (sentences, size), `[CLS]` and `[SEP]`
+    among them, as in sentence-transformers. `input_ids`, `attention_mask` (1 = token): (sentences, tokens);
+    each sentence has a token."""
     states = model(input_ids, attention_mask).last_hidden_state
-    there = attention_mask[..., None].to(states.dtype)
-    return (states * there).sum(1) / there.sum(1)
+    is_token = attention_mask[..., None].to(states.dtype)
+    return (states * is_token).sum(1) / is_token.sum(1)
 
 
 def sentence_vectors(
     model: LongformerModel, input_ids: Tensor, attention_mask: Tensor, *, batch_size: int = BATCH_SIZE
 ) -> Tensor:
-    """As `mean_states`, in batches of like length, so that little is spent on padding. Padding comes last."""
+    """`mean_states` in batches of like length, so that little is spent on padding, which comes last."""
     lengths = attention_mask.sum(1).tolist()
     batches = batches_by_length(lengths, [0] * len(lengths), batch_size)
     parts = []
@@ -160,16 +140,12 @@ def load_sentence_encoder(
     *,
     max_tokens: int,
     window: int | None = None,
-    attention: str = "auto",
     precision: Precision = "float32",
-    seed: int = 0,
+    **options: Unpack[EncoderOptions],
 ) -> SentenceEncoder:
-    """Any encoder that `load_encoder` knows as a sentence encoder, on the default device.
-
-    Arguments and errors as of `SentenceEncoder`, of `load_encoder`, and of `lengths_of`.
-    """
+    """Any encoder as a sentence encoder, on the default device."""
     lengths = lengths_of(max_tokens=max_tokens, window=window)
-    model, tokenizer = load_encoder(name_or_path, **lengths, attention=attention, seed=seed)
+    model, tokenizer = load_encoder(name_or_path, **lengths, **options)
     return SentenceEncoder(model.to(default_device()), tokenizer, max_tokens=max_tokens, precision=precision)
 
 
@@ -177,13 +153,11 @@ def lengths_of(*, max_tokens: int, window: int | None) -> dict[str, int]:
     """The arguments `max_length` and `window` of `load_encoder` for sentences.
 
     Args:
-        max_tokens: what a sentence is cut to, `[CLS]` and `[SEP]` included.
+        max_tokens: what a sentence is cut to, `[CLS]` and `[SEP]` included; with room for a token, or
+            ValueError.
         window: total width of attention; None = twice `max_tokens`, so that every token sees every other. It
             costs nothing: short texts are not filled up to the window. A Longformer that has no room for so
-            many positions needs a narrower one.
-
-    Raises:
-        ValueError: `max_tokens` leaves no room for a token of the sentence.
+                many positions needs a narrower one.
     """
     if max_tokens <= ENDS:
         raise ValueError(f"max_tokens is {max_tokens}; [CLS] and [SEP] count, so take {ENDS + 1} or more")
@@ -191,23 +165,15 @@ def lengths_of(*, max_tokens: int, window: int | None) -> dict[str, int]:
     return {"max_length": max(max_tokens, width), "window": width}
 
 
+# ---- words
+
 LAYERS = 4
 SHOWN = 60  # characters of a sentence in a message
 
 
-class WordEncoder:
-    """A frozen encoder of words in sentences.
-
-    Args:
-        model: in eval mode, on the device that it is to run on; its weights must not change any more.
-        tokenizer: of that model.
-        layers: hidden layers whose states are concatenated, from the last one back.
-        max_tokens: the most that a sentence may have, `[CLS]` and `[SEP]` included.
-        precision: of the forward pass, as of `resolve_precision`; the vectors are float32 in each.
-
-    Raises:
-        ValueError: the model has fewer layers.
-    """
+class WordEncoder(_FrozenEncoder):
+    """A frozen encoder of words in sentences; of a vector the states of the last `layers` are
+    concatenated."""
 
     def __init__(
         self,
@@ -218,12 +184,11 @@ class WordEncoder:
         max_tokens: int,
         precision: Precision = "float32",
     ) -> None:
-        if not 1 <= layers <= model.config.num_hidden_layers:
-            there = model.config.num_hidden_layers
-            raise ValueError(f"layers is {layers}; the encoder has {there}, so take 1 to {there}")
-        self.model, self.tokenizer = model, tokenizer
-        self.layers, self.max_tokens = layers, max_tokens
-        self.precision = resolve_precision(precision, device=model.device.type)
+        most = model.config.num_hidden_layers
+        if not 1 <= layers <= most:
+            raise ValueError(f"layers is {layers}; the encoder has {most}, so take 1 to {most}")
+        super().__init__(model, tokenizer, max_tokens=max_tokens, precision=precision)
+        self.layers = layers
 
     @property
     def size(self) -> int:
@@ -244,11 +209,8 @@ class WordEncoder:
         return np.bincount(word_pieces(self.tokenizer, words)[1]).tolist()
 
     def encode(self, sentences: Sequence[Sequence[str]], *, batch_size: int = BATCH_SIZE) -> list[np.ndarray]:
-        """The vectors of the words of each sentence: (words, size), float32.
-
-        Raises:
-            ValueError: a sentence has more pieces than `max_tokens` has room for.
-        """
+        """The vectors of the words of each sentence: (words, size), float32. Raises ValueError for a sentence
+        with more pieces than `max_tokens` has room for."""
         room = self.max_tokens - ENDS
         split = [word_pieces(self.tokenizer, words, most=room) for words in sentences]
         lengths = [len(ids) for ids, _ in split]
@@ -263,12 +225,8 @@ class WordEncoder:
         return [vectors[place] for place in order]
 
     def _encode(self, batch: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[np.ndarray]:
-        begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
-        rows = [torch.tensor([begin, *ids.tolist(), end]) for ids, _ in batch]
-        ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id)
-        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
-        device = self.model.device
-        output = self.model(ids.to(device), mask.to(device), output_hidden_states=True)
+        ids, mask = self.padded(ids.tolist() for ids, _ in batch)
+        output = self.model(ids, mask, output_hidden_states=True)
         counts = [np.bincount(numbers) for _, numbers in batch]
         places = np.concatenate(
             [1 + row * ids.shape[1] + np.arange(len(numbers)) for row, (_, numbers) in enumerate(batch)]
@@ -284,20 +242,12 @@ class WordEncoder:
 def word_pieces(
     tokenizer: PreTrainedTokenizerFast, words: Sequence[str], *, most: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The pieces of the words of a sentence, and which word each is of.
+    """The pieces of the words of a sentence, int64 (pieces,), and the number of the word that each is of,
+    rising; every word has a piece.
 
     Every word is tokenised as if a space stood before it; one without any piece, as a lone control character,
-    is an unknown one.
-
-    Args:
-        most: of the pieces of a word only the first so many are taken; None = all.
-
-    Returns:
-        ids: int64 (pieces,), no special tokens.
-        numbers: int64 (pieces,), rising; every word from 0 to the last has a piece.
-
-    Raises:
-        ValueError: a word has no piece and the tokenizer no unknown one.
+    is an unknown one, and a ValueError if the tokenizer has none. `most`: of the pieces of a word only the
+    first so many are taken; None = all.
     """
     if not words:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -322,17 +272,13 @@ def load_word_encoder(
     max_tokens: int,
     window: int | None = None,
     precision: Precision = "float32",
-    seed: int = 0,
+    **options: Unpack[EncoderOptions],
 ) -> WordEncoder:
-    """Any encoder that `load_encoder` knows as an encoder of words, on the default device.
-
-    Arguments and errors as of `WordEncoder`, of `load_encoder`, and of `lengths_of`.
-    """
+    """Any encoder as an encoder of words, on the default device."""
     lengths = lengths_of(max_tokens=max_tokens, window=window)
-    model, tokenizer = load_encoder(name_or_path, **lengths, seed=seed)
-    return WordEncoder(
-        model.to(default_device()), tokenizer, layers=layers, max_tokens=max_tokens, precision=precision
-    )
+    model, tokenizer = load_encoder(name_or_path, **lengths, **options)
+    model = model.to(default_device())
+    return WordEncoder(model, tokenizer, layers=layers, max_tokens=max_tokens, precision=precision)
 
 
 def _means_of_runs(states: Tensor, places: np.ndarray, *, counts: np.ndarray) -> Tensor:
@@ -344,24 +290,23 @@ def _means_of_runs(states: Tensor, places: np.ndarray, *, counts: np.ndarray) ->
     return embedding_bag(chosen, states, starts, mode="mean")
 
 
+# ---- rows on disk
+
 VECTORS, KEYS, SIZE, LOCK = "vectors.bin", "keys.bin", "size.json", "lock"
 KEY_BYTES = 16
 PLAIN = {"size": None, "precision": "single", "layout": "flat"}  # what holds where size.json is silent
 HALF, RAGGED = {"precision": "half"}, {"layout": "ragged"}
 
 Item = TypeVar("Item")
+AnyEncoder = TypeVar("AnyEncoder", SentenceEncoder, WordEncoder)
 
 
 class EncodingStore:
-    """The rows in `folder`, which is made where it is not there.
+    """The rows of `size` numbers in `folder`, which is made where it is not there.
 
-    Args:
-        size: numbers in a row.
-        half: True = they are kept as float16, rounded to 11 binary digits, in half the room.
-        ragged: True = a key has any number of rows; False = one.
-
-    Raises:
-        DataError: its files do not fit each other, or were made with other arguments.
+    `half`: they are kept as float16, rounded to 11 binary digits, in half the room; `ragged`: a key has any
+    number of rows, not one. Raises DataError when its files do not fit each other, or were made with other
+    arguments.
     """
 
     def __init__(
@@ -408,15 +353,10 @@ class EncodingStore:
         piece: int,
         name: str,
     ) -> None:
-        """Compute what is missing, with a bar called `name`.
+        """Compute what is missing of `wanted`, items by their keys, with a bar called `name`.
 
-        Args:
-            wanted: what is to be encoded, by its key.
-            encode: gives the rows of each: (size,), or (rows, size) if the store is ragged.
-            piece: that many are computed before they are written.
-
-        Raises:
-            ValueError: a number does not fit half precision.
+        `encode` gives the rows of each: (size,), or (rows, size) if the store is ragged; `piece` items are
+        computed before they are written. Raises ValueError for a number that does not fit half precision.
         """
         missing = [key for key in wanted if key not in self]
         if not missing:
@@ -482,15 +422,15 @@ class EncodingStore:
         if not size.exists() and not keys.stat().st_size:
             with replaced_file(size) as file:
                 json.dump(self._form, file)
-        found = _form_in(size)
+        written = _form_in(size)
         for name, value in (PLAIN | self._form).items():
-            if found[name] != value:
-                self._refuse(size, f"the {name} is {found[name]}, but the encoder's is {value}")
+            if written[name] != value:
+                self._refuse(size, f"the {name} is {written[name]}, but the encoder's is {value}")
         self._read_keys()
         row = self._number.itemsize * self.size
         if vectors.stat().st_size < self._rows * row:
-            there, of_what = vectors.stat().st_size // row, "rows" if self._ragged else "keys"
-            self._refuse(vectors, f"{there} vectors for {self._rows} {of_what}")
+            count, of_what = vectors.stat().st_size // row, "rows" if self._ragged else "keys"
+            self._refuse(vectors, f"{count} vectors for {self._rows} {of_what}")
         for file, length in ((vectors, self._rows * row), (keys, len(self._stops) * self._record.itemsize)):
             if file.stat().st_size > length:
                 os.truncate(file, length)
@@ -526,24 +466,18 @@ def _write(file: Path, content: np.ndarray) -> None:
         os.fsync(opened.fileno())
 
 
-PIECE = 256  # sentences that are computed before they are written
+PIECE, SENTENCE_PIECE = 256, 512  # sentences that are computed before they are written, by words and whole
 BETWEEN_WORDS = "\n"
 
 
-class WordEncodings:
-    """The encodings of one encoder below `folder`, which is made where it is not there.
+class _Encodings(Generic[AnyEncoder]):
+    """The encodings of one encoder below a folder, which is made where it is not there."""
 
-    Args:
-        half: True = they are kept in float16, in half the room; False = in float32, as they are computed.
-
-    Raises:
-        DataError: its files do not fit each other or the encoder.
-    """
-
-    def __init__(self, encoder: WordEncoder, folder: str | os.PathLike[str], *, half: bool = True) -> None:
-        self._encoder = encoder
-        self.folder = Path(folder) / f"{encoder.fingerprint}{'_half' if half else ''}"
-        self._store = EncodingStore(self.folder, size=encoder.size, half=half, ragged=True)
+    def __init__(
+        self, encoder: AnyEncoder, folder: Path, *, half: bool = False, ragged: bool = False
+    ) -> None:
+        self._encoder, self.folder = encoder, folder
+        self._store = EncodingStore(folder, size=encoder.size, half=half, ragged=ragged)
 
     @property
     def size(self) -> int:
@@ -554,20 +488,25 @@ class WordEncodings:
         """Sentences that are known."""
         return len(self._store)
 
-    def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
-        """Compute what is missing, with a bar called `name`.
 
-        Raises:
-            ValueError: a sentence is too long for the encoder, or has a word with a line feed; an encoding
-                does not fit half precision.
-        """
+class WordEncodings(_Encodings[WordEncoder]):
+    """The encodings of the words of sentences, in `<folder>/<fingerprint of the encoder>_half/`, or without
+    `_half` in float32. Raises DataError when its files do not fit each other or the encoder."""
+
+    def __init__(self, encoder: WordEncoder, folder: str | os.PathLike[str], *, half: bool = True) -> None:
+        below = Path(folder) / f"{encoder.fingerprint}{'_half' if half else ''}"
+        super().__init__(encoder, below, half=half, ragged=True)
+
+    def ensure(self, sentences: Iterable[Sequence[str]], *, name: str = "encoding") -> None:
+        """Compute what is missing, with a bar called `name`. Raises ValueError for a sentence that is too
+        long for the encoder or has a word with a line feed, and for an encoding that does not fit half
+        precision."""
         wanted = {_key(words): words for words in sentences if words}
         self._store.fill(wanted, self._encoder.encode, piece=PIECE, name=name)
 
     def rows(self, sentence: Sequence[str]) -> np.ndarray:
         """The encodings of the words of a sentence: (words, size), float16 or float32, read-only: a part of
-        the memory-mapped file. If it is missing it is computed; for many that is faster with `ensure`
-        beforehand."""
+        the memory-mapped file. If it is missing it is computed; many are faster with `ensure` beforehand."""
         if not sentence:
             return self._store.table[:0]
         key = _key(sentence)
@@ -586,29 +525,12 @@ def _key(words: Sequence[str]) -> bytes:
     return key_of(text)
 
 
-SENTENCE_PIECE = 512  # sentences that are computed before they are written
-
-
-class SentenceEncodings:
-    """The encodings of one encoder below `folder`, which is made where it is not there.
-
-    Raises:
-        DataError: its files do not fit each other or the encoder.
-    """
+class SentenceEncodings(_Encodings[SentenceEncoder]):
+    """The encodings of sentences, in `<folder>/<fingerprint of the encoder>/`. Raises DataError when its
+    files do not fit each other or the encoder."""
 
     def __init__(self, encoder: SentenceEncoder, folder: str | os.PathLike[str]) -> None:
-        self._encoder = encoder
-        self.folder = Path(folder) / encoder.fingerprint
-        self._store = EncodingStore(self.folder, size=encoder.size)
-
-    @property
-    def size(self) -> int:
-        """Of a vector."""
-        return self._encoder.size
-
-    def __len__(self) -> int:
-        """Sentences that are known."""
-        return len(self._store)
+        super().__init__(encoder, Path(folder) / encoder.fingerprint)
 
     def ensure(self, sentences: Iterable[str], *, name: str = "encoding") -> None:
         """Compute what is missing, with a bar called `name`."""
@@ -616,8 +538,8 @@ class SentenceEncodings:
         self._store.fill(wanted, self._encoder.encode, piece=SENTENCE_PIECE, name=name)
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
-        """The encodings of sentences: (sentences, size), float32. What is missing is computed; for many
-        documents that is faster with `ensure` beforehand."""
+        """The encodings of sentences: (sentences, size), float32. What is missing is computed; many documents
+        are faster with `ensure` beforehand."""
         self.ensure(sentences)
         rows = np.array([self._store.span(key_of(sentence))[0] for sentence in sentences], dtype=np.int64)
         return np.array(self._store.table[rows], dtype=np.float32)

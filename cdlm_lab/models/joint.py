@@ -1,45 +1,18 @@
-"""Pre-training with paragraphs: which of k sentences stand in one paragraph with s_0 (MSPP, "multi-sentences
-in paragraph prediction"), and what the masked tokens are (Di Liello et al. 2022, section 3.4 and appendix B).
+"""A question or claim and its candidates read at once by one encoder (Di Liello et al. 2022, "MSPP"), pairs
+read one at a time and pooled, which that is compared with, and pre-training with paragraphs.
 
-The loss is the sum of two, "equally weighted":
-
-- `mspp`: mean cross entropy of the candidates;
-- `mlm`: mean over examples of the mean cross entropy of their masked tokens.
-
-The paper does not say what the second mean is over; the released code takes it over all masked tokens of a
-micro-batch. Here each example weighs as many candidates as it has, which is the same for all that are full:
-then micro-batches add up to the full batch under one count, that of candidates.
-
-Four heads on the embeddings E_0 ... E_k of sentences that were read together, the states of their front
-tokens (Di Liello et al. 2022, "MSPP", sections 3.2 and 3.3; examples/joint_sequence.py writes the sequences).
+Every token sees every other and none is global, so a converted BERT computes what BERT does. The front tokens
+of the sentences give their embeddings E_0 ... E_k, on which a head stands (sections 3.2 and 3.3):
 
     ie_1    linear(E_0)                    one label
     ae_1    linear(mean of E_0 ... E_k)    one label
     ie_k    linear(E_i)                    a label of each candidate
     ae_k    linear([E_0; E_i])             a label of each candidate
 
-Choices where the paper is silent: the mean of `ae_1` is over the sentences that are there; nothing is dropped
-out in a linear head. In the released code each head has a hidden layer (`tanh` here), `ae_1` is a sum, and an
-absent candidate is read as an empty sentence.
-
-Loading encoders for sentences that are read together: every token sees every other, and there is a token
-type for each sentence.
-
-A question or claim and its candidates read at once by one encoder, with a head on the embeddings of the
-sentences (Di Liello et al. 2022, "MSPP", section 3; for the heads see joint_head.py, for the sequences
-examples/joint_sequence.py).
-
-Every token sees every other and none is global, so a converted BERT computes what BERT does.
-
-With k = 1 it is the pairwise cross-encoder that the paper compares with.
-
-A claim read with one piece of evidence at a time, and the pairs pooled: what joint reading is compared
-with (Di Liello et al. 2022, table 8; the poolings are those of Tymoshenko and Moschitti 2021).
-
-    E_0 of each (claim, evidence) -> pooled over the claim's evidence -> linear -> label of the claim
-
-`max` takes the largest value of each dimension, `weighted_sum` the sum by the softmax, over the claim's
-evidence, of w E_0. The paper does not say what the weights are of; w is a choice.
+With k = 1 it is the pairwise cross-encoder that the paper compares with. Choices where the paper is silent:
+the mean of `ae_1` is over the sentences that are present; nothing is dropped out in a linear head. In the
+released code each head has a hidden layer (`tanh` here), `ae_1` is a sum, and an absent candidate is read as
+an empty sentence.
 """
 
 from __future__ import annotations
@@ -51,10 +24,11 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 import torch
+from pydantic import Field
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -65,7 +39,6 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
-from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
 from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
@@ -75,53 +48,50 @@ from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.models.checkpoint import (
     HEAD_FILE,
     CheckpointError,
+    Model,
     first_line,
     is_trained,
-    named_faults,
-    own_randomness,
     read_config,
     refuse_not_finite,
     shipped_folder,
     without_bars,
 )
-from cdlm_lab.models.dropout import AttentionDropout
-from cdlm_lab.models.encoder import load_encoder, load_language_model, load_trained
+from cdlm_lab.models.encoder import (
+    EncoderOptions,
+    EncoderWithHead,
+    load_encoder,
+    load_language_model,
+    load_trained,
+    put_head_on,
+    wanted_head,
+)
 from cdlm_lab.models.frozen import lengths_of
 from cdlm_lab.models.language_model import CrossDocumentLM, over_items, word_losses
-from cdlm_lab.models.model_folder import CONFIG_FILE
 from cdlm_lab.models.precision import as_weights, in_full
+from cdlm_lab.parameters import settings
 
-KINDS = ("ie_1", "ae_1", "ie_k", "ae_k")
 LAYERS = ("linear", "tanh")
+POOLINGS = ("max", "weighted_sum")
+MADE_TO_MEASURE = ("tiny", "minilm")  # no folders: they get as many positions as are wanted
+PAIR = 2  # sentences: claim and evidence
+Labels = Annotated[int, Field(ge=2)]  # how many there are to choose from
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# ---- heads
+
+
+@settings
 class JointHead:
-    """What stands on the encoder, and the layout of the sequences that it reads.
+    """What stands on the encoder, and the layout of the sequences that it reads."""
 
-    Attributes:
-        kind: `ie_1`, `ae_1`, `ie_k` or `ae_k`, see the head of this module.
-        labels: how many there are to choose from.
-        sentences, length, positions: as of `JointLayout`.
-        layers: `linear`, or the released code's `tanh`: dropout, linear, tanh, dropout, linear.
-
-    Raises:
-        ValueError: an unknown kind or unknown layers, fewer than 2 labels, a layout that cannot be.
-    """
-
-    kind: str
-    labels: int = 2
-    sentences: int = 6
-    length: int = 64
+    kind: Literal["ie_1", "ae_1", "ie_k", "ae_k"]
+    labels: Labels = 2
+    sentences: int = 6  # k + 1
+    length: int = 64  # tokens of a sentence
     positions: str = "strided"
-    layers: str = "linear"
+    layers: Literal["linear", "tanh"] = "linear"  # `tanh`: dropout, linear, tanh, dropout, linear
 
     def __post_init__(self) -> None:
-        for name, choices in (("kind", KINDS), ("layers", LAYERS)):
-            if (found := getattr(self, name)) not in choices:
-                raise ValueError(f"{name} is {found!r}; choose one of {', '.join(choices)}")
-        if self.labels < 2:
-            raise ValueError(f"labels is {self.labels}; there must be 2 or more to choose from")
         _ = self.layout  # which refuses what cannot be
 
     @property
@@ -136,12 +106,7 @@ class JointHead:
 
 
 class JointHeadLayers(nn.Module):
-    """From the embeddings of sentences to logits.
-
-    Args:
-        head: its form.
-        config: of the encoder, for size and dropout.
-    """
+    """From the embeddings of sentences to logits; `config`: of the encoder, for size and dropout."""
 
     def __init__(self, head: JointHead, config: LongformerConfig) -> None:
         super().__init__()
@@ -166,8 +131,8 @@ class JointHeadLayers(nn.Module):
         if self.form.kind == "ie_1":
             return self.layers(question)
         if self.form.kind == "ae_1":
-            there = (starts >= 0).sum(1, keepdim=True)
-            return self.layers(embeddings.sum(1) / there)
+            present = (starts >= 0).sum(1, keepdim=True)
+            return self.layers(embeddings.sum(1) / present)
         if self.form.kind == "ae_k":
             candidates = torch.cat([question[:, None].expand_as(candidates), candidates], dim=-1)
         return self.layers(candidates).masked_fill(starts[:, 1:, None] < 0, 0.0)
@@ -176,7 +141,7 @@ class JointHeadLayers(nn.Module):
 def sentence_states(
     encoder: LongformerModel, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor, position_ids: Tensor
 ) -> Tensor:
-    """The last hidden states, (batch, tokens, dim); arguments as of `JointModel.forward`."""
+    """The last hidden states, (batch, tokens, dim), of arguments as `JointModel` takes them."""
     first = encoder.embeddings.padding_idx + 1  # the row of position 0
     form = {"token_type_ids": token_type_ids, "position_ids": position_ids + first, "return_dict": True}
     return encoder(input_ids, mask, **form).last_hidden_state
@@ -188,10 +153,7 @@ def front_states(states: Tensor, starts: Tensor, *, sentences: int) -> Tensor:
     Args:
         states: (batch, tokens, dim).
         starts: (batch, k + 1) long, where the front token of each sentence is; -1 = absent.
-        sentences: how many there must be, k + 1.
-
-    Raises:
-        ValueError: there are more or fewer.
+        sentences: how many there must be, k + 1, else ValueError.
     """
     if starts.shape[1] != sentences:
         raise ValueError(
@@ -203,22 +165,21 @@ def front_states(states: Tensor, starts: Tensor, *, sentences: int) -> Tensor:
 
 
 def summed_loss(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Summed cross entropy of the labels, and how many these are: () each.
-
-    Args:
-        logits: (..., labels) float32.
-        labels: (...,), -100 = none.
-    """
+    """Summed cross entropy of the labels, and how many these are, () each; logits (..., labels) float32,
+    labels (...,), -100 = none."""
     total = nn.functional.cross_entropy(
         logits.flatten(0, -2), labels.flatten().long(), ignore_index=NOT_MASKED, reduction="sum"
     )
     return total, (labels != NOT_MASKED).sum()
 
 
-def check_labels(labels: Tensor, starts: Tensor) -> None:
+def _check_labels(labels: Tensor, starts: Tensor) -> None:
     """Raise ValueError if an absent candidate has a label: labels (batch, k), starts (batch, k + 1)."""
     if ((labels != NOT_MASKED) & (starts[:, 1:] < 0)).any():
         raise ValueError(f"an absent candidate has a label; give it {NOT_MASKED}")
+
+
+# ---- the head of paragraph pre-training, in a file beside the encoder
 
 
 def write_head(layers: JointHeadLayers, folder: Path) -> None:
@@ -230,10 +191,7 @@ def write_head(layers: JointHeadLayers, folder: Path) -> None:
 
 def paragraph_head(folder: str) -> tuple[JointHead, dict[str, Tensor]] | None:
     """The head that `write_head` left in a folder: its form and its weights by name; None if there is none.
-
-    Raises:
-        CheckpointError: the file is damaged, or no such head.
-    """
+    Raises CheckpointError when the file is damaged, or no such head."""
     file = Path(folder) / HEAD_FILE
     if not file.is_file():
         return None
@@ -250,19 +208,13 @@ def paragraph_head(folder: str) -> tuple[JointHead, dict[str, Tensor]] | None:
 
 
 def start_from_paragraph_head(layers: JointHeadLayers, folder: str) -> bool:
-    """Give a head the weights of that in a folder, if one of the same kind, labels and layers is there.
-
-    Returns:
-        True if so.
-
-    Raises:
-        CheckpointError: the file is damaged, or of another model.
-    """
-    found = paragraph_head(folder)
-    if found is None or _shape(found[0]) != _shape(layers.form):
+    """Give a head the weights of that in a folder; True if one of the same kind, labels and layers is there.
+    Raises CheckpointError when the file is damaged, or of another model."""
+    saved = paragraph_head(folder)
+    if saved is None or _shape(saved[0]) != _shape(layers.form):
         return False
     try:
-        layers.load_state_dict(found[1])
+        layers.load_state_dict(saved[1])
     except RuntimeError as error:  # says over many lines what the shapes are
         raise CheckpointError(
             f"{folder}: {HEAD_FILE} is not of the encoder beside it; remove it, or save the model again"
@@ -274,8 +226,7 @@ def _shape(head: JointHead) -> tuple[str, int, str]:
     return head.kind, head.labels, head.layers
 
 
-Model = TypeVar("Model", bound=PreTrainedModel)
-MADE_TO_MEASURE = ("tiny", "minilm")  # no folders: they get as many positions as are asked for
+# ---- loading encoders for sentences that are read together
 
 
 def load_on_sentences(
@@ -284,60 +235,36 @@ def load_on_sentences(
     *,
     head: Any | None,
     window: int | None,
-    seed: int,
-    load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerFast]] = load_encoder,
     max_length: int | None = None,
-    **form: Any,
+    seed: int = 0,
+    load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerFast]] = load_encoder,
+    **options: Unpack[EncoderOptions],
 ) -> tuple[Model, PreTrainedTokenizerFast]:
     """A model over joint sequences, on top of an encoder or trained, from its folder, and its tokenizer.
 
     Args:
-        model_class: it keeps its encoder in `longformer` and the form of its head, a `head_class`, in
+        model_class: keeps its encoder in `longformer` and the form of its head, a `head_class`, in
             `config.joint`.
-        name: a folder that such a model was saved in, or an encoder as of `load_encoder`.
         head: the form; it has a `layout`. None = that of the trained model.
         window: total width of attention; None = every token sees every other.
+        max_length: positions that an encoder gets at least which is converted or made.
         load: what loads the encoder; what comes with it, as an `lm_head`, becomes part of the model.
-        seed: of the head's weights and of all that the checkpoint does not bring.
-        max_length: as of `lengths_for`.
-        form: `attention`, `dropout` and `attention_dropout`, as of `load_encoder`.
 
     Raises:
-        ValueError: an encoder without `head`; a trained model with another one. Others as of `load_encoder`.
+        ValueError: an encoder without `head`; a trained model with another one.
         CheckpointError: the encoder has too few positions for the sentences.
     """
-    trained = is_trained(name, model_class)
-    if trained:
-        config = read_config(name)
-        with named_faults(name, CONFIG_FILE):
-            found = model_class.head_class(**config.joint)
-        if head is not None and head != found:
-            raise ValueError(f"{name}: trained with {found}, not {head}; ask for that, or give no head")
-        head = found
-    elif head is None:
-        raise ValueError(f"{name}: not a trained {model_class.__name__}; give a head for it")
+    head, trained = wanted_head(model_class, name, head)
     lengths = lengths_for(name, tokens=head.layout.tokens, window=window, max_length=max_length)
     if trained:
-        model, tokenizer = load_trained(model_class, name, **lengths, **form)
+        model, tokenizer = load_trained(model_class, name, **lengths, **options)
     else:
-        source, tokenizer = load(name, **lengths, **form, seed=seed)
-        model = _on_top(source, model_class, head=head, seed=seed)
+        source, tokenizer = load(name, **lengths, **options, seed=seed)
+        widen_token_types(source.base_model, head.layout.sentences)
+        model = put_head_on(source, model_class, seed=seed, joint=asdict(head))
     if window is None:
         see_all(model, tokens=head.layout.tokens)
     return model, tokenizer
-
-
-def _on_top(source: PreTrainedModel, model_class: type[Model], *, head: Any, seed: int) -> Model:
-    """A model with the parts of `source`, an encoder or a language model, and a head drawn from the seed."""
-    encoder = source.base_model
-    widen_token_types(encoder, head.layout.sentences)
-    source.config.joint = asdict(head)
-    with own_randomness(seed):  # all but the head is replaced below
-        model = model_class(source.config)
-    model.longformer = encoder
-    if source is not encoder:
-        model.lm_head = source.lm_head
-    return model.eval()
 
 
 def lengths_for(
@@ -345,15 +272,10 @@ def lengths_for(
 ) -> dict[str, int]:
     """The arguments `max_length` and `window` of `load_encoder` for sequences of up to `tokens` tokens.
 
-    They are those of `lengths_of`, except that a Longformer which has fewer positions than the window would
-    be wide is loaded with a narrower one; `see_all` widens it afterwards.
-
-    Args:
-        max_length: positions that an encoder gets at least which is converted or made, so that longer texts
-            can be read with it later.
-
-    Raises:
-        CheckpointError: a Longformer has fewer positions than `tokens`.
+    A Longformer which has fewer positions than the window would be wide is loaded with a narrower one, which
+    `see_all` widens afterwards. `max_length`: positions that an encoder gets at least which is converted or
+    made, so that longer texts can be read with it later. Raises CheckpointError when a Longformer has fewer
+    positions than `tokens`.
     """
     lengths = lengths_of(max_tokens=tokens, window=window)
     room = _room(name)
@@ -399,62 +321,47 @@ def widen_token_types(encoder: LongformerModel, rows: int) -> None:
         encoder.config.type_vocab_size = rows
 
 
+# ---- joint reading
+
+
 @dataclass
 class JointOutput(ModelOutput):
-    """What `JointModel` returns.
+    """What `JointModel` returns."""
 
-    Attributes:
-        loss: (), float32, summed cross entropy of the labels over their number; None without labels.
-        logits: float32, (batch, k, labels) of `ie_k` and `ae_k`, 0 of absent candidates; (batch, labels) of
-            `ie_1` and `ae_1`.
-        embeddings: (batch, k + 1, dim), E_0 ... E_k, 0 of absent sentences.
-    """
-
-    loss: Tensor | None = None
+    loss: Tensor | None = None  # () float32, summed cross entropy of the labels over their number
+    # float32, (batch, k, labels) of `ie_k` and `ae_k`, 0 of absent candidates; else (batch, labels)
     logits: Tensor | None = None
-    embeddings: Tensor | None = None
+    embeddings: Tensor | None = None  # (batch, k + 1, dim), E_0 ... E_k, 0 of absent sentences
 
 
-class JointModel(LongformerPreTrainedModel):
-    """Longformer and a head; no token is global, so the global projections get no gradient.
+class _OnSentences:
+    """What the models over joint sequences have in common: the entry of their config that says their head."""
 
-    Attributes:
-        config: of the encoder, and besides `joint`, the arguments of `JointHead`.
-    """
+    head_class: type[Any] = JointHead
+    head_entry = "joint"
 
-    head_class = JointHead
-    # transformers.Trainer then counts the labels of the whole effective batch
-    accepts_loss_kwargs = True
+
+class JointModel(_OnSentences, EncoderWithHead):
+    """Longformer and a head; no token is global, so the global projections get no gradient. The config of the
+    encoder has besides `joint`, the arguments of `JointHead`."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
-        self.longformer = LongformerModel(config, add_pooling_layer=False)
         self.head = JointHeadLayers(JointHead(**config.joint), config)
         self.post_init()
 
     def forward(
         self,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        token_type_ids: Tensor,
-        position_ids: Tensor,
-        starts: Tensor,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
+        input_ids: Tensor,  # (batch, tokens)
+        attention_mask: Tensor,  # (batch, tokens), 1 = token, 0 = padding
+        token_type_ids: Tensor,  # (batch, tokens), of which sentence a token is, 0 ... k
+        position_ids: Tensor,  # (batch, tokens), from 0, whatever the encoder; of padding any that there is
+        starts: Tensor,  # (batch, k + 1) long, where the front token of each sentence is; -1 = absent
+        labels: Tensor | None = None,  # (batch, k) of `ie_k` and `ae_k`, else (batch,); -100 = none
+        num_items_in_batch: Tensor | int | None = None,  # labels of the whole effective batch
     ) -> JointOutput:
-        """Label a batch of groups.
-
-        Args:
-            input_ids, attention_mask: (batch, tokens); 1 = token, 0 = padding.
-            token_type_ids: (batch, tokens), of which sentence a token is, 0 ... k.
-            position_ids: (batch, tokens), from 0, whatever the encoder; of padding any that there is.
-            starts: (batch, k + 1) long, where the front token of each sentence is; -1 = absent.
-            labels: (batch, k) of `ie_k` and `ae_k`, (batch,) of `ie_1` and `ae_1`; -100 = none.
-            num_items_in_batch: labels of the whole effective batch; None = those of this one.
-
-        Raises:
-            ValueError: more or fewer sentences than the head reads; a label of an absent candidate.
-        """
+        """Label a batch of groups. Raises ValueError for more or fewer sentences than the head reads, and for
+        a label of an absent candidate."""
         form = self.head.form
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
         embeddings = front_states(states, starts, sentences=form.sentences)
@@ -462,7 +369,7 @@ class JointModel(LongformerPreTrainedModel):
         if labels is None:
             return JointOutput(logits=logits, embeddings=embeddings)
         if form.of_candidates:
-            check_labels(labels, starts)
+            _check_labels(labels, starts)
         total, items = summed_loss(logits, labels)
         loss = over_items(total, items=items, num_items_in_batch=num_items_in_batch)
         return JointOutput(loss=loss, logits=logits, embeddings=embeddings)
@@ -472,12 +379,9 @@ def load_joint_model(
     name_or_path: str | os.PathLike[str],
     *,
     head: JointHead | None = None,
-    dropout: float | None = None,
-    attention_dropout: AttentionDropout = 0.0,
-    seed: int = 0,
-    attention: str = "auto",
     window: int | None = None,
     keep_head: bool = True,
+    **options: Unpack[EncoderOptions],
 ) -> tuple[JointModel, PreTrainedTokenizerFast]:
     """A joint model on top of any encoder, or a trained one from its folder, and its tokenizer.
 
@@ -485,33 +389,19 @@ def load_joint_model(
     In the released code they start at random.
 
     Args:
-        name_or_path: a folder that a `JointModel` was saved in, or an encoder as of `load_encoder`, among
-            them what `save_paragraph_model` left.
-        head: what to put on the encoder. A trained model must have been trained with it; None = whatever it
-            was trained with.
-        dropout: of hidden states and head; None = as the checkpoint says.
-        attention_dropout: of attention weights; `checkpoint` = as the checkpoint says.
-        seed: of the head's weights and of all that the checkpoint does not bring.
-        attention: as of `load_encoder`.
+        name_or_path: a folder that a `JointModel` was saved in, or an encoder, among them what
+            `save_paragraph_model` left.
+        head: what to put on the encoder. A trained model must have been trained with it; None = its own.
         window: total width of attention; None = every token sees every other.
         keep_head: True = where the head of paragraph pre-training lies beside the encoder and is of the same
             kind, labels and layers, start from it.
 
     Raises:
-        ValueError: an encoder without `head`; a trained model with another one. Others as of `load_encoder`.
+        ValueError: an encoder without `head`; a trained model with another one.
         CheckpointError: the encoder has too few positions for the sentences; its paragraph head is damaged.
     """
     name = os.fspath(name_or_path)
-    model, tokenizer = load_on_sentences(
-        JointModel,
-        name,
-        head=head,
-        window=window,
-        attention=attention,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        seed=seed,
-    )
+    model, tokenizer = load_on_sentences(JointModel, name, head=head, window=window, **options)
     if keep_head and not is_trained(name, JointModel):
         start_from_paragraph_head(model.head, name)
     return model, tokenizer
@@ -519,43 +409,31 @@ def load_joint_model(
 
 def scores_of(logits: Tensor) -> np.ndarray:
     """The log-odds of label 1, float64 (...), of logits (..., 2). Probabilities would often be equal, at 1.0.
-
-    Raises:
-        ValueError: more or fewer than two labels.
-    """
+    Raises ValueError for more or fewer than two labels."""
     if logits.shape[-1] != 2:
         raise ValueError(f"logits are of {logits.shape[-1]} labels; log-odds are of two")
     values = logits.detach().cpu().double().numpy()
     return values[..., 1] - values[..., 0]
 
 
-POOLINGS = ("max", "weighted_sum")
-PAIR = 2  # sentences: claim and evidence
+# ---- pairs read one at a time, and pooled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class PooledHead:
-    """What stands on the encoder, and the layout of the pairs that it reads.
+    """How E_0 of each pair of a claim with a piece of evidence becomes the claim's label, and the layout of
+    the pairs (table 8; the poolings are those of Tymoshenko and Moschitti 2021).
 
-    Attributes:
-        pooling: `max` or `weighted_sum`.
-        labels: how many there are to choose from.
-        length, positions: as of `JointLayout`.
-
-    Raises:
-        ValueError: unknown pooling, fewer than 2 labels, a layout that cannot be.
+    `max` takes the largest value of each dimension, `weighted_sum` the sum by the softmax, over the claim's
+    evidence, of w E_0. The paper does not say what the weights are of; w is a choice.
     """
 
-    pooling: str
-    labels: int = 3
+    pooling: Literal["max", "weighted_sum"]
+    labels: Labels = 3
     length: int = 64
     positions: str = "strided"
 
     def __post_init__(self) -> None:
-        if self.pooling not in POOLINGS:
-            raise ValueError(f"pooling is {self.pooling!r}; choose one of {', '.join(POOLINGS)}")
-        if self.labels < 2:
-            raise ValueError(f"labels is {self.labels}; there must be 2 or more to choose from")
         _ = self.layout  # which refuses what cannot be
 
     @property
@@ -566,35 +444,24 @@ class PooledHead:
 
 @dataclass
 class PooledOutput(ModelOutput):
-    """What `PooledPairs` returns, float32.
+    """What `PooledPairs` returns, float32."""
 
-    Attributes:
-        loss: (), summed cross entropy of the claims over their number; None without labels.
-        logits: (claims, labels).
-        shares: (pairs,), without gradient: how much of the pooled vector comes from a pair, 1 in all for a
-            claim. Of `weighted_sum` its weight, of `max` the part of the dimensions in which it is largest.
-    """
-
-    loss: Tensor | None = None
-    logits: Tensor | None = None
+    loss: Tensor | None = None  # (), summed cross entropy of the claims over their number
+    logits: Tensor | None = None  # (claims, labels)
+    # (pairs,), without gradient: how much of the pooled vector comes from a pair, 1 in all for a claim. Of
+    # `weighted_sum` its weight, of `max` the part of the dimensions in which it is largest.
     shares: Tensor | None = None
 
 
-class PooledPairs(LongformerPreTrainedModel):
+class PooledPairs(_OnSentences, EncoderWithHead):
     """Longformer, pooling and a linear layer; no token is global, so the global projections get no gradient.
-
-    Attributes:
-        config: of the encoder, and besides `joint`, the arguments of `PooledHead`.
-    """
+    The config of the encoder has besides `joint`, the arguments of `PooledHead`."""
 
     head_class = PooledHead
-    # transformers.Trainer then counts the claims of the whole effective batch
-    accepts_loss_kwargs = True
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
         form = PooledHead(**config.joint)
-        self.longformer = LongformerModel(config, add_pooling_layer=False)
         # without bias, which a softmax cancels
         self.score = nn.Linear(config.hidden_size, 1, bias=False) if form.pooling == "weighted_sum" else None
         self.classifier = nn.Linear(config.hidden_size, form.labels)
@@ -602,29 +469,17 @@ class PooledPairs(LongformerPreTrainedModel):
 
     def forward(
         self,
-        input_ids: Tensor,
+        input_ids: Tensor,  # (pairs, tokens); this and the next three as `JointModel` takes them
         attention_mask: Tensor,
         token_type_ids: Tensor,
         position_ids: Tensor,
-        starts: Tensor,
-        claim: Tensor,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
+        starts: Tensor,  # (pairs, 2) long, of claim and evidence; -1 = absent, as of a claim without evidence
+        claim: Tensor,  # (pairs,) long, number of the claim, from 0; each has a pair
+        labels: Tensor | None = None,  # (claims,), -100 = none
+        num_items_in_batch: Tensor | int | None = None,  # labels of the whole effective batch
     ) -> PooledOutput:
-        """Label a batch of claims.
-
-        Args:
-            input_ids, attention_mask, token_type_ids, position_ids: (pairs, tokens), as of
-                `JointModel.forward`.
-            starts: (pairs, 2) long, of claim and evidence; -1 = absent: a claim without evidence is one pair
-                without it.
-            claim: (pairs,) long, number of the claim, from 0; each has a pair.
-            labels: (claims,), -100 = none.
-            num_items_in_batch: labels of the whole effective batch; None = those of this one.
-
-        Raises:
-            ValueError: a claim has no pair; there are more claims than labels.
-        """
+        """Label a batch of claims. Raises ValueError when a claim has no pair, or for more claims than
+        labels."""
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
         read = front_states(states, starts, sentences=PAIR)[:, 0]  # (pairs, dim)
         claims = int(claim.max()) + 1 if labels is None else len(labels)
@@ -649,15 +504,10 @@ class PooledPairs(LongformerPreTrainedModel):
 
 
 def largest(read: Tensor, claim: Tensor, *, claims: int) -> tuple[Tensor, Tensor]:
-    """The largest value of each dimension over the pairs of a claim.
+    """The largest value of each dimension of `read` (pairs, dim) over the pairs of a claim, (claims, dim);
+    and in what part of the dimensions a pair has it, (pairs,): several that have it go shares.
 
-    Args:
-        read: (pairs, dim).
-        claim: (pairs,) long, number of the claim, below `claims`; each has a pair.
-
-    Returns:
-        (claims, dim), and (pairs,): in what part of the dimensions a pair has the largest value; several that
-        have it go shares.
+    `claim`: (pairs,) long, number of the claim, below `claims`; each has a pair.
     """
     pooled = read.new_full((claims, read.shape[1]), -torch.inf)
     pooled = pooled.scatter_reduce(0, claim[:, None].expand_as(read), read, "amax")
@@ -667,16 +517,8 @@ def largest(read: Tensor, claim: Tensor, *, claims: int) -> tuple[Tensor, Tensor
 
 
 def weighted_sum(read: Tensor, scores: Tensor, claim: Tensor, *, claims: int) -> tuple[Tensor, Tensor]:
-    """The sum over the pairs of a claim, weighted by the softmax of their scores over it.
-
-    Args:
-        read: (pairs, dim).
-        scores: (pairs,).
-        claim: as of `largest`.
-
-    Returns:
-        (claims, dim), and the weights, (pairs,).
-    """
+    """The sum of `read` (pairs, dim) over the pairs of a claim, (claims, dim), weighted by the softmax of
+    their scores (pairs,) over it; and the weights, (pairs,)."""
     top = scores.new_full((claims,), -torch.inf).scatter_reduce(0, claim, scores.detach(), "amax")
     powers = (scores - top[claim]).exp()
     weights = powers / powers.new_zeros(claims).index_add(0, claim, powers)[claim]
@@ -687,53 +529,39 @@ def load_pooled_pairs(
     name_or_path: str | os.PathLike[str],
     *,
     head: PooledHead | None = None,
-    dropout: float | None = None,
-    attention_dropout: AttentionDropout = 0.0,
-    seed: int = 0,
-    attention: str = "auto",
     window: int | None = None,
+    **options: Unpack[EncoderOptions],
 ) -> tuple[PooledPairs, PreTrainedTokenizerFast]:
     """A model of pooled pairs on top of any encoder, or a trained one from its folder, and its tokenizer.
-    Arguments and errors as of `load_joint_model`."""
-    return load_on_sentences(
-        PooledPairs,
-        os.fspath(name_or_path),
-        head=head,
-        window=window,
-        attention=attention,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        seed=seed,
-    )
+    `window`: total width of attention; None = every token sees every other."""
+    return load_on_sentences(PooledPairs, os.fspath(name_or_path), head=head, window=window, **options)
+
+
+# ---- pre-training with paragraphs
 
 
 @dataclass
 class ParagraphOutput(ModelOutput):
-    """What `ParagraphModel` returns.
+    """What `ParagraphModel` returns, float32."""
 
-    Attributes:
-        loss: (), float32, the sum of both parts; None without labels.
-        logits: (batch, k, 2), float32, of the candidates; 0 of absent ones.
-        parts: `mlm` and `mspp` -> (), float32, without gradient; None without labels.
+    loss: Tensor | None = None  # (), the sum of both parts; None without labels
+    logits: Tensor | None = None  # (batch, k, 2), of the candidates; 0 of absent ones
+    parts: dict[str, Tensor] | None = None  # `mlm` and `mspp` -> (), without gradient; None without labels
+
+
+class ParagraphModel(_OnSentences, LongformerForMaskedLM):
+    """Which of k sentences stand in one paragraph with s_0 (MSPP, "multi-sentences in paragraph prediction"),
+    and what the masked tokens are (section 3.4 and appendix B): Longformer, its language-model head and a
+    head of candidates of two labels, `ie_k` or `ae_k`.
+
+    The loss is the sum of two, "equally weighted": `mspp`, the mean cross entropy of the candidates, and
+    `mlm`, the mean over examples of the mean cross entropy of their masked tokens. The paper does not say
+    what the second mean is over; the released code takes it over all masked tokens of a micro-batch. Here
+    each example weighs as many candidates as it has, which is the same for all that are full: then
+    micro-batches add up to the full batch under one count, that of candidates. No token is global, so the
+    global projections get no gradient.
     """
 
-    loss: Tensor | None = None
-    logits: Tensor | None = None
-    parts: dict[str, Tensor] | None = None
-
-
-class ParagraphModel(LongformerForMaskedLM):
-    """Longformer, its language-model head and a head of candidates, `ie_k` or `ae_k`; no token is global, so
-    the global projections get no gradient.
-
-    Attributes:
-        config: of the encoder, and besides `joint`, the arguments of `JointHead`.
-
-    Raises:
-        ValueError: the head is not of candidates, or has other than two labels.
-    """
-
-    head_class = JointHead
     # transformers.Trainer then counts the candidates of the whole effective batch
     accepts_loss_kwargs = True
     loss_parts = ("mlm", "mspp")
@@ -750,34 +578,24 @@ class ParagraphModel(LongformerForMaskedLM):
 
     def forward(
         self,
-        input_ids: Tensor,
+        input_ids: Tensor,  # (batch, tokens); this and the next four as `JointModel` takes them
         attention_mask: Tensor,
         token_type_ids: Tensor,
         position_ids: Tensor,
         starts: Tensor,
-        labels: Tensor | None = None,
-        mlm_labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
+        labels: Tensor | None = None,  # (batch, k), 1 = in one paragraph with s_0, 0 = not, -100 = absent
+        mlm_labels: Tensor | None = None,  # (batch, tokens), the token that was masked, -100 where none was
+        num_items_in_batch: Tensor | int | None = None,  # candidates of the whole effective batch
     ) -> ParagraphOutput:
-        """Both tasks on a batch of examples.
-
-        Args:
-            input_ids, attention_mask, token_type_ids, position_ids, starts: as of `JointModel.forward`.
-            labels: (batch, k), 1 = in one paragraph with s_0, 0 = not, -100 = absent.
-            mlm_labels: (batch, tokens), the token that was masked, -100 where none was.
-            num_items_in_batch: candidates of the whole effective batch; None = those of this one.
-
-        Raises:
-            ValueError: more or fewer sentences than the head reads; a label of an absent candidate; labels
-                of one task without those of the other.
-        """
+        """Both tasks on a batch of examples. Raises ValueError for more or fewer sentences than the head
+        reads, a label of an absent candidate, labels of one task without those of the other."""
         if (labels is None) != (mlm_labels is None):
             raise ValueError("labels and mlm_labels belong together; give both or none")
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
         logits = self.head(front_states(states, starts, sentences=self.head.form.sentences), starts)
         if labels is None:
             return ParagraphOutput(logits=logits)
-        check_labels(labels, starts)
+        _check_labels(labels, starts)
         total, items = summed_loss(logits, labels)
         totals = {"mlm": self._masked_loss(states, mlm_labels, labels), "mspp": total}
         parts = {
@@ -803,37 +621,25 @@ def load_paragraph_model(
     name_or_path: str | os.PathLike[str],
     *,
     head: JointHead | None = None,
-    dropout: float | None = None,
-    attention_dropout: AttentionDropout = 0.0,
-    seed: int = 0,
-    attention: str = "auto",
     window: int | None = None,
     max_length: int | None = None,
+    **options: Unpack[EncoderOptions],
 ) -> tuple[ParagraphModel, PreTrainedTokenizerFast]:
     """A model to pre-train, on top of any language model, and its tokenizer.
 
-    Of an encoder without language-model head, as `minilm`, that is new, with a warning. Arguments and errors
-    otherwise as of `load_joint_model`.
+    Of an encoder without language-model head, as `minilm`, that is new, with a warning.
 
     Args:
-        name_or_path: as of `load_language_model`; a folder that `save_paragraph_model` left, whose head is
-            gone on with if it is of the same kind and layers; or one that a `ParagraphModel` was saved in, as
-            checkpoints of a training are.
+        name_or_path: a language model; a folder that `save_paragraph_model` left, whose head is gone on with
+            if it is of the same kind and layers; or one that a `ParagraphModel` was saved in, as checkpoints
+            of a training are.
+        window: total width of attention; None = every token sees every other.
         max_length: positions that a model gets at least which is converted or made, for it can never read a
             longer text; None = twice the most tokens of a sequence.
     """
-    name = os.fspath(name_or_path)
+    name, load = os.fspath(name_or_path), partial(load_language_model, new_head=True)
     model, tokenizer = load_on_sentences(
-        ParagraphModel,
-        name,
-        head=head,
-        window=window,
-        load=partial(load_language_model, new_head=True),
-        max_length=max_length,
-        attention=attention,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        seed=seed,
+        ParagraphModel, name, head=head, window=window, load=load, max_length=max_length, **options
     )
     if not is_trained(name, ParagraphModel):
         start_from_paragraph_head(model.head, name)

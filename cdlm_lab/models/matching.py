@@ -1,38 +1,26 @@
-"""The document matcher with its sentence encoder trained along: BERT-HAN of table 3 (Zhou et al. 2020, "CDA",
-section 5.2).
+"""Do two documents belong together? Two kinds of models.
 
-Sentences come as the numbers of `Vocabulary.of_tokenizer`: 0 = filling, 1 = no words in the sentence, else
-the tokenizer's id + 2. They are read as `SentenceEncoder` reads them, between `[CLS]` and `[SEP]`, so that
-the frozen encoder and this one see the same text.
+`PairClassifier`: Longformer over both documents in one sequence, and on its first token the head of
+transformers' `LongformerForSequenceClassification`, by the same names (CDLM sections 2.2, 3.3 and C.2). The
+released code calls documents related where `logit_1 > 0.5`, whatever the other logit is, and attends to
+padding. Here neither is so.
 
-Choices where the paper is silent: dropout of hidden states is the checkpoint's; the matcher has none.
+`DocumentMatcher`: hierarchical encoders with cross-document attention, which also say which sentence makes
+two documents belong together (Zhou et al. 2020, "CDA", sections 3 and 5).
 
-Do two documents belong together? Longformer over both in one sequence, and a head on its first token (CDLM
-sections 2.2, 3.3 and C.2).
+    words     -> BiGRU -> pooled (eq. 1) -> sentences  [deep: attend to the other's sentences and words]
+    sentences -> BiGRU -> pooled (eq. 1) -> document   [both: attends to the other's sentences and document]
 
-The head is that of transformers' `LongformerForSequenceClassification`, by the same names: dropout, a linear
-layer, tanh, dropout, a linear layer to two logits, of which the larger decides.
-
-The released code calls documents related where `logit_1 > 0.5`, whatever the other logit is, and attends to
-padding. Here neither is so. (For how it writes its sequences see examples/match_sequence.py.)
-
-Hierarchical encoders of two documents with cross-document attention (Zhou et al. 2020, "CDA", section 3).
-
-    words     -> BiGRU -> pooled (eq. 1) -> sentences  [deep: told of the other's sentences and words]
-    sentences -> BiGRU -> pooled (eq. 1) -> document   [both: told of the other's sentences and document]
-
-`encoder` says where sentences come from: `gru`, from words as above (GRU-HAN); `vectors`, frozen encodings of
+Its `encoder` says where sentences come from: `gru`, from words as above (GRU-HAN); `vectors`, encodings of
 sentences, as by BERT, which go through two GRU layers (BERT-HAN); `average`, the same encodings, of which a
-document is the plain mean (BERT-AVG). What the other document is told of are sentence vectors before they are
-contextualised with `gru`, and after the first GRU layer with `vectors` (appendix A.4.2).
+document is the plain mean (BERT-AVG). Attended to are the other document's sentence vectors before they are
+contextualised with `gru`, and after the first GRU layer with `vectors` (appendix A.4.2). Encodings are
+frozen, or trained along in `FineTunedMatcher` (BERT-HAN of table 3).
 
 Choices where the paper is silent: deep updates both documents at once, from the vectors before; one affine
-map serves all levels, as in the released code and as the 20K more parameters of section 5.1 say. Unlike in
-that code, filling is masked everywhere, no state is carried from one sentence to the next, and no attention
-is taken over the batch.
-
-Do two documents belong together, and which sentence says so? The matcher over a hierarchical encoder (Zhou
-et al. 2020, "CDA", sections 3.1 and 5.1).
+map serves all levels, as in the released code and as the 20K more parameters of section 5.1 say; the matcher
+has no dropout. Unlike in that code, filling is masked everywhere, no state is carried from one sentence to
+the next, and no attention is taken over the batch.
 """
 
 from __future__ import annotations
@@ -40,81 +28,62 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-from transformers import (
-    LongformerConfig,
-    LongformerModel,
-    PretrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-)
+from transformers import LongformerConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.modeling_outputs import SequenceClassifierOutput
-from transformers.models.longformer.modeling_longformer import (
-    LongformerClassificationHead,
-    LongformerPreTrainedModel,
-)
+from transformers.models.longformer.modeling_longformer import LongformerClassificationHead
 from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.document import AttentionPooling, CrossDocumentAttention, alignment_weights
 from cdlm_lab.attention.layer import read_only_globals
 from cdlm_lab.examples.tokens import FIRST_WORD
 from cdlm_lab.models.checkpoint import is_trained, own_randomness
-from cdlm_lab.models.dropout import AttentionDropout
-from cdlm_lab.models.encoder import load_encoder, load_encoder_with_head, load_trained
+from cdlm_lab.models.encoder import (
+    EncoderOptions,
+    EncoderWithHead,
+    load_encoder,
+    load_encoder_with_head,
+    load_trained,
+    put_head_on,
+)
 from cdlm_lab.models.frozen import ENDS, lengths_of, sentence_vectors
 from cdlm_lab.models.language_model import over_items
 from cdlm_lab.models.precision import as_weights, in_full
 
 
-class PairClassifier(LongformerPreTrainedModel):
+class PairClassifier(EncoderWithHead):
     """Longformer and a head on the state of its first token.
 
     So the local projections of the last layer get no gradient (every other weight does), and a model from
     `load_pair_classifier` computes no more of that layer.
     """
 
-    # transformers.Trainer then counts the pairs of the whole effective batch
-    accepts_loss_kwargs = True
-
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
         config.num_labels = 2  # an encoder's config may name those of another task
-        self.longformer = LongformerModel(config, add_pooling_layer=False)
         self.classifier = LongformerClassificationHead(config)
         self.post_init()
 
     def forward(
         self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
+        input_ids: Tensor,  # (batch, seq), [CLS] first
+        attention_mask: Tensor | None = None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
+        global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global, as the first token must be
+        labels: Tensor | None = None,  # (batch,), 1 = related, 0 = not
+        num_items_in_batch: Tensor | int | None = None,  # pairs of the whole effective batch
     ) -> SequenceClassifierOutput:
-        """Classify a batch of pairs.
+        """The logits of a batch of pairs, (batch, 2), float32, whose softmax are the probabilities of not
+        related and related; with labels also the loss, their summed cross entropy over their number.
 
-        Args:
-            input_ids: (batch, seq), `[CLS]` first.
-            attention_mask: (batch, seq), 1 = token, 0 = padding; None = no padding.
-            global_attention_mask: (batch, seq), 1 = global, as the first token must be.
-            labels: (batch,), 1 = related, 0 = not.
-            num_items_in_batch: pairs of the whole effective batch; None = those of this one.
-
-        Returns:
-            `loss`: (), float32, summed cross entropy of the pairs over their number; None without labels.
-            `logits`: (batch, 2), float32; their softmax are the probabilities of not related and related.
-
-        Raises:
-            ValueError: the first token is not global.
+        Raises ValueError when the first token is not global.
         """
         if global_attention_mask is None or (global_attention_mask[:, 0] != 1).any():
             raise ValueError("the first token must be global: set it to 1 in global_attention_mask")
-        states = self.longformer(
-            input_ids, attention_mask, global_attention_mask=global_attention_mask, return_dict=True
-        ).last_hidden_state  # (batch, seq, dim)
+        states = self.last_states(input_ids, attention_mask, global_attention_mask)  # (batch, seq, dim)
         with in_full(states.device):
             logits = self.classifier(as_weights(states[:, :1], self.classifier)).float()  # (batch, 2)
         if labels is None:
@@ -129,29 +98,14 @@ def load_pair_classifier(
     *,
     max_length: int,
     window: int,
-    attention: str = "auto",
-    dropout: float | None = None,
-    attention_dropout: AttentionDropout = 0.0,
-    seed: int = 0,
     whole_last_layer: bool = False,
+    **options: Unpack[EncoderOptions],
 ) -> tuple[PairClassifier, PreTrainedTokenizerFast]:
-    """A pair classifier on top of any encoder, or a trained one from its folder, and its tokenizer.
-
-    The weights of the head are drawn from `seed`. Arguments and errors otherwise as of `load_encoder`.
-
-    Args:
-        whole_last_layer: True = the last layer computes all tokens, which costs time and changes no logit;
-            sentence alignment reads them.
-    """
+    """A pair classifier on top of any encoder, its head drawn from the seed, or a trained one from its
+    folder, and its tokenizer. `whole_last_layer`: True = the last layer computes all tokens, which costs time
+    and changes no logit; sentence alignment reads them."""
     model, tokenizer = load_encoder_with_head(
-        PairClassifier,
-        name_or_path,
-        max_length=max_length,
-        window=window,
-        attention=attention,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        seed=seed,
+        PairClassifier, name_or_path, max_length=max_length, window=window, **options
     )
     if not whole_last_layer:
         read_only_globals(model.longformer)
@@ -163,22 +117,13 @@ CDA = ("none", "shallow", "deep")
 
 
 class HierarchicalConfig(PretrainedConfig):
-    """Sizes and sort of a hierarchical matcher.
+    """Sizes and kind of a hierarchical matcher. Raises ValueError for an unknown name, sizes that are
+    missing, a `cda` that the encoder cannot have.
 
-    Args:
-        encoder: `gru`, `vectors` or `average`.
-        cda: `none`, `shallow` or `deep`; deep needs words, so `gru`; `average` has none.
-        vocabulary_size, word_size: of word embeddings, for `gru`; word 0 is filling.
-        vector_size: of sentence encodings, for the other two.
-        hidden_size: of a GRU in one direction and of the matcher's hidden layer (the paper: 50).
-        combine: as of `CrossDocumentAttention`.
-        initializer_range: deviation of the normal distribution that all weights are drawn from. The paper
-            says nothing of it and the released code has 0.05, with which (and with word vectors a tenth as
-            large) GRU-HAN stood at chance after 470 updates in nine recorded trainings on SciSumm; with 0.15
-            and vectors of GloVe's size the nine of the same settings but twice the passes learned.
-
-    Raises:
-        ValueError: an unknown name, sizes that are missing, a `cda` that the encoder cannot have.
+    The paper says nothing of `initializer_range`, the deviation of the normal distribution that all weights
+    are drawn from, and the released code has 0.05, with which (and with word vectors a tenth as large)
+    GRU-HAN stood at chance after 470 updates in nine recorded trainings on SciSumm; with 0.15 and vectors of
+    GloVe's size the nine of the same settings but twice the passes learned.
     """
 
     model_type = "cdlm_lab_hierarchical"
@@ -186,13 +131,13 @@ class HierarchicalConfig(PretrainedConfig):
     def __init__(
         self,
         *,
-        encoder: str = "average",
-        cda: str = "none",
-        vocabulary_size: int = 0,
-        word_size: int = 50,
-        vector_size: int = 0,
-        hidden_size: int = 50,
-        combine: str = "concatenation",
+        encoder: str = "average",  # `gru`, `vectors` or `average`
+        cda: str = "none",  # `none`, `shallow` or `deep`, which needs words, so `gru`; `average` has none
+        vocabulary_size: int = 0,  # of word embeddings, for `gru`; word 0 is filling
+        word_size: int = 50,  # likewise
+        vector_size: int = 0,  # of sentence encodings, for the other two
+        hidden_size: int = 50,  # of a GRU in one direction and of the matcher's hidden layer (the paper: 50)
+        combine: str = "concatenation",  # or `addition`
         initializer_range: float = 0.15,
         **rest: object,
     ) -> None:
@@ -222,21 +167,15 @@ class HierarchicalConfig(PretrainedConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedPair:
-    """What the encoder makes of pairs of documents.
+    """What the encoder makes of pairs of documents."""
 
-    Attributes:
-        documents: (batch, 2, size), after cross-document attention.
-        plain: (batch, 2, size), the same before it: d of equations 2 and 3.
-        sentences: (batch, 2, sentences, size), the sentence vectors that the other document attends to.
-    """
-
-    documents: Tensor
-    plain: Tensor
-    sentences: Tensor
+    documents: Tensor  # (batch, 2, size), after cross-document attention
+    plain: Tensor  # (batch, 2, size), the same before it: d of equations 2 and 3
+    sentences: Tensor  # (batch, 2, sentences, size), the sentence vectors that the other document attends to
 
 
 class HierarchicalEncoder(nn.Module):
-    """Two documents at a time; see the head of this module."""
+    """The documents of pairs as vectors."""
 
     def __init__(self, config: HierarchicalConfig) -> None:
         super().__init__()
@@ -258,30 +197,31 @@ class HierarchicalEncoder(nn.Module):
         """Encode pairs.
 
         Args:
-            inputs: `gru`: (batch, 2, sentences, words) long, word 0 = filling; else (batch, 2, sentences,
+            inputs: with `gru` (batch, 2, sentences, words) long, word 0 = filling; else (batch, 2, sentences,
                 size) encodings.
             mask: (batch, 2, sentences) bool, True = sentence; those come first.
         """
         batch, sides, count = mask.shape
-        flat = inputs.flatten(0, 1)  # (documents, sentences, ...)
-        there = mask.flatten(0, 1)
+        flat, is_sentence = inputs.flatten(0, 1), mask.flatten(0, 1)  # (documents, sentences, ...)
         if self.config.encoder == "average":
-            mean = (flat * there[..., None]).sum(1) / there.sum(1, keepdim=True).clamp(min=1)
+            mean = (flat * is_sentence[..., None]).sum(1) / is_sentence.sum(1, keepdim=True).clamp(min=1)
             documents = mean.view(batch, sides, -1)
             return EncodedPair(documents=documents, plain=documents, sentences=inputs)
         words = None
         if self.config.encoder == "gru":
             sentences, words = self._from_words(flat)
         else:
-            sentences = contextualised(self.vector_gru, flat, there)
+            sentences = contextualised(self.vector_gru, flat, is_sentence)
         if self.config.cda == "deep":
-            parts, parts_mask = torch.cat([sentences, words[0]], 1), torch.cat([there, words[1]], 1)
-            sentences = self.cross(sentences, _other(parts), _other(parts_mask))[0] * there[..., None]
-        plain, _ = self.sentence_pooling(contextualised(self.sentence_gru, sentences, there), there)
+            parts, parts_mask = torch.cat([sentences, words[0]], 1), torch.cat([is_sentence, words[1]], 1)
+            sentences = self.cross(sentences, _other(parts), _other(parts_mask))[0] * is_sentence[..., None]
+        plain, _ = self.sentence_pooling(
+            contextualised(self.sentence_gru, sentences, is_sentence), is_sentence
+        )
         documents = plain
         if self.cross is not None:
             parts = torch.cat([sentences, plain[:, None]], 1)  # (documents, sentences + 1, size)
-            parts_mask = torch.cat([there, there.any(1, keepdim=True)], 1)
+            parts_mask = torch.cat([is_sentence, is_sentence.any(1, keepdim=True)], 1)
             documents = self.cross(plain[:, None], _other(parts), _other(parts_mask))[0][:, 0]
         return EncodedPair(
             documents=documents.view(batch, sides, -1),
@@ -291,14 +231,14 @@ class HierarchicalEncoder(nn.Module):
 
     def _from_words(self, ids: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Sentence vectors (documents, sentences, size); word vectors (documents, sentences * words, size)
-        and which are there."""
+        and which of them are words."""
         documents, count, longest = ids.shape
         flat = ids.reshape(-1, longest)
-        there = flat != 0
-        states = contextualised(self.word_gru, self.words(flat), there)
-        sentences, _ = self.word_pooling(states, there)
+        is_word = flat != 0
+        states = contextualised(self.word_gru, self.words(flat), is_word)
+        sentences, _ = self.word_pooling(states, is_word)
         shape = (documents, count * longest)
-        return sentences.view(documents, count, -1), (states.reshape(*shape, -1), there.reshape(shape))
+        return sentences.view(documents, count, -1), (states.reshape(*shape, -1), is_word.reshape(shape))
 
 
 def contextualised(rnn: nn.GRU | nn.LSTM, states: Tensor, mask: Tensor) -> Tensor:
@@ -329,20 +269,14 @@ def _other(states: Tensor) -> Tensor:
 
 @dataclass
 class MatchOutput(ModelOutput):
-    """What `DocumentMatcher` returns.
+    """What a matcher returns."""
 
-    Attributes:
-        loss: (), summed cross entropy of the pairs over their number; None without labels.
-        logits: (batch,); the sigmoid of one is the probability that the documents are related.
-        attention: (batch, 2, sentences), AttScore (equation 3): of the sentences of each document, the
-            softmax of their products with the other document's vector before cross-document attention.
-        cosine: (batch, 2, sentences), CosScore (equation 4) of the same; -1 at filling.
-    """
-
-    loss: Tensor | None = None
-    logits: Tensor | None = None
+    loss: Tensor | None = None  # (), summed cross entropy of the pairs over their number; None without labels
+    logits: Tensor | None = None  # (batch,); the sigmoid is the probability that the documents are related
+    # (batch, 2, sentences), AttScore (equation 3): of the sentences of each document, the softmax of their
+    # products with the other document's vector before cross-document attention
     attention: Tensor | None = None
-    cosine: Tensor | None = None
+    cosine: Tensor | None = None  # (batch, 2, sentences), CosScore (equation 4) of the same; -1 at filling
 
 
 class DocumentMatcher(PreTrainedModel):
@@ -372,19 +306,12 @@ class DocumentMatcher(PreTrainedModel):
 
     def forward(
         self,
-        inputs: Tensor,
-        sentence_mask: Tensor,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
+        inputs: Tensor,  # (batch, 2, sentences, words) long, or encodings (batch, 2, sentences, size)
+        sentence_mask: Tensor,  # (batch, 2, sentences) bool, True = sentence
+        labels: Tensor | None = None,  # (batch,), 1 = related, 0 = not
+        num_items_in_batch: Tensor | int | None = None,  # pairs of the whole effective batch
     ) -> MatchOutput:
-        """Match a batch of pairs.
-
-        Args:
-            inputs: words or encodings, as of `HierarchicalEncoder`.
-            sentence_mask: (batch, 2, sentences) bool, True = sentence.
-            labels: (batch,), 1 = related, 0 = not.
-            num_items_in_batch: pairs of the whole effective batch; None = those of this one.
-        """
+        """Match a batch of pairs."""
         encoded = self.encoder(inputs, sentence_mask)
         logits = self.head(encoded.documents.flatten(1)).squeeze(-1).float()
         loss = None
@@ -397,50 +324,40 @@ class DocumentMatcher(PreTrainedModel):
     def _alignments(self, documents: Tensor, sentences: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Equations 3 and 4: the sentences of each document by the other document's vector."""
         others = documents.flip(1).flatten(0, 1)[:, None]  # (2 * batch, 1, size)
-        parts, there = sentences.flatten(0, 1), mask.flatten(0, 1)
-        attention = alignment_weights(others, parts, there)[:, 0]
-        cosine = torch.cosine_similarity(parts, others, dim=-1).masked_fill(~there, -1.0)
+        parts, is_sentence = sentences.flatten(0, 1), mask.flatten(0, 1)
+        attention = alignment_weights(others, parts, is_sentence)[:, 0]
+        cosine = torch.cosine_similarity(parts, others, dim=-1).masked_fill(~is_sentence, -1.0)
         return attention.view(mask.shape), cosine.view(mask.shape)
 
 
-class FineTunedMatcher(LongformerPreTrainedModel):
+class FineTunedMatcher(EncoderWithHead):
     """Longformer, the average of its token vectors, and the matcher over these.
 
-    No token is global, so the global projections get no gradient; every other weight does.
+    Sentences come as the numbers of `Vocabulary.of_tokenizer`: 0 = filling, 1 = no words in the sentence,
+    else the tokenizer's id + 2. They are read between `[CLS]` and `[SEP]`, as `SentenceEncoder` does, so that
+    the frozen encoder and this one see the same text. No token is global, so the global projections get no
+    gradient; every other weight does.
 
-    Args:
-        config: of the encoder, and besides: `matcher`, the arguments of `HierarchicalConfig`; `max_tokens`,
-            what a sentence is cut to, `[CLS]` and `[SEP]` included; `cls_token_id` and `sep_token_id`.
+    The config of the encoder has besides: `matcher`, the arguments of `HierarchicalConfig`; `max_tokens`,
+    what a sentence is cut to, `[CLS]` and `[SEP]` included; `cls_token_id` and `sep_token_id`.
     """
-
-    # transformers.Trainer then counts the pairs of the whole effective batch
-    accepts_loss_kwargs = True
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
-        self.longformer = LongformerModel(config, add_pooling_layer=False)
         self.matcher = DocumentMatcher(HierarchicalConfig(**config.matcher))
         self.post_init()
 
     def forward(
         self,
-        inputs: Tensor,
-        sentence_mask: Tensor,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
+        inputs: Tensor,  # (batch, 2, sentences, words) long; filling comes last
+        sentence_mask: Tensor,  # (batch, 2, sentences) bool, True = sentence; the rest is not read
+        labels: Tensor | None = None,  # (batch,), 1 = related, 0 = not
+        num_items_in_batch: Tensor | int | None = None,  # pairs of the whole effective batch
     ) -> MatchOutput:
-        """Match a batch of pairs.
-
-        Args:
-            inputs: (batch, 2, sentences, words) long, words as above; filling comes last.
-            sentence_mask: (batch, 2, sentences) bool, True = sentence; the rest is not read.
-            labels: (batch,), 1 = related, 0 = not.
-            num_items_in_batch: pairs of the whole effective batch; None = those of this one.
-        """
-        ids, there = self._between_ends(inputs[sentence_mask])
-        found = sentence_vectors(self.longformer, ids, there)
-        vectors = found.new_zeros(*sentence_mask.shape, found.shape[-1])
-        vectors[sentence_mask] = found
+        """Match a batch of pairs."""
+        encoded = sentence_vectors(self.longformer, *self._between_ends(inputs[sentence_mask]))
+        vectors = encoded.new_zeros(*sentence_mask.shape, encoded.shape[-1])
+        vectors[sentence_mask] = encoded
         return self.matcher(vectors, sentence_mask, labels, num_items_in_batch)
 
     def _between_ends(self, words: Tensor) -> tuple[Tensor, Tensor]:
@@ -452,8 +369,7 @@ class FineTunedMatcher(LongformerPreTrainedModel):
         ids[:, 1:-1] = torch.where(is_word, words - FIRST_WORD, self.config.pad_token_id)
         last = is_word.sum(1, keepdim=True) + 1
         ids.scatter_(1, last, self.config.sep_token_id)
-        there = torch.arange(ids.shape[1], device=ids.device) <= last
-        return ids, there.long()
+        return ids, (torch.arange(ids.shape[1], device=ids.device) <= last).long()
 
 
 def load_finetuned_matcher(
@@ -462,40 +378,38 @@ def load_finetuned_matcher(
     matcher: Mapping[str, object],
     max_tokens: int,
     window: int | None = None,
-    attention: str = "auto",
-    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
+    **options: Unpack[EncoderOptions],
 ) -> tuple[FineTunedMatcher, PreTrainedTokenizerFast]:
     """A matcher on top of any encoder, or a trained one from its folder, and its tokenizer.
 
     Args:
         matcher: arguments of `HierarchicalConfig`, its encoder `vectors` or `average`; `vector_size` is that
             of the encoder. A trained matcher must have been trained with them.
-        seed: of the matcher's weights and of all that the checkpoint does not bring.
-
-    Other arguments and errors as of `load_encoder` and `lengths_of`.
+        max_tokens: what a sentence is cut to, `[CLS]` and `[SEP]` included.
+        window: total width of attention; None = every token of a sentence sees every other.
 
     Raises:
-        ValueError: a matcher of words, or other than the trained one.
+        ValueError: a matcher of words, or other than the trained one; `max_tokens` below 3.
     """
-    name = os.fspath(name_or_path)
-    form = {"attention": attention, "attention_dropout": attention_dropout}
-    form |= lengths_of(max_tokens=max_tokens, window=window)
+    name, lengths = os.fspath(name_or_path), lengths_of(max_tokens=max_tokens, window=window)
     if is_trained(name, FineTunedMatcher):
-        model, tokenizer = load_trained(FineTunedMatcher, name, **form)
+        model, tokenizer = load_trained(FineTunedMatcher, name, **lengths, **options)
         _check_same(model.matcher.config, matcher, name=name)
         model.config.max_tokens = max_tokens
         return model, tokenizer
     if matcher.get("encoder") == "gru":
         raise ValueError("encoder is 'gru', which reads words, not sentences; choose 'vectors' or 'average'")
-    encoder, tokenizer = load_encoder(name, **form, seed=seed)
-    config = encoder.config
-    config.matcher = dict(matcher) | {"vector_size": config.hidden_size}
-    config.max_tokens = max_tokens
-    config.cls_token_id, config.sep_token_id = tokenizer.cls_token_id, tokenizer.sep_token_id
-    with own_randomness(seed):  # all is replaced below, but drawing it would move the global generator
-        model = FineTunedMatcher(config)
-    model.longformer = encoder
+    encoder, tokenizer = load_encoder(name, **lengths, **options, seed=seed)
+    model = put_head_on(
+        encoder,
+        FineTunedMatcher,
+        seed=seed,
+        matcher=dict(matcher) | {"vector_size": encoder.config.hidden_size},
+        max_tokens=max_tokens,
+        cls_token_id=tokenizer.cls_token_id,
+        sep_token_id=tokenizer.sep_token_id,
+    )
     with own_randomness(seed):  # so that a matcher of frozen vectors with this seed starts as the same
         model.matcher = DocumentMatcher(model.matcher.config)
     return model.eval(), tokenizer
@@ -503,5 +417,5 @@ def load_finetuned_matcher(
 
 def _check_same(trained: HierarchicalConfig, wanted: Mapping[str, object], *, name: str) -> None:
     for field, value in wanted.items():
-        if (found := getattr(trained, field, None)) != value:
-            raise ValueError(f"{name}: trained with {field} {found!r}, not {value!r}; ask for {found!r}")
+        if (before := getattr(trained, field, None)) != value:
+            raise ValueError(f"{name}: trained with {field} {before!r}, not {value!r}; ask for {before!r}")

@@ -1,7 +1,9 @@
-"""In which precision a forward pass computes: matrix products in the one asked for, weights stay float32."""
+"""In which precision a forward pass computes: matrix products in the one wanted, weights stay float32; and
+memory that stays with the process between steps."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -10,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from cdlm_lab.models.checkpoint import default_device
-from cdlm_lab.models.kept_memory import memory_kept
 from cdlm_lab.parameters import ParameterError
 
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
@@ -23,7 +24,7 @@ def computing_in(precision: Precision, device: torch.device | str) -> Iterator[N
     """Within, models on a device compute in a precision, as in training.
 
     Stay in it from the first batch to the last: the rounded weights are kept until it is left, and so is
-    memory that is freed between batches. Errors as of `resolve_precision`.
+    memory that is freed between batches. Raises ParameterError for a precision that the device does not have.
     """
     kind = torch.device(device).type
     resolved = resolve_precision(precision, device=kind)
@@ -44,9 +45,9 @@ def as_weights(states: Tensor, head: nn.Module) -> Tensor:
 
 
 def resolve_precision(precision: Precision, *, device: str) -> Precision:
-    """What `auto` means on a kind of device ("cuda", "cpu", ...), and whether the device can do what was
-    asked. `auto`: on CUDA bfloat16 where the device has it, else float16; on a CPU bfloat16 where it has AMX
-    or AVX512-BF16, else float32; elsewhere float32.
+    """What `auto` means on a kind of device ("cuda", "cpu", ...), and whether the device can do the rest.
+    `auto`: on CUDA bfloat16 where the device has it, else float16; on a CPU bfloat16 where it has AMX or
+    AVX512-BF16, else float32; elsewhere float32.
 
     Raises:
         ParameterError: float16 asked for without CUDA, bfloat16 for a CUDA device that has none.
@@ -72,8 +73,8 @@ def bfloat16_units() -> tuple[str, ...]:
 
 
 def precision_told(precision: Precision) -> str:
-    """The precision of a training on the device at hand and, where `auto` chose it, why: for what is told
-    before it starts, and for its report. Errors as of `resolve_precision`."""
+    """The precision of a training on the device at hand and, where `auto` chose it, why: shown before it
+    starts, and in its report."""
     device = default_device()
     chosen = resolve_precision(precision, device=device)
     if precision != "auto":
@@ -81,3 +82,40 @@ def precision_told(precision: Precision) -> str:
     if device == "cuda":
         return f"{chosen}: this GPU has {'it' if chosen == 'bfloat16' else 'no bfloat16'}"
     return f"{chosen}: this CPU has {' and '.join(bfloat16_units()) or 'neither AMX nor AVX512-BF16'}"
+
+
+# ---- memory
+
+# mallopt's parameters, of malloc.h
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_NEVER = -1
+# what glibc sets by itself once a program has freed a large block; at most 32 MB stand for "large"
+_LARGE, _USUAL_TRIM_THRESHOLD = 32 << 20, 64 << 20
+_within = 0  # how many of them are open; the allocator is the process's own
+
+
+@contextmanager
+def memory_kept() -> Iterator[None]:
+    """Within, freed memory stays with this process; at the end it is handed back. Nothing changes where the
+    allocator is not glibc's.
+
+    That one hands what is free at its end back to the system at once, and each step of training asks for the
+    same hundreds of megabytes anew, which the system first fills with zeros, page by page: in bfloat16 a
+    twelfth of a step of MiniLM, a fifth of one of `tiny`. Blocks of more than 32 MB are handed back as
+    before: kept, they would be cut up by smaller ones, and memory would grow from step to step.
+    """
+    global _within
+    library = ctypes.CDLL(None)
+    if not (hasattr(library, "mallopt") and hasattr(library, "malloc_trim")):
+        yield
+        return
+    library.mallopt(_MMAP_THRESHOLD, _LARGE)
+    library.mallopt(_TRIM_THRESHOLD, _NEVER)
+    _within += 1
+    try:
+        yield
+    finally:
+        _within -= 1
+        if not _within:
+            library.mallopt(_TRIM_THRESHOLD, _USUAL_TRIM_THRESHOLD)
+            library.malloc_trim(0)

@@ -1,7 +1,7 @@
 """Answering a question over several paragraphs read at once: Longformer and four heads (CDLM sections 3.4 and
-C.3, whose model is that of Beltagy et al. 2020, appendix D).
+C.3, whose model is that of Beltagy et al. 2020, appendix D), and from their logits to the answer.
 
-Each head is Linear, GELU, dropout, Linear. They say of the question's type whether the answer is a span, yes
+Each head is Linear, GELU, dropout, Linear. They give the question's type, whether the answer is a span, yes
 or no, read at `[CLS]`; of every token how well the answer starts and ends there; of every sentence whether it
 supports the answer, read at its `[s]`; and of every paragraph whether it has such a sentence, at its `<t>`.
 
@@ -14,20 +14,15 @@ The loss of a question is the weighted sum of
   answer is yes or no, or does not occur;
 - sentence and paragraph: mean binary cross entropy over those of the question.
 
-Choices where the papers are silent: means rather than sums, weights of 1. In the released code the optimiser
-gets the encoder alone, so its heads stay as they were drawn; here all are parts of the model.
-
-From the logits of a question to its answer, cut from the original text with its casing and spacing, and to
-the sentences that support it (CDLM section 3.4; Beltagy et al. 2020, appendix D).
-
 The answer is the span with the largest sum of the logits of its first and its last token, among those that
 start at one of the best starts and end at one of the best ends; "yes" or "no" takes its place where the type
-says so. Support is every sentence with a probability above 0.5 ("threshold"), or as many within exactly two
-paragraphs ("two_paragraphs"), which is what HotpotQA's questions need. Spans that begin or end inside a word
-are taken to its ends, as BERT's answers to SQuAD were: tokens are parts of words.
+says so. It is cut from the original text; where it begins or ends inside a word it is taken to the word's
+ends, as BERT's answers to SQuAD were. Support is every sentence with a probability above 0.5 ("threshold"),
+or as many within exactly two paragraphs ("two_paragraphs"), which is what HotpotQA's questions need.
 
-The released code also takes spans that run from one paragraph into another, puts the words of an answer
-together from its tokens, and chooses the two paragraphs by the logits of their sentences alone.
+Choices where the papers are silent: means rather than sums, weights of 1. In the released code the optimiser
+gets the encoder alone, so its heads stay as they were drawn; spans may run from one paragraph into another,
+their words are put together from tokens, and the two paragraphs are chosen by their sentences alone.
 """
 
 from __future__ import annotations
@@ -35,15 +30,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 from unicodedata import east_asian_width
 
 import numpy as np
 import torch
 from scipy.special import expit, softmax
 from torch import Tensor, nn
-from transformers import LongformerConfig, LongformerModel, PreTrainedTokenizerFast
-from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
+from transformers import LongformerConfig, PreTrainedTokenizerFast
 from transformers.utils import ModelOutput
 
 from cdlm_lab.data.questions import MultihopQuestion
@@ -55,8 +49,7 @@ from cdlm_lab.examples.questions import (
     TITLE,
     QuestionSequence,
 )
-from cdlm_lab.models.dropout import AttentionDropout
-from cdlm_lab.models.encoder import load_encoder_with_head
+from cdlm_lab.models.encoder import EncoderOptions, EncoderWithHead, load_encoder_with_head
 from cdlm_lab.models.language_model import over_items
 
 LOSS_WEIGHTS = {"type": 1.0, "span": 1.0, "sentence": 1.0, "paragraph": 1.0}
@@ -64,42 +57,25 @@ LOSS_WEIGHTS = {"type": 1.0, "span": 1.0, "sentence": 1.0, "paragraph": 1.0}
 
 @dataclass
 class QuestionOutput(ModelOutput):
-    """What `QuestionAnswerer` returns, float32.
+    """What `QuestionAnswerer` returns, float32."""
 
-    Attributes:
-        loss: (), summed losses of the questions over their number; None without labels.
-        type_logits: (batch, 3), in the order of QUESTION_TYPES.
-        start_logits, end_logits: (batch, seq); -inf where no answer can be.
-        sentence_logits, paragraph_logits: (batch, sentences) and (batch, paragraphs), of which the sigmoids
-            are probabilities; -inf at filling.
-    """
-
-    loss: Tensor | None = None
-    type_logits: Tensor | None = None
-    start_logits: Tensor | None = None
-    end_logits: Tensor | None = None
-    sentence_logits: Tensor | None = None
-    paragraph_logits: Tensor | None = None
+    loss: Tensor | None = None  # (), summed losses of the questions over their number; None without labels
+    type_logits: Tensor | None = None  # (batch, 3), in the order of QUESTION_TYPES
+    start_logits: Tensor | None = None  # (batch, seq); -inf where no answer can be
+    end_logits: Tensor | None = None  # likewise
+    sentence_logits: Tensor | None = None  # (batch, sentences); the sigmoid is a probability, -inf at filling
+    paragraph_logits: Tensor | None = None  # (batch, paragraphs), likewise
 
     def row(self, number: int) -> dict[str, np.ndarray]:
-        """All logits of one question by name, filling included, as `answer_decoding.decode` takes them."""
+        """All logits of one question by name, filling included, as `decode` takes them."""
         return {
             name: values[number].detach().cpu().numpy() for name, values in self.items() if name != "loss"
         }
 
 
-class QuestionAnswerer(LongformerPreTrainedModel):
-    """Longformer and the four heads.
-
-    Attributes:
-        config: its `loss_weights` are the weights of the four losses, by the names of LOSS_WEIGHTS.
-
-    Raises:
-        ValueError: the config's `loss_weights` have other names.
-    """
-
-    # transformers.Trainer then counts the questions of the whole effective batch
-    accepts_loss_kwargs = True
+class QuestionAnswerer(EncoderWithHead):
+    """Longformer and the four heads; the config's `loss_weights` weigh the four losses, by the names of
+    LOSS_WEIGHTS (others are a ValueError)."""
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
@@ -109,7 +85,6 @@ class QuestionAnswerer(LongformerPreTrainedModel):
                 f"loss_weights names {', '.join(config.loss_weights)}; give one of each of "
                 f"{', '.join(LOSS_WEIGHTS)}"
             )
-        self.longformer = LongformerModel(config, add_pooling_layer=False)
         self.type_head = _head(config, outputs=len(QUESTION_TYPES))
         self.span_head = _head(config, outputs=2)
         self.sentence_head = _head(config, outputs=1)
@@ -118,38 +93,23 @@ class QuestionAnswerer(LongformerPreTrainedModel):
 
     def forward(
         self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None,
-        global_attention_mask: Tensor,
-        answerable: Tensor,
-        paragraph_positions: Tensor,
-        sentence_positions: Tensor,
-        labels: Tensor | None = None,
-        answer_positions: Tensor | None = None,
-        sentence_labels: Tensor | None = None,
-        paragraph_labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
+        input_ids: Tensor,  # (batch, seq), [CLS] first
+        attention_mask: Tensor | None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
+        global_attention_mask: Tensor,  # (batch, seq), 1 = global: [CLS], every <t> and every [s]
+        answerable: Tensor,  # (batch, seq) bool, True = token of a title or a sentence
+        paragraph_positions: Tensor,  # (batch, paragraphs), of each <t>; -1 = filling
+        sentence_positions: Tensor,  # (batch, sentences), of each [s]; -1 = filling
+        labels: Tensor | None = None,  # (batch,), SPAN, YES or NO; None = no loss
+        answer_positions: Tensor | None = None,  # (batch, occurrences, 2), first and last token; -1 = filling
+        sentence_labels: Tensor
+        | None = None,  # as their positions, 1 = needed for the answer, -100 = filling
+        paragraph_labels: Tensor | None = None,  # likewise
+        num_items_in_batch: Tensor | int | None = None,  # questions of the whole effective batch
     ) -> QuestionOutput:
-        """Answer a batch of questions.
-
-        Args:
-            input_ids, attention_mask, global_attention_mask: (batch, seq), as of `PairClassifier`.
-            answerable: (batch, seq) bool, True = token of a title or a sentence.
-            paragraph_positions, sentence_positions: (batch, paragraphs) and (batch, sentences), of each `<t>`
-                and `[s]`; -1 = filling. All of them must be global.
-            labels: (batch,), SPAN, YES or NO; None = no loss.
-            answer_positions: (batch, occurrences, 2), first and last token of each; -1 = filling.
-            sentence_labels, paragraph_labels: as their positions, 1 = needed for the answer, -100 = filling.
-            num_items_in_batch: questions of the whole effective batch; None = those of this one.
-
-        Raises:
-            ValueError: what a head reads is not global; an answer starts or ends where none can be; some
-                labels are given without the others.
-        """
+        """Answer a batch of questions. Raises ValueError when what a head reads is not global, an answer
+        starts or ends where none can be, or some labels are given without the others."""
         _check_globals(global_attention_mask, paragraph_positions, sentence_positions)
-        states = self.longformer(
-            input_ids, attention_mask, global_attention_mask=global_attention_mask, return_dict=True
-        ).last_hidden_state  # (batch, seq, dim)
+        states = self.last_states(input_ids, attention_mask, global_attention_mask)  # (batch, seq, dim)
         spans = self.span_head(states).float().masked_fill(~answerable[..., None], -torch.inf)
         out = QuestionOutput(
             type_logits=self.type_head(states[:, 0]).float(),
@@ -219,12 +179,8 @@ def _losses(
 
 
 def _loss_of_any(logits: Tensor, positions: Tensor) -> Tensor:
-    """-log of the summed probabilities of `positions`, (rows,); each token counts once.
-
-    Args:
-        logits: (rows, seq), -inf = no answer can be there.
-        positions: (rows, n), at least one in each row; -1 = filling.
-    """
+    """-log of the summed probabilities of `positions`, (rows,); each token counts once. `logits`: (rows,
+    seq), -inf = no answer can be there; `positions`: (rows, n), at least one in each row, -1 = filling."""
     right = torch.zeros_like(logits, dtype=torch.bool)
     row, column = (positions >= 0).nonzero(as_tuple=True)
     right[row, positions[row, column]] = True
@@ -245,33 +201,24 @@ def _mean_binary_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def load_question_answerer(
-    name_or_path: str | os.PathLike[str],
-    *,
-    max_length: int,
-    window: int,
-    attention: str = "auto",
-    dropout: float | None = None,
-    attention_dropout: AttentionDropout = 0.0,
-    seed: int = 0,
+    name_or_path: str | os.PathLike[str], *, max_length: int, window: int, **options: Unpack[EncoderOptions]
 ) -> tuple[QuestionAnswerer, PreTrainedTokenizerFast]:
     """A question answerer on top of any encoder, or a trained one from its folder, and its tokenizer.
 
-    QUESTION_MARKS are added to the tokenizer; their embeddings and the heads are drawn from `seed`. The last
-    layer computes all tokens, for the span head reads them. Arguments and errors otherwise as of
-    `load_encoder`.
+    QUESTION_MARKS are added to the tokenizer; their embeddings and the heads are drawn from the seed. The
+    last layer computes all tokens, for the span head reads them.
     """
     return load_encoder_with_head(
         QuestionAnswerer,
         name_or_path,
+        marks=QUESTION_MARKS,
         max_length=max_length,
         window=window,
-        attention=attention,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        seed=seed,
-        marks=QUESTION_MARKS,
+        **options,
     )
 
+
+# ---- from logits to answers
 
 SUPPORT = ("threshold", "two_paragraphs")
 COUNT, MOST_TOKENS = 20, 30
@@ -281,11 +228,11 @@ SentenceName = tuple[int, int]  # number of the paragraph, and of the sentence i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanCandidate:
-    """Tokens `first` to `last` of a sequence, both included; `score`: sum of the logits of these two."""
+    """Tokens `first` to `last` of a sequence, both included."""
 
     first: int
     last: int
-    score: float
+    score: float  # sum of the logits of these two
 
 
 class Place(NamedTuple):
@@ -298,36 +245,25 @@ class Place(NamedTuple):
 
 
 class AnswerSpan(NamedTuple):
-    """An answer that a question might have; `score` as of `SpanCandidate`."""
+    """An answer that a question might have."""
 
     text: str
-    score: float
+    score: float  # sum of the logits of its first and its last token
     place: Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedAnswer:
-    """What a model says to a question.
+    """A model's answer to a question."""
 
-    Attributes:
-        text: the answer: "yes", "no", or the best span as it stands in the paragraphs.
-        type: one of QUESTION_TYPES.
-        type_probabilities: of each of them.
-        place: of the answer; None for yes and no.
-        n_best: different spans, best first, whatever the type.
-        sentence_probabilities: that a sentence supports the answer; of those in the sequence.
-        paragraph_probabilities: that a paragraph has such a sentence; in their order.
-        supporting: the sentences taken for support, ascending.
-    """
-
-    text: str
-    type: str
-    type_probabilities: dict[str, float]
-    place: Place | None
-    n_best: tuple[AnswerSpan, ...]
-    sentence_probabilities: dict[SentenceName, float]
-    paragraph_probabilities: tuple[float, ...]
-    supporting: tuple[SentenceName, ...]
+    text: str  # "yes", "no", or the best span as it stands in the paragraphs
+    type: str  # one of QUESTION_TYPES
+    type_probabilities: dict[str, float]  # of each of them
+    place: Place | None  # of the answer; None for yes and no
+    n_best: tuple[AnswerSpan, ...]  # different spans, best first, whatever the type
+    sentence_probabilities: dict[SentenceName, float]  # that a sentence of the sequence supports the answer
+    paragraph_probabilities: tuple[float, ...]  # that a paragraph has such a sentence; in their order
+    supporting: tuple[SentenceName, ...]  # the sentences taken for support, ascending
 
 
 def best_spans(
@@ -338,18 +274,13 @@ def best_spans(
     count: int = COUNT,
     most_tokens: int = MOST_TOKENS,
 ) -> list[SpanCandidate]:
-    """All spans from one of the best starts to one of the best ends that may be an answer, best first.
+    """All spans from one of the `count` best starts to one of the `count` best ends that may be an answer,
+    best first; ties go to the one that starts first, then to the one that ends first.
 
     A span may be one if it lies in one paragraph, in its title or in its text, over the end of a sentence
     too, and has at most `most_tokens` tokens, marks not counted. If there is none, the single token that is
-    best as both start and end. Of equals the one that starts first, then the one that ends first.
-
-    Args:
-        start_logits, end_logits: (seq,); what is beyond the sequence is filling.
-        count: of starts and of ends.
-
-    Raises:
-        ValueError: `count` or `most_tokens` below 1; no token of the sequence can be an answer.
+    best as both start and end. The logits are (seq,); what is beyond the sequence is filling. Raises
+    ValueError for `count` or `most_tokens` below 1, and when no token of the sequence can be an answer.
     """
     for name, value in (("count", count), ("most_tokens", most_tokens)):
         if value < 1:
@@ -396,15 +327,16 @@ def decode(
     """The answer to a question.
 
     Args:
-        outputs: logits of the question, as of `QuestionOutput.row`: `type_logits`, `start_logits`,
-            `end_logits`, `sentence_logits` and `paragraph_logits`; what is beyond the sequence is filling.
+        outputs: logits of the question as `QuestionOutput.row` gives them; what is beyond the sequence is
+            filling.
         support: "threshold": sentences with a probability above 0.5, or the best one if there is none.
             "two_paragraphs": the two paragraphs with the largest sum of their own logit and that of their
-            best sentence, and in each of them its sentences above 0.5, or its best one. Of equals the first.
-        most_tokens, count: as of `best_spans`; `n_best` has at most `count` spans.
+            best sentence, ties to the first, and in each of them its sentences above 0.5, or its best one.
+        most_tokens: that a span may have.
+        count: of best starts and ends; `n_best` has at most so many spans.
 
     Raises:
-        ValueError: as `best_spans`; also another `support`.
+        ValueError: another `support`; `count` or `most_tokens` below 1; no token can be an answer.
     """
     if support not in SUPPORT:
         raise ValueError(f"unknown support {support!r}; choose one of {', '.join(SUPPORT)}")

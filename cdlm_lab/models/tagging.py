@@ -1,27 +1,20 @@
-"""From examples of document-attentive tagging to the batches of the two taggers: what is attended to, words
-for the static one and sentences for the dynamic one, is in a batch once, however many words attend to it.
+"""Tagging words with what their document says of the same words elsewhere (Joerke et al. 2020, "Doc-ARC").
 
-Longest rows decide the size of a batch, so cut long sentences (`split_long`) and put examples together that
-share their context (`document_runs`).
-
-Tagging words with what their document says of the same words elsewhere, over encodings that stay as they
-are: static Doc-ARC (Joerke et al. 2020, sections 2 and 4.1).
+Static (sections 2 and 4.1), over encodings that stay as they are:
 
     encodings of a sentence's words x_1 ... x_n         -> f_c, a biLSTM
     for each k, of the k-th occurrences of x_1 ... x_n  -> f_c (eq. 5), in the order of that sentence
     a word's occurrences                                -> attention -> c (eq. 1 to 3)
     [f_c(x); c(x)]                                      -> f_s, a biLSTM -> dropout, linear, softmax (eq. 4)
 
-So of the rest of the document nothing is read but the encodings of the occurrences; words around them tell by
-way of the frozen encoder alone. If a word has fewer than k occurrences nothing is attended to there ("we
+So of the rest of the document nothing is read but the encodings of the occurrences; words around them matter
+by way of the frozen encoder alone. If a word has fewer than k occurrences nothing is attended to there ("we
 only attend over these K' relevant instances"). What f_c reads in its place the paper does not say: here it is
 a vector of zeros, in the released code the encoding of the [CLS] of whichever sentence comes first.
 
 With `context_order` "sentence" (ours, no equation of the paper's) f_c reads instead every sentence that has
 an occurrence, whole and in its own order. It has as many parameters and was a little better in the recorded
-runs on storyworld (data/results/).
-
-Without context it is the paper's baseline, two biLSTMs one on the other: the same without c.
+runs on storyworld (data/results/). Without context it is the paper's baseline, two biLSTMs one on the other.
 
 What Table 6 means by "H 256" and "9.5M trainable parameters" with BERT-base: encodings are the last four
 layers one beside the other (3,072 numbers), H is of one direction, and the sentence to be tagged goes through
@@ -29,24 +22,24 @@ the same f_c as its context. That makes 9.49M with the 11 tags of JNLPBA, and is
 No other reading comes near: eq. 4 to the letter, with the encoding itself beside c, makes 14.7M; H of both
 directions together 4.0M (to the letter 6.8M); the mean of the four layers 4.8M (5.3M).
 
-Choices where the paper is silent: dropout before the last layer alone and its rate, as in the released code;
-weights are drawn as PyTorch does, there too. Unlike in that code, filling is masked everywhere, so that
-neither the other sentences of a batch nor missing occurrences change anything.
-
-Tagging words with what their document says of the same words elsewhere, the encoder trained along: dynamic
-Doc-ARC (Joerke et al. 2020, sections 2.2 and 4.2), and its baselines.
+Dynamic (sections 2.2 and 4.2), the encoder trained along:
 
     all sentences of a batch, to be tagged or attended to -> encoder, last layer -> e: mean of a word's pieces
     a word's occurrences -> attention -> c (eq. 1 to 3)
     [e(x); c(x)] -> f_s, a biLSTM -> dropout -> linear -> softmax (eq. 4)
 
 There is no context encoder f_c. Without context it is the baseline with one biLSTM (Table 3); without the
-biLSTM as well it is the encoder fine-tuned, as BERT in Table 4.
+biLSTM as well it is the encoder fine-tuned, as BERT in Table 4. H is of one direction: with 128, an encoder
+of 4.39M parameters (BERT-tiny) makes the 4.8M of Table 8; with 128 for both together it were 4.6M. In the
+paper a sentence is encoded as often as a word attends to it; here once for each batch, which changes no
+number without dropout.
 
-H is of one direction: with 128, an encoder of 4.39M parameters (BERT-tiny) makes the 4.8M of Table 8; with
-128 for both together it were 4.6M. In the paper a sentence is encoded as often as a word attends to it; here
-once for each batch, which changes no number without dropout. Dropout and weights otherwise as of
-`StaticTagger`.
+Choices where the paper is silent: dropout before the last layer alone and its rate, as in the released code;
+weights are drawn as PyTorch does, as in that code. Unlike in it, filling is masked everywhere, so that
+neither the other sentences of a batch nor missing occurrences change anything.
+
+Words and sentences that are attended to are in a batch once. Its longest rows decide its size, so cut long
+sentences (`split_long`) and put examples together that share their context (`document_runs`).
 """
 
 from __future__ import annotations
@@ -55,67 +48,56 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
+from typing import Literal, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
-from transformers import (
-    LongformerConfig,
-    LongformerModel,
-    PretrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-)
-from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
+from transformers import LongformerConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.document import OccurrenceAttention
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.tagging import SplitDocument, TagExample, context_of
-from cdlm_lab.models.checkpoint import is_trained, own_randomness, read_own_model
-from cdlm_lab.models.dropout import AttentionDropout
-from cdlm_lab.models.encoder import load_encoder, load_trained
+from cdlm_lab.models.checkpoint import own_randomness, read_own_model
+from cdlm_lab.models.encoder import (
+    EncoderOptions,
+    EncoderWithHead,
+    load_encoder,
+    load_trained,
+    put_head_on,
+    wanted_head,
+)
 from cdlm_lab.models.frozen import ENDS, WordEncodings, word_pieces
 from cdlm_lab.models.language_model import over_items
 from cdlm_lab.models.matching import contextualised
+from cdlm_lab.parameters import settings
 
 CONTEXT_ENCODERS = ("bilstm", "linear")
 CONTEXT_ORDERS = ("target", "sentence")
 
 
 class StaticTaggerConfig(PretrainedConfig):
-    """Sizes and sort of a static tagger.
-
-    Args:
-        size: of the encoding of a word: the encoder's hidden size times the layers that are taken.
-        tags: all of them, in the order of the logits.
-        hidden_size: of an LSTM in one direction (the paper: 256).
-        context: False = no attention to the rest of the document, the paper's baseline.
-        context_encoder: f_c: `bilstm` as in the paper, or `linear` (ours), one map of each word by itself,
-            which costs a fraction.
-        context_order: in which a biLSTM f_c reads occurrences: that of the sentence to be tagged, `target`
-            (the paper's), or that of the `sentence` that they stand in.
-        distance_size: of the embedding of a distance.
-        dropout: before the last layer.
-
-    Raises:
-        ValueError: no size, no tags or one twice, an unknown context encoder, a linear one without context.
-    """
+    """Sizes and kind of a static tagger. Raises ValueError without a size, without tags or with one twice,
+    for an unknown context encoder or order, and for a linear encoder without context."""
 
     model_type = "cdlm_lab_static_tagger"
 
     def __init__(
         self,
         *,
-        size: int = 0,
-        tags: Sequence[str] = (),
-        hidden_size: int = 256,
-        context: bool = True,
+        size: int = 0,  # of the encoding of a word: the encoder's hidden size times the layers that are taken
+        tags: Sequence[str] = (),  # all of them, in the order of the logits
+        hidden_size: int = 256,  # of an LSTM in one direction (the paper: 256)
+        context: bool = True,  # False = no attention to the rest of the document, the paper's baseline
+        # f_c: `bilstm` as in the paper, or `linear` (ours), one map of each word by itself, far cheaper
         context_encoder: str = "bilstm",
+        # in which a biLSTM f_c reads occurrences: that of the sentence to be tagged, `target` (the paper's),
+        # or that of the `sentence` that they stand in
         context_order: str = "target",
-        distance_size: int = 20,
-        dropout: float = 0.25,
+        distance_size: int = 20,  # of the embedding of a distance
+        dropout: float = 0.25,  # before the last layer
         **rest: object,
     ) -> None:
         if size < 1:
@@ -143,22 +125,16 @@ class StaticTaggerConfig(PretrainedConfig):
 
 @dataclass
 class TagOutput(ModelOutput):
-    """What a tagger returns, float32.
+    """What a tagger returns, float32."""
 
-    Attributes:
-        loss: (), summed cross entropy of the labelled words over their number; None without labels.
-        logits: (batch, words, tags).
-        weights: (batch, words, K), of each word's occurrences (equation 3), 0 where there is none; None
-            without context.
-    """
-
-    loss: Tensor | None = None
-    logits: Tensor | None = None
+    loss: Tensor | None = None  # (), summed cross entropy of the labelled words over their number
+    logits: Tensor | None = None  # (batch, words, tags)
+    # (batch, words, K), of each word's occurrences (equation 3), 0 where there is none; None without context
     weights: Tensor | None = None
 
 
 class StaticTagger(PreTrainedModel):
-    """See the head of this module; make one with `new_static_tagger`."""
+    """Tags words by their encodings and those of their occurrences; make one with `new_static_tagger`."""
 
     config_class = StaticTaggerConfig
     # transformers.Trainer then counts the words of the whole effective batch
@@ -184,31 +160,20 @@ class StaticTagger(PreTrainedModel):
 
     def forward(
         self,
-        targets: Tensor,
-        attention_mask: Tensor,
-        context: Tensor | None = None,
-        places: Tensor | None = None,
-        buckets: Tensor | None = None,
+        targets: Tensor,  # (batch, words, size), encodings of the words to be tagged
+        attention_mask: Tensor,  # (batch, words) bool, True = word; in each row those come first
+        context: Tensor | None = None,  # (occurrences, size), encodings of all words attended to, each once
+        places: Tensor | None = None,  # (batch, words, K) long, of each word's: rows of `context`; -1 = none
+        buckets: Tensor | None = None,  # (batch, words, K) long, of their distances; not read where none is
+        # (sentences,) long, for the context order `sentence` alone: `context` is then the words of that many
+        # sentences, one after the other, of so many words each
         context_lengths: Tensor | None = None,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
+        labels: Tensor
+        | None = None,  # (batch, words) long, numbers of tags; -100 = filling, or not to be learnt
+        num_items_in_batch: Tensor | int | None = None,  # labels of the whole effective batch
     ) -> TagOutput:
-        """Tag a batch of sentences.
-
-        Args:
-            targets: (batch, words, size), encodings of the words to be tagged.
-            attention_mask: (batch, words) bool, True = word; in each row those come first.
-            context: (occurrences, size), encodings of all words that are attended to, each once.
-            places: (batch, words, K) long, of each word's occurrences: rows of `context`; -1 = none.
-            buckets: (batch, words, K) long, of their distances; not read where there is none.
-            context_lengths: (sentences,) long, for the context order `sentence` alone: `context` is then the
-                words of that many sentences, one after the other, of so many words each.
-            labels: (batch, words) long, numbers of tags; -100 = filling, or not to be learnt.
-            num_items_in_batch: labels of the whole effective batch; None = those of this one.
-
-        Raises:
-            ValueError: context for a tagger without, or none for one with it; the same of `context_lengths`.
-        """
+        """Tag a batch of sentences. Raises ValueError for context for a tagger without, or none for one with
+        it; the same of `context_lengths`."""
         given = [part is not None for part in (context, places, buckets)]
         if given != [self.config.context] * 3:
             raise ValueError(
@@ -245,17 +210,17 @@ class StaticTagger(PreTrainedModel):
 
     def _of_occurrences(self, context: Tensor, places: Tensor, attention_mask: Tensor) -> Tensor:
         """f_c of each word's occurrences (equation 5), (batch, words, K, 2 * hidden_size). Rows of which no
-        word has a k-th occurrence are not computed. Arguments as of `forward`."""
+        word has a k-th occurrence are not computed."""
         if isinstance(self.context_encoder, nn.Linear):
             return rows_at(self.context_encoder(context), places)
         mask = attention_mask[:, None] & (places >= 0).any(1)[..., None]  # (batch, K, words)
-        found = rows_at(context, places.transpose(1, 2))
-        read = self._encoded(found.flatten(0, 1), mask.flatten(0, 1))
+        occurrences = rows_at(context, places.transpose(1, 2))
+        read = self._encoded(occurrences.flatten(0, 1), mask.flatten(0, 1))
         return read.unflatten(0, mask.shape[:2]).transpose(1, 2)
 
 
 def check_tags(tags: Sequence[str]) -> None:
-    """Raise ValueError without tags, or if one is there twice."""
+    """Raise ValueError without tags, or with one twice."""
     if not tags or isinstance(tags, str) or len(set(tags)) != len(tags):
         raise ValueError(f"tags are {tags!r}; give each tag once, as `tag_set` does")
 
@@ -273,13 +238,9 @@ def rows_at(states: Tensor, numbers: Tensor) -> Tensor:
 
 
 def tag_output(
-    logits: Tensor,
-    *,
-    weights: Tensor | None,
-    labels: Tensor | None,
-    num_items_in_batch: Tensor | int | None,
+    logits: Tensor, *, weights: Tensor | None, labels: Tensor | None, num_items_in_batch: Tensor | int | None
 ) -> TagOutput:
-    """Logits and weights in float32, with the loss if there are labels. Arguments as of `StaticTagger`."""
+    """Logits and weights in float32, with the loss if there are labels."""
     logits, loss = logits.float(), None
     if labels is not None:
         total = nn.functional.cross_entropy(
@@ -298,11 +259,8 @@ def new_static_tagger(config: StaticTaggerConfig, *, seed: int = 0) -> StaticTag
 
 
 def load_static_tagger(folder: str | os.PathLike[str]) -> StaticTagger:
-    """The tagger that `save_pretrained` left in a folder, in eval mode.
-
-    Raises:
-        CheckpointError: there is none; weights are missing, left over or of another shape.
-    """
+    """The tagger that `save_pretrained` left in a folder, in eval mode. Raises CheckpointError when there is
+    none, or weights are missing, left over or of another shape."""
     # before the order was written down there was no other
     return read_own_model(StaticTagger, os.fspath(folder), before={"context_order": "sentence"})
 
@@ -329,48 +287,24 @@ def _parameters(config: StaticTaggerConfig) -> int:
         return StaticTagger(config).num_parameters()
 
 
-SEQUENCE_ENCODERS = ("bilstm", "none")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class TaggerHead:
-    """What stands on the encoder.
+    """What stands on the encoder of a dynamic tagger."""
 
-    Attributes:
-        tags: all of them, in the order of the logits.
-        context: False = no attention to the rest of the document.
-        sequence_encoder: f_s: `bilstm`, or `none`.
-        hidden_size: of the LSTM in one direction (the paper: 128).
-        distance_size: of the embedding of a distance.
-        dropout: before the last layer.
-
-    Raises:
-        ValueError: no tags or one twice; an unknown sequence encoder.
-    """
-
-    tags: Sequence[str]
-    context: bool = True
-    sequence_encoder: str = "bilstm"
-    hidden_size: int = 128
-    distance_size: int = 20
-    dropout: float = 0.25
+    tags: Sequence[str]  # all of them, in the order of the logits
+    context: bool = True  # False = no attention to the rest of the document
+    sequence_encoder: Literal["bilstm", "none"] = "bilstm"  # f_s
+    hidden_size: int = 128  # of the LSTM in one direction (the paper: 128)
+    distance_size: int = 20  # of the embedding of a distance
+    dropout: float = 0.25  # before the last layer
 
     def __post_init__(self) -> None:
         check_tags(self.tags)
         object.__setattr__(self, "tags", list(self.tags))  # as it comes back from a file
-        if self.sequence_encoder not in SEQUENCE_ENCODERS:
-            raise ValueError(
-                f"sequence_encoder is {self.sequence_encoder!r}; choose one of {', '.join(SEQUENCE_ENCODERS)}"
-            )
 
 
 class HeadLayers(nn.Module):
-    """From words and their occurrences to logits, see the head of this module.
-
-    Args:
-        head: its form.
-        size: of the encoder's vectors.
-    """
+    """From words and their occurrences to logits; `size`: of the encoder's vectors."""
 
     def __init__(self, head: TaggerHead, *, size: int) -> None:
         super().__init__()
@@ -387,19 +321,14 @@ class HeadLayers(nn.Module):
         self.classifier = nn.Linear(width, len(head.tags))
 
 
-class DynamicTagger(LongformerPreTrainedModel):
-    """Longformer and the layers above; no token is global, so the global projections get no gradient.
+class DynamicTagger(EncoderWithHead):
+    """Longformer and the layers above; no token is global, so the global projections get no gradient. The
+    config of the encoder has besides `tagger`, the arguments of `TaggerHead`."""
 
-    Attributes:
-        config: of the encoder, and besides `tagger`, the arguments of `TaggerHead`.
-    """
-
-    # transformers.Trainer then counts the words of the whole effective batch
-    accepts_loss_kwargs = True
+    head_class, head_entry = TaggerHead, "tagger"
 
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__(config)
-        self.longformer = LongformerModel(config, add_pooling_layer=False)
         self.head = HeadLayers(TaggerHead(**config.tagger), size=config.hidden_size)
         self.post_init()
 
@@ -410,43 +339,29 @@ class DynamicTagger(LongformerPreTrainedModel):
 
     def forward(
         self,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        words: Tensor,
-        target_rows: Tensor,
-        word_mask: Tensor,
-        places: Tensor | None = None,
-        buckets: Tensor | None = None,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
+        input_ids: Tensor,  # (sequences, tokens), of all sentences to be tagged or attended to, each once
+        attention_mask: Tensor,  # (sequences, tokens), 1 = token, 0 = padding, which comes last
+        words: Tensor,  # (sequences, tokens) long, of each token the number of its word; -1 = of none
+        target_rows: Tensor,  # (batch,) long, rows of the sentences to be tagged
+        word_mask: Tensor,  # (batch, words) bool, True = word of such a sentence; those come first
+        places: Tensor | None = None,  # (batch, words, K, 2) long, of each word's: row and word; -1 = none
+        buckets: Tensor | None = None,  # (batch, words, K) long, of their distances; not read where none is
+        labels: Tensor
+        | None = None,  # (batch, words) long, numbers of tags; -100 = filling, or not to be learnt
+        num_items_in_batch: Tensor | int | None = None,  # labels of the whole effective batch
     ) -> TagOutput:
-        """Tag a batch of sentences.
-
-        Args:
-            input_ids, attention_mask: (sequences, tokens), of all sentences to be tagged or attended to, each
-                once; 1 = token, 0 = padding, which comes last.
-            words: (sequences, tokens) long, of each token the number of its word in the sentence; -1 = of
-                none. A word's state is the mean of those of its tokens.
-            target_rows: (batch,) long, rows of the sentences to be tagged.
-            word_mask: (batch, words) bool, True = word of such a sentence; in each row those come first.
-            places: (batch, words, K, 2) long, of each word's occurrences: row and word in it; -1 = none.
-            buckets: (batch, words, K) long, of their distances; not read where there is none.
-            labels: (batch, words) long, numbers of tags; -100 = filling, or not to be learnt.
-            num_items_in_batch: labels of the whole effective batch; None = those of this one.
-
-        Raises:
-            ValueError: places or buckets for a tagger without context, or none for one with it.
-        """
+        """Tag a batch of sentences; a word's state is the mean of those of its tokens. Raises ValueError for
+        places or buckets for a tagger without context, or none for one with it."""
         head = self.head
         if [places is not None, buckets is not None] != [head.attention is not None] * 2:
             raise ValueError("places and buckets are for a tagger with context, which needs both")
-        states = self.longformer(input_ids, attention_mask).last_hidden_state
+        states = self.last_states(input_ids, attention_mask)
         every = word_states(states, words, most=max(words.shape[1], word_mask.shape[1]))
         read, weights = every[target_rows, : word_mask.shape[1]], None
         if head.attention is not None:
-            there = places[..., 0] >= 0
-            numbers = (places[..., 0] * every.shape[1] + places[..., 1]).masked_fill(~there, -1)
-            attended, weights = head.attention(rows_at(every.flatten(0, 1), numbers), buckets, there)
+            present = places[..., 0] >= 0
+            numbers = (places[..., 0] * every.shape[1] + places[..., 1]).masked_fill(~present, -1)
+            attended, weights = head.attention(rows_at(every.flatten(0, 1), numbers), buckets, present)
             read = torch.cat([read, attended], dim=-1)
         if head.sequence_encoder is not None:
             read = contextualised(head.sequence_encoder, read, word_mask)
@@ -455,14 +370,11 @@ class DynamicTagger(LongformerPreTrainedModel):
 
 
 def word_states(states: Tensor, words: Tensor, *, most: int) -> Tensor:
-    """The mean of the states of each word's tokens (footnote 1).
+    """The mean of the states of each word's tokens (footnote 1), (sequences, most, size) float32; 0 where
+    there is no word.
 
-    Args:
-        states: (sequences, tokens, size).
-        words: (sequences, tokens) long, number of the word, below `most`; -1 = of none.
-
-    Returns:
-        (sequences, most, size) float32; 0 where there is no word.
+    `states`: (sequences, tokens, size); `words`: (sequences, tokens) long, number of the word, below `most`,
+    -1 = of none.
     """
     rows = torch.arange(len(words), device=words.device)[:, None]
     # one place more than there are words, which takes up the tokens of none
@@ -479,44 +391,21 @@ def load_dynamic_tagger(
     head: TaggerHead | None = None,
     max_length: int,
     window: int,
-    attention: str = "auto",
-    dropout: float | None = None,
-    attention_dropout: AttentionDropout = 0.0,
     seed: int = 0,
+    **options: Unpack[EncoderOptions],
 ) -> tuple[DynamicTagger, PreTrainedTokenizerFast]:
     """A tagger on top of any encoder, or a trained one from its folder, and its tokenizer.
 
-    Args:
-        head: what to put on the encoder. A trained tagger must have been trained with it; None = whatever it
-            was trained with.
-        dropout, attention_dropout: of the encoder; that of the head is in `head`.
-        seed: of the head's weights and of all that the checkpoint does not bring.
-
-    Other arguments and errors as of `load_encoder`.
-
-    Raises:
-        ValueError: an encoder without `head`; a trained tagger with another one.
+    `head`: what to put on the encoder; a trained tagger must have been trained with it; None = its own.
+    Dropout in the options is of the encoder, that of the head is in `head`. Raises ValueError for an encoder
+    without `head`, and for a trained tagger with another one.
     """
-    name = os.fspath(name_or_path)
-    form = {
-        "max_length": max_length,
-        "window": window,
-        "attention": attention,
-        "dropout": dropout,
-        "attention_dropout": attention_dropout,
-    }
-    if is_trained(name, DynamicTagger):
-        model, tokenizer = load_trained(DynamicTagger, name, **form)
-        if head is not None and (found := TaggerHead(**model.config.tagger)) != head:
-            raise ValueError(f"{name}: trained with {found}, not {head}; ask for that, or give no head")
-        return model, tokenizer
-    if head is None:
-        raise ValueError(f"{name}: not a trained tagger; give a head for it")
-    encoder, tokenizer = load_encoder(name, **form, seed=seed)
-    encoder.config.tagger = asdict(head)
-    with own_randomness(seed):  # all but the head is replaced below
-        model = DynamicTagger(encoder.config)
-    model.longformer = encoder
+    name, lengths = os.fspath(name_or_path), {"max_length": max_length, "window": window}
+    head, trained = wanted_head(DynamicTagger, name, head)
+    if trained:
+        return load_trained(DynamicTagger, name, **lengths, **options)
+    encoder, tokenizer = load_encoder(name, **lengths, **options, seed=seed)
+    model = put_head_on(encoder, DynamicTagger, seed=seed, tagger=asdict(head))
     with own_randomness(seed):  # so that heads of one form start alike, on whatever encoder
         model.head = HeadLayers(head, size=encoder.config.hidden_size)
     return model.eval(), tokenizer
@@ -542,35 +431,20 @@ SequenceNumber = tuple[int, int]  # of the document, and of the sequence in it
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StaticCollate:
-    """Batches of `StaticTagger`; give it to a `Trainer` or `DataLoader` as it is.
+    """Batches of `StaticTagger`; give it to a `Trainer` or `DataLoader` as it is."""
 
-    Attributes:
-        encodings: of all sequences; what is missing is computed, so `ensure` them beforehand.
-        documents: those of the `TagExamples`.
-        context: False = for a tagger without context.
-        whole_sentences: True = for one whose `context_order` is `sentence`.
-    """
-
-    encodings: WordEncodings
-    documents: Sequence[SplitDocument]
+    encodings: WordEncodings  # of all sequences; what is missing is computed, so `ensure` them beforehand
+    documents: Sequence[SplitDocument]  # those of the `TagExamples`
     _: KW_ONLY
-    context: bool = True
-    whole_sentences: bool = False
+    context: bool = True  # False = for a tagger without context
+    whole_sentences: bool = False  # True = for one whose `context_order` is `sentence`
 
     def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
-        """Look up encodings and pad.
+        """Look up encodings and pad: arguments of `StaticTagger.forward`, encodings in float32.
 
-        Args:
-            examples: of a `TagExamples`.
-
-        Returns:
-            `targets` (batch, words, size), `attention_mask` (batch, words) bool and `labels` (batch, words);
-            with context also `context` (occurrences, size), `places` (batch, words, K) and `buckets` (batch,
-            words, K), and of whole sentences `context_lengths`; all as `StaticTagger.forward` takes them,
-            encodings in float32. Words of the mask count as tokens in a training.
-
-        Raises:
-            ValueError: no examples; errors as of `WordEncodings.ensure`.
+        There are `targets`, `attention_mask` and `labels`; with context also `context`, `places` and
+        `buckets`, and of whole sentences `context_lengths`. Words of the mask count as tokens in a training.
+        Raises ValueError without examples, and for a sentence that the encoder cannot read.
         """
         _check(examples)
         targets = [self.encodings.rows(example.words) for example in examples]
@@ -588,20 +462,20 @@ class StaticCollate:
         sentences = [self.encodings.rows(_words(self.documents, sequence)) for sequence in sequences]
         lengths = torch.tensor([len(rows) for rows in sentences], dtype=torch.int64)
         starts = lengths.cumsum(0) - lengths
-        found = _places(examples, sequences)
-        there = found["places"][..., 0] >= 0
-        row, word = found["places"][there].T
+        batch = _places(examples, sequences)
+        present = batch["places"][..., 0] >= 0
+        row, word = batch["places"][present].T
         numbers = starts[row] + word  # among all words of the sentences
         if self.whole_sentences:
-            used, found["context_lengths"] = torch.arange(lengths.sum()), lengths
+            used, batch["context_lengths"] = torch.arange(lengths.sum()), lengths
         else:
             used, numbers = torch.unique(numbers, return_inverse=True)
         row = torch.searchsorted(starts, used, right=True) - 1
         chosen = zip(row.tolist(), (used - starts[row]).tolist(), strict=True)
         vectors = np.array([sentences[row][word] for row, word in chosen], dtype=np.float32)
-        return found | {
+        return batch | {
             "context": torch.from_numpy(vectors.reshape(-1, self.encodings.size)),
-            "places": torch.full(there.shape, NOWHERE).masked_scatter(there, numbers),
+            "places": torch.full(present.shape, NOWHERE).masked_scatter(present, numbers),
         }
 
     def _vectors(self, sentences: Sequence[np.ndarray]) -> Tensor:
@@ -616,33 +490,16 @@ class StaticCollate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DynamicCollate:
-    """Batches of `DynamicTagger`; give it to a `Trainer` or `DataLoader` as it is.
+    """Batches of `DynamicTagger`; give it to a `Trainer` or `DataLoader` as it is."""
 
-    Attributes:
-        tokenizer: of the tagger; its `model_max_length` is what a sequence may have.
-        documents: those of the `TagExamples`.
-        context: False = for a tagger without context.
-    """
-
-    tokenizer: PreTrainedTokenizerFast
-    documents: Sequence[SplitDocument]
+    tokenizer: PreTrainedTokenizerFast  # its `model_max_length` is what a sequence may have
+    documents: Sequence[SplitDocument]  # those of the `TagExamples`
     _: KW_ONLY
-    context: bool = True
+    context: bool = True  # False = for a tagger without context
 
     def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
-        """Tokenise and pad.
-
-        Args:
-            examples: of a `TagExamples`.
-
-        Returns:
-            `input_ids`, `attention_mask` and `words` (sequences, tokens); `target_rows` (batch,), `word_mask`
-            (batch, words) bool and `labels` (batch, words); with context also `places` (batch, words, K, 2)
-            and `buckets` (batch, words, K); all as `DynamicTagger.forward` takes them.
-
-        Raises:
-            ValueError: no examples; a sequence that is longer than the model.
-        """
+        """Tokenise and pad: arguments of `DynamicTagger.forward`, `places` and `buckets` with context alone.
+        Raises ValueError without examples, and for a sequence that is longer than the model."""
         _check(examples)
         targets = [(example.document, example.sentence) for example in examples]
         sequences = sorted({*targets, *(context_of(examples) if self.context else ())})

@@ -1,9 +1,9 @@
-"""What the papers claim and what the recorded runs say of it: `claims.csv` names a report and a pair of systems
-for each claim; scores, test and verdict are made from the report.
+"""What the papers claim and what the recorded runs say of it: `claims.csv` names a report and two systems for
+each claim; scores, test and verdict are made from the report.
 
 Columns of the CSV: `better` is claimed to be above `other`, or below it in perplexity; `metric` and `group`
-are those of the score rows (of fact verification the group is the set of claims); `test` is what names the row
-of the table of comparisons beside the two systems; a `headline` stands in README.md, too.
+are those of the score rows (of fact verification the group is the set of claims); `test` is what names the
+row of the table of comparisons beside the two systems; a `headline` stands in README.md, too.
 """
 
 from __future__ import annotations

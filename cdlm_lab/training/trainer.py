@@ -61,8 +61,7 @@ from transformers.trainer import OPTIMIZER_NAME, SCHEDULER_NAME, TRAINER_STATE_N
 from transformers.trainer_callback import PrinterCallback
 
 from cdlm_lab.models.checkpoint import without_bars
-from cdlm_lab.models.kept_memory import memory_kept
-from cdlm_lab.models.precision import resolve_precision
+from cdlm_lab.models.precision import memory_kept, resolve_precision
 from cdlm_lab.parameters import ParameterError, closest_name
 from cdlm_lab.progress import forking, processes_here
 from cdlm_lab.training.checkpoints import (

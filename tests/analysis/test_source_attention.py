@@ -7,7 +7,8 @@ from transformers import LongformerConfig
 
 from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source
 from cdlm_lab.attention.dense import dense_weights
-from cdlm_lab.attention.layer import recordable_layers, replace_self_attention
+from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.attention.weights import recordable_layers
 from cdlm_lab.models.language_model import CrossDocumentLM
 
 PAD, WORDS, HEADS, WINDOWS = 1, 55, 4, (4, 8)

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from transformers import LongformerConfig, LongformerModel
 
-from cdlm_lab.attention.layer import read_only_globals, record_attention, replace_self_attention
+from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
+from cdlm_lab.attention.weights import record_attention
 
 
 def model_of(*, dropout: float = 0.0, ours: bool = True) -> LongformerModel:

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from transformers import LongformerConfig, LongformerForMaskedLM, LongformerForSequenceClassification
 
-from cdlm_lab.attention.layer import LocalGlobalSelfAttention, record_attention, replace_self_attention
+from cdlm_lab.attention.layer import LocalGlobalSelfAttention, replace_self_attention
+from cdlm_lab.attention.weights import record_attention
 
 VOCABULARY, LENGTH = 60, 61
 

@@ -8,15 +8,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LongformerConfig, LongformerModel
 
-from cdlm_lab.attention import layer as weights
+from cdlm_lab.attention import weights
 from cdlm_lab.attention.dense import dense_weights
-from cdlm_lab.attention.layer import (
-    AttentionRecorder,
-    record_attention,
-    recordable_layers,
-    replace_self_attention,
-)
+from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.attention.plan import Plan, make_plan
+from cdlm_lab.attention.weights import AttentionRecorder, record_attention, recordable_layers
 
 HEADS, DIM = 2, 8
 

@@ -1,11 +1,14 @@
-"""Fixtures of the reader tests: files written on the spot, and complaints word by word. Puts this folder on
-the path, so that test_files_damaged finds valid_inputs.py."""
+"""Fixtures of the reader tests: files written on the spot, and messages word by word. Puts this folder on the
+path, so that the tests of damaged files find valid_inputs.py."""
 
+import gzip
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +18,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    """write(name, content): a file below tmp_path, with the folders it needs."""
+def write(tmp_path: Path) -> Callable[..., Path]:
+    """write(name, content): a file below tmp_path, with the folders it needs; compressed if it is called .gz,
+    and as JSON if the content is no text: an object, or the list of objects of a .jsonl."""
 
-    def _write(name: str, content: str | bytes) -> Path:
+    def _write(name: str, content: Any) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        if not isinstance(content, str | bytes):
+            lines = content if ".jsonl" in name else [content]
+            content = "".join(json.dumps(line) + "\n" for line in lines)
+        if isinstance(content, str):
+            content = gzip.compress(content.encode()) if name.endswith(".gz") else content.encode()
+        path.write_bytes(content)
         return path
 
     return _write
@@ -29,7 +38,7 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 
 @pytest.fixture(scope="session")
 def complains() -> Callable[..., object]:
-    """complains(path, line, field, what, remedy): a context that must raise exactly this complaint."""
+    """complains(path, line, field, what, remedy): a context that must raise exactly this message."""
 
     @contextmanager
     def _complains(path: Path, line: int, field: str, what: str, remedy: str) -> Iterator[None]:
@@ -38,3 +47,16 @@ def complains() -> Callable[..., object]:
             yield
 
     return _complains
+
+
+@pytest.fixture(scope="session")
+def refused() -> Callable[..., object]:
+    """refused(path, "line: field: what; remedy"): a context that must raise exactly this message."""
+
+    @contextmanager
+    def _refused(path: Path, message: str) -> Iterator[None]:
+        line, _, rest = message.partition(": ")
+        with pytest.raises(DataError, match=f"^{re.escape(f'{path}:{line}: field {rest}')}$"):
+            yield
+
+    return _refused

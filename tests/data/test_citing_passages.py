@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.data.document_pairs import DocumentLink, PairDocument, citing_passages, pairs_from_links
+from cdlm_lab.data.document_links import DocumentLink, citing_passages, pairs_from_links
+from cdlm_lab.data.document_pairs import PairDocument
 
 
 def paper(name: str, sentences: int = 20) -> PairDocument:

@@ -6,12 +6,7 @@ import os
 import pytest
 
 from cdlm_lab.data import clusters as cluster_folder
-from cdlm_lab.data.clusters import (
-    cluster_files,
-    is_cluster_folder,
-    other_files,
-    read_cluster_folder,
-)
+from cdlm_lab.data.clusters import cluster_files, is_cluster_folder, other_files, read_cluster_folder
 from cdlm_lab.data.files import DataError, entries
 from cdlm_lab.data.records import Cluster, Document, hashed_split
 

@@ -45,26 +45,21 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
 @pytest.mark.parametrize(
     ("line", "field", "what", "remedy"),
     [
-        ('{"documents": ["t"]}', "id", "missing", 'add "id": "..." to the record'),
+        ('{"documents": ["t"]}', "id", "missing", 'add "id" to the record'),
         ('{"id": 5, "documents": ["t"]}', "id", "a number where a text belongs", "put it in quotes"),
         (
             '{"id": "a", "documents": ["t"]}',
             "id",
             "'a' stands in line 1 already",
-            "give every cluster an id of its own",
+            "give each record its own",
         ),
-        ('{"id": "c"}', "documents", "missing", 'add "documents": [...] to the record'),
-        (
-            '{"id": "c", "documents": "t"}',
-            "documents",
-            "a text where a list belongs",
-            "write it as [...]",
-        ),
+        ('{"id": "c"}', "documents", "missing", 'add "documents" to the record'),
+        ('{"id": "c", "documents": "t"}', "documents", "a text where a list belongs", "write it as [...]"),
         (
             '{"id": "c", "documents": []}',
             "documents",
             "an empty list",
-            "a cluster needs documents; add some or delete the line",
+            "add what is missing, or delete the record",
         ),
         (
             '{"id": "c", "documents": ["", {"text": " \\n"}]}',
@@ -75,14 +70,14 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
         (
             '{"id": "c", "documents": ["t", null]}',
             "documents[1]",
-            "null where a document belongs",
-            'write a text in quotes, or {"text": "..."}',
+            "null where an object belongs",
+            'write each as a text in quotes, or {"text": "..."}',
         ),
         (
             '{"id": "c", "documents": [{"title": "t"}]}',
             "documents[0].text",
             "missing",
-            'add "text": "..." to the record',
+            'add "text" to the record',
         ),
         (
             '{"id": "c", "documents": [{"text": "t", "title": ["x"]}]}',
@@ -94,7 +89,7 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
             '{"id": "c", "documents": ["t", {"id": "0", "text": "u"}]}',
             "documents[1].id",
             "'0' is in this cluster already",
-            "give every document of a cluster an id of its own",
+            "give every document its own id",
         ),
         (
             '{"id": "c", "documents": ["t"], "split": "Train"}',
@@ -104,7 +99,7 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
         ),
         (
             '{"id": "c", "documents": ["\\udfff"]}',
-            "documents[0]",
+            "documents[0].text",
             "half a surrogate pair at character 0",
             "remove the lone \\ud... escape",
         ),

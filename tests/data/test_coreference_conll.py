@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data.coreference_files import find_conll, read_conll, read_conll_corpus, write_conll
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.records import (
-    CoreferenceDocument,
-    CoreferenceMention,
-    PassedOver,
-    Topic,
-    gold_clusters,
-)
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, PassedOver, Topic, gold_clusters
 
 WORDS = ("Police", "made", "two", "arrests", ".", "They", "left")
 
@@ -339,7 +333,7 @@ def of_corpus(*files: Path, kind: str = "entity") -> tuple[list[Topic], dict[str
     """Topics, and how often what was passed over."""
     passed_over = PassedOver()
     found = read_conll_corpus(files, kind=kind, name="train", passed_over=passed_over)
-    return found, {reason: count for reason, (count, _) in passed_over.found.items()}
+    return found, {reason: count for reason, (count, _) in passed_over.counts.items()}
 
 
 def rows(name: str, *sentences: str, form: str = "{name}\t{sentence}\t{token}\t{word}\t{mentions}\n") -> str:

@@ -4,13 +4,8 @@ from collections import Counter
 
 import pytest
 
-from cdlm_lab.data.document_pairs import (
-    DocumentLink,
-    PairDocument,
-    check_splits,
-    pairs_from_links,
-    split_without_leaks,
-)
+from cdlm_lab.data.document_links import DocumentLink, pairs_from_links
+from cdlm_lab.data.document_pairs import PairDocument, check_splits, split_without_leaks
 
 TOPICS = ("boats sail on water", "trains run on rails", "planes fly in air")
 

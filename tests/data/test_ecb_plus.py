@@ -171,7 +171,9 @@ def test_folders_that_are_missing(corpus, complains, write):
         list(read_ecb_plus(corpus / "no", "test"))
     with complains(corpus / "ECB+", 1, "folder", "there is no folder ECB+ in it", ROOT):
         list(read_ecb_plus(corpus / "ECB+", "test"))
-    with complains(corpus, 1, "folder", "no ECB+ files for the split dev", "copy the folders of its topics"):
+    with complains(
+        corpus, 1, "folder", "no ECB+ files for the split validation", "copy the folders of its topics"
+    ):
         list(read_ecb_plus(corpus, "dev"))
     (corpus / CSV_NAME).unlink()
     what = f"{CSV_NAME} is missing, which names the sentences that were annotated"
@@ -182,8 +184,8 @@ def test_folders_that_are_missing(corpus, complains, write):
 @pytest.mark.parametrize(
     ("rows", "line", "field", "what", "remedy"),
     [
-        (HEADER + "36,1ecb,1\n36,1ecb\n", 3, "row", "2 cells, not 3", "write it as 36,1ecbplus,3"),
-        (HEADER + "36;1ecb;1\n", 2, "row", "1 cells, not 3", "write it as 36,1ecbplus,3"),
+        (HEADER + "36,1ecb,1\n36,1ecb\n", 3, "row", "2 columns instead of 3", "write it as 36,1ecbplus,3"),
+        (HEADER + "36;1ecb;1\n", 2, "row", "1 columns instead of 3", "write it as 36,1ecbplus,3"),
         (HEADER + "x,1ecb,1\n", 2, "Topic", "'x' is none", "write it as 36"),
         (HEADER + "46,1ecb,1\n", 2, "Topic", "46 is not a topic of ECB+", "the topics are 1 to 45"),
         (HEADER + "36,1ecb.xml,1\n", 2, "File", "'1ecb.xml' is none", "write it as 1ecbplus"),
@@ -215,7 +217,7 @@ def test_folders_that_are_missing(corpus, complains, write):
             1,
             "header",
             "'36,1ecb,1' is not the header",
-            "start with the line Topic,File,Sentence Number",
+            "begin with Topic, File, Sentence Number, commas between",
         ),
     ],
 )

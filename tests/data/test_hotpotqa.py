@@ -43,11 +43,7 @@ COMPARISON: dict[str, Any] = {
     "level": "easy",
     "supporting_facts": [["Rain", 0], ["Ann Lee", 1]],
 }
-WITHOUT_GOLD: dict[str, Any] = {
-    "_id": "q3",
-    "question": "Is it?",
-    "context": [["É", ["Non.", " Yes."]]],
-}
+WITHOUT_GOLD: dict[str, Any] = {"_id": "q3", "question": "Is it?", "context": [["É", ["Non.", " Yes."]]]}
 RECORDS = [BRIDGE, COMPARISON, WITHOUT_GOLD]
 
 
@@ -161,11 +157,11 @@ FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence"
 @pytest.mark.parametrize(
     ("changes", "field", "what", "remedy"),
     [
-        ({"_id": ...}, "[1]._id", "missing", 'add "_id": "..." to the record'),
+        ({"_id": ...}, "[1]._id", "missing", 'add "_id" to the record'),
         ({"_id": 7}, "[1]._id", "a number where a text belongs", TEXT),
         ({"_id": "q1"}, "[1] 'q1'._id", "[0] has this id too", "give each question its own"),
         ({"_id": "a\nb", "question": []}, "[1] 'a\\nb'.question", LIST, TEXT),
-        ({"question": ...}, "[1] 'q2'.question", "missing", 'add "question": "..." to the record'),
+        ({"question": ...}, "[1] 'q2'.question", "missing", 'add "question" to the record'),
         ({"question": None}, "[1] 'q2'.question", "null where a text belongs", TEXT),
         ({"answer": ["yes"]}, "[1] 'q2'.answer", LIST, TEXT),
         ({"answer": True}, "[1] 'q2'.answer", "true or false where a text belongs", TEXT),
@@ -176,20 +172,20 @@ FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence"
             "remove the lone \\ud... escape",
         ),
         ({"level": 3}, "[1] 'q2'.level", "a number where a text belongs", TEXT),
-        ({"type": {}}, "[1] 'q2'.type", "an object where a text belongs", TEXT),
+        ({"type": {}}, "[1] 'q2'.type", "{} is unknown", "write bridge or comparison, or leave it out"),
         (
             {"type": "Bridge"},
             "[1] 'q2'.type",
-            "'Bridge' is no type of question",
+            "'Bridge' is unknown",
             "write bridge or comparison, or leave it out",
         ),
-        ({"context": ...}, "[1] 'q2'.context", "missing", 'add "context": [...] to the record'),
+        ({"context": ...}, "[1] 'q2'.context", "missing", 'add "context" to the record'),
         ({"context": None}, "[1] 'q2'.context", "null where a list belongs", "write it as [...]"),
         (
             {"context": {"sentences": []}},
-            "[1] 'q2'.context.title",
-            "missing",
-            'add "title": [...] to the columns',
+            "[1] 'q2'.context",
+            "title is missing or no list",
+            'give the columns "title" and "sentences" as lists',
         ),
         (
             {"context": {"title": ["Rain", "Sun"], "sentences": [["Wet."]]}},
@@ -203,8 +199,18 @@ FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence"
             "a text where a list belongs",
             "write it as [...]",
         ),
-        ({"context": ["Rain"]}, "[1] 'q2'.context[0]", "a text where two values belong", PARAGRAPH),
-        ({"context": [["Rain"]]}, "[1] 'q2'.context[0]", "a list of 1 where two values belong", PARAGRAPH),
+        (
+            {"context": ["Rain"]},
+            "[1] 'q2'.context[0]",
+            "a text where a list belongs",
+            'write each as ["title", ["sentence", ...]]',
+        ),
+        (
+            {"context": [["Rain"]]},
+            "[1] 'q2'.context[0]",
+            "a list of 1, too short",
+            'write each as ["title", ["sentence", ...]]',
+        ),
         ({"context": [[["Rain"], []]]}, "[1] 'q2'.context[0][0]", LIST, TEXT),
         (
             {"context": [["Rain", "It is wet."]]},
@@ -220,34 +226,34 @@ FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence"
         ),
         (
             {"supporting_facts": {"title": ["Rain"], "sent_id": 0}},
-            "[1] 'q2'.supporting_facts.sent_id",
-            "a number where a list belongs",
-            "write it as [...]",
+            "[1] 'q2'.supporting_facts",
+            "sent_id is missing or no list",
+            'give the columns "title" and "sent_id" as lists',
         ),
         (
             {"supporting_facts": [["Rain", 0], ["Rain", 0, 0]]},
             "[1] 'q2'.supporting_facts[1]",
-            "a list of 3 where two values belong",
-            FACT,
+            "a list of 3, too long",
+            'write each as ["title", 0]',
         ),
         ({"supporting_facts": [[["Rain"], 0]]}, "[1] 'q2'.supporting_facts[0][0]", LIST, TEXT),
         (
             {"supporting_facts": [["Rain", "0"]]},
             "[1] 'q2'.supporting_facts[0][1]",
             "a text where a whole number belongs",
-            FACT,
+            "write it as 3",
         ),
         (
             {"supporting_facts": [["Rain", 0.0]]},
             "[1] 'q2'.supporting_facts[0][1]",
             "a number where a whole number belongs",
-            FACT,
+            "write it as 3",
         ),
         (
             {"supporting_facts": [["Rain", False]]},
             "[1] 'q2'.supporting_facts[0][1]",
             "true or false where a whole number belongs",
-            FACT,
+            "write it as 3",
         ),
         (
             {"supporting_facts": [["Rain", 0], ["Rain", 1]]},
@@ -401,9 +407,9 @@ def test_predictions_come_back_and_can_be_scored(tmp_path):
 @pytest.mark.parametrize(
     ("content", "field", "what", "remedy"),
     [
-        ([], "file", "a list where an object belongs", 'write it as {"answer": {...}, "sp": {...}}'),
-        ({"answer": {}}, "sp", "missing", 'add "sp": {...} to the file'),
-        ({"sp": {}}, "answer", "missing", 'add "answer": {...} to the file'),
+        ([], "line", "a list where an object belongs", "write it as {...}"),
+        ({"answer": {}}, "sp", "missing", 'add "sp" to the record'),
+        ({"sp": {}}, "answer", "missing", 'add "answer" to the record'),
         ({"answer": [], "sp": {}}, "answer", "a list where an object belongs", "write it as {...}"),
         ({"answer": {}, "sp": None}, "sp", "null where an object belongs", "write it as {...}"),
         ({"answer": {"q1": None}, "sp": {}}, "answer.q1", "null where a text belongs", TEXT),
@@ -415,12 +421,17 @@ def test_predictions_come_back_and_can_be_scored(tmp_path):
             "remove the lone \\ud... escape",
         ),
         ({"answer": {}, "sp": {"q1": "Rain"}}, "sp.q1", "a text where a list belongs", "write it as [...]"),
-        ({"answer": {}, "sp": {"q1": ["Rain", 0]}}, "sp.q1[0]", "a text where two values belong", FACT),
+        (
+            {"answer": {}, "sp": {"q1": ["Rain", 0]}},
+            "sp.q1[0]",
+            "a text where a list belongs",
+            "write it as [...]",
+        ),
         (
             {"answer": {}, "sp": {"q1": [["Rain", "0"]]}},
             "sp.q1[0][1]",
             "a text where a whole number belongs",
-            FACT,
+            "write it as 3",
         ),
         ({"answer": {}, "sp": {"q1": [[None, 0]]}}, "sp.q1[0][0]", "null where a text belongs", TEXT),
     ],

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cdlm_lab.data.document_pairs import is_linked_collection, read_linked_collection
+from cdlm_lab.data.document_links import is_linked_collection, read_linked_collection
 
 DOCUMENTS = [
     {"id": "a", "text": "We follow B. It is new."},
@@ -48,10 +48,10 @@ def test_compressed_files_are_found(write, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("documents", "line", "field", "what", "remedy"),
     [
-        ([{"text": "x"}], 1, "id", "missing", 'add "id": "..." to the record'),
-        ([{"id": "a"}], 1, "text", "missing", 'add "text": "..." to the record'),
-        ([{"id": "a", "text": " \n"}], 1, "text", "it is empty", "fill it in, or delete the line"),
-        ([{"id": "", "text": "x."}], 1, "id", "it is empty", "fill it in, or delete the line"),
+        ([{"text": "x"}], 1, "id", "missing", 'add "id" to the record'),
+        ([{"id": "a"}], 1, "text", "missing", 'add "text" to the record'),
+        ([{"id": "a", "text": " \n"}], 1, "text", "it is empty", "fill it in, or delete the record"),
+        ([{"id": "", "text": "x."}], 1, "id", "it is empty", "fill it in, or delete the record"),
         ([{"id": "a", "sentences": ["x", " "]}], 1, "sentences[1]", "it is empty", "leave it out"),
         (
             [*DOCUMENTS, {"id": "a", "text": "x"}],
@@ -89,8 +89,8 @@ def test_documents_that_cannot_be(collection, complains, documents, line, field,
         (
             {"first": "b", "second": "c", "sentences": [True]},
             "sentences[0]",
-            "True is no sentence of 'b', which has 2",
-            "count them from 0",
+            "true or false where a whole number belongs",
+            "write it as 3",
         ),
     ],
 )

@@ -45,12 +45,12 @@ def test_allsides_records(write):
 @pytest.mark.parametrize(
     ("line", "field", "what", "remedy"),
     [
-        ('{"cluster_id": "b"}', "docs", "missing", 'add "docs": [...] to the record'),
+        ('{"cluster_id": "b"}', "docs", "missing", 'add "docs" to the record'),
         (
             '{"cluster_id": "b", "docs": []}',
             "docs",
             "an empty list",
-            "a cluster needs documents; add some or delete the line",
+            "add what is missing, or delete the record",
         ),
         (
             '{"cluster_id": "b", "docs": [7]}',
@@ -62,13 +62,13 @@ def test_allsides_records(write):
             '{"cluster_id": "b", "docs": [{"id": "1"}]}',
             "docs[0].text",
             "missing",
-            'add "text": "..." to the record',
+            'add "text" to the record',
         ),
         (
             '{"cluster_id": "b", "split": "train2", "docs": [{"id": "1", "text": ""}]}',
             "split",
             "'train2' is not a split",
-            "write one of train, validation, valid, val, dev, development, test, or leave it out",
+            "write train, validation or test, or leave it out",
         ),
         (
             allsides("b", ("1", "", ""), ("2", "", " ")),
@@ -80,13 +80,13 @@ def test_allsides_records(write):
             allsides("b", ("1", "", ""), ("1", "", "")),
             "docs[1].id",
             "'1' is in this cluster already",
-            "list every document of a cluster once",
+            "give every document its own id",
         ),
         (
             allsides("a", ("1", "", "")),
             "cluster_id",
             "'a' stands in line 1 already",
-            "give every cluster an id of its own",
+            "give each record its own",
         ),
     ],
 )

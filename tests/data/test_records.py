@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -62,3 +64,32 @@ def test_token_spans(text, boundaries, tokens):
     spans = token_spans(text, boundaries=boundaries)
     assert [text[start:end] for start, end in spans] == tokens
     assert all(first[1] <= second[0] for first, second in pairwise(spans))
+
+
+def test_shares_of_a_hashed_split_are_90_5_5():
+    n = 20_000
+    shares = Counter(records.hashed_split(f"cluster {index}") for index in range(n))
+    # Three standard errors of a share p are 3 * sqrt(p (1 - p) / n): 0.0064 for 0.9 and 0.0046 for 0.05.
+    assert shares["train"] / n == pytest.approx(0.90, abs=0.0064)
+    assert shares["validation"] / n == pytest.approx(0.05, abs=0.0046)
+    assert shares["test"] / n == pytest.approx(0.05, abs=0.0046)
+
+
+def test_a_hashed_split_follows_from_the_id_alone():
+    for name in ("é", "", *(f"cluster {index}" for index in range(200))):
+        share = int(hashlib.sha256(name.encode()).hexdigest()[:16], 16) / 16**16
+        expected = "train" if share < 0.9 else "validation" if share < 0.95 else "test"
+        assert records.hashed_split(name) == expected
+
+
+def test_names_of_splits():
+    named = {
+        "train": "train",
+        "dev": "validation",
+        "val": "validation",
+        "development": "validation",
+        "test": "test",
+    }
+    assert {name: records.split_named(name) for name in named} == named
+    with pytest.raises(ValueError, match=r"^split is 'all'; choose one of train, dev, test$"):
+        records.split_named("all")

@@ -11,7 +11,8 @@ from statistics import median
 
 import pytest
 
-from cdlm_lab.data.document_pairs import check_splits, pairs_from_links, split_without_leaks
+from cdlm_lab.data.document_links import pairs_from_links
+from cdlm_lab.data.document_pairs import check_splits, split_without_leaks
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.scisumm import SOURCES, SciSumm, read_scisumm
 
@@ -351,6 +352,7 @@ def test_member_that_is_too_large(build):
 
 TRAINING = f"{TASK}/annotation/R00-0001.ann.txt"
 GOLD = "cl_scisumm_2018/Test-Set-2018-Gold/Task1/T00-0001_ann.csv"
+A_NUMBER = "a number where a text belongs"
 SENTENCES = "scisummnet_2019/N00-0002/citing_sentences.json"
 PAIRS = "scisummnet_citation_pairs.tsv"
 TABS = "write the ids of two papers with a tab between them"
@@ -367,8 +369,8 @@ ADD = "add it to scisummnet_2019, or leave the pair out"
         (GOLD, "<html><body>Not Found</body></html>\n", 1, "Citing Article", "the field is missing", RELEASE),
         (GOLD, f'{HEAD}\n1,"a', 2, "row", "not CSV (unexpected end of data)", RELEASE),
         (SENTENCES, "[\n1,", 2, "column 3", "not JSON (Expecting value)", RELEASE),
-        (SENTENCES, "{}", 1, "[0].citing_paper_id", "no text", RELEASE),
-        (SENTENCES, '[{"citing_paper_id": 1}]', 1, "[0].citing_paper_id", "no text", RELEASE),
+        (SENTENCES, "{}", 1, "[0]", "null where an object belongs", "write it as {...}"),
+        (SENTENCES, '[{"citing_paper_id": 1}]', 1, "[0].citing_paper_id", A_NUMBER, "put it in quotes"),
         (PAIRS, "a\tb\nx\n", 2, "row", "'x' is not a pair", TABS),
         (PAIRS, "a\tb\nx\tx\n", 2, "row", "'x\\tx' is not a pair", TABS),
         (PAIRS, "a\tb\n\nN00-0001\tx\n", 3, "row", "no text of x", ADD),

@@ -14,7 +14,8 @@ from cdlm_lab.data.candidates import read_candidate_sets
 from cdlm_lab.data.claims import claim_sets, read_claims
 from cdlm_lab.data.clusters import open_corpus, passed_over
 from cdlm_lab.data.coreference_files import read_conll, read_conll_corpus, read_coreference_json
-from cdlm_lab.data.document_pairs import read_linked_collection, read_pair_csv
+from cdlm_lab.data.document_links import read_linked_collection
+from cdlm_lab.data.document_pairs import read_pair_csv
 from cdlm_lab.data.ecb_plus import read_ecb_plus, read_ecb_plus_topics
 from cdlm_lab.data.files import DataError, open_bytes, read_cards, read_word_vectors
 from cdlm_lab.data.questions import read_hotpotqa, read_predictions
@@ -217,13 +218,13 @@ def _conll_corpus(folder: Path) -> tuple[object, int]:
     counted = PassedOver()
     files = [folder / "key.conll"]
     found = read_conll_corpus(files, kind="event", name="all", passed_over=counted)
-    return found, sum(count for count, _ in counted.found.values())
+    return found, sum(count for count, _ in counted.counts.values())
 
 
 def _json_of_others(folder: Path) -> tuple[object, int]:
     counted = PassedOver()
     found = list(read_coreference_json(folder, "dev", passed_over=counted))
-    return found, sum(count for count, _ in counted.found.values())
+    return found, sum(count for count, _ in counted.counts.values())
 
 
 def marked(rng: Chance) -> Files:

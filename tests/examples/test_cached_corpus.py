@@ -3,7 +3,6 @@
 import gc
 import itertools
 import json
-import logging
 import multiprocessing
 import os
 import threading
@@ -177,22 +176,6 @@ class TestEncodeCluster:
         assert bpe.decode(inside.tolist()).strip() == "Žofie Qu"
         assert len(inside) > 2
         assert not (row["fact_ids"][0] == 0).all()
-
-    def test_special_tokens_written_in_a_text_are_text(self, tokenizer):
-        row, _ = encode_cluster(of_one("w1 [MASK] w2 </doc-s> w3"), tokenizer)
-        special = {tokenizer.mask_token_id, tokenizer.convert_tokens_to_ids("</doc-s>")}
-        assert not special & set(row["input_ids"][0].tolist())
-        # ... and the tokenizer is as it was
-        assert tokenizer("[MASK]", add_special_tokens=False)["input_ids"] == [tokenizer.mask_token_id]
-
-    def test_long_documents_are_encoded_in_full_and_in_silence(self, tokenizer, caplog, capfd):
-        logging.getLogger("transformers").addHandler(caplog.handler)
-        try:
-            row, _ = encode_cluster(of_one("w1 " * 50), tokenizer)
-        finally:
-            logging.getLogger("transformers").removeHandler(caplog.handler)
-        assert len(row["input_ids"][0]) == 50 > tokenizer.model_max_length
-        assert "longer than" not in caplog.text + capfd.readouterr().err
 
 
 class TestRows:

@@ -1,8 +1,7 @@
-from __future__ import annotations
+"""None"""
 
 import os
 import pickle
-import random
 import subprocess
 import sys
 from pathlib import Path
@@ -75,15 +74,6 @@ class TestKeys:
 
 
 class TestPurity:
-    @pytest.mark.parametrize("documents", ["related", "random", "single"])
-    def test_the_same_index_twice_in_any_order(self, examples, documents):
-        made = examples(size=100, documents=documents)
-        in_order = [made[index] for index in range(100)]
-        fresh = examples(size=100, documents=documents)
-        shuffled = random.Random(0).sample(range(100), 100)
-        assert all(same(fresh[index], in_order[index]) for index in shuffled)
-        assert all(same(made[index], in_order[index]) for index in reversed(range(100)))
-
     def test_a_longer_run_begins_like_a_shorter_one(self, examples):
         short, long = examples(size=50), examples(size=500)
         assert all(same(short[index], long[index]) for index in range(50))
@@ -156,12 +146,6 @@ class TestOrder:
     def test_evaluation_on_a_part_has_the_masks_of_the_whole(self, examples, forty):
         whole, part = examples(shuffle=False), examples(shuffle=False, corpus=forty.select(range(10)))
         assert all(same(whole[index], part[index]) for index in range(10))
-
-    def test_only_two_orders_are_remembered(self, examples):
-        made = examples(size=4000)
-        for index in range(0, 4000, 40):
-            made[index]
-        assert len(made._passes._orders) == 2
 
     def test_it_can_be_iterated(self, examples):
         assert len(list(examples(size=45))) == 45
@@ -309,9 +293,3 @@ def test_bad_corpora(examples, forty):
         examples(corpus=forty.remove_columns("fact_ids"))
     with pytest.raises(ValueError, match="the corpus has no clusters"):
         examples(corpus=forty.select([]))
-
-
-@pytest.mark.parametrize("index", [-1, 40])
-def test_an_index_out_of_range(examples, index):
-    with pytest.raises(IndexError, match=f"there is no example {index}; there are 40"):
-        examples()[index]

@@ -1,10 +1,14 @@
-from __future__ import annotations
+"""Masked tokens and masked words."""
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
-from cdlm_lab.examples.masking import mask_tokens
-from cdlm_lab.examples.tokens import SpecialTokens
+from cdlm_lab.examples.cross_document import CrossDocumentExamples
+from cdlm_lab.examples.masking import continuing_pieces, mask_tokens, words_of
+from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer
+from cdlm_lab.models.encoder import load_tokenizer
 
 SPECIAL = SpecialTokens(
     start=0, end=1, cls=2, sep=3, pad=4, mask=5, all_special=frozenset({*range(6), 500}), vocabulary_size=1000
@@ -117,3 +121,187 @@ def test_the_same_generator_state_gives_the_same_masks():
 def test_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         masked([7, 8, 9], **arguments)
+
+
+SIX = SpecialTokens(
+    start=0, end=1, cls=2, sep=3, pad=4, mask=5, all_special=frozenset(range(6)), vocabulary_size=30
+)
+# Ids from 20 go on with the word before; of the special ones what the table says must not count.
+CONTINUES = (np.arange(30) >= 20) | (np.arange(30) < 6)
+#         [CLS] <doc-s> a  a   b  c  c   c  </doc-s> <doc-s> d   e [SEP]
+IDS = np.array([2, 0, 6, 21, 7, 8, 22, 23, 1, 0, 24, 9, 3])
+WORDS = [0, 1, 2, 2, 3, 4, 4, 4, 5, 6, 7, 8, 9]
+
+
+def masked_words(ids=IDS, *, seed: int = 0, eligible=None, probability: float = 0.15, continues=CONTINUES):
+    ids = np.asarray(ids)
+    return mask_tokens(
+        ids,
+        np.ones(len(ids), dtype=bool) if eligible is None else eligible,
+        generator=np.random.default_rng(seed),
+        special=SIX,
+        probability=probability,
+        continues=continues,
+    )
+
+
+def wordpiece(words: list[str]) -> PreTrainedTokenizerFast:
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    rules = Tokenizer(
+        models.WordPiece({word: n for n, word in enumerate([*special, *words])}, unk_token="[UNK]")
+    )
+    rules.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=rules,
+        **{f"{name[1:-1].lower()}_token": name for name in special},
+        extra_special_tokens=["<doc-s>", "</doc-s>"],
+    )
+
+
+def words_in(tokenizer: PreTrainedTokenizerFast, text: str) -> list[list[str]]:
+    ids = np.array(tokenizer(text, add_special_tokens=False)["input_ids"])
+    numbers = words_of(ids, continuing_pieces(tokenizer), special=from_tokenizer(tokenizer))
+    pieces = np.array(tokenizer.convert_ids_to_tokens(ids.tolist()))
+    return [pieces[numbers == number].tolist() for number in range(numbers[-1] + 1)]
+
+
+class TestWords:
+    def test_numbers(self):
+        assert words_of(IDS, CONTINUES, special=SIX).tolist() == WORDS
+        assert words_of(np.array([21, 22, 6]), CONTINUES, special=SIX).tolist() == [0, 0, 1]
+        assert words_of(np.array([], dtype=int), CONTINUES, special=SIX).tolist() == []
+
+    def test_of_wordpiece(self):
+        tokenizer = wordpiece(["un", "##seen", "sea", "##s", "-", "#", "Ġ"])
+        table = continuing_pieces(tokenizer)
+        assert np.flatnonzero(table).tolist() == [6, 8]
+        assert len(table) == len(tokenizer) == 14
+        assert words_in(tokenizer, "unseen sea-seas") == [["un", "##seen"], ["sea"], ["-"], ["sea", "##s"]]
+        # A word that the vocabulary cannot write is [UNK]: special, and a word by itself.
+        assert words_in(tokenizer, "sea xx seas") == [["sea"], ["[UNK]"], ["sea", "##s"]]
+
+    def test_another_prefix_of_wordpiece(self):
+        tokenizer = wordpiece(["un", "@@seen", "##"])
+        tokenizer.backend_tokenizer.model.continuing_subword_prefix = "@@"
+        assert np.flatnonzero(continuing_pieces(tokenizer)).tolist() == [6]
+
+    def test_of_byte_level_bpe(self):
+        tokenizer = load_tokenizer("tiny")
+        found = words_in(tokenizer, "The qzxv,\nTwo\tmen")
+        # A blank, a line end and a tab start a word; what follows without one goes on, punctuation too.
+        assert ["".join(word) for word in found] == ["ĠThe", "Ġqzxv,", "ĊTwo", "ĉmen"]
+        assert found[1] == ["Ġ", "q", "z", "x", "v", ","]
+        # At the start of a document no blank is needed.
+        ids = np.array([tokenizer.cls_token_id, *tokenizer.convert_tokens_to_ids(["z", "x"])])
+        table = continuing_pieces(tokenizer)
+        assert words_of(ids, table, special=from_tokenizer(tokenizer)).tolist() == [0, 1, 1]
+
+    def test_white_space_of_byte_level_bpe(self):
+        signs = [
+            chr(number)
+            for number in range(0x100, 0x180)
+            if decoders.ByteLevel().decode([chr(number)]) in list(" \t\n\v\f\r")
+        ]
+        assert len(signs) == 6
+        vocabulary = {piece: n for n, piece in enumerate([*signs, *(f"{sign}a" for sign in signs), "a"])}
+        rules = Tokenizer(models.BPE(vocabulary, []))
+        rules.decoder = decoders.ByteLevel()
+        table = continuing_pieces(PreTrainedTokenizerFast(tokenizer_object=rules))
+        assert np.flatnonzero(table).tolist() == [12]
+
+    def test_of_neither(self, tokenizer):
+        with pytest.raises(ValueError, match=r"is neither WordPiece nor byte-level BPE: .*; draw tokens$"):
+            continuing_pieces(tokenizer)
+
+
+class TestMasks:
+    def test_all_pieces_of_a_word_or_none(self):
+        seen = set()
+        for seed in range(200):
+            masked_ids, labels = masked_words(seed=seed, probability=0.4)
+            drawn = labels != -100
+            assert (labels[drawn] == IDS[drawn]).all()
+            assert (masked_ids[~drawn] == IDS[~drawn]).all()
+            of_words = [set(drawn[np.array(WORDS) == number]) for number in range(10)]
+            assert all(len(states) == 1 for states in of_words)
+            seen.add(tuple(states.pop() for states in of_words))
+        assert not any(state[special] for state in seen for special in (0, 1, 5, 6, 9))
+        assert len(seen) == 2**5 - 1, "every choice of the five words but none"
+
+    def test_the_share_of_words_and_of_pieces(self):
+        """40,000 words, every other of three pieces: 15% of both kinds, so 15% of the pieces."""
+        ids = np.tile([6, 21, 22, 7], 20_000)
+        _, labels = masked_words(ids, seed=1)
+        drawn = (labels != -100).reshape(-1, 4)
+        assert (drawn[:, :3].sum(axis=1) % 3 == 0).all()
+        assert drawn[:, 0].mean() == pytest.approx(0.15, abs=0.01)
+        assert drawn[:, 3].mean() == pytest.approx(0.15, abs=0.01)
+        assert drawn[:, 3][drawn[:, 0]].mean() == pytest.approx(0.15, abs=0.02), "words are independent"
+
+    def test_the_fate_is_each_pieces_own(self):
+        """80/10/10 of the pieces; both pieces of a word become [MASK] in 0.8 * 0.8 of the words."""
+        ids = np.tile([6, 21], 20_000)
+        masked_ids, labels = masked_words(ids, probability=1.0)
+        assert (labels == ids).all()
+        by_mask = (masked_ids == SIX.mask).reshape(-1, 2)
+        assert by_mask.mean() == pytest.approx(0.8, abs=0.01)
+        assert by_mask.all(axis=1).mean() == pytest.approx(0.64, abs=0.01)
+        # of the 10% that are drawn anew 1 in 24 is the piece itself
+        assert (masked_ids == ids).mean() == pytest.approx(0.1 + 0.1 / 24, abs=0.01)
+
+    def test_at_least_one_word(self):
+        """Chance draws nothing; the one word is picked evenly from the words, not from the pieces."""
+        counts = np.zeros(len(IDS))
+        for seed in range(1000):
+            counts += masked_words(seed=seed, probability=1e-9)[1] != -100
+        np.testing.assert_allclose(counts[[2, 3, 4, 5, 6, 7, 10, 11]] / 1000, 1 / 5, atol=0.04)
+        assert counts[[2, 4, 5, 10, 11]].sum() == 1000
+        assert (counts[2], counts[5], counts[5]) == (counts[3], counts[6], counts[7])
+
+    def test_pieces_that_may_not_be_drawn_stay_out(self):
+        eligible = np.arange(len(IDS)) != 6
+        assert (masked_words(probability=1.0, eligible=eligible)[1] != -100).tolist() == [
+            number in (2, 3, 4, 5, 7, 10, 11) for number in range(13)
+        ]
+        nothing = masked_words(probability=1.0, eligible=np.zeros(len(IDS), dtype=bool))
+        assert nothing[0].tolist() == IDS.tolist()
+        assert (nothing[1] == -100).all()
+
+    def test_words_of_one_piece_are_drawn_as_tokens_are(self):
+        ids = np.random.default_rng(3).integers(6, 20, size=500)
+        for seed, probability in ((0, 0.15), (1, 1e-9)):
+            words = masked_words(ids, seed=seed, probability=probability)
+            tokens = masked_words(ids, seed=seed, probability=probability, continues=None)
+            np.testing.assert_array_equal(words, tokens)
+
+
+def test_tokens_are_drawn_as_ever():
+    """One number of the generator for each place, special ones too; then what becomes of it."""
+    _, labels = masked_words(seed=11, continues=None, probability=0.5)
+    numbers = np.random.default_rng(11).random(len(IDS))
+    assert ((labels != -100) == (~SIX.is_special(IDS) & (numbers < 0.5))).all()
+    ids = np.arange(6, 16)
+    _, labels = masked_words(ids, seed=11, continues=None, probability=1e-9)
+    generator = np.random.default_rng(11)
+    generator.random(len(ids))
+    assert np.flatnonzero(labels != -100).tolist() == [generator.choice(np.arange(10))]
+
+
+def test_examples_with_whole_words(forty, special):
+    """In the forty clusters, say that `w0` to `w9` go on with a word: their documents are one word each."""
+    continues = np.zeros(special.vocabulary_size, dtype=bool)
+    continues[5:15] = True
+    choices = {"corpus": forty, "special": special, "max_length": 64, "shuffle": False}
+    tokens, words = CrossDocumentExamples(**choices), CrossDocumentExamples(**choices, continues=continues)
+    parts = 0
+    for row in range(40):
+        example = words.describe(row)
+        assert (example.packed.input_ids == tokens.describe(row).packed.input_ids).all()
+        if row < 10:
+            for number in example.packed.packed_documents:
+                inside = (example.packed.document == number) & ~example.packed.is_special
+                assert len(set(example.masked[inside])) == 1
+                parts += len(set(tokens.describe(row).masked[inside]))
+        else:
+            assert (example.labels == tokens.describe(row).labels).all()
+    assert parts > 40, "of tokens, some of a document are masked and some are not"

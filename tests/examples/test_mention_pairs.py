@@ -1,11 +1,10 @@
-"""Pairs of mentions: which there are, which are drawn, and the data set that writes them."""
-
-from __future__ import annotations
+"""Pairs of mentions: groups, samples, the data set, and those whose alignment is analysed."""
 
 import copy
 import math
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
-from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.mention_pairs import (
     MENTION_END,
     MENTION_START,
@@ -26,6 +24,7 @@ from cdlm_lab.examples.mention_pairs import (
     marks_from_tokenizer,
     mentions_in,
     positive_pairs,
+    sample_aligned_pairs,
     sampled_pairs,
 )
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
@@ -314,49 +313,6 @@ def test_sizes_are_those_of_the_sequences(made, context, max_length):
     assert (losses > 0) == (max_length == 40 or (max_length == 90 and context == "documents"))
 
 
-def test_pairs_in_another_order(made, topics):
-    examples = made(topics, labels=np.arange(28) % 2)
-    turned = examples.in_order(range(27, -1, -1))
-    assert turned.pairs.tolist() == examples.pairs[::-1].tolist()
-    assert turned.labels.tolist() == examples.labels[::-1].tolist()
-    assert made(topics).in_order([3]).labels is None
-
-
-def test_a_document_is_encoded_once_for_all_of_its_pairs(made, topics):
-    seen = []
-
-    class Counting:
-        unk_token_id = made.tokenizer.unk_token_id
-
-        def __call__(self, words, **settings):
-            seen.append(words[0])
-            return made.tokenizer(words, **settings)
-
-    documents = EncodedDocuments((d for topic in topics for d in topic.documents), Counting())
-    examples = made(topics[:1], documents=documents)
-    assert seen == []
-    for index in range(len(examples)):
-        examples.length_of(index)
-        examples[index]
-    assert len(seen) == 3  # a, b and c; d has no pair
-
-
-def test_examples_go_into_batches(made, topics):
-    examples = made(topics, labels=np.ones(28))
-    numbers = range(len(examples))
-    batches = batches_by_length(
-        [examples.length_of(n) for n in numbers], [examples.global_count_of(n) for n in numbers], 5
-    )
-    assert sorted(n for batch in batches for n in batch) == list(numbers)
-    collate = Collate(pad_token_id=made.tokenizer.pad_token_id)
-    for batch in batches:
-        tensors = collate([examples[n] for n in batch])
-        count, width = tensors["input_ids"].shape
-        assert tensors["mention_mask"].shape == (count, 2, width)
-        assert tensors["labels"].shape == (count,)
-        assert (tensors["mention_mask"].sum(-1) == 1).all()
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -378,16 +334,62 @@ def test_bad_data_sets(made, topics, changes, message):
         made(topics, **changes)
 
 
-@pytest.mark.parametrize("index", [-1, 28])
-def test_indices_outside(made, topics, index):
-    examples = made(topics)
-    for read in (examples.__getitem__, examples.describe, examples.length_of, examples.pair):
-        with pytest.raises(IndexError, match=f"there is no pair {index}; there are 28, counted from 0"):
-            read(index)
-
-
 def test_pairs_that_do_not_fit_are_named(made, topics):
     examples = made(topics, max_length=11)  # two documents with a mention of one word each need 12
     for read in (examples.__getitem__, examples.size_of):
         with pytest.raises(ValueError, match=r"mention a:0 of document a \(length 1\) and mention b:0 of"):
             read(1)
+
+
+@pytest.fixture(scope="module")
+def dev_topics():
+    return list(read_storyworld_topics("dev", 4, stories_per_topic=2))
+
+
+def identity(pairs):
+    return [(pair.source.id, pair.target.id, pair.corefer) for pair in pairs]
+
+
+def test_pairs_are_of_two_documents_of_a_topic_and_as_they_say(dev_topics):
+    pairs = sample_aligned_pairs(dev_topics, "event", count=20, seed=0)
+    topic_of = {document.id: topic.id for topic in dev_topics for document in topic.documents}
+    assert Counter(pair.corefer for pair in pairs) == {True: 20, False: 20}
+    for pair in pairs:
+        assert pair.source.document != pair.target.document
+        assert topic_of[pair.source.document] == topic_of[pair.target.document] == pair.topic
+        assert (pair.source.cluster == pair.target.cluster) is pair.corefer
+        assert pair.source.kind == pair.target.kind == "event"
+    assert len({frozenset((pair.source.id, pair.target.id)) for pair in pairs}) == 40
+
+
+def test_either_mention_may_be_the_source(dev_topics):
+    pairs = sample_aligned_pairs(dev_topics, "entity", count=100, seed=1)
+    order = {document.id: n for n, document in enumerate(d for topic in dev_topics for d in topic.documents)}
+    first = sum(order[pair.source.document] < order[pair.target.document] for pair in pairs)
+    assert 70 < first < 130
+
+
+def test_all_there_are_and_not_more(dev_topics):
+    pairs = sample_aligned_pairs(dev_topics, "event", count=100_000, seed=0)
+    mentions = [(m, t.id) for t in dev_topics for d in t.documents for m in d.mentions if m.kind == "event"]
+    expected = Counter(
+        a.cluster == b.cluster
+        for n, (a, one) in enumerate(mentions)
+        for b, other in mentions[:n]
+        if one == other and a.document != b.document
+    )
+    assert Counter(pair.corefer for pair in pairs) == expected
+
+
+def test_chance_comes_from_the_seed(dev_topics):
+    one = identity(sample_aligned_pairs(dev_topics, "event", count=9, seed=0))
+    assert one == identity(sample_aligned_pairs(dev_topics, "event", count=9, seed=0))
+    assert one != identity(sample_aligned_pairs(dev_topics, "event", count=9, seed=1))
+
+
+def test_nothing_to_compare(dev_topics):
+    alone = replace(dev_topics[0], documents=dev_topics[0].documents[:1])
+    with pytest.raises(ValueError, match="no two in different documents of a topic corefer"):
+        sample_aligned_pairs([alone], "event", count=5, seed=0)
+    with pytest.raises(ValueError, match="count is 0"):
+        sample_aligned_pairs(dev_topics, "event", count=0, seed=0)

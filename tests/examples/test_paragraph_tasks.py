@@ -4,8 +4,6 @@ examples; chance; masks; bad corpora.
 Sentence s of paragraph p of document d reads "w<d> w<100 + p> w<200 + s>": its tokens say where it is from.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections import Counter
 from collections.abc import Callable
@@ -257,12 +255,6 @@ class TestCopies:
 
 
 class TestChance:
-    def test_the_same_index_twice_in_any_order(self, tasks):
-        first, second = tasks(size=60, seed=3), tasks(size=60, seed=3)
-        forwards = [first[index] for index in range(60)]
-        assert all(same(forwards[index], second[index]) for index in reversed(range(60)))
-        assert all(same(forwards[index], first[index]) for index in (59, 0, 30))
-
     def test_pinned(self, tasks, place):
         """What a seed draws must stay: a run that is resumed under another version would see other texts."""
         example = tasks(seed=7).describe(2)
@@ -416,8 +408,3 @@ class TestBadInput:
     def test_other_values(self, tasks, changes, message):
         with pytest.raises(ValueError, match=message):
             tasks(**changes)
-
-    @pytest.mark.parametrize("index", [-1, 5])
-    def test_no_such_example(self, tasks, index):
-        with pytest.raises(IndexError, match=f"there is no example {index}; there are 5, counted from 0"):
-            tasks()[index]

@@ -1,17 +1,12 @@
-"""A small storyworld corpus and settings for it, shared by the tests of the experiments; puts this folder on
-the path, so that tests of the results book share small_reports.py."""
+"""Small settings and models, shared by the tests of the experiments."""
 
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from cdlm_lab.experiments.cluster_corpora import CorpusSettings
-from cdlm_lab.experiments.pretraining import ModelSettings, Prepared, prepare
-from cdlm_lab.training.config import TrainingConfig
-
-sys.path.insert(0, str(Path(__file__).parent))
+from cdlm_lab.experiments import coreference, pretraining
+from cdlm_lab.models.encoder import TinySizes, load_language_model
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,35 +16,22 @@ def one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> CorpusSettings:
-    return CorpusSettings(
-        corpus="storyworld",
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of tokenised corpora."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def small() -> pretraining.Settings:
+    """Of a run of notebook 01 that takes seconds."""
+    return pretraining.Settings(
         train_clusters=20,
         held_out_clusters=6,
-        minimum_documents=3,
-        packing="equal_share",
         max_length=256,
-        mask_probability=0.15,
-        seed=0,
-        cache_folder=str(tmp_path_factory.mktemp("cache")),
-    )
-
-
-@pytest.fixture(scope="session")
-def tiny() -> ModelSettings:
-    return ModelSettings(model="tiny", window=32, attention="auto", dropout=None, seed=0)
-
-
-@pytest.fixture(scope="session")
-def training() -> TrainingConfig:
-    return TrainingConfig(
         steps=4,
         batch_size=2,
         micro_batch_size=1,
         evaluate_every=2,
-        save_every=2,
-        log_every=1,
-        seed=0,
         learning_rate=1e-3,
         warmup_steps=1,
         precision="float32",
@@ -57,14 +39,49 @@ def training() -> TrainingConfig:
 
 
 @pytest.fixture(scope="session")
-def prepared(corpus: CorpusSettings, tiny: ModelSettings, training: TrainingConfig) -> Prepared:
+def prepared(small: pretraining.Settings, cache: Path) -> pretraining.Prepared:
     """Not to be trained: other tests look at it."""
-    return prepare(variant="cdlm", model=tiny, corpus=corpus, training=training)
+    return pretraining.read(small, cache=cache)
 
 
 @pytest.fixture(scope="session")
-def tiny_folder(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_folder(prepared: pretraining.Prepared, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     prepared.model.save_pretrained(folder)
     prepared.tokenizer.save_pretrained(folder)
     return folder
+
+
+def saved_encoder(folder: Path, **sizes: float) -> str:
+    """The folder of a tiny encoder."""
+    tiny = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300, **sizes)
+    model, tokenizer = load_language_model("tiny", max_length=128, window=8, sizes=tiny)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def sharp_encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A tiny encoder with large weights, which tells texts apart."""
+    return saved_encoder(tmp_path_factory.mktemp("sharp"), initializer_range=0.2)
+
+
+@pytest.fixture(scope="session")
+def pair_settings(tmp_path_factory: pytest.TempPathFactory) -> coreference.Settings:
+    """Of a run of notebook 03 that takes a few seconds."""
+    return coreference.Settings(
+        model=saved_encoder(tmp_path_factory.mktemp("encoder")),
+        context="sentences",
+        topic_level="subtopic",
+        train_stories=3,
+        held_out_stories=2,
+        max_length=128,
+        window=8,
+        epochs=2,
+        negatives_per_positive=1.0,
+        train_pairs=16,
+        batch_size=8,
+        micro_batch_size=4,
+        learning_rate=1e-3,
+    )

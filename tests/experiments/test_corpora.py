@@ -1,4 +1,4 @@
-"""Corpora as the notebooks name them: settings checked, splits apart, equal masks for every variant."""
+"""Corpora as the notebooks name them: splits apart, equal masks for every variant, files passed over."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,45 +6,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments.cluster_corpora import (
     VARIANTS,
-    CorpusSettings,
     held_out_examples,
     tokenised_split,
     training_examples,
 )
-from cdlm_lab.experiments.pretraining import Prepared, facts_of, prepare, token_texts
+from cdlm_lab.experiments.pretraining import Prepared, Settings, facts_of, read
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"packing": "whole"}, "packing is 'whole'; choose one of whole_documents"),
-        ({"train_clusters": 0}, "train_clusters is 0, but storyworld has no end"),
-        ({"held_out_clusters": -1}, "held_out_clusters is -1; write 0 for all"),
-        ({"max_length": "512"}, "max_length"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(corpus: CorpusSettings, change: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(corpus, **change)
-
-
-def test_splits_share_no_cluster(corpus: CorpusSettings, prepared: Prepared) -> None:
+def test_splits_share_no_cluster(small: Settings, prepared: Prepared, cache: Path) -> None:
     seen: set[str] = set()
     for name in ("train", "validation", "test"):
-        split = tokenised_split(corpus, name, tokenizer=prepared.tokenizer)
+        split = tokenised_split(small, name, tokenizer=prepared.tokenizer)
         texts = {str(documents) for documents in split.clusters["input_ids"]}
         assert not texts & seen
         seen |= texts
 
 
-def test_every_variant_is_measured_on_the_same_masked_tokens(
-    corpus: CorpusSettings, prepared: Prepared
-) -> None:
+def test_every_variant_is_measured_on_the_same_masked_tokens(small: Settings, prepared: Prepared) -> None:
     split = prepared.validation_split
     examples = [
-        held_out_examples(split, corpus, variant=variant, tokenizer=prepared.tokenizer, name="validation")[3]
+        held_out_examples(split, small, variant=variant, tokenizer=prepared.tokenizer, name="validation")[3]
         for variant in VARIANTS.values()
     ]
     for example in examples[1:]:
@@ -56,12 +40,10 @@ def test_every_variant_is_measured_on_the_same_masked_tokens(
     assert counts == [0, 0, masked, prefix, masked]
 
 
-def test_rand_reads_unrelated_documents_and_cdlm_related_ones(
-    corpus: CorpusSettings, prepared: Prepared
-) -> None:
+def test_rand_reads_unrelated_documents_and_cdlm_related_ones(small: Settings, prepared: Prepared) -> None:
     for name, clusters in (("rand-cdlm", False), ("cdlm", True)):
         examples = training_examples(
-            prepared.train_split, corpus, variant=VARIANTS[name], tokenizer=prepared.tokenizer, size=4
+            prepared.train_split, small, variant=VARIANTS[name], tokenizer=prepared.tokenizer, size=4
         )
         ids = examples.describe(0).cluster_ids
         assert len(ids) >= 3
@@ -70,9 +52,9 @@ def test_rand_reads_unrelated_documents_and_cdlm_related_ones(
 
 class TestMasking:
     def test_words_are_masked_in_training_and_tokens_in_evaluation(
-        self, corpus: CorpusSettings, prepared: Prepared
+        self, small: Settings, prepared: Prepared
     ) -> None:
-        settings = replace(corpus, masking="whole_words")
+        settings = replace(small, masking="whole_words")
         tokenizer = prepared.tokenizer
         parts = {"variant": VARIANTS["cdlm"], "tokenizer": tokenizer}
         given = training_examples(prepared.train_split, settings, size=40, **parts)
@@ -85,23 +67,19 @@ class TestMasking:
             assert not (changes & ~(starts | line_end)[1:]).any(), "a word is masked in part"
         held_out = [
             held_out_examples(prepared.validation_split, choice, name="validation", **parts)
-            for choice in (corpus, settings)
+            for choice in (small, settings)
         ]
         for index in range(6):
             np.testing.assert_array_equal(*(examples[index]["input_ids"] for examples in held_out))
             np.testing.assert_array_equal(*(examples[index]["labels"] for examples in held_out))
 
-    def test_tokens_are_what_it_is_without_saying(self, corpus: CorpusSettings, prepared: Prepared) -> None:
-        assert corpus.masking == "tokens"
+    def test_tokens_are_what_it_is_without_saying(self, small: Settings, prepared: Prepared) -> None:
+        assert small.masking == "tokens"
         assert prepared.train_examples.continues is None
-
-    def test_another_name_is_refused(self, corpus: CorpusSettings) -> None:
-        with pytest.raises(ValueError, match="masking is 'words'; it must be one of 'tokens', 'w"):
-            replace(corpus, masking="words")
 
 
 def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
-    corpus: CorpusSettings, prepared: Prepared, tmp_path
+    small: Settings, prepared: Prepared, cache: Path, tmp_path: Path
 ) -> None:
     """Doc-ARC's format: a passage by itself in each example, every one of them once a pass."""
     for split, count in (("train", 7), ("dev", 2)):
@@ -109,9 +87,9 @@ def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
         text = "".join(f"word{number}\tNULL\n" * 80 + "\n" for number in range(count))
         (tmp_path / split / "book.tsv").write_text(text)
     settings = replace(
-        corpus, corpus=str(tmp_path), train_clusters=0, held_out_clusters=0, minimum_documents=1
+        small, corpus=str(tmp_path), train_clusters=0, held_out_clusters=0, minimum_documents=1
     )
-    split = tokenised_split(settings, "train", tokenizer=prepared.tokenizer)
+    split = tokenised_split(settings, "train", tokenizer=prepared.tokenizer, cache=cache)
     assert split.counts.documents_per_cluster == {1: 7}
     given = [
         training_examples(split, settings, variant=VARIANTS[name], tokenizer=prepared.tokenizer, size=14)
@@ -124,24 +102,25 @@ def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
     for start in (0, 7):
         seen = [given[0].describe(index).document_ids for index in range(start, start + 7)]
         assert sorted(seen) == [(f"book/{number}",) for number in range(1, 8)]
-    assert len(tokenised_split(settings, "validation", tokenizer=prepared.tokenizer).clusters) == 2
+    held_out = tokenised_split(settings, "validation", tokenizer=prepared.tokenizer, cache=cache)
+    assert len(held_out.clusters) == 2
 
 
 def test_files_passed_over_are_printed_and_stand_in_facts_and_report(
-    corpus: CorpusSettings, prepared: Prepared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: Settings, prepared: Prepared, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("train/a/1.txt", "train/a/2.TXT", "train/a/3.html", "train/notes.md", "loose.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("The mayor asked for calm.")
-    settings = replace(corpus, corpus=str(tmp_path), minimum_documents=2)
-    split = tokenised_split(settings, "train", tokenizer=prepared.tokenizer)
+    settings = replace(small, corpus=str(tmp_path), minimum_documents=2)
+    split = tokenised_split(settings, "train", tokenizer=prepared.tokenizer, cache=cache)
     assert list(split.clusters[0]["document_ids"]) == ["1", "2"]
-    told = "3: loose.txt, train/notes.md, train/a/3.html"
+    named = "3: loose.txt, train/notes.md, train/a/3.html"
     capsys.readouterr()
     for name in ("validation/b/1.txt", "validation/b/2.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("The mayor asked for calm.")
-    prepare(variant="cdlm", model=prepared.settings, corpus=settings, training=prepared.training)
-    assert capsys.readouterr().out.count(f"{tmp_path}: files passed over: {told}") == 1, "not once a split"
-    assert dict(facts_of(replace(prepared, train_split=split)))["files passed over"] == told
+    read(settings, cache=cache)
+    assert capsys.readouterr().out.count(f"{tmp_path}: files passed over: {named}") == 1, "not once a split"
+    assert dict(facts_of(replace(prepared, train_split=split)))["files passed over"] == named
     assert "files passed over" not in dict(facts_of(prepared))

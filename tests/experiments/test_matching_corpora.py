@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.document_pairs import DocumentLink, PairDocument, check_splits
+from cdlm_lab.data.document_links import DocumentLink
+from cdlm_lab.data.document_pairs import PairDocument, check_splits
 from cdlm_lab.data.files import check_files, read_card
 from cdlm_lab.data.scisumm import NET, SciSumm
 from cdlm_lab.experiments import document_matching as matching_corpora

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +30,12 @@ from cdlm_lab.experiments import (
     pretraining,
     runs,
 )
-from cdlm_lab.experiments import (
-    coreference as coreference_prediction,
-)
-from cdlm_lab.experiments.cluster_corpora import CorpusSettings
-from cdlm_lab.experiments.coreference import CoreferenceSettings
 from cdlm_lab.experiments.document_matching import MatchingCorpus, MatchingModels
 from cdlm_lab.experiments.multihop_qa import QuestionCorpus
-from cdlm_lab.experiments.paragraph_pretraining import ParagraphCorpus, ParagraphTask
-from cdlm_lab.experiments.pretraining import ModelSettings, prepare, pretrain
 from cdlm_lab.models.encoder import TinySizes, load_language_model
-from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import open_run
+from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.training import fine_tuning
 from cdlm_lab.training import fine_tuning as parallel
-from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, read_result, write_result
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
@@ -52,61 +43,49 @@ from cdlm_lab.training.trainer import TrainingResult
 # `python -c` with the folder of a run, `parallel`, and the settings as JSON; what a notebook does.
 PROGRAM = """
 import json, sys
-from cdlm_lab.experiments.cluster_corpora import CorpusSettings
-from cdlm_lab.experiments.pretraining import ModelSettings, prepare, pretrain
-from cdlm_lab.report import open_run
-from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.processes import Processes
-folder, parallel, given = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-training = TrainingConfig(**given["training"] | {"learning_rate_factors": ()})
-prepared = prepare(variant="cdlm", model=ModelSettings(**given["model"]),
-                   corpus=CorpusSettings(**given["corpus"]), training=training)
-run = open_run(folder, name="pretraining", parameters={})
-result, _ = pretrain(prepared, run, processes=Processes.of(parallel, config=training))
-sys.exit(7 if result.interrupted else 0)
+from cdlm_lab.errors import Stopped
+from cdlm_lab.experiments import pretraining
+folder, parallel, cache, given = *sys.argv[1:4], json.loads(sys.argv[4])
+settings = pretraining.Settings(**given | {"run_folder": folder, "parallel": parallel})
+try:
+    pretraining.train(pretraining.prepare(settings, cache=cache))
+except Stopped:
+    sys.exit(7)
 """
+Pretraining = tuple[pretraining.Settings, Path]  # with the cache of tokenised corpora
 WORKERS = 0  # that make examples
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")
-def settings(corpus: CorpusSettings, tiny: ModelSettings, training: TrainingConfig) -> dict[str, Any]:
+def settings(small: pretraining.Settings, cache: Path) -> Pretraining:
     """Without dropout, which differs from process to process; of five validation batches one process has
     three."""
-    return {
-        "model": replace(tiny, dropout=0.0),
-        "corpus": replace(corpus, held_out_clusters=5, max_length=128),
-        "training": replace(training, steps=60, batch_size=4, evaluate_every=6, save_every=6),
-    }
+    changes = {"steps": 60, "batch_size": 4, "evaluate_every": 6, "workers": WORKERS}
+    return replace(small, dropout=0.0, held_out_clusters=5, max_length=128, **changes), cache
 
 
 @pytest.fixture(scope="module")
-def alone(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def alone(settings: Pretraining, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("alone") / "run"
     train(settings, folder, by="")
     return folder
 
 
-def train(settings: dict[str, Any], folder: Path, *, by: str) -> list[dict[str, Any]]:
-    """The records that were told."""
-    told: list[dict[str, Any]] = []
-    processes = Processes.of(by, config=settings["training"])
-    result, report = pretrain(
-        prepare(variant="cdlm", **settings),
-        open_run(folder, name="pretraining", parameters={}),
-        processes=processes,
-        on_log=told.append,
-    )
-    assert report is not None
-    assert told == list(result.history)
-    assert report.data["processes"] == processes.total
-    return told
+def train(settings: Pretraining, folder: Path, *, by: str) -> None:
+    records: list[dict[str, Any]] = []
+    given, cache = settings
+    prepared = pretraining.prepare(replace(given, run_folder=str(folder), parallel=by), cache=cache)
+    result = pretraining.train(prepared, on_log=records.append)
+    assert records == list(result.history)
+    report = pretraining.report(prepared, pretraining.evaluate(prepared, result))
+    assert report.data["processes"] == Processes.of(by).total
 
 
-def start(settings: dict[str, Any], folder: Path, *, by: str) -> subprocess.Popen:
-    given = json.dumps({name: asdict(value) for name, value in settings.items()})
+def start(settings: Pretraining, folder: Path, *, by: str) -> subprocess.Popen:
+    given, cache = settings
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(folder), by, given],
+        [sys.executable, "-c", PROGRAM, str(folder), by, str(cache), json.dumps(parameters_of(given))],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -170,21 +149,13 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # Each trains with `parallel` in a folder, as its notebook does, and gives that of the system.
 def train_coreference(encoders: Path, folder: Path, by: str) -> Path:
-    settings = CoreferenceSettings(
-        corpus="storyworld", kind="event", context="sentences", topic_level="topic", predicted_topics="",
-        train_stories=3, held_out_stories=2, dev_topics="", test_topics="", singletons=True, seed=0,
+    settings = coreference.Settings(
+        run_folder=str(folder), model=str(encoders / "cdlm"), context="sentences", topic_level="topic",
+        train_stories=3, held_out_stories=2, max_length=128, window=8, epochs=2, negatives_per_positive=1.0,
+        train_pairs=16, batch_size=8, micro_batch_size=4, learning_rate=1e-3, warmup_steps=1,
+        precision="float32", parallel=by, workers=WORKERS,
     )  # fmt: skip
-    pairs = coreference.PairSettings(
-        epochs=2, negatives_per_positive=1.0, train_pairs=16, max_length=128, checkpoint="conll",
-        both_orders=False, batch_size=8,
-    )  # fmt: skip
-    encoder = {"model": str(encoders / "cdlm"), "window": 8, "attention": "auto"}
-    prepared = coreference.prepare(settings=settings, pairs=pairs, **encoder)
-    config = TrainingConfig(
-        steps=4, batch_size=8, micro_batch_size=4, evaluate_every=2, save_every=2, log_every=1, seed=0,
-        learning_rate=1e-3, warmup_steps=1, decay_power=1.0, precision="float32", workers=WORKERS,
-    )  # fmt: skip
-    coreference_prediction.train_scorer(prepared, folder, config, processes=Processes.of(by, config=config))
+    coreference.train(coreference.prepare(settings))
     return folder
 
 
@@ -214,16 +185,12 @@ def train_questions(encoders: Path, folder: Path, by: str) -> Path:
 
 
 def train_paragraphs(encoders: Path, folder: Path, by: str) -> Path:
-    settings = paragraph_pretraining.ParagraphSettings(
-        corpus=ParagraphCorpus(train_clusters=10, held_out_clusters=4),
-        task=ParagraphTask(sentence_length=12),
-        training=paragraph_pretraining.ParagraphTraining(
-            model=str(encoders / "cdlm"), steps=6, batch_size=8, micro_batch_size=4, warmup_steps=1,
-            evaluate_every=3, precision="float32", parallel=by, workers=WORKERS,
-        ),
+    settings = paragraph_pretraining.Settings(
+        run_folder=str(folder), train_clusters=10, held_out_clusters=4, sentence_length=12,
+        model=str(encoders / "cdlm"), steps=6, batch_size=8, micro_batch_size=4, warmup_steps=1,
+        evaluate_every=3, precision="float32", parallel=by, workers=WORKERS,
     )  # fmt: skip
-    run = paragraph_pretraining.prepare_paragraphs(settings, cache_folder=encoders / "cache")
-    paragraph_pretraining.pretrain(run, folder)
+    paragraph_pretraining.train(paragraph_pretraining.prepare(settings, cache=encoders / "cache"))
     return folder
 
 
@@ -271,7 +238,7 @@ def started(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> tup
     def keep(recipe: Recipe, *, job: TrainingJob, **others: Any) -> None:
         raise Started(recipe, job)
 
-    for module in (fine_tuning, coreference_prediction, paragraph_pretraining, pretraining):
+    for module in (fine_tuning,):
         monkeypatch.setattr(module, "train_in_processes", keep)
     with pytest.raises(Started) as told:
         train()
@@ -303,13 +270,10 @@ def test_other_processes_make_the_same_model_and_examples(
 
 
 def test_other_processes_make_the_same_pretraining(
-    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Pretraining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = settings | {
-        "training": replace(settings["training"], learning_rate_factors=(("_global", 2.0), ("word", 0.5)))
-    }
-    prepared = prepare(variant="cdlm", **given)
-    recipe, job = started(lambda: pretraining.train_model(prepared, tmp_path), monkeypatch)
+    prepared = pretraining.read(settings[0], cache=settings[1])
+    recipe, job = started(lambda: pretraining.train(prepared), monkeypatch)
     assert_same_job(Recipe.of_json(json.loads(json.dumps(recipe.as_json()))).make(), job)
 
 
@@ -410,13 +374,13 @@ def test_what_a_result_is_written_as(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["ddp 2", "fsdp 2"])
-def test_two_processes_train_as_one(settings: dict[str, Any], alone: Path, tmp_path: Path, by: str) -> None:
+def test_two_processes_train_as_one(settings: Pretraining, alone: Path, tmp_path: Path, by: str) -> None:
     train(settings, tmp_path / "run", by=by)
     assert_same(tmp_path / "run", alone)
 
 
 @pytest.mark.slow
-def test_killed_it_leaves_nobody_and_goes_on(settings: dict[str, Any], alone: Path, tmp_path: Path) -> None:
+def test_killed_it_leaves_nobody_and_goes_on(settings: Pretraining, alone: Path, tmp_path: Path) -> None:
     """First the process that waits is killed, then one of the two that train, then it is interrupted."""
     folder = tmp_path / "run"
     checkpoints = folder / "training"
@@ -446,7 +410,7 @@ def test_killed_it_leaves_nobody_and_goes_on(settings: dict[str, Any], alone: Pa
 
 
 @pytest.mark.slow
-def test_two_machines_train_as_one(settings: dict[str, Any], alone: Path, tmp_path: Path) -> None:
+def test_two_machines_train_as_one(settings: Pretraining, alone: Path, tmp_path: Path) -> None:
     """Two launchers on this one, which find each other as those of two machines do."""
     folder = tmp_path / "run"
     with socket.socket() as free:

@@ -1,24 +1,27 @@
 """Cluster losses against a second definition, and the report that the table is made from."""
 
 import math
-from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.experiments.cluster_corpora import CorpusSettings
+from cdlm_lab.experiments import perplexity
 from cdlm_lab.experiments.perplexity import (
     ClusterLosses,
     cluster_losses,
     comparisons_of,
-    measure_variants,
-    scores_of,
-    write_perplexity_report,
+    evaluate,
+    measure,
+    score_rows,
+    summary,
 )
-from cdlm_lab.experiments.pretraining import Prepared
-from cdlm_lab.report import open_run, read_report
-from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.experiments.pretraining import Prepared, Settings
+from cdlm_lab.models.encoder import TinySizes, load_language_model
+from cdlm_lab.report import read_report
+
+FORM = {"split": "validation", "window": 32, "batch_size": 4}
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
@@ -49,11 +52,11 @@ def worked_losses(values: list[float]) -> ClusterLosses:
     )
 
 
-def test_perplexity_in_bfloat16_is_that_of_float32(corpus: CorpusSettings) -> None:
+def test_perplexity_in_bfloat16_is_that_of_float32(small: Settings, cache: Path) -> None:
     """Within 0.5%, of a trained model; 0.01% as measured."""
-    form = {"split": "test", "window": 32, "batch_size": 4}
+    form = FORM | {"split": "test", "cache": cache}
     found = [
-        measure_variants({"cdlm": "storyworld/cdlm"}, corpus, **form, precision=precision)[0]["cdlm"]
+        measure({"cdlm": "storyworld/cdlm"}, small, **form, precision=precision)[0]["cdlm"]
         for precision in ("float32", "bfloat16")
     ]
     exact, rounded = (math.exp(one.loss.sum() / one.tokens.sum()) for one in found)
@@ -64,11 +67,11 @@ def test_perplexity_in_bfloat16_is_that_of_float32(corpus: CorpusSettings) -> No
 
 
 def test_scores_are_weighted_by_tokens() -> None:
-    scores = scores_of({"cdlm": worked_losses([2.0, 12.0])}, seed=0)
-    assert list(scores) == ["cdlm/perplexity"], "no score where no token is marked"
-    assert scores["cdlm/perplexity"]["value"] == pytest.approx(math.exp((2 + 12) / (2 + 6)))
-    assert scores["cdlm/perplexity"]["n"] == 2
-    assert scores["cdlm/perplexity"]["tokens"] == 8
+    (row,), comparisons = score_rows({"cdlm": worked_losses([2.0, 12.0])}, seed=0)
+    assert (row.system, row.metric) == ("cdlm", "perplexity"), "no score where no token is marked"
+    assert row.value == pytest.approx(math.exp((2 + 12) / (2 + 6)))
+    assert (row.clusters, row.n) == (2, 8)
+    assert comparisons == []
 
 
 def test_comparisons_are_of_neighbours_in_the_order_given() -> None:
@@ -78,46 +81,58 @@ def test_comparisons_are_of_neighbours_in_the_order_given() -> None:
     assert rows[0]["difference"] == pytest.approx((14 - 6) / 8)
     assert rows[1]["difference"] == 0
     assert rows[1]["p_holm"] == 1
+    scores, _ = score_rows(losses, seed=0)
+    assert [(row.p, row.against) for row in scores] == [(rows[0]["p_holm"], "b"), (1, "c"), (None, "")]
 
 
-def test_the_table_is_made_from_the_report_alone(tmp_path, corpus: CorpusSettings, tiny_folder) -> None:
-    losses, split = measure_variants(
-        {"cdlm": tiny_folder, "longformer": tiny_folder}, corpus, split="validation", window=32, batch_size=4
-    )
+def test_views_are_made_from_the_report_alone(
+    tmp_path: Path, small: Settings, cache: Path, tiny_folder: Path
+) -> None:
+    checkpoints = {"cdlm": tiny_folder, "longformer": tiny_folder}
+    losses, _ = predictions = measure(checkpoints, small, cache=cache, **FORM)
     assert list(losses) == ["longformer", "cdlm"], "paper order, whatever order they were given in"
-    with_run = open_run(tmp_path / "run", name="cross-document perplexity", parameters={"seed": 0})
-    write_perplexity_report(with_run, losses, split, seed=0)
+    left_out = dict.fromkeys(("rand_cdlm", "prefix_cdlm"), "")
+    settings = perplexity.Settings(run_folder=str(tmp_path / "run"), split="validation", **left_out)
+    perplexity.report(perplexity.prepare(settings), evaluate(predictions, seed=0))
     report = read_report(tmp_path / "run")
+    assert report.data["clusters"] == 6
     first, second = (row for row in report.rows if row.metric == "perplexity")
     assert (first.system, second.system) == ("longformer", "cdlm")
-    assert (first.p is None, second.p) == (False, None)
+    assert first.p is not None
+    assert second.p is None
     assert first.clusters == 6
     expected = math.exp(losses["cdlm"].loss.sum() / losses["cdlm"].tokens.sum())
     assert second.value == pytest.approx(expected)
-    assert [row[0].text for row in score_table(report).rows] == ["Longformer", "CDLM"]
+    assert summary(report).startswith("perplexity: longformer against cdlm: -0.00")
+    assert "storyworld, validation" in perplexity.figure_view(report).layout.title.text
+    assert "CDLM" in perplexity.table_view(report).html()
+
+
+def test_from_settings_to_a_report(
+    tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where the tokenised corpora are kept
+    left_out = dict.fromkeys(("longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm"), "")
+    settings = perplexity.Settings(cdlm=str(tiny_folder), clusters=3, max_length=256, **left_out)
+    prepared = perplexity.prepare(settings)
+    report = perplexity.report(prepared, evaluate(perplexity.predict(prepared), seed=settings.seed))
+    assert {(row.system, row.clusters) for row in report.rows} == {("cdlm", 3)}
 
 
 def test_other_vocabularies_are_not_compared(
-    corpus: CorpusSettings, prepared: Prepared, tiny_folder, tmp_path
+    small: Settings, cache: Path, tiny_folder: Path, tmp_path: Path
 ) -> None:
-    from cdlm_lab.models.encoder import TinySizes, load_language_model
-
     other, tokenizer = load_language_model("tiny", max_length=256, window=32, sizes=TinySizes(vocabulary=600))
     other.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="vocabulary is not that of the variants before"):
-        measure_variants(
-            {"longformer": tiny_folder, "cdlm": tmp_path}, corpus, split="validation", window=32, batch_size=4
-        )
+        measure({"longformer": tiny_folder, "cdlm": tmp_path}, small, cache=cache, **FORM)
 
 
-def test_variants_may_be_left_out_but_not_all(corpus: CorpusSettings) -> None:
-    with pytest.raises(ValueError, match="every variant is left out"):
-        measure_variants({"cdlm": ""}, corpus, split="validation", window=32, batch_size=4)
-
-
-def test_an_unknown_variant_is_refused_by_name(corpus: CorpusSettings, tiny_folder) -> None:
-    with pytest.raises(ValueError, match="unknown variant 'bigbird'"):
-        measure_variants(
-            {"bigbird": tiny_folder}, replace(corpus), split="validation", window=32, batch_size=4
-        )
+@pytest.mark.parametrize(
+    ("checkpoints", "message"),
+    [({"cdlm": ""}, "every variant is left out"), ({"bigbird": "x"}, "unknown variant 'bigbird'")],
+)
+def test_variants_may_be_left_out_but_not_all(small: Settings, checkpoints: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        measure(checkpoints, small, **FORM)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from cdlm_lab.experiments.attention_analysis import Analysis, AnalysisSettings
+from cdlm_lab.experiments.attention_analysis.ranks import Analysis, Settings
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, variant_of
 from cdlm_lab.experiments.document_matching import MatcherParts, MatchingModels, new_matcher, systems_named
 from cdlm_lab.experiments.multihop_qa import AnswererSettings, MultihopRun, MultihopSettings
@@ -79,22 +79,9 @@ def answering(encoders: str, name: str, reset: bool) -> nn.Module:
 
 
 def analysed(encoders: str, name: str, reset: bool) -> nn.Module:
-    settings = AnalysisSettings(
-        corpus="storyworld",
-        split="test",
-        stories=6,
-        pairs=8,
-        candidates="document",
-        max_length=64,
-        window=8,
-        attention="auto",
-        seed=0,
-        reset_globals=reset,
-    )
-    checkpoints = {name: checkpoint_of(encoders, name)}
-    return Analysis(settings=settings, topics=[], pairs={}, checkpoints=checkpoints).load(name, load_encoder)[
-        0
-    ]
+    checkpoint = {name: checkpoint_of(encoders, name)}
+    settings = Settings(max_length=64, window=8, reset_globals=reset, **checkpoint)
+    return Analysis(settings=settings, topics=[], pairs={}).load(name, load_encoder)[0]
 
 
 @pytest.mark.parametrize("load", [scoring, matched, answering, analysed])

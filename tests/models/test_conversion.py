@@ -4,13 +4,8 @@ import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig
 
-from cdlm_lab.models.encoder import (
-    copy_local_to_global,
-    load_encoder,
-    load_language_model,
-    longformer_config,
-    tiled_positions,
-)
+from cdlm_lab.models.conversion import copy_local_to_global, longformer_config, tiled_positions
+from cdlm_lab.models.encoder import load_encoder, load_language_model
 
 TEXT = "w3 w7 w1 w1 w40 w22 w9 w30 w3 w14"
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import BertConfig, LongformerConfig, PreTrainedModel, RobertaConfig
+from transformers import PreTrainedModel
 
 from cdlm_lab.models.coreference import load_pair_scorer
-from cdlm_lab.models.dropout import check_dropout, with_dropout
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.models.joint import (
     JointHead,
@@ -85,15 +84,6 @@ def test_a_trained_model_is_read_with_either(shaky: Path, tmp_path: Path) -> Non
         assert dropouts(again) == ({0.1}, {expected})
 
 
-@pytest.mark.parametrize("kind", [LongformerConfig, BertConfig, RobertaConfig])
-def test_configs_of_every_kind_are_set(kind: type) -> None:
-    config = kind()
-    found = with_dropout(config, None, "checkpoint")
-    assert (found.hidden_dropout_prob, found.attention_probs_dropout_prob) == (0.1, 0.1)
-    found = with_dropout(config, 0.2, 0)
-    assert (found.hidden_dropout_prob, found.attention_probs_dropout_prob) == (0.2, 0)
-
-
 @pytest.mark.parametrize("converted", ["bert", "roberta"])
 def test_converted_encoders_have_what_is_asked_for(
     converted: str, request: pytest.FixtureRequest, tmp_path: Path
@@ -105,9 +95,7 @@ def test_converted_encoders_have_what_is_asked_for(
 @pytest.mark.parametrize("share", [-0.1, 1.0, 2, "model", "0.1"])
 def test_shares_that_cannot_be(share: float | str) -> None:
     with pytest.raises(ValueError, match=rf"^attention_dropout \({share}\) must be in \[0, 1\), or 'checkp"):
-        check_dropout(None, share)
-    with pytest.raises(ValueError, match="attention_dropout"):
         load_encoder("tiny", **LENGTHS, attention_dropout=share)
     if not isinstance(share, str):
         with pytest.raises(ValueError, match=r"^dropout "):
-            check_dropout(share, 0.0)
+            load_encoder("tiny", **LENGTHS, dropout=share)

@@ -292,7 +292,7 @@ def test_save_and_load_agree(bert: Path, tagger: DynamicTagger, saved: Path, bat
 def test_a_trained_one_is_what_was_asked_for(bert: Path, saved: Path):
     with pytest.raises(ValueError, match=r"trained with TaggerHead\(.*hidden_size=4.*\), not TaggerHead"):
         load_dynamic_tagger(saved, head=TaggerHead(tags=TAGS, hidden_size=5, distance_size=3), **FORM)
-    with pytest.raises(ValueError, match="not a trained tagger; give a head for it"):
+    with pytest.raises(ValueError, match="not a trained DynamicTagger; give a head for it"):
         load_dynamic_tagger(bert, **FORM)
     from safetensors.torch import load_file, save_file
 
@@ -355,7 +355,7 @@ def test_it_learns_two_sentences_by_heart_and_the_encoder_with_it(tagger: Dynami
     [
         ({"tags": []}, r"tags are \[\]; give each tag once"),
         ({"tags": ["O", "B-PER", "O"]}, "give each tag once"),
-        ({"sequence_encoder": "gru"}, "sequence_encoder is 'gru'; choose one of bilstm, none"),
+        ({"sequence_encoder": "gru"}, "sequence_encoder is 'gru'; it must be one of 'bilstm', 'none'"),
     ],
 )
 def test_heads_that_cannot_be(change: dict[str, object], message: str):

@@ -40,9 +40,9 @@ def test_the_layout_is_that_of_the_sequences():
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({"kind": "AE_K"}, "kind is 'AE_K'; choose one of ie_1, ae_1, ie_k, ae_k"),
-        ({"kind": "ie_k", "layers": "deep"}, "layers is 'deep'; choose one of linear, tanh"),
-        ({"kind": "ie_k", "labels": 1}, "labels is 1; there must be 2 or more to choose from"),
+        ({"kind": "AE_K"}, "kind is 'AE_K'; it must be one of 'ie_1', 'ae_1', 'ie_k', 'ae_k'"),
+        ({"kind": "ie_k", "layers": "deep"}, "layers is 'deep'; it must be one of 'linear', 'tanh'"),
+        ({"kind": "ie_k", "labels": 1}, "labels is 1; it must be at least 2"),
         ({"kind": "ie_k", "sentences": 1}, "sentences is 1"),
         ({"kind": "ie_k", "positions": "none"}, "unknown positions 'none'"),
     ],

@@ -9,7 +9,7 @@ SCRIPT = """
 import resource
 from pathlib import Path
 import torch
-from cdlm_lab.models.kept_memory import memory_kept
+from cdlm_lab.models.precision import memory_kept
 
 faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 resident = lambda: int(Path("/proc/self/statm").read_text().split()[1])

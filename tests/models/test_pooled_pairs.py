@@ -222,8 +222,8 @@ def test_save_and_load_agree(bert: Path, loaded, head: PooledHead, batch: Batch,
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ({"pooling": "mean"}, "pooling is 'mean'; choose one of max, weighted_sum"),
-        ({"pooling": "max", "labels": 1}, "labels is 1; there must be 2 or more to choose from"),
+        ({"pooling": "mean"}, "pooling is 'mean'; it must be one of 'max', 'weighted_sum'"),
+        ({"pooling": "max", "labels": 1}, "labels is 1; it must be at least 2"),
         ({"pooling": "max", "length": 1}, "length is 1"),
     ],
 )

@@ -17,13 +17,10 @@ from cdlm_lab.experiments import (
     fact_verification,
     multihop_qa,
     paragraph_pretraining,
+    pretraining,
 )
-from cdlm_lab.experiments.cluster_corpora import CorpusSettings
-from cdlm_lab.experiments.paragraph_pretraining import ParagraphTask
-from cdlm_lab.experiments.pretraining import PARAMETERS
 from cdlm_lab.models.frozen import lengths_of
-from cdlm_lab.parameters import parameters_of, settings_of
-from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.parameters import parameter_names, parameters_of, settings_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = ROOT / "notebooks" / "parameters" / "cdlm_paper.yaml"
@@ -44,8 +41,9 @@ def declared(name: str) -> set[str]:
 
 
 def test_paper_parameters_are_those_of_the_pretraining_notebook() -> None:
-    assert declared("01_pretraining") == set(PARAMETERS)
-    assert set(yaml.safe_load(PAPER.read_text(encoding="utf-8"))) <= set(PARAMETERS)
+    names = set(parameter_names(pretraining.Settings))
+    assert declared("01_pretraining") == names
+    assert set(yaml.safe_load(PAPER.read_text(encoding="utf-8"))) <= names
 
 
 def test_the_papers_train_with_the_dropout_of_their_checkpoints_and_ours_with_none() -> None:
@@ -99,17 +97,14 @@ def test_paper_parameters_are_the_papers(name: str, value: float) -> None:
 
 def test_paper_parameters_make_a_training_config() -> None:
     given = yaml.safe_load(PAPER.read_text(encoding="utf-8"))
-    fields = {name: value for name, value in given.items() if name in TrainingConfig.__dataclass_fields__}
-    config = TrainingConfig(**fields, save_every=1000, log_every=100, seed=0)
+    config = pretraining.Settings(**{"corpus": "FOLDER"} | given).training
     assert config.accumulation(processes=8) == 1, "8 examples on each of 8 GPUs, as in the paper"
 
 
 def test_task_adaptive_parameters_are_those_of_the_pretraining_notebook_and_the_papers() -> None:
     """Doc-ARC, Table 9: 128 tokens, batches of 32, learning rate 2e-5, 6% warm-up, whole words at 0.15."""
     given = yaml.safe_load((PAPER.parent / "docarc_tapt.yaml").read_text(encoding="utf-8"))
-    assert set(given) <= set(PARAMETERS)
-    corpus = {name: value for name, value in given.items() if name in CorpusSettings.__dataclass_fields__}
-    settings = CorpusSettings(corpus="FOLDER", seed=0, cache_folder="", **corpus)
+    settings = pretraining.Settings(**{"corpus": "FOLDER"} | given)
     assert (settings.masking, settings.mask_probability, settings.minimum_documents) == (
         "whole_words",
         0.15,
@@ -117,8 +112,7 @@ def test_task_adaptive_parameters_are_those_of_the_pretraining_notebook_and_the_
     )
     word_encoder = lengths_of(max_tokens=128, window=None)
     assert {name: given[name] for name in word_encoder} == word_encoder, "notebook 07 can open the model"
-    fields = {name: value for name, value in given.items() if name in TrainingConfig.__dataclass_fields__}
-    config = TrainingConfig(**fields, save_every=given["evaluate_every"], log_every=100, seed=0)
+    config = settings.training
     assert (config.batch_size, config.learning_rate, config.decay_power) == (32, 2e-5, 1.0)
     assert config.warmup_steps == 0.06 * config.steps
     assert config.steps == pytest.approx(100 * 104_652 / 32, rel=1e-3), "100 epochs of JNLPBA's passages"
@@ -138,18 +132,19 @@ def test_paper_parameters_of_questions_are_those_of_their_notebook_and_the_paper
 def test_paper_parameters_of_paragraphs_are_those_of_their_notebook_and_the_papers() -> None:
     """MSPP, sections 3.2 and 4.2, appendix B.1."""
     given = yaml.safe_load((PAPER.parent / "mspp_paper.yaml").read_text(encoding="utf-8"))
-    assert set(given) <= declared("08_paragraph_pretraining") == set(paragraph_pretraining.PARAMETERS)
-    task, training = (
-        part(**{name: value for name, value in given.items() if name in part.__dataclass_fields__})
-        for part in (ParagraphTask, paragraph_pretraining.ParagraphTraining)
+    assert set(given) <= declared("08_paragraph_pretraining")
+    settings = settings_of(paragraph_pretraining.Settings, given)
+    assert settings.k == (1, 2, 2)
+    assert settings.joint_head.layout.tokens == 384
+    assert (settings.positions, settings.head_layers, settings.mask_probability) == (
+        "strided",
+        "linear",
+        0.15,
     )
-    assert task.k == (1, 2, 2)
-    assert task.joint_head.layout.tokens == 384
-    assert (task.positions, task.head_layers, task.mask_probability) == ("strided", "linear", 0.15)
-    assert (training.model, training.dropout) == ("roberta-base", 0.1)
-    assert (training.steps, training.batch_size, training.warmup_steps) == (100_000, 4096, 10_000)
-    assert (training.learning_rate, training.decay_power) == (5e-5, 1.0)
-    assert training.config.accumulation(processes=8) == 8, "micro-batches of each of 8 GPUs"
+    assert (settings.model, settings.dropout) == ("roberta-base", 0.1)
+    assert (settings.steps, settings.batch_size, settings.warmup_steps) == (100_000, 4096, 10_000)
+    assert (settings.learning_rate, settings.decay_power) == (5e-5, 1.0)
+    assert settings.config.accumulation(processes=8) == 8, "micro-batches of each of 8 GPUs"
 
 
 def test_paper_parameters_of_answers_are_those_of_their_notebook_and_the_papers() -> None:
@@ -181,7 +176,7 @@ def test_paper_parameters_of_claims_are_those_of_their_notebook_and_the_papers()
         ("04_document_matching", document_matching.MatchingSettings()),
         ("06_multihop_qa", multihop_qa.MultihopSettings()),
         ("07_document_attentive_ner", document_tagging.TaggingSettings()),
-        ("08_paragraph_pretraining", paragraph_pretraining.ParagraphSettings()),
+        ("08_paragraph_pretraining", paragraph_pretraining.Settings()),
         ("09_answer_selection", answer_selection.Settings()),
         ("10_fact_verification", fact_verification.Settings()),
     ],

@@ -21,6 +21,7 @@ import yaml
 from filelock import FileLock
 
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_FOLDER = "run_folder"  # the parameter, of every notebook, that says where results go
@@ -319,7 +320,8 @@ def run_small(name: str, *, shared: Path) -> dict:
             )
     fault = (folder / "fault").read_text(encoding="utf-8")
     assert not fault, f"{name}: {fault}"
-    return json.loads((folder / "run" / "report.json").read_text(encoding="utf-8"))
+    report = json.loads((folder / "run" / "report.json").read_text(encoding="utf-8"))
+    return report | {"scores": read_report(folder / "run").scores}  # by name
 
 
 @pytest.mark.parametrize("name", ROWS)

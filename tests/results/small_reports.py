@@ -12,7 +12,7 @@ from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.experiments import answer_selection, fact_verification
 from cdlm_lab.experiments.answer_selection import AnswerPredictions, AnswerRun, AnswerSplit
 from cdlm_lab.experiments.fact_verification import ClaimPredictions, VerificationRun
-from cdlm_lab.experiments.perplexity import ClusterLosses, comparisons_of, scores_of
+from cdlm_lab.experiments.perplexity import ClusterLosses, score_rows
 from cdlm_lab.metrics.significance import mean_score
 from cdlm_lab.report import Report, open_run
 
@@ -44,11 +44,9 @@ def perplexity_report(
     run = open_run(
         folder, name="cross-document perplexity", parameters=parameters | {"max_length": max_length}
     )
-    return run.write_report(
-        scores=scores_of(measured, seed=seed),
-        data={"checksum": "0" * 64, "clusters": 4, "clusters_dropped": 0},
-        tables={"comparisons": comparisons_of(measured, seed=seed)},
-    )
+    scores, comparisons = score_rows(measured, seed=seed)
+    data = {"checksum": "0" * 64, "clusters": 4, "clusters_dropped": 0}
+    return run.write_report(scores=scores, data=data, tables={"comparisons": comparisons})
 
 
 def pretraining_report(folder: Path, *, variant: str, model: str = "tiny", seed: int = 0) -> Report:

@@ -18,7 +18,8 @@ from random import Random
 from typing import get_args
 
 from cdlm_lab.data.claims import EvidencedClaim
-from cdlm_lab.data.document_pairs import DocumentPair, Hardness, PairDocument
+from cdlm_lab.data.document_links import Hardness
+from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph
 from cdlm_lab.data.records import (
     SPLIT_NAMES,

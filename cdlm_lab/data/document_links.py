@@ -1,0 +1,355 @@
+"""Links between documents of a collection, and pairs made of them: each link is a related pair, and documents
+that are not linked make unrelated ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Annotated, Literal, get_args
+
+import numpy as np
+from pydantic import AfterValidator, Field
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, check_positions, split_sentences
+from cdlm_lab.data.files import (
+    DataError,
+    FieldFault,
+    Fields,
+    FilledText,
+    JsonRecord,
+    Text,
+    present_file,
+    read_json_lines,
+)
+
+Hardness = Literal["random", "similar"]
+Candidates = Callable[[str, set[str], Random], list[str]]  # first document, those to avoid -> in order of use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentLink:
+    """One document points to another, as a citing paper does.
+
+    Attributes:
+        source: the data set it is from.
+        in_first: numbers of the sentences of `first` that point, ascending; None if that is not known.
+        in_second: those of `second` that they point to; None if that is not known.
+        gold: how `in_first` became known, such as "annotated"; "" if it is not.
+    """
+
+    first: str
+    second: str
+    source: str
+    in_first: tuple[int, ...] | None = None
+    in_second: tuple[int, ...] | None = None
+    gold: str = ""
+
+    def __post_init__(self) -> None:
+        if self.first == self.second:
+            raise ValueError(f"link {self.id}: a document linked with itself; leave it out")
+        for name in ("in_first", "in_second"):
+            numbers = getattr(self, name)
+            if numbers is None:
+                continue
+            if not numbers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
+                remedy = "write each once, ascending, from 0, or None if they are not known"
+                raise ValueError(f"link {self.id}: {name} is {numbers}; {remedy}")
+
+    @property
+    def id(self) -> str:
+        """ "first>second"."""
+        return f"{self.first}>{self.second}"
+
+    @property
+    def documents(self) -> tuple[str, str]:
+        """Ids of the two documents."""
+        return self.first, self.second
+
+
+def pairs_from_links(
+    papers: Mapping[str, PairDocument],
+    links: Sequence[DocumentLink],
+    *,
+    negatives_per_positive: int = 1,
+    seed: int = 0,
+    hard: Hardness = "random",
+    similar_among: int = 20,
+    known: Iterable[DocumentLink] = (),
+    backwards: bool = False,
+) -> Iterator[DocumentPair]:
+    """Related pairs of the links, in order, each followed by unrelated pairs with the same first document.
+
+    The second document of an unrelated pair is the second one of another link, never one that is linked with
+    the first in either direction, and no two unrelated pairs of a link have the same. Were any document
+    drawn, to be cited at all would give the related pairs away; so "random" draws each as often as it is
+    cited. The pair of a link is called "citing>cited", its unrelated ones "citing>other#citing>cited". Draws
+    depend on the seed, the link and the documents, not on the order of the links.
+
+    Args:
+        links: of documents in `papers`. To split them, use `split_without_leaks` first and make the pairs of
+            each split by themselves.
+        negatives_per_positive: unrelated pairs for each related one; 0 for none.
+        hard: "random", or "similar" to draw among the `similar_among` candidates whose words resemble those
+            of the first document most (cosine of TF-IDF vectors).
+        known: more links whose documents are not to be taken for unrelated.
+        backwards: swap first and second, so that `aligned` is `in_second`: which sentences are pointed to.
+    """
+    _check_options(negatives_per_positive, hard, similar_among)
+    _check_links(papers, links)
+    turned = [_backwards(link) for link in links] if backwards else list(links)
+    related: dict[str, set[str]] = {}
+    for link in [*links, *known]:
+        for one in link.documents:
+            related.setdefault(one, set()).update(link.documents)
+    if not negatives_per_positive:
+        candidates: Candidates = lambda first, avoided, rng: []  # noqa: E731
+    elif hard == "random":
+        candidates = _random_candidates(turned)
+    else:
+        candidates = _similar_candidates(papers, turned, similar_among)
+    return _pairs(papers, turned, candidates, related, number=negatives_per_positive, seed=seed)
+
+
+def _check_options(negatives_per_positive: int, hard: str, similar_among: int) -> None:
+    least = max(1, negatives_per_positive)
+    if hard not in get_args(Hardness):
+        raise ValueError(f"hard is {hard!r}; choose one of {', '.join(get_args(Hardness))}")
+    if negatives_per_positive < 0:
+        raise ValueError(f"negatives_per_positive is {negatives_per_positive}; it must be at least 0")
+    if hard == "similar" and similar_among < least:
+        raise ValueError(f"similar_among is {similar_among}; it must be at least {least}")
+
+
+def _check_links(papers: Mapping[str, PairDocument], links: Sequence[DocumentLink]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for link in links:
+        for document in link.documents:
+            if document not in papers:
+                raise ValueError(f"link {link.id}: no document {document}; add it, or leave the link out")
+        if link.documents in seen:
+            raise ValueError(f"link {link.id} is given twice; give each link once")
+        seen.add(link.documents)
+        check_positions(f"link {link.id}", link.in_first or (), papers[link.first])
+        check_positions(f"link {link.id}", link.in_second or (), papers[link.second])
+
+
+def _backwards(link: DocumentLink) -> DocumentLink:
+    return replace(
+        link, first=link.second, second=link.first, in_first=link.in_second, in_second=link.in_first
+    )
+
+
+def _pairs(
+    papers: Mapping[str, PairDocument],
+    links: Sequence[DocumentLink],
+    candidates: Candidates,
+    related: Mapping[str, set[str]],
+    *,
+    number: int,
+    seed: int,
+) -> Iterator[DocumentPair]:
+    for link in links:
+        first, second = papers[link.first], papers[link.second]
+        pair = DocumentPair(
+            id=link.id, first=first, second=second, related=True, aligned=link.in_first, cluster=link.first
+        )
+        yield pair
+        others = candidates(link.first, related[link.first], Random(f"{seed}/{link.id}"))[:number]
+        if len(others) < number:
+            remedy = "lower negatives_per_positive, or give more links"
+            raise ValueError(f"link {link.id}: {len(others)} documents to draw from; {remedy}")
+        for other in others:
+            name = f"{link.first}>{other}#{link.id}"
+            yield replace(pair, id=name, second=papers[other], related=False, aligned=())
+
+
+def _random_candidates(links: Sequence[DocumentLink]) -> Candidates:
+    cited = sorted(link.second for link in links)  # as often as it is cited
+
+    def drawn(first: str, avoided: set[str], rng: Random) -> list[str]:
+        return list(dict.fromkeys(other for other in rng.sample(cited, len(cited)) if other not in avoided))
+
+    return drawn
+
+
+def _similar_candidates(
+    papers: Mapping[str, PairDocument], links: Sequence[DocumentLink], among: int
+) -> Candidates:
+    """The `among` most similar ones, shuffled."""
+    cited = sorted({link.second for link in links})
+    citing = sorted({link.first for link in links})
+    place = {document: number for number, document in enumerate(citing)}
+    vectorizer = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+", max_features=100_000)
+    theirs = vectorizer.fit_transform(papers[document].text_of() for document in cited)
+    ours = vectorizer.transform(papers[document].text_of() for document in citing)
+
+    def drawn(first: str, avoided: set[str], rng: Random) -> list[str]:
+        likeness = np.asarray((ours[place[first]] @ theirs.T).todense()).ravel()
+        order = np.argsort(-likeness, kind="stable")  # equals stay in the order of their ids
+        nearest = [cited[number] for number in order if cited[number] not in avoided][:among]
+        rng.shuffle(nearest)
+        return nearest
+
+    return drawn
+
+
+DOCUMENTS, LINKS = "documents.jsonl", "links.jsonl"
+
+
+def _sentence(text: str) -> str:
+    if not (plain := " ".join(text.split())):
+        raise FieldFault("it is empty", "leave it out")
+    return plain
+
+
+class _Document(Fields):
+    id: FilledText
+
+
+class _Text(_Document):
+    text: FilledText
+
+
+class _Sentences(_Document):
+    sentences: list[Annotated[Text, AfterValidator(_sentence)]] = Field(min_length=1)
+
+
+class _Link(Fields):
+    first: Text
+    second: Text
+    sentences: list[int] | None = Field(None, min_length=1)
+
+
+def is_linked_collection(folder: str | Path) -> bool:
+    """True if the folder holds documents in the form of `read_linked_collection`."""
+    return present_file(folder, DOCUMENTS) is not None
+
+
+def read_linked_collection(folder: str | Path) -> tuple[dict[str, PairDocument], tuple[DocumentLink, ...]]:
+    """A user's own collection: documents by id, and links, in the order of two files, plain or compressed.
+
+        documents.jsonl   {"id": "a", "text": "We follow B. It is new."}
+                          {"id": "b", "sentences": ["A title", "An earlier work."]}
+        links.jsonl       {"first": "b", "second": "a", "sentences": [1]}
+                          {"first": "a", "second": "b"}
+
+    `sentences` of a link are the numbers, from 0, of the sentences of the first document that point to the
+    second, if they are known; that document must then be given as sentences, so that the numbers are sure.
+    """
+    paths = {name: present_file(folder, name) for name in (DOCUMENTS, LINKS)}
+    for name, path in paths.items():
+        if path is None:
+            remedy = f"put {DOCUMENTS} and {LINKS} into the folder"
+            raise DataError(Path(folder) / name, "no such file", remedy)
+    documents: dict[str, PairDocument] = {}
+    counted: set[str] = set()  # those given as sentences
+    for raw in read_json_lines(paths[DOCUMENTS]):
+        record = raw.checked(_Sentences if "sentences" in raw.fields else _Text)
+        name, fields = record.fields.id, record.fields
+        if name in documents:
+            raise record.error("id", f"{name!r} is there already", "give every document its own id")
+        sentences = fields.sentences if isinstance(fields, _Sentences) else split_sentences(fields.text)
+        documents[name] = PairDocument(id=name, sentences=tuple(sentences))
+        counted.update([name] if isinstance(fields, _Sentences) else [])
+    links: dict[tuple[str, str], DocumentLink] = {}
+    for record in read_json_lines(paths[LINKS], _Link):
+        link = _link(record, documents, counted)
+        if links.setdefault(link.documents, link) is not link:
+            raise record.error("second", "the same link is there already", "give each link once")
+    return documents, tuple(links.values())
+
+
+def _link(record: JsonRecord[_Link], documents: dict[str, PairDocument], counted: set[str]) -> DocumentLink:
+    first, second, numbers = record.fields.first, record.fields.second, record.fields.sentences
+    for field, name in (("first", first), ("second", second)):
+        if name not in documents:
+            raise record.error(field, f"there is no document {name!r}", "add it, or delete the line")
+    if first == second:
+        raise record.error("second", "a document linked with itself", "delete the line")
+    if numbers is None:
+        return DocumentLink(first=first, second=second, source=LINKS)
+    if first not in counted:
+        what = f"document {first!r} is given as a text"
+        raise record.error("sentences", what, "give it as sentences, so that their numbers are sure")
+    count = len(documents[first].sentences)
+    for place, number in enumerate(numbers):
+        if not 0 <= number < count:
+            what = f"{number!r} is no sentence of {first!r}, which has {count}"
+            raise record.error(f"sentences[{place}]", what, "count them from 0")
+    return DocumentLink(first=first, second=second, source=LINKS, in_first=tuple(sorted(set(numbers))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitingPassages:
+    """Passages and openings in place of papers, ready for `pairs_from_links`.
+
+    Attributes:
+        documents: by id: passages, called "C04-1089[12:24]" after the paper and its sentences, and openings,
+            under the ids of their papers.
+        links: from passages to openings, in the order of the links they were made of.
+        known: from the passages to all other papers that theirs is linked with.
+        paper_of: id of a passage -> id of its paper.
+    """
+
+    documents: Mapping[str, PairDocument]
+    links: tuple[DocumentLink, ...]
+    known: tuple[DocumentLink, ...]
+    paper_of: Mapping[str, str]
+
+
+def citing_passages(
+    papers: Mapping[str, PairDocument],
+    links: Sequence[DocumentLink],
+    *,
+    length: int,
+    opening: int,
+    seed: int,
+    known: Sequence[DocumentLink] = (),
+) -> CitingPassages:
+    """A passage in place of a paper for each link whose citing sentences are known, as S2ORC's pairs have a
+    section that cites (Zhou et al. 2020, section 4): they fit models that read both documents at once.
+
+    Sections are not marked in every collection, so a passage is a run of `length` sentences (all there are if
+    the paper is shorter). One of the citing sentences is drawn, then its place in the passage, all places
+    being equally likely as far as the paper reaches, lest its place gives it away. Draws depend on the seed
+    and the link alone. `opening`: sentences from the start of the cited paper, title and abstract; 0 = all of
+    it. `known`: more links of these papers, such as those of other splits.
+    """
+    if length < 1 or opening < 0:
+        remedy = "a passage has at least 1 sentence, an opening 0 (= the whole paper) or more"
+        raise ValueError(f"length is {length} and opening {opening}; {remedy}")
+    neighbours: dict[str, dict[str, None]] = {}
+    for link in [*links, *known]:
+        for one, other in (link.documents, link.documents[::-1]):
+            neighbours.setdefault(one, {})[other] = None
+    documents: dict[str, PairDocument] = {}
+    made, others, paper_of = [], [], {}
+    for link in links:
+        if link.in_first is None:
+            continue
+        paper, cited = papers[link.first], papers[link.second]
+        check_positions(f"link {link.id}", link.in_first, paper)
+        start, end = _place(link, sentences=len(paper.sentences), length=length, seed=seed)
+        passage = PairDocument(id=f"{paper.id}[{start}:{end}]", sentences=paper.sentences[start:end])
+        documents[passage.id] = passage
+        documents[cited.id] = replace(cited, sentences=cited.sentences[: opening or None])
+        inside = tuple(number - start for number in link.in_first if start <= number < end)
+        made.append(replace(link, first=passage.id, in_first=inside, in_second=None))
+        paper_of[passage.id] = paper.id
+        for other in neighbours[paper.id]:
+            if other != link.second:
+                others.append(DocumentLink(first=passage.id, second=other, source=link.source))
+    return CitingPassages(documents=documents, links=tuple(made), known=tuple(others), paper_of=paper_of)
+
+
+def _place(link: DocumentLink, *, sentences: int, length: int, seed: int) -> tuple[int, int]:
+    """First sentence of a passage and the one after its last."""
+    rng = Random(f"{seed}/{link.id}")
+    citing = rng.choice(link.in_first)
+    lowest, highest = max(0, citing - length + 1), max(0, min(citing, sentences - length))
+    start = rng.randint(lowest, highest)
+    return start, min(start + length, sentences)

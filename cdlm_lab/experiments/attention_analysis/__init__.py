@@ -1,0 +1,29 @@
+"""Where models look across documents (CDLM section 3.5: Figure 3 and Table 6): notebook 11."""
+
+from cdlm_lab.experiments.attention_analysis.explorer import explore
+from cdlm_lab.experiments.attention_analysis.ranks import (
+    Settings,
+    distribution_view,
+    evaluate,
+    gap_view,
+    head_views,
+    predict,
+    prepare,
+    preview,
+    report,
+    table_view,
+)
+
+__all__ = [
+    "Settings",
+    "distribution_view",
+    "evaluate",
+    "explore",
+    "gap_view",
+    "head_views",
+    "predict",
+    "prepare",
+    "preview",
+    "report",
+    "table_view",
+]

@@ -1,0 +1,448 @@
+"""The systematic attention analysis (CDLM section 3.5, Table 6): notebook 11.
+
+Of pairs of mentions in two documents, one is made global; how high does the other rank among the tokens of
+its document by the attention between them? Every model reads the same pairs with the same sources. Ranks of
+each pair are kept, so that a stopped run goes on and two models are compared pair by pair. Intervals and
+tests draw topics.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import plotly.graph_objects as go
+from IPython.display import HTML
+from pydantic import Field
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cdlm_lab.analysis.percentile_rank import (
+    MeanRank,
+    candidate_mask,
+    chance_rank,
+    compare_percentile_ranks,
+    mean_percentile_rank,
+    rank_gap,
+    source_scores,
+    target_rank,
+)
+from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source
+from cdlm_lab.data.records import KINDS, Topic
+from cdlm_lab.examples.mention_pairs import AlignedPair, sample_aligned_pairs
+from cdlm_lab.examples.packing import DocumentSequence, document_sequence
+from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
+from cdlm_lab.experiments.cluster_corpora import (
+    VARIANTS,
+    CoreferenceSplit,
+    read_corpus,
+    reset_globals,
+)
+from cdlm_lab.experiments.runs import KeptNumbers, Scores, facts_table, report
+from cdlm_lab.metrics.significance import holm
+from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.precision import Precision, computing_in
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
+from cdlm_lab.progress import Progress
+from cdlm_lab.report import Report, Run, open_run
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets.charts import SORTS, head_maps, rank_distributions
+from cdlm_lab.widgets.html import seconds_in_words, table_html, variant_name
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable, SystemRow
+
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
+PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # what stands in a row of ranks
+
+
+@settings
+class Settings:
+    """The parameters of notebook 11, whose comments say what they mean."""
+
+    run_folder: str = "runs/attention"
+    longformer: str = "storyworld/longformer"
+    local_cdlm: str = "storyworld/local-cdlm"
+    rand_cdlm: str = "storyworld/rand-cdlm"
+    prefix_cdlm: str = "storyworld/prefix-cdlm"
+    cdlm: str = "storyworld/cdlm"
+    corpus: str = "storyworld"
+    split: CoreferenceSplit = "test"
+    stories: int = Field(default=30, ge=1)
+    own_documents: str = ""
+    explore: str = "longformer cdlm"
+    explore_documents: str = ""
+    pairs: int = Field(default=60, ge=1)
+    candidates: Literal["document", "words", "both_documents"] = "document"
+    max_length: int = 512
+    window: int = 32
+    attention: str = "auto"
+    precision: Precision = "float32"
+    reset_globals: bool = True
+    seed: int = 0
+
+    @property
+    def checkpoints(self) -> dict[str, str]:
+        """Variant -> folder or name of its model, in paper order, without those that are left out."""
+        named = {variant: getattr(self, variant.replace("-", "_")) for variant in VARIANTS}
+        return {variant: where for variant, where in named.items() if where}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """The documents, the pairs of each kind of mention, and the folder of the run."""
+
+    settings: Settings
+    topics: list[Topic]
+    pairs: Mapping[str, list[AlignedPair]]
+    opened: Run | None = None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the report says of the data."""
+        topics = [topic.id for topic in self.topics]
+        return {"corpus": self.settings.corpus, "split": self.settings.split, "topics": topics}
+
+    def load(
+        self, variant: str, load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]]
+    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        """A model as it is analysed, on the default device, with its tokenizer; `load`: `load_encoder` or
+        `load_language_model`."""
+        settings = self.settings
+        model, tokenizer = load(
+            settings.checkpoints[variant],
+            max_length=settings.max_length,
+            window=settings.window,
+            attention=settings.attention,
+            seed=settings.seed,
+        )
+        if settings.reset_globals:
+            reset_globals(model, variant)
+        return model.to(default_device()), tokenizer
+
+    def of_sort(self, kind: str, sort: str) -> tuple[np.ndarray, list[str]]:
+        """Which pairs of a kind are of a sort, bool (pairs of the kind,), and the topic of each of them."""
+        chosen = np.array([pair.corefer == (sort == "positive") for pair in self.pairs[kind]])
+        return chosen, [pair.topic for pair, of_sort in zip(self.pairs[kind], chosen, strict=True) if of_sort]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModelRanks:
+    """What was measured of one model: its layers and heads, and for each kind of mention float32 (pairs, 2 +
+    layers x heads), the ranks by the paper's score, of a random span, and by each head alone."""
+
+    layers: int
+    heads: int
+    of_kind: Mapping[str, np.ndarray]
+
+
+Measured = Mapping[str, ModelRanks]  # by variant, in paper order
+
+
+def prepare(settings: Settings) -> Analysis:
+    """Take the run's folder, read the corpus and draw the pairs; nothing is run.
+
+    Raises ValueError for a bad corpus, one without pairs of a kind in at least two topics, or no model.
+    """
+    opened = open_run(settings.run_folder, name="attention analysis", parameters=parameters_of(settings))
+    if not settings.checkpoints:
+        raise ParameterError("every model is left out; name at least one")
+    topics = read_corpus(settings.corpus, settings.split, stories=settings.stories)
+    pairs = {
+        kind: sample_aligned_pairs(topics, kind, count=settings.pairs, seed=settings.seed) for kind in KINDS
+    }
+    for kind, of_kind in pairs.items():
+        for corefer in (True, False):
+            if len({pair.topic for pair in of_kind if pair.corefer == corefer}) < 2:
+                raise ParameterError(
+                    f"all pairs of {kind} mentions that {'corefer' if corefer else 'do not corefer'} are of "
+                    "one topic, but an interval needs two; raise pairs or stories, or take another split"
+                )
+    return Analysis(settings=settings, topics=topics, pairs=pairs, opened=opened)
+
+
+def preview(analysis: Analysis) -> HTML:
+    """What a person wants to know before the run starts."""
+    return facts_table(facts_of(analysis))
+
+
+def facts_of(analysis: Analysis) -> list[tuple[str, str]]:
+    """What `preview` shows, as (name, text); a few pairs are read to learn how long one takes."""
+    checkpoints, settings = analysis.settings.checkpoints, analysis.settings
+    _, ranks = _reader(analysis, next(iter(checkpoints)))
+    sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
+    ranks(sample[:1])  # the first reading is slower than all others
+    start = time.perf_counter()
+    ranks(sample)
+    seconds = (time.perf_counter() - start) / len(sample)
+    counts = {kind: sum(pair.corefer for pair in pairs) for kind, pairs in analysis.pairs.items()}
+    readings = _readings(analysis)
+    return [
+        ("models", ", ".join(f"{variant} ({where})" for variant, where in checkpoints.items())),
+        *(
+            (
+                f"pairs of {kind} mentions",
+                f"{counts[kind]:,} that corefer, {len(pairs) - counts[kind]:,} that do not",
+            )
+            for kind, pairs in analysis.pairs.items()
+        ),
+        ("from", f"{len(analysis.topics)} topics of {settings.corpus}, {settings.split}"),
+        ("time", f"{readings:,} readings of two documents: about {seconds_in_words(readings * seconds)}"),
+    ]
+
+
+def predict(analysis: Analysis) -> dict[str, ModelRanks]:
+    """The ranks of every pair under every model, with one progress bar; they are kept in `ranks/`, and what
+    is there is not read again."""
+    folder, measured = analysis.opened.folder / "ranks", {}
+    with Progress(total=_readings(analysis), desc="reading pairs", unit="pair") as bar:
+        for variant in analysis.settings.checkpoints:
+            model, ranks = _reader(analysis, variant)
+            measured[variant] = ModelRanks(
+                layers=model.config.num_hidden_layers,
+                heads=model.config.num_attention_heads,
+                of_kind={
+                    kind: ranks(pairs, file=folder / f"{variant}-{kind}.npy", bar=bar)
+                    for kind, pairs in analysis.pairs.items()
+                },
+            )
+    return measured
+
+
+def _readings(analysis: Analysis) -> int:
+    return len(analysis.settings.checkpoints) * sum(map(len, analysis.pairs.values()))
+
+
+def _reader(analysis: Analysis, variant: str) -> tuple[PreTrainedModel, Callable[..., np.ndarray]]:
+    """A model, and `target_ranks` of it, which still takes pairs, a file and a bar."""
+    model, tokenizer = analysis.load(variant, load_encoder)
+    documents = (document for topic in analysis.topics for document in topic.documents)
+    ranks = partial(
+        target_ranks,
+        model,
+        documents=EncodedDocuments(documents, tokenizer),
+        special=from_tokenizer(tokenizer),
+        max_length=analysis.settings.max_length,
+        candidates=analysis.settings.candidates,
+        precision=analysis.settings.precision,
+    )
+    return model, ranks
+
+
+def target_ranks(
+    model: PreTrainedModel,
+    pairs: Sequence[AlignedPair],
+    documents: Mapping[str, EncodedDocument],
+    *,
+    special: SpecialTokens,
+    max_length: int,
+    candidates: str,
+    precision: Precision = "float32",
+    file: Path | None = None,
+    bar: Progress | None = None,
+) -> np.ndarray:
+    """Rank of each pair's target, with the source global.
+
+    Both documents stand in one sequence, in the order of their names, unmarked; what is too long is cut
+    around the mentions.
+
+    Args:
+        file: `.npy`; pairs that it holds are not run again. It belongs to one model and one list of pairs.
+        bar: counts pairs, those that `file` holds too.
+
+    Returns:
+        float32 (pairs, 2 + layers x heads): the paper's percentile rank; that of a random span of the same
+        length, on average; then the target's by each head of each layer alone, layer after layer.
+    """
+    width = FIRST_HEAD + model.config.num_hidden_layers * model.config.num_attention_heads
+    bar = bar or Progress(disable=True)
+    with KeptNumbers(file, (len(pairs), width)) as ranks, computing_in(precision, model.device):
+        bar.update(len(pairs) - len(ranks.missing))
+        for number in ranks.missing:
+            read = _read_ranks(pairs[number], documents, special, max_length)
+            attention = attend_to_source(model, read.sequence.input_ids, source=read.source)
+            ranks.values[number] = _ranks(attention, read, candidates=candidates)
+            ranks.save_when_due()
+            bar.update(1)
+    return ranks.values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Read:
+    """What the model reads, the positions of source and target in it, and which are punctuation."""
+
+    sequence: DocumentSequence
+    source: np.ndarray
+    target: np.ndarray
+    is_punctuation: np.ndarray
+
+
+def _ranks(attention: SourceAttention, read: _Read, *, candidates: str) -> np.ndarray:
+    """The row of a pair in `target_ranks`."""
+    document = read.sequence.document
+    everywhere = np.arange(len(document))
+    source, target = np.isin(everywhere, read.source), np.isin(everywhere, read.target)
+    among = candidate_mask(
+        document,
+        source=source,
+        target=target,
+        candidates=candidates,
+        is_punctuation=read.is_punctuation,
+    )
+    paper = source_scores(attention.given, attention.received)
+    alone = [
+        target_rank(source_scores(given[None, None], received[None, None]), target, among)
+        for layer in zip(attention.given, attention.received, strict=True)
+        for given, received in zip(*layer, strict=True)  # of a head: (source tokens, seq)
+    ]
+    of_target = document == document[read.target[0]]
+    random = chance_rank(paper, target, among, document=of_target)
+    return np.array([target_rank(paper, target, among), random, *alone])
+
+
+def _read_ranks(
+    pair: AlignedPair, documents: Mapping[str, EncodedDocument], special: SpecialTokens, max_length: int
+) -> _Read:
+    mentions = sorted((pair.source, pair.target), key=lambda mention: mention.document)
+    encoded = [documents[mention.document] for mention in mentions]
+    sequence = document_sequence(
+        encoded, special=special, max_length=max_length, around=[mention.tokens for mention in mentions]
+    )
+    words = [not any(map(str.isalnum, word)) for one in encoded for word in one.document.tokens]
+    numbers = sequence.word_numbers([len(one.document.tokens) for one in encoded])
+    positions = {mention.id: sequence.positions(n, mention.tokens) for n, mention in enumerate(mentions)}
+    return _Read(
+        sequence=sequence,
+        source=positions[pair.source.id],
+        target=positions[pair.target.id],
+        is_punctuation=np.array(words)[numbers] & (numbers >= 0),
+    )
+
+
+# ---- the report ----
+
+
+def evaluate(analysis: Analysis, measured: Measured) -> Scores:
+    """Mean ranks, gaps between the sorts of pairs, tests between variants, and what each head does.
+
+    `positive/event` and so on: the mean percentile rank with its 95% interval over topics, tested against the
+    next variant in paper order; `chance` is that of random spans as long as the targets. `gap/event`:
+    positives minus negatives.
+    """
+    comparisons = comparisons_of(analysis, measured)
+    test_of = {(row["a"], row["cell"]): row for row in comparisons}
+    seed, rows = analysis.settings.seed, []
+    for variant, ranks in measured.items():
+        for kind, of_kind in ranks.of_kind.items():
+            sides = []
+            for sort in SORTS:
+                chosen, topics = analysis.of_sort(kind, sort)
+                sides.append((of_kind[chosen, PAPER], topics))
+                mean = mean_percentile_rank(of_kind[chosen, PAPER], clusters=topics, seed=seed)
+                chance = float(of_kind[chosen, RANDOM_SPAN].mean(dtype=np.float64))
+                test = test_of.get((variant, f"{sort}/{kind}"))
+                columns = {"p": test["p_holm"], "against": test["b"]} if test else {}
+                rows.append(_score(variant, f"{sort}/{kind}", mean, chance=chance, **columns))
+            (positive, first), (negative, second) = sides
+            gap = rank_gap(positive, negative, positive_clusters=first, negative_clusters=second, seed=seed)
+            rows.append(_score(variant, f"gap/{kind}", gap))
+    heads = [
+        {"variant": variant, "kind": kind, "points": row.tolist(), "layer": layer}
+        for kind in analysis.pairs
+        for variant, points in head_differences(analysis, measured, kind).items()
+        for layer, row in enumerate(points.round(2))
+    ]
+    return Scores(rows=rows, tables={"comparisons": comparisons, "heads": heads})
+
+
+def _score(variant: str, metric: str, mean: MeanRank, **columns: Any) -> Score:
+    columns |= {"low": mean.low, "high": mean.high, "n": mean.pairs, "clusters": mean.clusters}
+    return Score(system=variant, metric=metric, value=mean.mean, **columns)
+
+
+def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any]]:
+    """Each variant against the next in paper order, paired pair by pair, topics being what is drawn.
+
+    `difference`: mean rank of `a` minus that of `b`; `p_holm`: corrected for the rows of one sort and kind.
+    """
+    rows = []
+    for kind in analysis.pairs:
+        for sort in SORTS:
+            chosen, topics = analysis.of_sort(kind, sort)
+            of_cell = []
+            for a, b in pairwise(measured):
+                sides = [measured[name].of_kind[kind][chosen, PAPER] for name in (a, b)]
+                compared = compare_percentile_ranks(*sides, clusters=topics, seed=analysis.settings.seed)
+                names = ("difference", "low", "high", "p", "clusters")
+                row = {"cell": f"{sort}/{kind}", "a": a, "b": b}
+                of_cell.append(row | {name: getattr(compared, name) for name in names})
+            for row, p_holm in zip(of_cell, holm([row["p"] for row in of_cell]), strict=True):
+                rows.append(row | {"p_holm": p_holm})
+    return rows
+
+
+# ---- views ----
+
+
+def table_view(report: Report) -> ScoreTable:
+    """Table 6, beside the paper's, and the mean rank of random spans as long as the second mentions."""
+    chances: dict[str, list[float]] = {}
+    for row in report.rows:
+        if row.chance is not None:
+            chances.setdefault(row.metric, []).append(row.chance)
+    random = {metric: Score(metric=metric, value=float(np.mean(of))) for metric, of in chances.items()}
+    return score_table(report, others=[SystemRow(system="random span", label="random span", scores=random)])
+
+
+def gap_view(report: Report) -> HTML:
+    """How many points higher the targets of each variant rank if they corefer."""
+    columns = ["points higher if they corefer", "events", "entities"]
+    return HTML(table_html(columns, gap_rows(report)))
+
+
+def gap_rows(report: Report) -> list[list[str]]:
+    """The rows of `gap_view`: each variant, and a cell a kind."""
+    gaps: dict[str, list[str]] = {}
+    for row in report.rows:
+        if row.metric.startswith("gap/"):
+            words = f"{row.value:+.1f} [{row.low:+.1f}, {row.high:+.1f}]"
+            gaps.setdefault(row.system, []).append(words)
+    return [[variant_name(variant), *words] for variant, words in gaps.items()]
+
+
+def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:
+    """How the ranks of the pairs are spread."""
+    ranks = {
+        variant: {
+            f"{sort}/{kind}": of_kind[analysis.of_sort(kind, sort)[0], PAPER]
+            for sort in SORTS
+            for kind, of_kind in ranks.of_kind.items()
+        }
+        for variant, ranks in measured.items()
+    }
+    return rank_distributions(ranks, title=f"{analysis.settings.corpus}, {analysis.settings.split}")
+
+
+def head_views(analysis: Analysis, measured: Measured) -> list[go.Figure]:
+    """One figure a kind: which heads of which layers rank coreferring targets higher."""
+    return [
+        head_maps(head_differences(analysis, measured, kind), title=f"{kind} mentions")
+        for kind in analysis.pairs
+    ]
+
+
+def head_differences(analysis: Analysis, measured: Measured, kind: str) -> dict[str, np.ndarray]:
+    """Variant -> (layers, heads), mean rank of the targets that corefer minus that of the others, by one head
+    of one layer alone; percentage points."""
+    differences = {}
+    for variant, ranks in measured.items():
+        positive, negative = (
+            ranks.of_kind[kind][analysis.of_sort(kind, sort)[0], FIRST_HEAD:].mean(axis=0) for sort in SORTS
+        )
+        differences[variant] = (positive - negative).reshape(ranks.layers, ranks.heads)
+    return differences

