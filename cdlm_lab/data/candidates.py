@@ -346,27 +346,27 @@ def _checked(
 
     `files`: where everything stands, or the file of each field; `labels`: how they write wrong and right.
     """
-    of = files if isinstance(files, Mapping) else dict.fromkeys(TOKEN_FILES, files)
+    file_of = files if isinstance(files, Mapping) else dict.fromkeys(TOKEN_FILES, files)
     lines: dict[str, int] = {}
     for one in questions:
         for field in ("id", "question"):
             if not getattr(one, field).strip():
-                raise DataError(of[field], "it is empty", "fill it in", line=one.line, field=field)
+                raise DataError(file_of[field], "it is empty", "fill it in", line=one.line, field=field)
         name = one.id.strip()
         if not one.candidates:
             what, remedy = f"question {one.id!r} has no candidates", "give it some, or leave it out"
-            raise DataError(of["candidate"], what, remedy, line=one.line, field="candidate")
+            raise DataError(file_of["candidate"], what, remedy, line=one.line, field="candidate")
         for line, text, label in one.candidates:
             if not text.strip():
                 remedy = "fill it in, or leave it out"
-                raise DataError(of["candidate"], "it is empty", remedy, line=line, field="candidate")
+                raise DataError(file_of["candidate"], "it is empty", remedy, line=line, field="candidate")
             if label.strip() not in labels:
                 what, remedy = f"{label[:40]!r} is no label", f"write one of {', '.join(labels)}"
-                raise DataError(of["label"], what, remedy, line=line, field="label")
+                raise DataError(file_of["label"], what, remedy, line=line, field="label")
         if (first := lines.setdefault(name, one.line)) != one.line:
             what = f"{name!r} is the id of line {first} already, of another question or of other rows"
             remedy = "put the rows of a question together, and give each question its own id"
-            raise DataError(of["id"], what, remedy, line=one.line, field="id")
+            raise DataError(file_of["id"], what, remedy, line=one.line, field="id")
         yield CandidateSet(
             id=name,
             question=one.question.strip(),
@@ -374,4 +374,4 @@ def _checked(
             correct=tuple(labels[label.strip()] for _, _, label in one.candidates),
         )
     if not lines:
-        raise DataError(of["question"], "no questions", "add some, or leave the file out")
+        raise DataError(file_of["question"], "no questions", "add some, or leave the file out")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +37,7 @@ from cdlm_lab.data.records import (
     Topic,
     check_kind,
     check_mention,
-    joined_sentences,
+    document_of_spans,
     topics_by_name,
 )
 
@@ -180,27 +179,14 @@ def _topic_of_each(names: Collection[str], known: Mapping[str, str], split: str)
 
 def _document(name: str, topic: str, text: _Text, mentions: Mapping[str, _Mention]) -> CoreferenceDocument:
     match = _ECB_NAME.fullmatch(name)
-    sentences = joined_sentences(text.sentences, [mention.tokens for mention in mentions.values()])
-    starts = [start for start, _ in sentences]
-    validated = {bisect_right(starts, text.sentences[number][0]) - 1 for number in text.validated}
-    return CoreferenceDocument(
+    return document_of_spans(
+        [(f"{name}:{one}", found.tokens, found.kind, found.cluster) for one, found in mentions.items()],
         id=name,
         topic=topic,
         subtopic=f"{topic}_{match[1]}" if match else topic,
         tokens=text.tokens,
-        sentences=sentences,
-        validated=tuple(sorted(validated)),
-        mentions=tuple(
-            CoreferenceMention(
-                id=f"{name}:{identifier}",
-                document=name,
-                tokens=mention.tokens,
-                sentence=bisect_right(starts, mention.tokens[0]) - 1,
-                kind=mention.kind,
-                cluster=mention.cluster,
-            )
-            for identifier, mention in sorted(mentions.items(), key=lambda item: item[1].tokens)
-        ),
+        sentences=text.sentences,
+        validated=text.validated,
     )
 
 
@@ -287,42 +273,34 @@ _MOST_SENTENCES = 2  # that a mention may go across
 class ConllDraft:
     """A document as far as it was read.
 
-    `topic`, `subtopic`: from its rows, or ""; `still_open`: chain -> (first token, line) of mentions to be
-    ended; `mentions`: (start, end, chain) -> line of its end; `mark`: the sentence as its rows name it.
+    `topic`, `subtopic`: from its rows, or ""; `chains`: the scope in which names of chains mean the same;
+    `still_open`: chain -> (first token, line) of mentions to be ended; `mentions`: (start, end, chain);
+    `mark`: the sentence as its rows name it.
     """
 
     id: str
     topic: str = ""
     subtopic: str = ""
+    chains: str = ""
     tokens: list[str] = field(default_factory=list)
     sentences: list[TokenSpan] = field(default_factory=list)
     mark: str = ""
     still_open: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    mentions: dict[tuple[int, int, str], int] = field(default_factory=dict)
+    mentions: set[tuple[int, int, str]] = field(default_factory=set)
 
-    def record(self, *, topic: str, subtopic: str, chains: str, kind: Kind) -> CoreferenceDocument:
-        """The finished document, its sentences joined where a mention crosses them; `chains` goes before the
-        names of its chains."""
-        sentences = joined_sentences(self.sentences, [(start, end) for start, end, _ in self.mentions])
-        starts = [start for start, _ in sentences]
-        return CoreferenceDocument(
-            id=self.id,
-            topic=topic,
-            subtopic=subtopic,
-            tokens=tuple(self.tokens),
-            sentences=sentences,
-            validated=tuple(range(len(sentences))),
-            mentions=tuple(
-                CoreferenceMention(
-                    id=f"{self.id}:{start}-{end}:{chain}",
-                    document=self.id,
-                    tokens=(start, end),
-                    sentence=bisect_right(starts, start) - 1,
-                    kind=kind,
-                    cluster=f"{chains}:{chain}",
-                )
+    def record(self, kind: Kind) -> CoreferenceDocument:
+        """The finished document."""
+        return document_of_spans(
+            [
+                (f"{self.id}:{start}-{end}:{chain}", (start, end), kind, f"{self.chains}:{chain}")
                 for start, end, chain in sorted(self.mentions)
-            ),
+            ],
+            id=self.id,
+            topic=self.topic,
+            subtopic=self.subtopic,
+            tokens=self.tokens,
+            sentences=self.sentences,
+            validated=range(len(self.sentences)),
         )
 
 
@@ -335,12 +313,12 @@ class ConllSection:
 
     def __init__(
         self,
-        *,
         path: Path,
         line: int,
         name: str,
         names: set[str],
-        passed_over: PassedOver | None = None,
+        passed_over: PassedOver | None,
+        *,
         is_marked: bool = True,
     ) -> None:
         header = _HEADER.fullmatch(name)
@@ -360,9 +338,9 @@ class ConllSection:
     def topic(self, kind: Kind) -> Topic:
         """All of it as one topic."""
         self.end()
-        name = self.name
-        records = (one.record(topic=name, subtopic=name, chains=name, kind=kind) for one in self.documents)
-        return Topic(id=name, documents=tuple(records))
+        for one in self.documents:
+            one.topic = one.subtopic = one.chains = self.name
+        return Topic(id=self.name, documents=tuple(one.record(kind) for one in self.documents))
 
     def end(self) -> None:
         """No more rows. Raises DataError if there was no token; mentions that are open are passed over."""
@@ -444,7 +422,7 @@ class ConllSection:
             what, remedy = f"the mention of {chain} goes across three sentences", "end it in the first"
             self.pass_over("mention across three sentences or more", what, remedy, line, column)
         else:
-            draft.mentions[start, end, chain] = line
+            draft.mentions.add((start, end, chain))
             if sentences > 1 and self.passed_over is not None:
                 self.passed_over.add("mention across two sentences, which were joined", f"{self.path}:{line}")
 
@@ -454,6 +432,12 @@ class ConllSection:
         if self.passed_over is None:
             raise error
         self.passed_over.add(reason, f"{self.path}:{line}")
+
+    def cut(self) -> None:
+        """No #end: count it, or raise DataError where nothing counts."""
+        if self.is_marked:
+            what, remedy = f"{self.name} does not end", "write #end document"
+            self.pass_over("section without #end document", what, remedy, self.line, "#begin")
 
     def _end_document(self) -> None:
         self._end_sentence()
@@ -508,8 +492,6 @@ def write_conll(
     """
     if level not in LEVELS:
         raise ValueError(f"level is {level!r}; choose one of {', '.join(LEVELS)}")
-    if not Path(path).parent.is_dir():
-        raise DataError(path, "there is no such folder to write to", "make it first", field="folder")
     topics = list(topics)
     documents = {document.id: document for topic in topics for document in topic.documents}
     if len(documents) < sum(len(topic.documents) for topic in topics) or not documents:
@@ -542,7 +524,7 @@ def _by_document(
     clusters: Mapping[str, Iterable[CoreferenceMention]], documents: Mapping[str, CoreferenceDocument]
 ) -> dict[str, list[tuple[CoreferenceMention, str]]]:
     """Document -> its mentions with the names of their clusters, checked."""
-    found: dict[str, list[tuple[CoreferenceMention, str]]] = {}
+    members: dict[str, list[tuple[CoreferenceMention, str]]] = {}
     places: dict[str, str] = {}
     for name, mentions in clusters.items():
         for mention in mentions:
@@ -552,11 +534,11 @@ def _by_document(
             if mention.id in places:
                 raise ValueError(f"{mention.name} is in the clusters {places[mention.id]} and {name}")
             places[mention.id] = name
-            found.setdefault(mention.document, []).append((mention, name))
-    for named in found.values():
+            members.setdefault(mention.document, []).append((mention, name))
+    for named in members.values():
         named.sort(key=lambda item: (item[0].tokens[0], -item[0].tokens[1]))
         _check_nesting(named)
-    return found
+    return members
 
 
 def _check_nesting(named: list[tuple[CoreferenceMention, str]]) -> None:
@@ -635,7 +617,7 @@ def read_conll_corpus(
     `files` are those of one split; a document that is in two of them counts once.
     """
     check_kind(kind)
-    found: dict[str, _Placed] = {}
+    drafts: dict[str, ConllDraft] = {}
     sections: dict[str, int] = {}
     for file in files:
         for section in _read_sections(Path(file), passed_over):
@@ -644,16 +626,21 @@ def read_conll_corpus(
                 continue
             section.end()
             sections[section.name] = sections.get(section.name, 0) + 1
-            for placed in _placed(section, again=sections[section.name] > 1):
-                if placed.draft.id in found:
+            _place(section, again=sections[section.name] > 1)
+            for draft in section.documents:
+                if drafts.setdefault(draft.id, draft) is not draft:
                     passed_over.add("document that was read already", f"{file}:{section.line}")
-                else:
-                    found[placed.draft.id] = placed
-    if not any(placed.draft.mentions for placed in found.values()):
+    if not any(draft.mentions for draft in drafts.values()):
         first = next(iter(passed_over.counts.items()), None)
-        what = f"no mention in {len(found)} documents" + (f" ({first[0]} at {first[1][1]})" if first else "")
+        what = f"no mention in {len(drafts)} documents" + (f" ({first[0]} at {first[1][1]})" if first else "")
         raise DataError(files[0], what, 'write them in the last column, as (1), (1 and 1); "-" is none')
-    return _topics(list(found.values()), kind=kind, name=name)
+    named = topics_by_name([draft.id for draft in drafts.values() if not draft.topic], otherwise=name)
+    topics: dict[str, list[CoreferenceDocument]] = {}
+    for draft in drafts.values():
+        draft.topic = draft.topic or named[draft.id]
+        draft.subtopic, draft.chains = draft.subtopic or draft.topic, draft.chains or draft.topic
+        topics.setdefault(draft.topic, []).append(draft.record(kind))
+    return [Topic(id=topic, documents=tuple(members)) for topic, members in topics.items()]
 
 
 def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
@@ -665,7 +652,7 @@ def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
     """
     corpus = Path(corpus)
     files = [corpus] if corpus.is_file() else sorted(corpus.rglob("*conll*"))
-    found: dict[str, list[Path]] = {}
+    by_split: dict[str, list[Path]] = {}
     for file in files:
         *folders, name = file.relative_to(corpus.parent if corpus.is_file() else corpus).parts
         words = re.findall(r"[a-z]+", plain_name(name).lower())
@@ -674,47 +661,23 @@ def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
             continue
         places = [*folders, *words[:1], *words[-2:-1]]  # the last word is conll
         split = next((SPLIT_NAMES[place] for place in places if place in SPLIT_NAMES), "")
-        found.setdefault("dev" if split == "validation" else split, []).append(file)
-    return found
+        by_split.setdefault("dev" if split == "validation" else split, []).append(file)
+    return by_split
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed:
-    """A document with its topic and sub-topic ("" if nothing tells them yet), and the name of the scope in
-    which its chains mean the same ("" for the topic)."""
-
-    draft: ConllDraft
-    topic: str
-    subtopic: str
-    chains: str
-
-
-def _placed(section: ConllSection, *, again: bool) -> Iterator[_Placed]:
-    """`again`: there was a section of this name before."""
+def _place(section: ConllSection, *, again: bool) -> None:
+    """Give the documents topics and sub-topics ("" if nothing tells them yet), and the scope of their chains
+    ("" for the topic). `again`: there was a section of this name before."""
     name = f"{section.name} at line {section.line} of {section.path.name}" if again else section.name
-    drafts = section.documents
-    several = len(drafts) > 1 or drafts[0].id != section.name
-    for draft in drafts:
-        above = draft.id.split("/")[:-1]
+    several = len(section.documents) > 1 or section.documents[0].id != section.name
+    for draft in section.documents:
         if draft.topic:
-            topic, subtopic, chains = draft.topic, draft.subtopic or draft.topic, name if several else ""
+            draft.subtopic, draft.chains = draft.subtopic or draft.topic, name if several else ""
         elif several or section.is_shared_task:
-            topic, subtopic, chains = section.name, section.name, name
+            draft.topic, draft.subtopic, draft.chains = section.name, section.name, name
         else:
-            topic, subtopic, chains = "/".join(above[:1]), "/".join(above[:2]), ""
-        yield _Placed(draft=draft, topic=topic, subtopic=subtopic, chains=chains)
-
-
-def _topics(placed: Sequence[_Placed], *, kind: Kind, name: str) -> list[Topic]:
-    named = topics_by_name([one.draft.id for one in placed if not one.topic], otherwise=name)
-    documents: dict[str, list[CoreferenceDocument]] = {}
-    for one in placed:
-        topic = one.topic or named[one.draft.id]
-        record = one.draft.record(
-            topic=topic, subtopic=one.subtopic or topic, chains=one.chains or topic, kind=kind
-        )
-        documents.setdefault(topic, []).append(record)
-    return [Topic(id=topic, documents=tuple(members)) for topic, members in documents.items()]
+            above = draft.id.split("/")[:-1]
+            draft.topic, draft.subtopic = "/".join(above[:1]), "/".join(above[:2])
 
 
 def _read_sections(path: Path, passed_over: PassedOver | None) -> Iterator[ConllSection]:
@@ -723,12 +686,11 @@ def _read_sections(path: Path, passed_over: PassedOver | None) -> Iterator[Conll
     section: ConllSection | None = None
     names: set[str] = set()
     for line, text in read_lines(path):
-        form = {"path": path, "line": line, "names": names, "passed_over": passed_over}
         if begin := _BEGIN.match(text):
             if section:
-                _pass_over_end(section)
+                section.cut()
                 yield section
-            section = ConllSection(name=begin[1].strip(), **form)
+            section = ConllSection(path, line, begin[1].strip(), names, passed_over)
         elif _END.match(text):
             if section:
                 yield section
@@ -742,15 +704,9 @@ def _read_sections(path: Path, passed_over: PassedOver | None) -> Iterator[Conll
             raise DataError(path, what, "write #begin document above it", line=line, field="row")
         elif text.strip() and not text.startswith("#"):
             passed_over.add("rows without #begin document, which are one document", f"{path}:{line}")
-            section = ConllSection(name=path.name.partition(".")[0], is_marked=False, **form)
+            name = path.name.partition(".")[0]
+            section = ConllSection(path, line, name, names, passed_over, is_marked=False)
             section.add(text, line)
     if section:
-        _pass_over_end(section)
+        section.cut()
         yield section
-
-
-def _pass_over_end(section: ConllSection) -> None:
-    if not section.is_marked:
-        return
-    what = f"{section.name} does not end"
-    section.pass_over("section without #end document", what, "write #end document", section.line, "#begin")

@@ -327,7 +327,7 @@ def citing_passages(
         for one, other in (link.documents, link.documents[::-1]):
             neighbours.setdefault(one, {})[other] = None
     documents: dict[str, PairDocument] = {}
-    made, others, paper_of = [], [], {}
+    passages, others, paper_of = [], [], {}
     for link in links:
         if link.in_first is None:
             continue
@@ -338,12 +338,12 @@ def citing_passages(
         documents[passage.id] = passage
         documents[cited.id] = replace(cited, sentences=cited.sentences[: opening or None])
         inside = tuple(number - start for number in link.in_first if start <= number < end)
-        made.append(replace(link, first=passage.id, in_first=inside, in_second=None))
+        passages.append(replace(link, first=passage.id, in_first=inside, in_second=None))
         paper_of[passage.id] = paper.id
         for other in neighbours[paper.id]:
             if other != link.second:
                 others.append(DocumentLink(first=passage.id, second=other, source=link.source))
-    return CitingPassages(documents=documents, links=tuple(made), known=tuple(others), paper_of=paper_of)
+    return CitingPassages(documents=documents, links=tuple(passages), known=tuple(others), paper_of=paper_of)
 
 
 def _place(link: DocumentLink, *, sentences: int, length: int, seed: int) -> tuple[int, int]:

@@ -118,7 +118,7 @@ def twins(documents: Iterable[PairDocument], *, sentences: int = 0) -> dict[str,
     """
     first: dict[tuple[str, ...], str] = {}
     owner = {one.id: first.setdefault(one.sentences[: sentences or None], one.id) for one in documents}
-    return {name: of for name, of in owner.items() if name != of}
+    return {name: original for name, original in owner.items() if name != original}
 
 
 def split_without_leaks(
@@ -308,8 +308,8 @@ def read_pair_csv(
             positions, which count NLTK's sentences of the text in lower case, else `split_sentences`; a mark
             stands in its sentence however they are counted.
     """
-    given = _read_positions(Path(positions)) if positions is not None else None
-    splitter, row = split or (split_sentences if given is None else nltk_sentences), -1
+    listed = _read_positions(Path(positions)) if positions is not None else None
+    splitter, row = split or (split_sentences if listed is None else nltk_sentences), -1
     if splitter is nltk_sentences:
         _check_nltk(path if positions is None else positions)
     for row, (line, label, *texts) in enumerate(_rows(Path(path))):
@@ -318,16 +318,16 @@ def read_pair_csv(
         )
         first = _document(splitter(plain), path=path, line=line, field=HEADER[1])
         second = _document(splitter(other), path=path, line=line, field=HEADER[2])
-        found = _marked(first, marks) if given is None else _given(first, given, row, positions)
+        aligned = _marked(first, marks) if listed is None else _listed(first, listed, row, positions)
         yield DocumentPair(
             id=f"{plain_stem(path)}:{row}",
             first=first,
             second=second,
             related=label,
-            aligned=(found or None) if label else (),
+            aligned=(aligned or None) if label else (),
             cluster=first.id,
         )
-    _check_rows(path, row + 1, given or {}, positions)
+    _check_rows(path, row + 1, listed or {}, positions)
 
 
 def split_sentences(text: str) -> list[str]:
@@ -411,16 +411,16 @@ def _without_marks(text: str, *, filtered: bool) -> tuple[str, list[int]]:
 
     A mark belongs to the character before it, unless white space or nothing stands there; then to the next.
     """
-    kept, marks, count = "", [], 0
+    plain, marks, count = "", [], 0
     for number, piece in enumerate(text.split(MARK)):
         clean = "".join(filter(_is_text, piece)) if filtered else piece
         if number:
-            joined = bool(kept) and not kept[-1].isspace()
+            joined = bool(plain) and not plain[-1].isspace()
             marks.append(count - 1 if joined else count)
-            kept += " " if joined and kept[-1].isalnum() and clean[:1].isalnum() else ""
-        kept += clean
+            plain += " " if joined and plain[-1].isalnum() and clean[:1].isalnum() else ""
+        plain += clean
         count += _filled(clean)
-    return kept, [min(mark, count - 1) for mark in marks]
+    return plain, [min(mark, count - 1) for mark in marks]
 
 
 def _is_text(character: str) -> bool:
@@ -451,21 +451,21 @@ def _marked(document: PairDocument, marks: Iterable[int]) -> tuple[int, ...]:
 
 
 def _check_rows(
-    path: str | Path, count: int, given: dict[int, tuple[int, list[int]]], positions: str | Path | None
+    path: str | Path, count: int, listed: dict[int, tuple[int, list[int]]], positions: str | Path | None
 ) -> None:
     """Whether there are rows, and all that have positions."""
     if not count:
         raise DataError(path, "no pairs", "write a line for each: label, first text, second text")
-    for number, (line, _) in given.items():
+    for number, (line, _) in listed.items():
         if number >= count:
             what = f"row {number} is not there: {path} has {count}"
             raise DataError(positions, what, "count the rows from 0", line=line, field="row")
 
 
-def _given(
-    document: PairDocument, given: dict[int, tuple[int, list[int]]], row: int, path: str | Path
+def _listed(
+    document: PairDocument, listed: dict[int, tuple[int, list[int]]], row: int, path: str | Path
 ) -> tuple[int, ...]:
-    line, numbers = given.get(row, (0, []))
+    line, numbers = listed.get(row, (0, []))
     for number in numbers:
         if number >= len(document.sentences):
             count = len(document.sentences)
@@ -477,7 +477,7 @@ def _given(
 
 def _read_positions(path: Path) -> dict[int, tuple[int, list[int]]]:
     """Row -> line of the file, sentences."""
-    given: dict[int, tuple[int, list[int]]] = {}
+    listed: dict[int, tuple[int, list[int]]] = {}
     for line, text in read_lines(path):
         if not text.strip():
             continue
@@ -489,8 +489,8 @@ def _read_positions(path: Path) -> dict[int, tuple[int, list[int]]]:
             )
             raise DataError(path, what, remedy, line=line, field="positions")
         row, *numbers = map(int, values)
-        if row in given:
-            what = f"row {row} stands in line {given[row][0]} already"
+        if row in listed:
+            what = f"row {row} stands in line {listed[row][0]} already"
             raise DataError(path, what, "give all its sentences in one line", line=line, field="row")
-        given[row] = line, numbers
-    return given
+        listed[row] = line, numbers
+    return listed

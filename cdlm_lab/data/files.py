@@ -183,6 +183,8 @@ def entries(folder: str | Path) -> list[Path]:
 def replaced_file(path: Path, *, binary: bool = False) -> Iterator[IO]:
     """A file to write that takes the place of `path` once all of it is on the disk; if anything fails,
     `path` stays as it was. Text is UTF-8 with line feeds."""
+    if not path.parent.is_dir():
+        raise DataError(path, "there is no such folder to write to", "make it first", field="folder")
     temporary = path.with_name(f".{path.name}.unfinished")
     form = {"mode": "wb"} if binary else {"mode": "w", "encoding": "utf-8", "newline": "\n"}
     try:

@@ -18,9 +18,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, get_args
 
+import numpy as np
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data.files import (
@@ -37,6 +39,7 @@ from cdlm_lab.data.files import (
     read_json_list,
     replaced_file,
 )
+from cdlm_lab.parameters import ParameterError
 
 AnswerType = Literal["span", "yes", "no"]
 QuestionKind = Literal["bridge", "comparison"]
@@ -278,8 +281,6 @@ def _write(path: str | Path, value: object) -> None:
     path = Path(path)
     if path.suffix in COMPRESSED:
         raise ValueError(f"{path}: files are written plain; call it {path.stem}")
-    if not path.parent.is_dir():
-        raise DataError(path, "there is no such folder to write to", "make it first", field="folder")
     with replaced_file(path) as file:
         json.dump(value, file)
         file.write("\n")
@@ -314,3 +315,69 @@ def _matches(
         for part, text in (("title", paragraphs[number].title), ("body", paragraphs[number].text)):
             for match in pattern.finditer(text):
                 yield number, part, *match.span(1)
+
+
+SPLITS = ("train", "dev", "test")
+_SUFFIXES = (".json", ".json.gz", ".jsonl", ".jsonl.gz")
+
+
+def read_question_folder(
+    folder: str | Path, *, dev_from_train: int = 0, seed: int = 0
+) -> dict[str, list[MultihopQuestion]]:
+    """Questions of `train.json`, `dev.json` and `test.json`, with gold; facts that name a sentence which is
+    not there, as a few of the official ones do, are `unknown_supporting`.
+
+    Args:
+        dev_from_train: so many questions, drawn of train, are dev and not train; 0 = `dev.json` is dev.
+        seed: of this draw.
+
+    Raises:
+        ParameterError: a file that is not there or has a question without gold, one question in two splits.
+        DataError: a file that cannot be read.
+    """
+    files = {split: _split_file(folder, split) for split in SPLITS if split != "dev" or not dev_from_train}
+    read = {split: _with_gold(file) for split, file in files.items()}
+    if dev_from_train:
+        train = read["train"]
+        if dev_from_train >= len(train):
+            raise ParameterError(
+                f"dev_from_train is {dev_from_train}; train has {len(train):,} questions in all"
+            )
+        order = np.random.default_rng([seed, len(SPLITS)]).permutation(len(train))
+        for split, numbers in (("dev", order[:dev_from_train]), ("train", order[dev_from_train:])):
+            read[split] = [train[number] for number in sorted(numbers)]
+    for one, other in combinations(SPLITS, 2):
+        if shared := {question.id for question in read[one]} & {question.id for question in read[other]}:
+            raise ParameterError(
+                f"corpus is {str(folder)!r}, where {one} and {other} share {len(shared):,} questions, as "
+                f"{min(shared)}: what is learned or chosen on a question cannot be tested on it; take other "
+                "questions, or as dev some of train with dev_from_train"
+            )
+    return {split: read[split] for split in SPLITS}
+
+
+def has_gold(question: MultihopQuestion) -> bool:
+    """True if its answer and its supporting facts are known."""
+    return question.answer is not None and bool(question.supporting or question.unknown_supporting)
+
+
+def _split_file(folder: str | Path, split: str) -> Path:
+    files = [file for suffix in _SUFFIXES if (file := Path(folder) / f"{split}{suffix}").is_file()]
+    if not files:
+        also = "; or take dev from train with dev_from_train" if split == "dev" else ""
+        raise ParameterError(
+            f"corpus is {str(folder)!r}, where there is no {split}.json; write storyworld, or a folder with "
+            f"train.json, dev.json and test.json in HotpotQA's format{also}"
+        )
+    return files[0]
+
+
+def _with_gold(file: Path) -> list[MultihopQuestion]:
+    questions = read_hotpotqa(file, unknown_facts="keep")
+    for question in questions:
+        if not has_gold(question):
+            raise ParameterError(
+                f"{file}: question {question.id} has no answer or no supporting facts, which training and "
+                "scores need; leave it out"
+            )
+    return questions

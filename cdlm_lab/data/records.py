@@ -284,9 +284,39 @@ def joined_sentences(sentences: Sequence[TokenSpan], mentions: Iterable[TokenSpa
     inside: set[int] = set()
     for start, end in mentions:
         inside.update(starts[bisect_right(starts, start) : bisect_left(starts, end)])
-    kept = [start for start in starts if start not in inside]
-    ends = [*kept[1:], *(end for _, end in sentences[-1:])]
-    return tuple(zip(kept, ends, strict=True))
+    remaining = [start for start in starts if start not in inside]
+    ends = [*remaining[1:], *(end for _, end in sentences[-1:])]
+    return tuple(zip(remaining, ends, strict=True))
+
+
+def document_of_spans(
+    mentions: Iterable[tuple[str, TokenSpan, Kind, str]],
+    *,
+    id: str,
+    topic: str,
+    subtopic: str,
+    tokens: Sequence[str],
+    sentences: Sequence[TokenSpan],
+    validated: Collection[int],
+) -> CoreferenceDocument:
+    """A document whose mentions are given as (id, span, kind, cluster); sentences that one crosses are
+    joined."""
+    ordered = sorted(mentions, key=lambda mention: mention[1])
+    joined = joined_sentences(sentences, [span for _, span, _, _ in ordered])
+    starts = [start for start, _ in joined]
+    places = [bisect_right(starts, span[0]) - 1 for _, span, _, _ in ordered]
+    return CoreferenceDocument(
+        id=id,
+        topic=topic,
+        subtopic=subtopic,
+        tokens=tuple(tokens),
+        sentences=joined,
+        validated=tuple(sorted({bisect_right(starts, sentences[one][0]) - 1 for one in validated})),
+        mentions=tuple(
+            CoreferenceMention(id=name, document=id, tokens=span, sentence=place, kind=kind, cluster=cluster)
+            for (name, span, kind, cluster), place in zip(ordered, places, strict=True)
+        ),
+    )
 
 
 def topics_by_name(documents: Collection[str], *, otherwise: str) -> dict[str, str]:

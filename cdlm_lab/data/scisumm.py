@@ -85,16 +85,16 @@ class Paper:
 
 def parse_paper(identifier: str, source: str) -> Paper | None:
     """The sentences of a file, entities resolved; None if it has none. Empty sentences are left out."""
-    found = []
+    numbered = []
     tags = list(_TAG.finditer(source))
     # A sentence ends at the next tag, of whatever kind: some are not closed.
     for tag, end in zip(tags, [*(tag.start() for tag in tags[1:]), len(source)], strict=False):
         if tag[2] == "S" and not tag[1] and (sentence := plain_text(source[tag.end() : end])):
             sid = _SID.search(tag[3] or "")
-            found.append((int(sid[1]) if sid else None, sentence))
-    if not found:
+            numbered.append((int(sid[1]) if sid else None, sentence))
+    if not numbered:
         return None
-    numbers, sentences = zip(*found, strict=True)
+    numbers, sentences = zip(*numbered, strict=True)
     letters = [letters_of(sentence) for sentence in sentences]
     return Paper(
         document=PairDocument(id=identifier, sentences=sentences),
@@ -160,16 +160,16 @@ class SciSummFiles:
         self.annotations: dict[Place, list[tuple[str, str]]] = {}
         references: list[tuple[Place, str, str]] = []
         citing: list[tuple[Place, str, str]] = []
-        found = False
+        present = False
         for collection in (TASK, NET):
-            members = read_collection(root, collection, wanted=partial(_kind, collection))
-            found, before = found or members is not None, len(references) + len(citing)
+            members = read_collection(root, collection, wanted=partial(_role, collection))
+            present, before = present or members is not None, len(references) + len(citing)
             for name, content in members or ():
                 where = root / collection / name
                 if content is None:
                     self.passed_over.append(f"{where}: a link, or no file")
                     continue
-                place, kind = _place(collection, name), _kind(collection, name)
+                place, kind = _role(collection, name)
                 text, count = decode(content)
                 if count:
                     self.replaced[str(where)] = count
@@ -180,7 +180,7 @@ class SciSummFiles:
             if members is not None and len(references) + len(citing) == before:
                 links = f"; {len(self.passed_over)} links are passed over" if self.passed_over else ""
                 raise DataError(root / collection, f"no papers in it{links}", _AGAIN, field="collection")
-        if not found:
+        if not present:
             remedy = f"put {TASK}.tar.xz or {NET}.tar.xz there"
             raise DataError(root, "neither archives nor folders of CL-SciSumm", remedy, field="folder")
         for files in self.annotations.values():
@@ -198,7 +198,7 @@ class SciSummFiles:
 
 
 def read_collection(
-    root: Path, name: str, *, wanted: Callable[[str], str]
+    root: Path, name: str, *, wanted: Callable[[str], object]
 ) -> Iterator[tuple[str, bytes | None]] | None:
     """Names below the collection's own folder, such as "Test-Set-2018/A00-2018/...", and contents of its
     files, None of a link and of whatever else is no file; files of an archive in its order, those of a folder
@@ -214,7 +214,7 @@ def read_collection(
 
 
 def _from_archive(
-    archive: Path, folder: str, wanted: Callable[[str], str]
+    archive: Path, folder: str, wanted: Callable[[str], object]
 ) -> Iterator[tuple[str, bytes | None]]:
     try:
         # Of a stream that it opens itself, tarfile takes a cut for the end.
@@ -262,7 +262,7 @@ def _name_in(archive: Path, name: str, folder: str) -> str:
     return "/".join(parts[1:])
 
 
-def _from_folder(folder: Path, wanted: Callable[[str], str]) -> Iterator[tuple[str, bytes | None]]:
+def _from_folder(folder: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes | None]]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if not wanted(name):
@@ -277,31 +277,26 @@ def _from_folder(folder: Path, wanted: Callable[[str], str]) -> Iterator[tuple[s
         yield name, content
 
 
-def _kind(collection: str, name: str) -> str:
-    """Reference_XML, Citance_XML, annotation, or "" for what is not read."""
-    parts = name.split("/")
-    if collection == NET:
-        if len(parts) == 3 and parts[1] == "Reference_XML" and name.endswith(".xml"):
-            return parts[1]
-        return "annotation" if len(parts) == 2 and parts[1] == "citing_sentences.json" else ""
-    if parts[0] == GOLD:
-        return "annotation" if len(parts) == 3 and parts[1] == "Task1" and name.endswith(".csv") else ""
-    if parts[0] not in (TRAINING, TEST) or len(parts) != 4:
-        return ""
-    if parts[2] in ("Reference_XML", "Citance_XML") and name.endswith(".xml"):
-        return parts[2]
-    ending = ".txt" if parts[0] == TRAINING else ".csv"
-    return "annotation" if parts[2] == "annotation" and name.endswith(ending) else ""
+_FORMS = tuple(  # collection, where its files stand and what they are
+    (collection, re.compile(form), kind)
+    for collection, form, kind in (
+        (NET, r"(?P<paper>[^/]+)/Reference_XML/[^/]*\.xml", "Reference_XML"),
+        (NET, r"(?P<paper>[^/]+)/citing_sentences\.json", "annotation"),
+        (TASK, rf"{GOLD}/Task1/(?P<paper>[^/_]*?)(?:_[^/]*)?\.csv", "annotation"),
+        (TASK, rf"(?P<set>{TRAINING}|{TEST})/(?P<paper>[^/]+)/Reference_XML/[^/]*\.xml", "Reference_XML"),
+        (TASK, rf"(?P<set>{TRAINING}|{TEST})/(?P<paper>[^/]+)/Citance_XML/[^/]*\.xml", "Citance_XML"),
+        (TASK, rf"(?P<set>{TRAINING})/(?P<paper>[^/]+)/annotation/[^/]*\.txt", "annotation"),
+        (TASK, rf"(?P<set>{TEST})/(?P<paper>[^/]+)/annotation/[^/]*\.csv", "annotation"),
+    )
+)
 
 
-def _place(collection: str, name: str) -> Place:
-    """The set of data and reference paper that a file belongs to."""
-    parts = name.split("/")
-    if collection == NET:
-        return NET, parts[0]
-    if parts[0] == GOLD:
-        return TEST, parts[-1].partition("_")[0].removesuffix(".csv")
-    return parts[0], parts[1]
+def _role(collection: str, name: str) -> tuple[Place, str] | None:
+    """The set of data and reference paper that a file belongs to, and its kind; None for what is not read."""
+    for owner, form, kind in _FORMS:
+        if owner == collection and (match := form.fullmatch(name)):
+            return (NET if owner == NET else match.groupdict().get("set", TEST), match["paper"]), kind
+    return None
 
 
 _NEXT_FIELD = re.compile(r"\|\s*+(?=[A-Z][A-Za-z ]{2,30}:)")
@@ -480,10 +475,10 @@ def read_scisumm(root: str | Path, *, blanked: Blanked = "all") -> SciSumm:
     for link in chain(_task_links(files, library, unplaced), _net_links(files, library, unplaced)):
         known = merged.get(link.documents)
         merged[link.documents] = _merged(known, link) if known else link
-    kept = tuple(sorted(merged.values(), key=lambda link: (SOURCES.index(link.source), link.documents)))
+    ordered = tuple(sorted(merged.values(), key=lambda link: (SOURCES.index(link.source), link.documents)))
     return SciSumm(
-        papers=MappingProxyType(_blanked(library.kept, kept, blanked)),
-        links=kept,
+        papers=MappingProxyType(_blanked(library.kept, ordered, blanked)),
+        links=ordered,
         replaced=MappingProxyType(files.replaced),
         unplaced=tuple(unplaced),
         passed_over=tuple(files.passed_over),
@@ -545,8 +540,8 @@ def _task_links(files: SciSummFiles, library: _Library, unplaced: list[str]) -> 
             cited = library.texts[place, place[1]]
             for identifier, paper in sorted(citing.get(place, {}).items()):
                 if cited.document.id != paper.document.id:
-                    given = citances.get(identifier, [])
-                    yield _link(library, paper, cited, given, source=source, unplaced=unplaced)
+                    annotated = citances.get(identifier, [])
+                    yield _link(library, paper, cited, annotated, source=source, unplaced=unplaced)
 
 
 def _check_place(
@@ -560,9 +555,9 @@ def _check_place(
         raise DataError(folder, what, "copy the folder again, or remove it", field="folder")
     if place not in files.annotations:
         files.passed_over.append(f"{folder}: no annotation")
-    for identifier, given in citances.items():
+    for identifier, annotated in citances.items():
         if (place, identifier) not in library.texts:
-            files.passed_over += (f"{one.file}:{one.line}: no text of {identifier}" for one in given)
+            files.passed_over += (f"{one.file}:{one.line}: no text of {identifier}" for one in annotated)
 
 
 def _net_links(files: SciSummFiles, library: _Library, unplaced: list[str]) -> Iterator[DocumentLink]:
@@ -586,8 +581,8 @@ def _net_links(files: SciSummFiles, library: _Library, unplaced: list[str]) -> I
         if place not in citances:
             items = files.annotations.get(place, [])
             citances[place] = list(chain.from_iterable(json_citances(*item) for item in items))
-        given = [citance for citance in citances[place] if file_stem(citance.citing) == columns[0]]
-        yield _link(library, *papers, given, source=SOURCES[2], unplaced=unplaced)
+        quoted = [citance for citance in citances[place] if file_stem(citance.citing) == columns[0]]
+        yield _link(library, *papers, quoted, source=SOURCES[2], unplaced=unplaced)
 
 
 def _link(
@@ -601,13 +596,13 @@ def _link(
 ) -> DocumentLink:
     kept, ours, theirs, gold = library.kept[citing.document.id], set(), set(), "annotated"
     for citance in citances:
-        found = library.sentences(citing, citance.sentences)
+        places = library.sentences(citing, citance.sentences)
         if not citance.sentences:
             gold = "located"
-            found = next((hit for text in citance.passages if (hit := kept.containing(text))), ())
-        if not found:
+            places = next((match for text in citance.passages if (match := kept.containing(text))), ())
+        if not places:
             unplaced.append(f"{citance.file}:{citance.line}")
-        ours.update(found)
+        ours.update(places)
         theirs.update(library.sentences(cited, citance.cited))
     return DocumentLink(
         first=citing.document.id,

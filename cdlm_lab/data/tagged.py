@@ -82,11 +82,11 @@ def spans_of(tags: Sequence[str]) -> tuple[TagSpan, ...]:
 
 def outermost(spans: Iterable[TagSpan]) -> tuple[TagSpan, ...]:
     """The spans that lie in no other, in order; of equal ones the first. Crossing spans are all kept."""
-    kept: list[TagSpan] = []
+    outer: list[TagSpan] = []
     for span in sorted(spans, key=lambda span: (span.first, -span.stop)):
-        if not kept or span.stop > kept[-1].stop:
-            kept.append(span)
-    return tuple(kept)
+        if not outer or span.stop > outer[-1].stop:
+            outer.append(span)
+    return tuple(outer)
 
 
 def tags_of(spans: Iterable[TagSpan], length: int) -> tuple[str, ...]:

@@ -15,16 +15,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import count, groupby, pairwise
 from pathlib import Path
 
 from sentencex import get_sentence_boundaries
 
 from cdlm_lab.data.files import DataError, entries, read_lines
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, TokenSpan, Topic, check_kind
+from cdlm_lab.data.records import CoreferenceDocument, Kind, TokenSpan, Topic, check_kind, document_of_spans
 
 UNNAMED = "document 1"
 Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
@@ -156,19 +155,19 @@ class _Body:
             counts[start] = len(self.tokens)
             self.tokens.extend(_tokens(text, start, end))
         counts[len(text)] = len(self.tokens)
-        found: set[TokenSpan] = set()
+        spans: set[TokenSpan] = set()
         for start, end, line in marked:
             span = counts[start], counts[end]
             if span[0] == span[1]:
                 remedy = "write them around the words of a mention"
                 raise DataError(source, "no words between <m> and </m>", remedy, line=line, field="marks")
-            if span in found:
+            if span in spans:
                 what = f"{' '.join(self.tokens[slice(*span)])[:40]!r} is marked twice"
                 raise DataError(source, what, "take one <m> and </m> out", line=line, field="marks")
-            found.add(span)
-        ends = {counts[place] for place in (*starts, len(text))} - _inside(found)
+            spans.add(span)
+        ends = {counts[place] for place in (*starts, len(text))} - _inside(spans)
         self.ends.extend(sorted(end for end in ends if end > first))
-        self.mentions.extend(found)
+        self.mentions.extend(spans)
 
 
 def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> Topic:
@@ -235,8 +234,8 @@ def _whole_file(path: Path) -> Section:
 def _topic(source: str | Path, documents: Sequence[CoreferenceDocument], *, needs_marks: bool) -> Topic:
     if needs_marks and not any(document.mentions for document in documents):
         what, remedy = "no mention in any document", "write <m> before and </m> behind the words of each"
-        if found := nearly_a_mark(documents):
-            what = f"{what}, and {found} is not a mark"
+        if nearly := nearly_a_mark(documents):
+            what = f"{what}, and {nearly} is not a mark"
         raise DataError(source, what, remedy, field="marks")
     return Topic(id=TOPIC, documents=tuple(documents))
 
@@ -249,25 +248,15 @@ def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDo
     if not body.tokens:
         what, remedy = f"the document {section.title} has no text", "write some, or leave the document out"
         raise DataError(source, what, remedy, line=section.line, field="text")
-    names = [f"{section.title}:{number}" for number in range(len(body.mentions))]
-    return CoreferenceDocument(
+    names = (f"{section.title}:{number}" for number in count())
+    return document_of_spans(
+        [(name, span, kind, name) for name, span in zip(names, sorted(body.mentions), strict=False)],
         id=section.title,
         topic=TOPIC,
         subtopic=TOPIC,
-        tokens=tuple(body.tokens),
+        tokens=body.tokens,
         sentences=tuple(pairwise([0, *body.ends])),
-        validated=tuple(range(len(body.ends))),
-        mentions=tuple(
-            CoreferenceMention(
-                id=name,
-                document=section.title,
-                tokens=span,
-                sentence=bisect_right(body.ends, span[0]),
-                kind=kind,
-                cluster=name,
-            )
-            for name, span in zip(names, sorted(body.mentions), strict=True)
-        ),
+        validated=range(len(body.ends)),
     )
 
 

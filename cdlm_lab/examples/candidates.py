@@ -133,17 +133,11 @@ def _check_finite(scores: np.ndarray, *, name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointLayout:
-    """How many sentences stand in a sequence, and where.
+    """How many sentences stand in a sequence, and where."""
 
-    Attributes:
-        sentences: k + 1, the question or claim and k candidates.
-        length: L, most tokens of a sentence, the one in front of it included.
-        positions: `strided` or `compact`.
-    """
-
-    sentences: int
-    length: int = 64
-    positions: str = "strided"
+    sentences: int  # k + 1, the question or claim and k candidates
+    length: int = 64  # L, most tokens of a sentence, the one in front of it included
+    positions: str = "strided"  # `strided` or `compact`
 
     def __post_init__(self) -> None:
         if self.sentences < 2:
@@ -166,21 +160,13 @@ class JointLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JointSequence:
-    """One sequence.
+    """One sequence."""
 
-    Attributes:
-        input_ids: int64 (tokens,).
-        token_type_ids: int64 (tokens,), number of the sentence, 0 ... k.
-        position_ids: int64 (tokens,), from 0.
-        starts: int64 (k + 1,), where the front token of each sentence is; -1 = absent.
-        cut: int64 (k + 1,), how many pieces of each sentence were left out.
-    """
-
-    input_ids: np.ndarray
-    token_type_ids: np.ndarray
-    position_ids: np.ndarray
-    starts: np.ndarray
-    cut: np.ndarray
+    input_ids: np.ndarray  # int64 (tokens,)
+    token_type_ids: np.ndarray  # int64 (tokens,), number of the sentence, 0 ... k
+    position_ids: np.ndarray  # int64 (tokens,), from 0
+    starts: np.ndarray  # int64 (k + 1,), where the front token of each sentence is; -1 = absent
+    cut: np.ndarray  # int64 (k + 1,), how many pieces of each sentence were left out
 
     @property
     def sentence(self) -> np.ndarray:
@@ -415,14 +401,10 @@ class JointCollate:
 class PairedClaimCollate:
     """Takes the examples of `ClaimExamples` apart into pairs of the claim and one evidence, each a row by
     itself, for a model that reads them one at a time and pools them.
-
-    Attributes:
-        pad_token_id: fills `input_ids`.
-        layout: of the examples. A row is what it would be with one candidate in the layout.
     """
 
-    pad_token_id: int
-    layout: JointLayout
+    pad_token_id: int  # fills `input_ids`
+    layout: JointLayout  # of the examples. A row is what it would be with one candidate in the layout
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
         """Take apart, pad and stack.

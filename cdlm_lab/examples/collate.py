@@ -25,8 +25,6 @@ class Collate:
     """Pads examples to the longest of the batch and stacks them; give it to a `Trainer` or `DataLoader`.
 
     Attributes:
-        pad_token_id: fills `input_ids`; labels are filled with -100, masks with 0 or False.
-        pad_to_multiple_of: the padded length is rounded up to a multiple of this.
         cross_document: False = leave the key `cross_document` out, which no model's `forward` takes.
 
     Example, for `Collate(pad_token_id=0)`:
@@ -50,8 +48,8 @@ class Collate:
          "labels":                [1.0, 0.0]}
     """
 
-    pad_token_id: int
-    pad_to_multiple_of: int | None = None
+    pad_token_id: int  # fills `input_ids`; labels are filled with -100, masks with 0 or False
+    pad_to_multiple_of: int | None = None  # the padded length is rounded up to a multiple of this
     cross_document: bool = True
 
     def __post_init__(self) -> None:

@@ -38,28 +38,20 @@ class CrossDocumentExample:
     """One example with everything there is to see about it, for the preview before training.
 
     Attributes:
-        index: of the example; epoch: pass over the corpus, from 0; row: of the cluster in the corpus.
-        document_ids: of the documents drawn, in order, also of those that did not fit.
-        cluster_ids: of the cluster of each document drawn.
-        packed: the sequence before masking, and what was lost.
-        input_ids: int64 (seq,), what the model reads.
-        labels: int64 (seq,), the original id of masked tokens, -100 elsewhere.
-        masked: bool (seq,), True = must be predicted.
-        global_: bool (seq,), True = attends to all tokens and is attended to by all.
         cross_document: bool (seq,), True = part of a fact that another packed document states too and the
             token's own document states only here.
     """
 
-    index: int
+    index: int  # of the example; epoch: pass over the corpus, from 0; row: of the cluster in the corpus
     epoch: int
     row: int
-    document_ids: tuple[str, ...]
-    cluster_ids: tuple[str, ...]
-    packed: Packed
-    input_ids: np.ndarray
-    labels: np.ndarray
-    masked: np.ndarray
-    global_: np.ndarray
+    document_ids: tuple[str, ...]  # of the documents drawn, in order, also of those that did not fit
+    cluster_ids: tuple[str, ...]  # of the cluster of each document drawn
+    packed: Packed  # the sequence before masking, and what was lost
+    input_ids: np.ndarray  # int64 (seq,), what the model reads
+    labels: np.ndarray  # int64 (seq,), the original id of masked tokens, -100 elsewhere
+    masked: np.ndarray  # bool (seq,), True = must be predicted
+    global_: np.ndarray  # bool (seq,), True = attends to all tokens and is attended to by all
     cross_document: np.ndarray
 
 
@@ -72,30 +64,24 @@ class CrossDocumentExamples:
     recovered from another document in the sequence and from nothing else; whether masked or not).
 
     Attributes:
-        corpus: from `tokenise_clusters`, or a selection of it.
-        max_length: of a sequence, special tokens included.
-        packing: `whole_documents`, `equal_share` or `truncate_last`.
-        global_policy: `masked`, `prefix` or `none`.
         documents: `related` = all of one cluster (CDLM); `random` = of different clusters (Rand); `single` =
             one document of the cluster, for fitting a model on single documents.
-        mask_probability: of each text token, or of each word.
         continues: bool (ids,) of `masking.continuing_pieces`: whole words are masked; None: tokens.
-        seed: not negative; decides all chance.
         size: number of examples in all, over as many passes as that takes (steps x batch size); None = one
             pass.
         shuffle: True = a new order of clusters each pass. False = row i of the corpus is example i, for
             evaluation.
     """
 
-    corpus: Dataset
+    corpus: Dataset  # from `tokenise_clusters`, or a selection of it
     special: SpecialTokens
-    max_length: int
-    packing: str = "whole_documents"
-    global_policy: str = "masked"
+    max_length: int  # of a sequence, special tokens included
+    packing: str = "whole_documents"  # `whole_documents`, `equal_share` or `truncate_last`
+    global_policy: str = "masked"  # `masked`, `prefix` or `none`
     documents: str = "related"
-    mask_probability: float = 0.15
+    mask_probability: float = 0.15  # of each text token, or of each word
     continues: np.ndarray | None = None
-    seed: int = 0
+    seed: int = 0  # not negative; decides all chance
     size: int | None = None
     shuffle: bool = True
     _rows: Dataset = field(init=False, repr=False)

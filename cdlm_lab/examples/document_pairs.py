@@ -43,17 +43,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EncodedSentences:
-    """A document in tokens.
+    """A document in tokens."""
 
-    Attributes:
-        input_ids: int32 (tokens,), no special tokens.
-        sentence: int32 (tokens,), number of the sentence of each, ascending.
-        sentence_count: how many sentences the document has.
-    """
-
-    input_ids: np.ndarray
-    sentence: np.ndarray
-    sentence_count: int
+    input_ids: np.ndarray  # int32 (tokens,), no special tokens
+    sentence: np.ndarray  # int32 (tokens,), number of the sentence of each, ascending
+    sentence_count: int  # how many sentences the document has
 
 
 def encode_sentences(document: PairDocument, tokenizer: PreTrainedTokenizerBase) -> EncodedSentences:
@@ -87,17 +81,14 @@ class MatchSequence:
     """One sequence.
 
     Attributes:
-        input_ids: int64 (seq,).
-        global_attention_mask: int64 (seq,), 1 = global: the first token alone.
         side: int64 (seq,), 0 = first document, 1 = second; -1 = special tokens, those that frame it too.
-        sentence: int64 (seq,), number of the sentence in its document; -1 = special.
         lost_sentences: of each document, the number of sentences of which nothing is in the sequence.
     """
 
-    input_ids: np.ndarray
-    global_attention_mask: np.ndarray
+    input_ids: np.ndarray  # int64 (seq,)
+    global_attention_mask: np.ndarray  # int64 (seq,), 1 = global: the first token alone
     side: np.ndarray
-    sentence: np.ndarray
+    sentence: np.ndarray  # int64 (seq,), number of the sentence in its document; -1 = special
     lost_sentences: tuple[int, int]
 
     def sentence_count(self, document: int) -> int:
@@ -147,15 +138,13 @@ class MatchExamples:
 
     Attributes:
         documents: of the pairs, by id; `SentencesById` encodes each once, when it is first needed.
-        max_length: of a sequence, special tokens included.
-        labelled: False = the key `labels` is left out.
     """
 
     pairs: Sequence[DocumentPair]
     documents: Mapping[str, EncodedSentences]
     special: SpecialTokens
-    max_length: int
-    labelled: bool = True
+    max_length: int  # of a sequence, special tokens included
+    labelled: bool = True  # False = the key `labels` is left out
 
     def __post_init__(self) -> None:
         _check_room(self.max_length, self.special)
@@ -226,12 +215,11 @@ class SentencePairExamples:
     Attributes:
         encode: gives int64 (sentences, words), filled with 0, as `SentenceWords`; or float32 (sentences,
             size).
-        labelled: False = leave out `labels`.
     """
 
     pairs: Sequence[DocumentPair]
     encode: Callable[[PairDocument], np.ndarray]
-    labelled: bool = True
+    labelled: bool = True  # False = leave out `labels`
     _encoded: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:

@@ -379,12 +379,6 @@ def pairs_within(groups: Sequence[MentionGroup]) -> np.ndarray:
     return np.concatenate([np.empty((0, 2), dtype=np.int64), *parts])
 
 
-def positive_pairs(groups: Sequence[MentionGroup]) -> np.ndarray:
-    """Those of `pairs_within` that are of one cluster."""
-    pairs = pairs_within(groups)
-    return pairs[corefer(groups, pairs)]
-
-
 def corefer(groups: Sequence[MentionGroup], pairs: np.ndarray) -> np.ndarray:
     """bool (pairs,), True = of one cluster; pairs are of numbers in `mentions_in(groups)`."""
     clusters = [mention.cluster for mention in mentions_in(groups)]
@@ -394,15 +388,10 @@ def corefer(groups: Sequence[MentionGroup], pairs: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelledPairs:
-    """Pairs and whether their mentions corefer.
+    """Pairs and whether their mentions corefer."""
 
-    Attributes:
-        pairs: int64 (pairs, 2), numbers in `mentions_in(groups)`, the lower first.
-        labels: float32 (pairs,), 1 = corefer, 0 = do not.
-    """
-
-    pairs: np.ndarray
-    labels: np.ndarray
+    pairs: np.ndarray  # int64 (pairs, 2), numbers in `mentions_in(groups)`, the lower first
+    labels: np.ndarray  # float32 (pairs,), 1 = corefer, 0 = do not
 
 
 def sampled_pairs(
@@ -450,23 +439,16 @@ class MentionPairExamples:
     `mention_mask` bool (2, seq), True = token of mention i, and `labels` float32 (), 1 = corefer, if there
     are labels.
 
-    Attributes:
-        mentions: those that pairs are numbers of.
-        pairs: int (pairs, 2); the first of a pair is mention 0 of its sequence.
-        documents: of the mentions, by id; `EncodedDocuments` encodes each once, when it is first needed.
-        context: `documents` or `sentences`.
-        max_length: of a sequence, special tokens and marks included.
-        labels: (pairs,), 1 = corefer, 0 = do not; None = not known.
     """
 
-    mentions: Sequence[CoreferenceMention]
-    pairs: np.ndarray
-    documents: Mapping[str, EncodedDocument]
+    mentions: Sequence[CoreferenceMention]  # those that pairs are numbers of
+    pairs: np.ndarray  # int (pairs, 2); the first of a pair is mention 0 of its sequence
+    documents: Mapping[str, EncodedDocument]  # `EncodedDocuments` encodes each when it is first read
     special: SpecialTokens
     marks: MentionMarks
-    context: str
-    max_length: int
-    labels: np.ndarray | None = None
+    context: str  # `documents` or `sentences`
+    max_length: int  # of a sequence, special tokens and marks included
+    labels: np.ndarray | None = None  # (pairs,), 1 = corefer, 0 = do not; None = not known
 
     def __post_init__(self) -> None:
         check_context(self.context)
@@ -518,10 +500,6 @@ class MentionPairExamples:
     def length_of(self, index: int) -> int:
         """Tokens of a pair's sequence, for batches of like lengths."""
         return self.size_of(index).length
-
-    def global_count_of(self, index: int) -> int:
-        """Global tokens of a pair's sequence."""
-        return self.size_of(index).global_count
 
     def pair(self, index: int) -> tuple[CoreferenceMention, CoreferenceMention]:
         """The two mentions of a pair."""

@@ -82,24 +82,20 @@ class Packed:
     """One sequence and where its tokens come from.
 
     Attributes:
-        input_ids: int64 (seq,).
         document: int64 (seq,), index into the documents given. `<doc-s>` and `</doc-s>` belong to the
             document they frame; -1 = no document (`[CLS]`, `[SEP]`).
         position_in_document: int64 (seq,), index into the document's own tokens; -1 for all special tokens.
-        is_special: bool (seq,), True = put in by the packing, False = text.
         kept_tokens: of each document given, the text tokens in the sequence. Documents always keep their
             beginning.
-        lost_tokens: of each document given, the text tokens left out.
-        reasons: of each document given, why tokens were left out; empty if none were.
     """
 
-    input_ids: np.ndarray
+    input_ids: np.ndarray  # int64 (seq,)
     document: np.ndarray
     position_in_document: np.ndarray
-    is_special: np.ndarray
+    is_special: np.ndarray  # bool (seq,), True = put in by the packing, False = text
     kept_tokens: tuple[int, ...]
-    lost_tokens: tuple[int, ...]
-    reasons: tuple[str, ...]
+    lost_tokens: tuple[int, ...]  # of each document given, the text tokens left out
+    reasons: tuple[str, ...]  # of each document given, why tokens were left out; empty if none were
 
     @property
     def packed_documents(self) -> tuple[int, ...]:
@@ -229,18 +225,12 @@ def _counted(count: int, noun: str) -> str:
 class DocumentSequence:
     """Documents of words in one sequence, nothing marked and nothing masked, with the way back from positions
     to words: what models see in the attention analysis (CDLM section 3.5) and in the explorer.
-
-    Attributes:
-        input_ids: int64 (seq,).
-        document: int64 (seq,), number of the document; -1 = special tokens, those that frame it too.
-        word: int64 (seq,), number of the word (token of the record) in its document; -1 = special.
-        lost_tokens: subwords of each document that did not fit.
     """
 
-    input_ids: np.ndarray
-    document: np.ndarray
-    word: np.ndarray
-    lost_tokens: tuple[int, ...]
+    input_ids: np.ndarray  # int64 (seq,)
+    document: np.ndarray  # int64 (seq,), number of the document; -1 = special tokens, those that frame it too
+    word: np.ndarray  # int64 (seq,), number of the word (token of the record) in its document; -1 = special
+    lost_tokens: tuple[int, ...]  # subwords of each document that did not fit
 
     def positions(self, document: int, words: TokenSpan) -> np.ndarray:
         """Positions of a half-open span of words, in order; empty if it did not fit."""

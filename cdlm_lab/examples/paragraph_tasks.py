@@ -43,60 +43,37 @@ _TRIES = 100  # draws of an easy negative before other documents are held to say
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DrawnSentence:
-    """A sentence of a tokenised corpus.
+    """A sentence of a tokenised corpus."""
 
-    Attributes:
-        document_id: of its document; row: of that in the corpus; number: of the sentence in the document.
-        kind: what it is to s_0, one of KINDS.
-        tokens: int32 (tokens,), before it is cut.
-    """
-
-    document_id: str
+    document_id: str  # of its document; row: of that in the corpus; number: of the sentence in the document
     row: int
     number: int
-    kind: str
-    tokens: np.ndarray
+    kind: str  # what it is to s_0, one of KINDS
+    tokens: np.ndarray  # int32 (tokens,), before it is cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCounts:
-    """What examples are drawn from.
+    """What examples are drawn from."""
 
-    Attributes:
-        documents: all, any of which gives easy negatives.
-        source_documents: those with a paragraph that can be P.
-        sources: paragraphs that can be P, the examples of a pass.
-        short_of_hard: sources whose document has fewer than k_2 sentences in other paragraphs.
-    """
-
-    documents: int
-    source_documents: int
-    sources: int
-    short_of_hard: int
+    documents: int  # all, any of which gives easy negatives
+    source_documents: int  # those with a paragraph that can be P
+    sources: int  # paragraphs that can be P, the examples of a pass
+    short_of_hard: int  # sources whose document has fewer than k_2 sentences in other paragraphs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParagraphExample:
-    """One example with everything there is to see about it, for the preview before training.
+    """One example with everything there is to see about it, for the preview before training."""
 
-    Attributes:
-        index: of the example; epoch: pass over the sources, from 0.
-        sentences: s_0 ... s_k; s_0 is of the kind "same paragraph".
-        replaced: hard negatives that D did not have, taken from other documents.
-        sequence: before masking, and how many tokens of each sentence were cut.
-        input_ids: int64 (tokens,), what the model reads.
-        labels: int64 (k,), 1 = of the same paragraph as s_0.
-        mlm_labels: int64 (tokens,), the original id of masked tokens, -100 elsewhere.
-    """
-
-    index: int
+    index: int  # of the example; epoch: pass over the sources, from 0
     epoch: int
-    sentences: tuple[DrawnSentence, ...]
-    replaced: int
-    sequence: JointSequence
-    input_ids: np.ndarray
-    labels: np.ndarray
-    mlm_labels: np.ndarray
+    sentences: tuple[DrawnSentence, ...]  # s_0 ... s_k; s_0 is of the kind "same paragraph"
+    replaced: int  # hard negatives that D did not have, taken from other documents
+    sequence: JointSequence  # before masking, and how many tokens of each sentence were cut
+    input_ids: np.ndarray  # int64 (tokens,), what the model reads
+    labels: np.ndarray  # int64 (k,), 1 = of the same paragraph as s_0
+    mlm_labels: np.ndarray  # int64 (tokens,), the original id of masked tokens, -100 elsewhere
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,23 +86,15 @@ class ParagraphTasks:
 
     Making one reads a number for each paragraph of the corpus; 12 bytes are kept for each source, and 8 for
     its place in a pass. An example reads the rows it draws from and no others.
-
-    Attributes:
-        corpus: from `tokenise_paragraphs`, or a selection of it.
-        layout: of the sequence; its sentences are k_1 + k_2 + k_3 + 1.
-        k: (k_1, k_2, k_3).
-        mask_probability: of each token that is not special.
-        seed: not negative; decides all chance.
-        size: number of examples in all, over as many passes as that takes; None = one pass.
     """
 
-    corpus: Dataset
-    layout: JointLayout
+    corpus: Dataset  # from `tokenise_paragraphs`, or a selection of it
+    layout: JointLayout  # of the sequence; its sentences are k_1 + k_2 + k_3 + 1
     special: SpecialTokens
-    k: tuple[int, int, int] = (1, 2, 2)
-    mask_probability: float = 0.15
-    seed: int = 0
-    size: int | None = None
+    k: tuple[int, int, int] = (1, 2, 2)  # (k_1, k_2, k_3)
+    mask_probability: float = 0.15  # of each token that is not special
+    seed: int = 0  # not negative; decides all chance
+    size: int | None = None  # number of examples in all, over as many passes as that takes; None = one pass
     counts: TaskCounts = field(init=False)
     _documents: Dataset = field(init=False, repr=False)
     _rows: np.ndarray = field(init=False, repr=False)  # int64 (sources,), of the document

@@ -25,18 +25,14 @@ class Passes:
     """Which item each example is.
 
     Attributes:
-        items: how many there are.
-        seed: not negative; decides all orders.
-        stream: of chance that the orders are drawn from; those of one seed are independent.
         size: examples in all, over as many passes as that takes (steps x batch size); None = one pass.
-        shuffle: True = a new order of items in each pass; False = their own.
     """
 
-    items: int
-    seed: int
-    stream: int
+    items: int  # how many there are
+    seed: int  # not negative; decides all orders
+    stream: int  # of chance that the orders are drawn from; those of one seed are independent
     size: int | None = None
-    shuffle: bool = True
+    shuffle: bool = True  # True = a new order of items in each pass; False = their own
     _orders: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:

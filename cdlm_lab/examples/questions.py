@@ -42,37 +42,23 @@ class EncodedParagraph:
     Offsets are half-open ranges of characters. White space around a token is none of its characters, and what
     is nothing but white space has an empty range. Several tokens may be of one character, as the bytes of an
     accented letter; each has all of it.
-
-    Attributes:
-        title_ids: int32 (title tokens,).
-        title_offsets: int32 (title tokens, 2), characters of the title.
-        ids: int32 (tokens,), of all sentences.
-        offsets: int32 (tokens, 2), characters of `Paragraph.text`.
-        sentence: int32 (tokens,), number of the sentence of each, ascending.
-        sentence_count: sentences of the paragraph, those without any token too.
     """
 
-    title_ids: np.ndarray
-    title_offsets: np.ndarray
-    ids: np.ndarray
-    offsets: np.ndarray
-    sentence: np.ndarray
-    sentence_count: int
+    title_ids: np.ndarray  # int32 (title tokens,)
+    title_offsets: np.ndarray  # int32 (title tokens, 2), characters of the title
+    ids: np.ndarray  # int32 (tokens,), of all sentences
+    offsets: np.ndarray  # int32 (tokens, 2), characters of `Paragraph.text`
+    sentence: np.ndarray  # int32 (tokens,), number of the sentence of each, ascending
+    sentence_count: int  # sentences of the paragraph, those without any token too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EncodedQuestion:
-    """A question in tokens, without special ones.
+    """A question in tokens, without special ones."""
 
-    Attributes:
-        id: of the question.
-        question_ids: int32 (tokens,).
-        paragraphs: in the order of the question's.
-    """
-
-    id: str
-    question_ids: np.ndarray
-    paragraphs: tuple[EncodedParagraph, ...]
+    id: str  # of the question
+    question_ids: np.ndarray  # int32 (tokens,)
+    paragraphs: tuple[EncodedParagraph, ...]  # in the order of the question's
 
 
 _Text = tuple[np.ndarray, np.ndarray]  # ids (tokens,) and offsets (tokens, 2) of one text
@@ -142,12 +128,7 @@ def _own_characters(text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
     return np.array(own, dtype=np.int32).reshape(-1, 2)
 
 
-QUESTION_START, QUESTION_END = "[q]", "[/q]"
-TITLE_START, TITLE_END = "<t>", "</t>"
-SENTENCE_START, SENTENCE_END = "[s]", "[/s]"
-QUESTION_MARKS = (QUESTION_START, QUESTION_END, TITLE_START, TITLE_END, SENTENCE_START, SENTENCE_END)
-GLOBAL_POLICY, CUTTING_POLICY = "question_titles_sentences", "equal_share"
-
+QUESTION_MARKS = ("[q]", "[/q]", "<t>", "</t>", "[s]", "[/s]")  # around a question, a title, a sentence
 QUESTION_TYPES = ("span", "yes", "no")
 SPAN, YES, NO = range(3)
 TITLE, NO_SENTENCE = -1, -2
@@ -192,31 +173,25 @@ class QuestionSequence:
     """One sequence.
 
     Attributes:
-        input_ids: int64 (seq,).
-        global_attention_mask: int64 (seq,), 1 = global.
-        paragraph: int64 (seq,), number of the paragraph, of its marks too; -1 = none.
         sentence: int64 (seq,), number of the sentence of a token of text, TITLE in titles; NO_SENTENCE at
             all else: marks, the question, special tokens.
         offsets: int64 (seq, 2), characters [start, end) of the title or of `Paragraph.text`, without the
             white space around them; (0, 0) where `sentence` is NO_SENTENCE.
-        paragraph_positions: int64 (paragraphs,), of each `<t>`.
         sentence_positions: int64 (sentences,), of each `[s]`: of the sentences of which anything is there.
-        sentence_names: int64 (sentences, 2), the paragraph of each and its number in it.
         lost_sentences: of each paragraph, the sentences of which nothing is in the sequence; those that have
             no tokens, as blank ones, too.
-        lost_tokens: tokens of sentences left out.
     """
 
-    input_ids: np.ndarray
-    global_attention_mask: np.ndarray
-    paragraph: np.ndarray
+    input_ids: np.ndarray  # int64 (seq,)
+    global_attention_mask: np.ndarray  # int64 (seq,), 1 = global
+    paragraph: np.ndarray  # int64 (seq,), number of the paragraph, of its marks too; -1 = none
     sentence: np.ndarray
     offsets: np.ndarray
-    paragraph_positions: np.ndarray
+    paragraph_positions: np.ndarray  # int64 (paragraphs,), of each `<t>`
     sentence_positions: np.ndarray
-    sentence_names: np.ndarray
+    sentence_names: np.ndarray  # int64 (sentences, 2), the paragraph of each and its number in it
     lost_sentences: tuple[int, ...]
-    lost_tokens: int
+    lost_tokens: int  # tokens of sentences left out
 
     @property
     def answerable(self) -> np.ndarray:
@@ -401,16 +376,14 @@ class QuestionExamples:
 
     Attributes:
         encoded: the questions by id; `EncodedQuestions` encodes each once, when it is first needed.
-        max_length: of a sequence, special tokens included.
-        labelled: False = the four keys of labels are left out.
     """
 
     questions: Sequence[MultihopQuestion]
     encoded: Mapping[str, EncodedQuestion]
     special: SpecialTokens
     marks: QuestionMarks
-    max_length: int
-    labelled: bool = True
+    max_length: int  # of a sequence, special tokens included
+    labelled: bool = True  # False = the four keys of labels are left out
 
     def __post_init__(self) -> None:
         for question in self.questions if self.labelled else ():

@@ -32,13 +32,11 @@ class SplitDocument:
     Attributes:
         document: its sentences are the sequences; the words of the original in their order, none missing.
             The tags are those of the original too, so the later part of a span that was cut starts with `I-`.
-        origin: of each sequence the number of the sentence that it is, or is a part of.
-        shortened: how many words have more pieces than a sequence may; only their first ones are read.
     """
 
     document: TaggedDocument
-    origin: tuple[int, ...]
-    shortened: int = 0
+    origin: tuple[int, ...]  # of each sequence the number of the sentence that it is, or is a part of
+    shortened: int = 0  # how many words have more pieces than a sequence may; only their first ones are read
 
 
 def split_long(
@@ -195,19 +193,17 @@ class _Listing:
 
     Attributes:
         kind, sentence, word: (words,), of each word its type, its sentence and its number in that.
-        forth: (words,), numbers of words by type, in the order of the text.
         back: (words,), the same, but from the last sentence to the first; within one in the order of the
             text. So what is nearest in earlier sentences stands in one piece here, as that in later ones
             does in `forth`, with equal distances in the order of the text.
-        ends: (types,), where each type ends in both.
     """
 
     kind: np.ndarray
     sentence: np.ndarray
     word: np.ndarray
-    forth: np.ndarray
+    forth: np.ndarray  # (words,), numbers of words by type, in the order of the text
     back: np.ndarray
-    ends: np.ndarray
+    ends: np.ndarray  # (types,), where each type ends in both
 
     @classmethod
     def of(cls, document: TaggedDocument) -> _Listing:
@@ -261,20 +257,15 @@ class TagExample:
     """A labelled sequence.
 
     Attributes:
-        document: its number among the documents of the examples.
-        sentence: its number in that document, in sequences.
-        words: its words.
-        labels: int64 (words,), numbers of tags.
         places: int64 (words, K, 2), sequence and word of each occurrence, in the same document; -1 = none.
-        buckets: int64 (words, K), numbers in BUCKETS; 0 where there is no occurrence.
     """
 
-    document: int
-    sentence: int
-    words: tuple[str, ...]
-    labels: np.ndarray
+    document: int  # its number among the documents of the examples
+    sentence: int  # its number in that document, in sequences
+    words: tuple[str, ...]  # its words
+    labels: np.ndarray  # int64 (words,), numbers of tags
     places: np.ndarray
-    buckets: np.ndarray
+    buckets: np.ndarray  # int64 (words, K), numbers in BUCKETS; 0 where there is no occurrence
 
 
 class TagExamples:

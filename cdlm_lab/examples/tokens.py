@@ -30,21 +30,18 @@ class SpecialTokens:
     Attributes:
         start, end: `<doc-s>` and `</doc-s>`, before and after each document (CDLM section 2.2).
         cls, sep: first and last token of a sequence.
-        pad: fills a batch up.
-        mask: what a model reads in place of a masked token.
         all_special: every id that is no text, the six above and others the tokenizer marks so, such as
             `[UNK]`. None of them is ever masked, and none is ever put in as a random replacement.
-        vocabulary_size: ids are 0 to `vocabulary_size - 1`, special ones included.
     """
 
     start: int
     end: int
     cls: int
     sep: int
-    pad: int
-    mask: int
+    pad: int  # fills a batch up
+    mask: int  # what a model reads in place of a masked token
     all_special: frozenset[int]
-    vocabulary_size: int
+    vocabulary_size: int  # ids are 0 to `vocabulary_size - 1`, special ones included
 
     def __post_init__(self) -> None:
         for name in ("start", "end", "cls", "sep", "pad", "mask"):
@@ -209,12 +206,11 @@ class EncodedDocument:
     """A document in subwords.
 
     Attributes:
-        input_ids: int64 (subword,), no special tokens.
         starts: int64 (tokens + 1,), the first subword of each token, and at the end the number of subwords.
     """
 
     document: CoreferenceDocument
-    input_ids: np.ndarray
+    input_ids: np.ndarray  # int64 (subword,), no special tokens
     starts: np.ndarray
 
     def subwords(self, tokens: TokenSpan) -> TokenSpan:
@@ -269,14 +265,10 @@ class Vocabulary:
     case with punctuation apart ("Don't go!" is don ' t go !), or the subwords of a tokenizer.
 
     Make it with `of_words`, `of_tokenizer` or `of_sentences`. `len` of it is how many numbers there are.
-
-    Attributes:
-        words: those that have the numbers 2, 3, ...; none if there is a tokenizer.
-        tokenizer: of the subwords; None for words.
     """
 
-    words: tuple[str, ...] = ()
-    tokenizer: PreTrainedTokenizerBase | None = None
+    words: tuple[str, ...] = ()  # those that have the numbers 2, 3, ...; none if there is a tokenizer
+    tokenizer: PreTrainedTokenizerBase | None = None  # of the subwords; None for words
     _number: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -322,7 +314,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: str | Path) -> Vocabulary:
-        """What `save` left in a folder.
+        """What `save_pretrained` left in a folder.
 
         Raises:
             DataError: a file is missing, damaged or holds something else.
@@ -343,7 +335,7 @@ class Vocabulary:
         except ValueError as error:
             raise DataError(path, str(error), _REMEDY, field="words") from None
 
-    def save(self, folder: str | Path) -> None:
+    def save_pretrained(self, folder: str | Path) -> None:
         """Write `vocabulary.json`, and beside it the files of the tokenizer if there is one."""
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)

@@ -883,7 +883,7 @@ def own_question(run: AnswerRun) -> Widget:
     answer = own_ranking(run)
     question, candidates = own_texts(run.settings.own_question)
     answered = answer(question, candidate_lines(candidates))
-    return own_candidates_box(answer, asked=question, candidates=candidates, answered=answered)
+    return own_candidates_box(answer, query=question, candidates=candidates, answered=answered)
 
 
 def own_ranking(run: AnswerRun) -> Callable[[str, Sequence[str]], str]:

@@ -838,7 +838,7 @@ def own_claim(run: VerificationRun) -> Widget:
     judge = own_judge(run)
     claim, evidence = own_texts(run.settings)
     answered = judge(claim, own_sentences(evidence))
-    return own_candidates_box(judge, asked=claim, candidates=evidence, words=EVIDENCE, answered=answered)
+    return own_candidates_box(judge, query=claim, candidates=evidence, words=EVIDENCE, answered=answered)
 
 
 def own_judge(run: VerificationRun) -> Callable[[str, Sequence[str]], str]:

@@ -131,6 +131,14 @@ class SystemRun:
         """Each system with each seed."""
         return [Training(system, seed) for system in self.systems for seed in range(self.settings.seeds)]
 
+    def parallel(self, training: Any) -> str:
+        """The processes that train, "" = this one."""
+        return self.settings.parallel
+
+    def trial(self, training: Any) -> TrainingJob | None:
+        """A job whose first batch shows what a training takes."""
+        return self.job(training)
+
     def items(self, system: Any) -> str:
         """What an update has a batch of."""
         return "examples"
@@ -178,7 +186,7 @@ def train(run: SystemRun) -> None:
                 job,
                 folder=run.folder_of(training),
                 name=training.label,
-                parallel=run.settings.parallel,
+                parallel=run.parallel(training),
                 recipe=Recipe(function=job_of_run, arguments={**names, "settings": asdict(run.settings)}),
             )
 
@@ -281,6 +289,19 @@ def read_rows(file: Path, ids: Iterable[str], *, what: str) -> list[dict[str, An
     return rows
 
 
+def write_arrays(file: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """As `.npz`, atomically."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replaced_file(file, binary=True) as opened:
+        np.savez(opened, **arrays)
+
+
+def read_arrays(file: Path) -> dict[str, np.ndarray]:
+    """The arrays that `write_arrays` wrote."""
+    with np.load(file, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
 def of_another_run(file: Path, what: str) -> ValueError:
     """To be raised for predictions of other questions, claims, ... than those of this run."""
     return ValueError(f"{file} is of other {what}, so of another run: choose another run folder")
@@ -352,8 +373,8 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
     rows = [("precision of training", precision_told(run.settings.precision))]
     for system in run.systems:
         mine = [training for training in run.trainings if training.system == system]
-        if job := run.job(mine[0]):
-            text = cost_in_words(job, items=run.items(system), parallel=run.settings.parallel)
+        if job := run.trial(mine[0]):
+            text = cost_in_words(job, items=run.items(system), parallel=run.parallel(mine[0]))
             rows.append((system.label, f"{text}; times {len(mine)} seeds" if len(mine) > 1 else text))
     return rows
 

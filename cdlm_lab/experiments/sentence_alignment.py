@@ -1,93 +1,188 @@
 """Which sentences of one document belong to the other (Zhou et al. 2020, "CDA", section 5.3, Tables 4 and 5,
-Figure 3): notebook 05.
+Figures 3 and 4): notebook 05.
 
-The systems are those that notebook 04 trained to tell whether documents belong together; nobody told them of
-sentences. Of the related test pairs whose true sentences are known, all sentences of the first document are
-ranked. The hierarchical systems rank by attention and by cosine (equations 3 and 4). CDLM publishes no such
-alignment: here it has one from its global attention and one from its encodings (see
-analysis/sentence_alignment.py).
-
-From ranked sentences to the report of notebook 05, its table and its figures.
-
-One pair of documents, its sentences shaded by what each system makes of them (Zhou et al. 2020, "CDA",
-Figure 4): of the test pairs, or of one's own.
+The systems are those that notebook 04 trained to tell whether documents belong together; they were given
+nothing about sentences. Of the related test pairs whose true sentences are known, all sentences of the first
+document are ranked. The hierarchical systems rank by attention and by cosine (equations 3 and 4). CDLM
+publishes no such alignment: here it has one from its global attention and one from its encodings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
+from IPython.display import HTML
 
-from cdlm_lab.analysis.sentence_alignment import SOURCES, by_encodings, by_global_attention
+from cdlm_lab.analysis.sentence_alignment import by_encodings, by_global_attention
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, split_sentences
 from cdlm_lab.data.files import DataError, read_text, replaced_file
-from cdlm_lab.experiments.document_matching import (
-    SYSTEMS,
-    Matcher,
-    MatchingRun,
-    MatchingSettings,
-    MatchPredictions,
-    System,
-    WordOverlap,
-    match_documents,
-    predict,
-    prepare_matching,
-    systems_named,
-)
-from cdlm_lab.experiments.runs import KeptNumbers
-from cdlm_lab.metrics.ranking import READINGS, RankedList, released_points, values_per_list
+from cdlm_lab.experiments import runs
+from cdlm_lab.experiments.document_matching import MatchingRun
+from cdlm_lab.experiments.document_matching import Settings as MatchingSettings
+from cdlm_lab.experiments.runs import KeptNumbers, Scores, Training, chosen_systems, facts_table, report
+from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher, WordOverlap
+from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score, ratio_score
 from cdlm_lab.models.precision import Precision, precision_told
-from cdlm_lab.parameters import ParameterError, check_choice, check_types
+from cdlm_lab.parameters import ParameterError, parameter_names, settings, settings_of, with_those_of_before
 from cdlm_lab.progress import Progress
-from cdlm_lab.report import REPORT_FILE, Report, Run, read_report
+from cdlm_lab.report import REPORT_FILE, Report, Run, open_run, read_report
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.aligned import RANDOM, AlignedColumn, alignment_figure, compared_alignments_html
-from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.ask import OwnPair
 from cdlm_lab.widgets.tables import ScoreTable, system_rows
 
-PARAMETERS = (
-    "run_folder",
-    "matching_run",
-    "systems",
-    "source",
-    "reading",
-    "precision",
-    "shown_pair",
-    "first_document",
-    "second_document",
-    "seed",
-)
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
+
 # What a run of its own trains if there is none of notebook 04.
 DEFAULT_SYSTEMS = "tf-idf bert-han bert-han-shallow gru-han-shallow cdlm"
 GLOBAL_ATTENTION, ENCODINGS = "global attention", "encodings"
 
 
-@dataclass(frozen=True, kw_only=True)
-class AlignmentSettings:
-    """How sentences are ranked and scored.
+@settings
+class Settings:
+    """The parameters of notebook 05.
 
     Attributes:
-        source: whose global attention ranks the sentences for a Longformer: `first token` or `other
-            document`.
-        reading: of P@N, `hit` as for S2ORC or `precision` as for PAN; see `metrics.ranking.precision_at`.
+        matching_run: folder of a finished run of notebook 04; "" = a small one of its own.
+        systems: those that are looked at, of the ones that were run; "" = all.
+        source: whose global attention ranks the sentences for a Longformer.
+        reading: of P@N, `hit` (one of the first N is true: S2ORC) or `precision` (how many of the N: PAN).
+        precision: in which a run of its own trains.
+        shown_pair: name of the test pair in the picture; "" = one that most systems detect.
+        first_document, second_document: two text files; "" = an example.
         seed: of the bootstrap.
     """
 
-    source: str = "other document"
-    reading: str = "hit"
+    run_folder: str = "runs/sentence_alignment"
+    matching_run: str = ""
+    systems: str = DEFAULT_SYSTEMS
+    source: Literal["first token", "other document"] = "other document"
+    reading: Literal["hit", "precision"] = "hit"
+    precision: Precision = "auto"
+    shown_pair: str = ""
+    first_document: str = ""
+    second_document: str = ""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_types(self)
-        check_choice(self, SOURCES, "source")
-        check_choice(self, READINGS, "reading")
+        if bool(self.first_document) != bool(self.second_document):
+            missing = "second_document" if self.first_document else "first_document"
+            raise ParameterError(f'{missing} is ""; name two files, or none')
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignmentRun:
+    """A run of notebook 04 whose systems rank sentences; `texts`: two documents of one's own."""
+
+    settings: Settings
+    matching: MatchingRun
+    texts: tuple[str, str] = ("", "")
+    opened: Run | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Of the run."""
+        return Path(self.settings.run_folder)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the report says of the run."""
+        return {"reading_of_p_at_n": self.settings.reading}
+
+
+def prepare(given: Settings) -> AlignmentRun:
+    """Take the folder and read the run of notebook 04; nothing is trained.
+
+    Raises:
+        ParameterError: there is no finished run, or a system was not part of it.
+        DataError: the corpus, or a document of one's own, cannot be read.
+        RunError: the folder is not free for this run.
+    """
+    files = (given.first_document, given.second_document)
+    texts = tuple(map(read_text, files)) if all(files) else EXAMPLE
+    opened = open_run(given.run_folder, name="sentence alignment", parameters=asdict(given))
+    return AlignmentRun(settings=given, matching=matched_run(given), texts=texts, opened=opened)
+
+
+# What runs had from before these were parameters.
+_BEFORE: Mapping[str, Any] = {"warmup_share": 0.1, "reset_globals": False}
+
+
+def matched_run(given: Settings) -> MatchingRun:
+    """The finished run of notebook 04; if none is named, one of its own on storyworld in the folder of this
+    run, with the parameters that notebook 04 comes with.
+
+    Raises:
+        ParameterError: there is no finished run, or a system was not part of it.
+        DataError: the corpus cannot be read.
+    """
+    if not given.matching_run:
+        folder = Path(given.run_folder) / "matching"
+        systems = given.systems or DEFAULT_SYSTEMS
+        own = MatchingSettings(run_folder=str(folder), systems=systems, precision=given.precision)
+        return MatchingRun.read(own)
+    folder = Path(given.matching_run)
+    if not (folder / REPORT_FILE).is_file():
+        raise ParameterError(
+            f"matching_run is {given.matching_run!r}, where no finished run of notebook 04 is; run that "
+            'first, or write ""'
+        )
+    known = read_report(folder)
+    names = parameter_names(MatchingSettings)
+    # By however many processes it was made: it is read by one.
+    alone = {"run_folder": str(folder), "parallel": "", "workers": "auto"}
+    values = with_those_of_before(_BEFORE | known.parameters | alone, names)
+    if missing := [name for name in names if name not in values]:
+        raise ParameterError(
+            f"matching_run is {given.matching_run!r}, a run of {known.name!r} without {missing[0]!r}; name "
+            "one of notebook 04"
+        )
+    chosen = given.systems or values["systems"]
+    absent = set(chosen_systems(chosen, SYSTEMS)) - set(chosen_systems(values["systems"], SYSTEMS))
+    if absent:
+        first = min(system.name for system in absent)
+        raise ParameterError(f"systems names {first}, which {given.matching_run} has not")
+    return MatchingRun.read(settings_of(MatchingSettings, values | {"systems": chosen}))
+
+
+def preview(run: AlignmentRun) -> HTML:
+    """What is aligned and what is trained first."""
+    return facts_table(facts(run))
+
+
+def facts(run: AlignmentRun) -> list[tuple[str, str]]:
+    """What there is to know before the start, as (name, text)."""
+    matching = run.matching
+    aligned = [pair for pair in matching.pairs["test"] if pair.related and pair.aligned]
+    where = f"related test pairs of {matching.settings.corpus} with true sentences"
+    rows = [("pairs", f"{len(aligned):,} {where}")]
+    rows.append(("systems", ", ".join(system.label for system in matching.systems)))
+    untrained = [
+        training.label
+        for training in matching.trainings
+        if not all(file.is_file() for file in matching.files(training).values())
+    ]
+    if untrained:
+        rows.append(("trained first", ", ".join(untrained)))
+        rows.append(("precision of training", precision_told(matching.settings.precision)))
+    return rows
+
+
+def train(run: AlignmentRun) -> None:
+    """Train what the run of notebook 04 has not trained. Raises Stopped; the same call goes on from there."""
+    runs.train(run.matching)
+
+
+# ---- what the systems say of sentences ----
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,18 +192,23 @@ class Aligned:
     Attributes:
         pairs: related test pairs.
         scores: (system, by, seed) -> for each pair float64 (sentences of the first document,).
-        found: (system, seed) -> bool (pairs,), True = predicted to be related.
-        probabilities: (system, seed) -> float64 (pairs,), of that.
+        probabilities: (system, seed) -> float64 (pairs,), that it is related.
+        detected: (system, seed) -> bool (pairs,), True = predicted to be related.
         unrelated: unrelated test pairs.
-        refused: (system, seed) -> bool (unrelated pairs,), True = predicted to be unrelated.
+        rejected: (system, seed) -> bool (unrelated pairs,), True = predicted to be unrelated.
     """
 
     pairs: Sequence[DocumentPair]
     scores: Mapping[tuple[str, str, int], list[np.ndarray]] = field(repr=False)
-    found: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
-    unrelated: Sequence[DocumentPair]
-    refused: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
     probabilities: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
+    detected: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
+    unrelated: Sequence[DocumentPair]
+    rejected: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
+
+    @property
+    def ways(self) -> list[tuple[str, str]]:
+        """(system, by), in order."""
+        return list(dict.fromkeys((system, by) for system, by, _ in self.scores))
 
     def lists(self, key: tuple[str, str, int]) -> list[RankedList]:
         """The ranked sentences of each pair."""
@@ -124,122 +224,60 @@ def ranked(pair: DocumentPair, scores: np.ndarray) -> RankedList:
     return RankedList(scores=complete, relevant=np.isin(np.arange(count), pair.aligned))
 
 
-def matched_run(
-    folder: Path, *, matching_run: str, systems: str, precision: Precision = "auto"
-) -> MatchingRun:
-    """The finished run of notebook 04 in `matching_run`; if that is "", a run of its own on storyworld in
-    `folder`, with the parameters that notebook 04 comes with.
-
-    Args:
-        systems: those that are looked at, of the ones that were run; "" = all.
-        precision: in which a run of its own trains.
-
-    Raises:
-        ParameterError: there is no finished run, or a system was not part of it; else as the corpus is read.
-    """
-    if not matching_run:
-        settings = MatchingSettings()
-        training = replace(settings.training, systems=systems or DEFAULT_SYSTEMS, precision=precision)
-        return prepare_matching(replace(settings, training=training), folder / "matching")
-    where = Path(matching_run)
-    if not (where / REPORT_FILE).is_file():
-        raise ParameterError(
-            f"matching_run is {matching_run!r}, where no finished run of notebook 04 is; run that first, or "
-            'write ""'
-        )
-    report = read_report(where)
-    try:
-        # By however many it was made: it is read by one.
-        settings = MatchingSettings.of(report.parameters | {"parallel": "", "workers": "auto"})
-    except KeyError as error:
-        raise ParameterError(
-            f"matching_run is {matching_run!r}, a run of {report.name!r} without {error}; name one of "
-            "notebook 04"
-        ) from None
-    kept = systems or settings.training.systems
-    if missing := {one.name for one in systems_named(kept)} - {one.name for one in settings.systems}:
-        raise ParameterError(f"systems names {min(missing)}, which {matching_run} has not")
-    return prepare_matching(replace(settings, training=replace(settings.training, systems=kept)), where)
-
-
-def alignment_facts(run: MatchingRun) -> list[tuple[str, str]]:
-    """What is aligned and what is trained first, as (name, text)."""
-    aligned = [pair for pair in run.pairs["test"] if pair.related and pair.aligned]
-    rows = [
-        ("pairs", f"{len(aligned):,} related test pairs of {run.settings.corpus.corpus} with true sentences"),
-        ("systems", ", ".join(system.label for system in run.settings.systems)),
-    ]
-    if untrained := [
-        f"{one.label}, seed {seed}" for one, seed in run.trainings if not run.is_finished(one, seed)
-    ]:
-        rows.append(("trained first", ", ".join(untrained)))
-        rows.append(("precision of training", precision_told(run.settings.training.precision)))
-    return rows
-
-
-def align_sentences(run: MatchingRun, settings: AlignmentSettings, folder: Path) -> Aligned:
-    """Rank the sentences of every related test pair whose true ones are known.
-
-    What takes long, the Longformers, is kept in `folder`; a stopped run goes on.
+def predict(run: AlignmentRun) -> Aligned:
+    """Rank the sentences of every related test pair whose true ones are known. What takes long, the
+    Longformers, is kept in the folder of the run; a stopped run goes on.
 
     Raises:
         DataError: no pair has true sentences.
     """
-    predictions = match_documents(run)
-    numbers = [number for number, pair in enumerate(run.pairs["test"]) if pair.related and pair.aligned]
+    matching, test = run.matching, run.matching.pairs["test"]
+    predictions = {key: of_split["test"] for key, of_split in runs.predict(matching).items()}
+    numbers = [number for number, pair in enumerate(test) if pair.related and pair.aligned]
     if not numbers:
-        raise DataError(
-            Path(run.settings.corpus.corpus), "no true sentences in test", "take a corpus that has them"
-        )
-    pairs = [run.pairs["test"][number] for number in numbers]
-    unrelated = [number for number, pair in enumerate(run.pairs["test"]) if not pair.related]
+        corpus = Path(matching.settings.corpus)
+        raise DataError(corpus, "no true sentences in test", "take a corpus that has them")
+    pairs = [test[number] for number in numbers]
+    unrelated = [number for number, pair in enumerate(test) if not pair.related]
     scores: dict[tuple[str, str, int], list[np.ndarray]] = {}
-    for system, seed in run.trainings:
-        of_test: MatchPredictions = predictions[system.name, seed]["test"]
-        for by, every in of_test.alignments.items():
-            scores[system.name, by, seed] = [every[number] for number in numbers]
-        if system.encoder == "longformer":
-            read = _longformer_scores(run, system, seed, pairs, settings, folder)
-            scores |= {(system.name, by, seed): one for by, one in read.items()}
-    tested = {key: of_split["test"] for key, of_split in predictions.items()}
+    for training in matching.trainings:
+        name, seed = training.key
+        for by, every in predictions[name, seed].alignments.items():
+            scores[name, by, seed] = [every[number] for number in numbers]
+        if training.system.encoder == "longformer":
+            read = _longformer_scores(run, training, pairs)
+            scores |= {(name, by, seed): one for by, one in read.items()}
     return Aligned(
         pairs=pairs,
         scores=scores,
-        found={key: one.decisions[numbers] for key, one in tested.items()},
-        probabilities={key: one.probabilities[numbers] for key, one in tested.items()},
-        unrelated=[run.pairs["test"][number] for number in unrelated],
-        refused={key: ~one.decisions[unrelated] for key, one in tested.items()},
+        probabilities={key: one.probabilities[numbers] for key, one in predictions.items()},
+        detected={key: one.decisions[numbers] for key, one in predictions.items()},
+        unrelated=[test[number] for number in unrelated],
+        rejected={key: ~one.decisions[unrelated] for key, one in predictions.items()},
     )
 
 
 def _longformer_scores(
-    run: MatchingRun,
-    system: System,
-    seed: int,
-    pairs: Sequence[DocumentPair],
-    settings: AlignmentSettings,
-    folder: Path,
+    run: AlignmentRun, training: Training, pairs: Sequence[DocumentPair]
 ) -> dict[str, list[np.ndarray]]:
+    source = run.settings.source
+    file = run.folder / "alignments" / f"{training.name}-{source.replace(' ', '-')}.npy"
     longest = max(len(pair.first.sentences) for pair in pairs)
-    file = folder / "alignments" / f"{system.name}-{seed}-{settings.source.replace(' ', '-')}.npy"
     with KeptNumbers(file, (len(pairs), 2, longest)) as kept:
         if len(kept.missing):
-            matcher = run.matcher(system, seed, trained=True)
-            label = f"{system.label}, seed {seed}"
-            with Progress(
-                total=len(pairs), initial=len(pairs) - len(kept.missing), desc=label, unit="pair"
-            ) as bar:
+            matcher, done = run.matching.load(training), len(pairs) - len(kept.missing)
+            with Progress(total=len(pairs), initial=done, desc=training.label, unit="pair") as bar:
                 for number in kept.missing:
-                    row = longformer_alignments(matcher, pairs[number], source=settings.source)
                     kept.values[number] = -np.inf  # where there is no sentence
-                    for place, found in enumerate(row.values()):
-                        kept.values[number, place, : len(found)] = found
+                    alignments = longformer_alignments(matcher, pairs[number], source=source)
+                    for place, scores in enumerate(alignments.values()):
+                        kept.values[number, place, : len(scores)] = scores
                     kept.save_when_due()
                     bar.update(1)
     return {
         by: [
-            kept.values[number, place, : len(pair.first.sentences)].astype(np.float64)
-            for number, pair in enumerate(pairs)
+            row[place, : len(pair.first.sentences)].astype(np.float64)
+            for row, pair in zip(kept.values, pairs, strict=True)
         ]
         for place, by in enumerate((GLOBAL_ATTENTION, ENCODINGS))
     }
@@ -254,143 +292,115 @@ def longformer_alignments(matcher: Matcher, pair: DocumentPair, *, source: str) 
     }
 
 
+# ---- scores ----
+
 AT = (1, 5, 10)
 ORACLE, JOINT, RELEASED = "oracle", "joint", "released"
-CAPTIONS = {
+_COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
+# What ranks best in the papers, or is made to; the other is tested against it.
+_FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
+# With a seed: measure -> (pairs,), given that the documents are related; the probability that each related
+# pair is predicted related, and each unrelated one unrelated.
+OfSeed = tuple[Mapping[str, np.ndarray], np.ndarray, np.ndarray]
+
+
+def evaluate(run: AlignmentRun, aligned: Aligned) -> Scores:
+    """MRR and P@N of every system and way of ranking, and the tests between them: given that the documents
+    are related (`oracle`), jointly with that decision (`joint`: 0 where it is wrong), and as the released
+    code makes CDA's Tables 4 and 5 (`released`: with the unrelated pairs)."""
+    given, pairs = run.settings, aligned.pairs
+    # random scores have what equal scores have, whose expectation over all orders is exact
+    equal = [ranked(pair, np.zeros(len(pair.first.sentences))) for pair in pairs]
+    coin = (np.full(len(pairs), 0.5), np.full(len(aligned.unrelated), 0.5))
+    by_chance = (values_per_list(equal, at=AT, reading=given.reading), *coin)
+    values: dict[tuple[str, str], list[OfSeed]] = {}
+    for system, by, seed in aligned.scores:
+        of_lists = values_per_list(aligned.lists((system, by, seed)), at=AT, reading=given.reading)
+        decided = (aligned.detected[system, seed], aligned.rejected[system, seed])
+        values.setdefault((system, by), []).append((of_lists, *decided))
+    tests = _comparisons(aligned, values, seed=given.seed)
+    p_of = {
+        (row["a"], row["by"]): {"p": row["p_holm"], "against": f"{row['b']}/{row['b_by']}"} for row in tests
+    }
+    rows = _rows(RANDOM, [by_chance], aligned, given, (ORACLE, RELEASED))
+    for (system, by), seeds in values.items():
+        of = _rows(f"{system}/{by}", seeds, aligned, given, (ORACLE, JOINT, RELEASED))
+        tested = {("mrr", ORACLE): p_of.get((system, by), {})}
+        rows += [replace(row, **tested.get((row.metric, row.group), {})) for row in of]
+    data = {
+        "pairs": len(pairs),
+        "unrelated_pairs": len(aligned.unrelated),
+        "clusters": len({pair.cluster for pair in pairs}),
+        "sentences": fmean(len(pair.first.sentences) for pair in pairs),
+        "true_sentences": fmean(len(pair.aligned) for pair in pairs),
+    }
+    return Scores(rows=rows, tables={"comparisons": tests}, data=data)
+
+
+def _rows(
+    system: str, seeds: Sequence[OfSeed], aligned: Aligned, given: Settings, groups: Sequence[str]
+) -> list[Score]:
+    related = [pair.cluster for pair in aligned.pairs]
+    every = [*related, *(pair.cluster for pair in aligned.unrelated)]
+    rows = []
+    for group, (metric, column) in product(groups, _COLUMNS.items()):
+        clusters = every if group == RELEASED else related
+        if group == RELEASED:
+            points = [
+                released_points(values, reading=given.reading, detected=detected, rejected=rejected)[column]
+                for values, detected, rejected in seeds
+            ]
+            score = ratio_score(points, clusters, seed=given.seed)
+        else:
+            counted = [values[column] * (detected if group == JOINT else 1) for values, detected, _ in seeds]
+            score = mean_score(counted, clusters, seed=given.seed)
+        size = {"n": len(clusters), "clusters": len(set(clusters))}
+        rows.append(Score(system=system, group=group, metric=metric, **score, **size))
+    return rows
+
+
+def _comparisons(
+    aligned: Aligned, values: Mapping[tuple[str, str], Sequence[OfSeed]], *, seed: int
+) -> list[dict[str, Any]]:
+    """MRR given that the documents are related: each system's best way against that of the system that it
+    builds on, and each other way against it; `p_holm` is corrected for all of these."""
+    clusters = [pair.cluster for pair in aligned.pairs]
+    rows = []
+    for system, by in values:
+        other = (system, _FIRST[by]) if by in _FIRST else (SYSTEMS[system].against, by)
+        if other in values:
+            sides = [[one[0]["reciprocal_rank"] for one in values[way]] for way in ((system, by), other)]
+            names = {"a": system, "by": by, "b": other[0], "b_by": other[1], "measure": "mrr"}
+            rows.append(names | asdict(compare_means(*sides, clusters, seed=seed)))
+    corrected = holm([row["p"] for row in rows])
+    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
+
+
+_CAPTIONS = {
     ORACLE: "documents known to be related (oracle)",
     JOINT: "jointly with the decision on the documents",
     RELEASED: "as the released code scores CDA's Tables 4 and 5, unrelated pairs included",
 }
-_COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
-# What ranks best in the papers, or is made to; the other is tested against it.
-_FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
 
 
-def write_alignment_report(run: Run, aligned: Aligned, settings: AlignmentSettings) -> Report:
-    """MRR and P@N of every system and way of ranking, and the tests between them: given that the documents
-    are related (`oracle`), jointly with that decision (`joint`: 0 where it is wrong), and as the released
-    code makes CDA's Tables 4 and 5 (`released`: with the unrelated pairs, see
-    `metrics.ranking.released_points`)."""
-    chance = _chance(aligned, settings)
-    coin = (np.full(len(aligned.pairs), 0.5), np.full(len(aligned.unrelated), 0.5))
-    scores = _scores(f"{RANDOM}//", [(chance, *coin)], aligned, settings, (ORACLE, RELEASED))
-    for system, by in _ways(aligned):
-        seeds = [
-            (values, aligned.found[system, of_seed], aligned.refused[system, of_seed])
-            for of_seed, values in _values(aligned, system, by, settings).items()
-        ]
-        scores |= _scores(f"{system}/{by}/", seeds, aligned, settings, (ORACLE, JOINT, RELEASED))
-    return run.write_report(
-        scores=scores,
-        data={
-            "pairs": len(aligned.pairs),
-            "unrelated_pairs": len(aligned.unrelated),
-            "clusters": len(set(_clusters(aligned))),
-            "sentences": fmean(len(pair.first.sentences) for pair in aligned.pairs),
-            "true_sentences": fmean(len(pair.aligned) for pair in aligned.pairs),
-            "reading_of_p_at_n": settings.reading,
-        },
-        tables={"comparisons": _comparisons(aligned, settings)},
-    )
-
-
-def alignment_table(report: Report, setting: str) -> ScoreTable:
-    """A row for each system and way of ranking, `oracle`, `joint` or `released`; random scores are the first,
-    but of `joint`."""
+def score_table(report: Report, group: str) -> ScoreTable:
+    """MRR and P@N, `oracle`, `joint` or `released`; the last beside the paper's."""
     labels = {row.system: row.system for row in report.rows}
-    for system in labels:
-        name, _, by = system.partition("/")
-        labels[system] = f"{SYSTEMS[name].label}, {by}" if by else "Random"
-    return score_table(report, labels=labels, group=setting, caption=CAPTIONS[setting])
+    for way in labels:
+        system, _, by = way.partition("/")
+        labels[way] = f"{SYSTEMS[system].label}, {by}" if by else "Random"
+    return score_tables.score_table(report, labels=labels, group=group, caption=_CAPTIONS[group])
 
 
 def mrr_figure(report: Report) -> go.Figure:
     """MRR given that the documents are related, as in CDA's Figure 3."""
     rows = system_rows(report.rows, split="", group=ORACLE)
-    named = {row.system: row.system.partition("/")[0] for row in rows}
-    labels = {system: "Random" if name == RANDOM else SYSTEMS[name].label for system, name in named.items()}
-    return alignment_figure([replace(row, label=labels[row.system]) for row in rows])
+    names = [row.system.partition("/")[0] for row in rows]
+    labels = ["Random" if name == RANDOM else SYSTEMS[name].label for name in names]
+    return alignment_figure([replace(row, label=label) for row, label in zip(rows, labels, strict=True)])
 
 
-def _ways(aligned: Aligned) -> list[tuple[str, str]]:
-    """(system, by), in order."""
-    return list(dict.fromkeys((system, by) for system, by, _ in aligned.scores))
-
-
-def _clusters(aligned: Aligned) -> list[str]:
-    return [pair.cluster for pair in aligned.pairs]
-
-
-def _values(
-    aligned: Aligned, system: str, by: str, settings: AlignmentSettings
-) -> dict[int, dict[str, np.ndarray]]:
-    """Seed -> measure -> (pairs,), given that the documents are related."""
-    return {
-        key[2]: values_per_list(aligned.lists(key), at=AT, reading=settings.reading)
-        for key in aligned.scores
-        if key[:2] == (system, by)
-    }
-
-
-def _chance(aligned: Aligned, settings: AlignmentSettings) -> dict[str, np.ndarray]:
-    """What random scores have: those of equal scores, whose expectation over all orders is exact."""
-    lists: list[RankedList] = [ranked(pair, np.zeros(len(pair.first.sentences))) for pair in aligned.pairs]
-    return values_per_list(lists, at=AT, reading=settings.reading)
-
-
-def _scores(
-    name: str,
-    seeds: Sequence[tuple[Mapping[str, np.ndarray], np.ndarray, np.ndarray]],
-    aligned: Aligned,
-    settings: AlignmentSettings,
-    of: Sequence[str],
-) -> dict[str, dict[str, Any]]:
-    """Each setting of `of` and measure, after `name`.
-
-    Args:
-        seeds: with each seed the values of `_values`, and how probably each related pair is called related
-            and each unrelated one unrelated.
-    """
-    related = _clusters(aligned)
-    every = [*related, *(pair.cluster for pair in aligned.unrelated)]
-    scores = {}
-    for setting, (measure, column) in product(of, _COLUMNS.items()):
-        if setting == RELEASED:
-            points = [
-                released_points(values, reading=settings.reading, detected=found, rejected=refused)[column]
-                for values, found, refused in seeds
-            ]
-            score = ratio_score(points, every, seed=settings.seed)
-        else:
-            kept = [values[column] * (found if setting == JOINT else 1) for values, found, _ in seeds]
-            score = mean_score(kept, related, seed=settings.seed)
-        scores[f"{name}{setting}/{measure}"] = score
-    return scores
-
-
-def _comparisons(aligned: Aligned, settings: AlignmentSettings) -> list[dict[str, Any]]:
-    """MRR given that the documents are related: each system's best way against that of the system that it
-    builds on, and each other way against it; `p_holm` is corrected for all of these."""
-    ways = set(_ways(aligned))
-    tested: list[tuple[tuple[str, str], tuple[str, str]]] = []
-    for system, by in _ways(aligned):
-        other = (system, _FIRST[by]) if by in _FIRST else (SYSTEMS[system].against, by)
-        if other in ways:
-            tested.append(((system, by), other))
-    rows = [_compare(aligned, a, b, settings) for a, b in tested]
-    corrected: Iterable[float] = holm([row["p"] for row in rows])
-    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
-
-
-def _compare(
-    aligned: Aligned, a: tuple[str, str], b: tuple[str, str], settings: AlignmentSettings
-) -> Mapping[str, Any]:
-    ours, theirs = (
-        [one["reciprocal_rank"] for one in _values(aligned, *way, settings).values()] for way in (a, b)
-    )
-    compared = compare_means(ours, theirs, _clusters(aligned), seed=settings.seed)
-    return {"a": a[0], "by": a[1], "b": b[0], "b_by": b[1], "measure": "mrr", **asdict(compared)}
-
+# ---- the sentences of one pair ----
 
 # What stands in the boxes before anything is typed.
 EXAMPLE = (
@@ -405,86 +415,71 @@ hours, the energy minister said. An inquiry into the disaster will begin this we
 _WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # of a system the first that it has
 
 
-def aligned_test_pair(run: MatchingRun, aligned: Aligned, *, name: str) -> str:
-    """HTML of a test pair under every system, trained with seed 0.
-
-    Args:
-        name: of the pair, as in the report; "" = one that most systems found, with the true sentence neither
-            first nor last where there is such.
+def compared_pair(run: AlignmentRun, aligned: Aligned) -> HTML:
+    """A test pair under every system, trained with seed 0: the one that `shown_pair` names, or one that most
+    systems detect, with few true sentences, which are neither first nor last.
 
     Raises:
         ParameterError: there is no such pair with true sentences.
     """
-    names = [pair.id for pair in aligned.pairs]
+    name, names = run.settings.shown_pair, [pair.id for pair in aligned.pairs]
     if name and name not in names:
         raise ParameterError(
             f"shown_pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
         )
-    place = names.index(name) if name else _telling(aligned)
-    pair = aligned.pairs[place]
-    columns = [
-        _column(
-            system.label,
-            {
-                by: aligned.scores[key][place]
-                for by in _WAYS
-                if (key := (system.name, by, 0)) in aligned.scores
-            },
-            probability=float(aligned.probabilities[system.name, 0][place]),
-            sentences=len(pair.first.sentences),
-        )
-        for system in run.settings.systems
-    ]
-    return _html(pair, columns)
+    place = names.index(name) if name else _telling_pair(aligned)
+    pair, columns = aligned.pairs[place], []
+    for system in run.matching.systems:
+        alignments = {
+            by: aligned.scores[key][place] for by in _WAYS if (key := (system.name, by, 0)) in aligned.scores
+        }
+        probability = float(aligned.probabilities[system.name, 0][place])
+        columns.append(_column(system.label, alignments, pair, probability=probability))
+    return HTML(_html(pair, columns))
 
 
-def _telling(aligned: Aligned) -> int:
-    """Place of a pair found by most systems, the true sentences of which are few and inside the document."""
-    found = np.mean(list(aligned.found.values()), axis=0)
+def _telling_pair(aligned: Aligned) -> int:
+    detected = np.mean(list(aligned.detected.values()), axis=0)
     inside = [
         0 not in pair.aligned and len(pair.first.sentences) - 1 not in pair.aligned and len(pair.aligned) < 3
         for pair in aligned.pairs
     ]
-    return int(np.argmax(found + inside))
+    return int(np.argmax(detected + inside))
 
 
-def own_pair(run: MatchingRun, settings: AlignmentSettings, *, folder: Path) -> Callable[[str, str], str]:
+def own_pair_box(run: AlignmentRun) -> OwnPair:
+    """Boxes for two documents of one's own, and what the systems say of them."""
+    return OwnPair(*run.texts, compare=own_pair(run))
+
+
+def own_pair(run: AlignmentRun) -> Callable[[str, str], str]:
     """From the texts of two documents to HTML: whether each system, trained with seed 0, takes them to belong
-    together, and the sentences that say so. Models are loaded when they are first needed; the answer is
-    also written to `folder/own_pair.html`.
+    together, and the sentences that say so. Models are loaded when they are first needed; the answer is also
+    written to `own_pair.html` in the folder of the run.
 
     The function raises ValueError for a text without sentences.
     """
-    readers: dict[str, Callable[[DocumentPair], tuple[float, dict[str, np.ndarray]]]] = {}
+    loaded: dict[str, Matcher | WordOverlap] = {}
+    matching = run.matching
 
     def compare(first: str, second: str) -> str:
-        pair = _own(first, second)
-        columns = []
-        for system in run.settings.systems:
-            if system.name not in readers:
-                readers[system.name] = _reader(run, settings, system.name)
-            probability, alignments = readers[system.name](pair)
-            sentences = len(pair.first.sentences)
-            columns.append(_column(system.label, alignments, probability=probability, sentences=sentences))
+        pair, columns = _own(first, second), []
+        for system in matching.systems:
+            if system.name not in loaded:
+                loaded[system.name] = matching.load(Training(system, 0))
+            matcher = loaded[system.name]
+            predictions = matching.predict_pairs(matcher, [pair])
+            alignments = {by: every[0] for by, every in predictions.alignments.items()}
+            if system.encoder == "longformer":
+                alignments = longformer_alignments(matcher, pair, source=run.settings.source)
+            probability = float(predictions.probabilities[0])
+            columns.append(_column(system.label, alignments, pair, probability=probability))
         html = _html(pair, columns)
-        with replaced_file(folder / "own_pair.html") as file:
+        with replaced_file(run.folder / "own_pair.html") as file:
             file.write(f"<!doctype html><meta charset=utf-8>{html}")
         return html
 
     return compare
-
-
-def own_texts(first: str, second: str) -> tuple[str, str]:
-    """The texts of two files, or the example if both names are "".
-
-    Raises ParameterError if one alone is given, DataError as `read_text`.
-    """
-    if not first and not second:
-        return EXAMPLE
-    if not (first and second):
-        missing = "second_document" if first else "first_document"
-        raise ParameterError(f'{missing} is ""; name two files, or none')
-    return read_text(first), read_text(second)
 
 
 def _own(first: str, second: str) -> DocumentPair:
@@ -494,41 +489,17 @@ def _own(first: str, second: str) -> DocumentPair:
         if not sentences:
             raise ParameterError(f"the {name} is empty; write some sentences")
         documents.append(PairDocument(id=name, sentences=sentences))
-    return DocumentPair(
-        id="own", first=documents[0], second=documents[1], related=False, aligned=None, cluster="own"
-    )
-
-
-def _reader(
-    run: MatchingRun, settings: AlignmentSettings, name: str
-) -> Callable[[DocumentPair], tuple[float, dict[str, np.ndarray]]]:
-    """From a pair to its probability and its alignments, by one system."""
-    system = next(one for one in run.settings.systems if one.name == name)
-    overlap = WordOverlap(run.pairs["train"]) if system.encoder == "words" else None
-    matcher = None if overlap else run.matcher(system, 0, trained=True)
-
-    def read(pair: DocumentPair) -> tuple[float, dict[str, np.ndarray]]:
-        precision = run.settings.training.precision
-        found = (
-            overlap.predict([pair])
-            if overlap
-            else predict(matcher, [pair], batch_size=1, precision=precision)
-        )
-        alignments = {by: every[0] for by, every in found.alignments.items()}
-        if system.encoder == "longformer":
-            alignments = longformer_alignments(matcher, pair, source=settings.source)
-        return float(found.probabilities[0]), alignments
-
-    return read
+    form = {"first": documents[0], "second": documents[1], "related": False, "aligned": None}
+    return DocumentPair(id="own", **form, cluster="own")
 
 
 def _column(
-    label: str, alignments: Mapping[str, np.ndarray], *, probability: float, sentences: int
+    label: str, alignments: Mapping[str, np.ndarray], pair: DocumentPair, *, probability: float
 ) -> AlignedColumn:
     """What a system gives the sentences; those that it does not read get nothing."""
     by = next(by for by in _WAYS if by in alignments)
     shown = _shares(alignments[by]) if by == GLOBAL_ATTENTION else alignments[by]
-    weights = np.concatenate([shown, np.zeros(sentences - len(shown))])
+    weights = np.concatenate([shown, np.zeros(len(pair.first.sentences) - len(shown))])
     return AlignedColumn(name=label, weights=weights.tolist(), decision=probability)
 
 

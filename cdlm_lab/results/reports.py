@@ -15,9 +15,9 @@ from typing import Any
 from cdlm_lab.experiments.answer_selection import ANSWER_SYSTEMS
 from cdlm_lab.experiments.answer_selection import RANDOM as RANDOM_ORDER
 from cdlm_lab.experiments.coreference import SYSTEM
-from cdlm_lab.experiments.document_matching import SYSTEMS
-from cdlm_lab.experiments.document_tagging import TAG_SYSTEMS
 from cdlm_lab.experiments.fact_verification import CLAIM_SYSTEMS, MAJORITY, SHOWN_ORDER
+from cdlm_lab.experiments.systems.matching import SYSTEMS
+from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import ASIDE, REPORT_FILE, RUN_FILE, Report, RunError, read_report
 from cdlm_lab.widgets.html import VARIANTS, variant_name
@@ -46,7 +46,7 @@ def _of_matcher(system: str, parameters: Mapping[str, Any]) -> str:
     if system in VARIANTS:
         return _of_folder(system, parameters)
     # word vectors are no encoder
-    return "" if SYSTEMS[system].encoder in ("gru", "words") else parameters["sentence_encoder"]
+    return "" if SYSTEMS[system].encoder in ("gru", "vectors") else parameters["sentence_encoder"]
 
 
 def _of_tagger(system: str, parameters: Mapping[str, Any]) -> str:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cdlm_lab.experiments.answer_selection import ANSWER_SYSTEMS
-from cdlm_lab.experiments.document_matching import SYSTEMS
-from cdlm_lab.experiments.document_tagging import TAG_SYSTEMS
 from cdlm_lab.experiments.fact_verification import CLAIM_SYSTEMS
+from cdlm_lab.experiments.systems.matching import SYSTEMS
+from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS
 from cdlm_lab.results.reports import (
     ALIGNMENT,
     ANSWERS,

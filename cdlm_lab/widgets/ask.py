@@ -122,19 +122,19 @@ def _line_box(text: str, noun: str) -> ipywidgets.Text:
 class OwnWords:
     """What stands in the first box, what on each line of the second, and the description of the button."""
 
-    asked: str
+    query: str
     candidate: str
     description: str
 
 
-ANSWERS = OwnWords(asked="question", candidate="candidate answer", description="Rank")
-EVIDENCE = OwnWords(asked="claim", candidate="sentence of evidence", description="Judge")
+ANSWERS = OwnWords(query="question", candidate="candidate answer", description="Rank")
+EVIDENCE = OwnWords(query="claim", candidate="sentence of evidence", description="Judge")
 
 
 def own_candidates_box(
     answer: Callable[[str, Sequence[str]], str],
     *,
-    asked: str,
+    query: str,
     candidates: str,
     words: OwnWords = ANSWERS,
     answered: str = "",
@@ -142,18 +142,18 @@ def own_candidates_box(
     """A line for a question or a claim and a box for its candidates, one on each line; empty lines are passed
     over.
 
-    `asked` and `candidates` stand in the boxes at first; `answered` is HTML of the answer to them, if it is
+    `query` and `candidates` stand in the boxes at first; `answered` is HTML of the answer to them, if it is
     known."""
 
-    def find(asked: str, candidates: str) -> str:
-        if not asked.strip():
-            raise ValueError(f"the {words.asked} is empty; write one")
+    def find(query: str, candidates: str) -> str:
+        if not query.strip():
+            raise ValueError(f"the {words.query} is empty; write one")
         remedy = f"write one {words.candidate} on each line"
         lines = lines_of(candidates, source=words.candidate, remedy=remedy)
-        return answer(asked.strip(), [line.strip() for _, line in lines if line.strip()])
+        return answer(query.strip(), [line.strip() for _, line in lines if line.strip()])
 
     hint = ipywidgets.HTML(f"One {words.candidate} on each line.")
-    boxes = (_line_box(asked, words.asked), hint, _text_box(candidates, rows=8))
+    boxes = (_line_box(query, words.query), hint, _text_box(candidates, rows=8))
     return AnswerOnClick(boxes, answer=find, description=words.description, answered=answered)
 
 

@@ -37,9 +37,9 @@ from cdlm_lab.widgets.live_curve import smoothed, thinned, ticks
 from cdlm_lab.widgets.score_tables import RANK_CELLS, pairs_in_words
 from cdlm_lab.widgets.tables import PERPLEXITY
 
-LONGEST_NAME = 28  # characters
 SORTS = ("positive", "negative")  # the two mentions of a pair corefer, or they do not
 KIND_NAMES = {"event": "events", "entity": "entities"}
+LONGEST_NAME = 28  # characters
 SYMBOLS = tuple(VARIANT_SYMBOLS.values())
 SMALL = "font-size:11px;font-weight:normal"
 Numbers = TypeVar("Numbers")
@@ -102,6 +102,10 @@ def short_name(name: str) -> str:
     return plain_text(shortened(name, LONGEST_NAME))
 
 
+def _named(variant: str) -> str:
+    return plain_text(variant_name(variant))
+
+
 def small(text: str) -> str:
     """A second line of a label, in small print; `text` is markup."""
     return f'<br><span style="{SMALL}">{text}</span>'
@@ -136,6 +140,12 @@ def interval(
     return {"type": "data", "symmetric": False, "array": array, "arrayminus": below, **look}
 
 
+def marks(x: Sequence[Any], y: Sequence[Any], words: str | Sequence[str] = "", **look: Any) -> go.Scatter:
+    """Points, lines or texts; `words` appear on hovering, and without them nothing does."""
+    hover = {"hovertext": words, "hoverinfo": "text"} if words else {"hoverinfo": "skip"}
+    return go.Scatter(x=x, y=y, **hover, **look)
+
+
 def not_empty(numbers: Mapping[str, Sequence[Numbers]], name: str) -> dict[str, Sequence[Numbers]]:
     """The lines that have any numbers; a ValueError that calls them `name` if there are none."""
     shown = {key: values for key, values in numbers.items() if len(values)}
@@ -161,8 +171,8 @@ def perplexity_figure(
     if not ordered:
         raise ValueError("there is no variant to show: no row is a perplexity")
     panels = {"all masked tokens": {variant: named["perplexity", variant] for variant in ordered}}
-    crossing = "cross_document_perplexity"
-    if crossing := {v: named[crossing, v] for v in ordered if (crossing, v) in named}:
+    metric = "cross_document_perplexity"
+    if crossing := {variant: named[metric, variant] for variant in ordered if (metric, variant) in named}:
         panels["tokens that another document states too"] = crossing
     figure = make_subplots(
         rows=1, cols=len(panels), shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=list(panels)
@@ -172,7 +182,7 @@ def perplexity_figure(
         _add_panel(figure, column, measured, {v: published[v] for v in measured if v in published})
     figure.update_yaxes(
         categoryorder="array",
-        categoryarray=[variant_name(variant) for variant in ordered][::-1],
+        categoryarray=[_named(variant) for variant in ordered][::-1],
         range=[-0.6, len(ordered) - 0.35],  # room for the number above the topmost dot
         showgrid=False,
         ticks="",
@@ -202,29 +212,22 @@ def _add_panel(
         points = [
             (v, pair[i], split) for v, pair in paper.items() for i, split in enumerate(("validation", "test"))
         ]
-        figure.add_scatter(
-            x=[value for _, value, _ in points],
-            y=[variant_name(variant) for variant, _, _ in points],
-            mode="markers",
-            marker={"symbol": "line-ns-open", "size": 13, "color": TEXT, "line": {"width": 1.5}},
-            opacity=0.75,
-            name="the paper, on Multi-News (validation and test)",
-            hovertext=[f"paper, {split}: {value:.2f}" for _, value, split in points],
-            hoverinfo="text",
-            row=1,
-            col=column,
-        )
-    bounds = [
-        b for p in measured.values() for b in (p.low, p.value, p.high) if b is not None and math.isfinite(b)
-    ]
+        words = [f"paper, {split}: {value:.2f}" for _, value, split in points]
+        look = {"symbol": "line-ns-open", "size": 13, "color": TEXT, "line": {"width": 1.5}}
+        name = "the paper, on Multi-News (validation and test)"
+        xs, ys = [value for _, value, _ in points], [_named(variant) for variant, _, _ in points]
+        published = marks(xs, ys, words, mode="markers", marker=look, opacity=0.75, name=name)
+        figure.add_trace(published, row=1, col=column)
+    bounds = [bound for one in measured.values() for bound in (one.low, one.value, one.high)]
+    bounds = [bound for bound in bounds if bound is not None and math.isfinite(bound)]
     bounds += [value for pair in paper.values() for value in pair]
     low, high = min(bounds) / 1.06, max(bounds) * 1.06
-    marks = logarithmic_ticks(low, high)
+    round_numbers = logarithmic_ticks(low, high)
     figure.update_xaxes(
         type="log",
         range=[math.log10(low), math.log10(high)],
-        tickvals=marks,
-        ticktext=[f"{value:,g}" for value in marks],
+        tickvals=round_numbers,
+        ticktext=[f"{value:,g}" for value in round_numbers],
         title_text="perplexity (lower is better)",
         row=1,
         col=column,
@@ -234,19 +237,17 @@ def _add_panel(
 def _dot(variant: str, perplexity: Score, colour: str) -> go.Scatter:
     value = perplexity.value
     low, high = (value, value) if perplexity.low is None else (perplexity.low, perplexity.high)
-    words = [PERPLEXITY.write([number])[0] for number in (value, low, high)]
-    named = f"{plain_text(variant_name(variant))}: {words[0]} ({words[1]} to {words[2]})"
-    return go.Scatter(
-        x=[value],
-        y=[variant_name(variant)],
+    number, lowest, highest = (PERPLEXITY.write([bound])[0] for bound in (value, low, high))
+    return marks(
+        [value],
+        [_named(variant)],
+        f"{_named(variant)}: {number} ({lowest} to {highest}), {perplexity.n or 0:,} tokens",
         error_x=interval([value], [low], [high], color=colour),
         mode="markers+text",
         marker={"color": colour, "size": 12, "symbol": VARIANT_SYMBOLS.get(variant, "circle")},
-        text=[words[0]],
+        text=[number],
         textposition="top center",
         textfont={"size": 12},
-        hovertext=f"{named}, {perplexity.n or 0:,} tokens",
-        hoverinfo="text",
         showlegend=False,
         cliponaxis=False,
     )
@@ -342,24 +343,27 @@ def _course(name: str, task: TaskLosses, *, named: bool) -> list[go.Scatter]:
     """Training and validation of one loss; `named`: True = they stand in the legend, which is of both
     losses."""
     average, chosen = smoothed(task.losses), thinned(len(task.losses))
-    training = go.Scatter(
-        x=[int(task.steps[i]) for i in chosen],
-        y=[round(float(average[i]), 4) for i in chosen],
-        mode="lines",
-        line={"color": MASKED, "width": 2.2},
-        name="training, smoothed",
-        hovertemplate=f"{name}, training<br>step %{{x:,}}: %{{y:.3f}}<extra></extra>",
+    courses = (
+        ("training, smoothed", [task.steps[i] for i in chosen], [average[i] for i in chosen]),
+        ("validation", task.eval_steps, task.eval_losses),
     )
-    validation = go.Scatter(
-        x=[int(step) for step in task.eval_steps],
-        y=[round(float(loss), 4) for loss in task.eval_losses],
-        mode="lines+markers",
-        line={"color": GLOBAL, "width": 1.4},
-        marker={"color": GLOBAL, "size": 9, "symbol": "diamond"},
-        name="validation",
-        hovertemplate=f"{name}, validation<br>step %{{x:,}}: %{{y:.3f}}<extra></extra>",
+    diamonds = {"color": GLOBAL, "size": 9, "symbol": "diamond"}
+    looks = (
+        {"mode": "lines", "line": {"color": MASKED, "width": 2.2}},
+        {"mode": "lines+markers", "line": {"color": GLOBAL, "width": 1.4}, "marker": diamonds},
     )
-    return [trace.update(legendgroup=trace.name, showlegend=named) for trace in (training, validation)]
+    return [
+        go.Scatter(
+            x=[int(step) for step in steps],
+            y=[round(float(loss), 4) for loss in losses],
+            name=kind,
+            legendgroup=kind,
+            showlegend=named,
+            hovertemplate=f"{name}, {kind.split(',')[0]}<br>step %{{x:,}}: %{{y:.3f}}<extra></extra>",
+            **look,
+        )
+        for (kind, steps, losses), look in zip(courses, looks, strict=True)
+    ]
 
 
 PANELS_A_ROW = 3
@@ -407,9 +411,8 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
         title: shown above (plain text).
     """
     shown = {variant: _checked_ranks(variant, ranks[variant]) for variant in paper_order(ranks)}
-    kinds = [
-        k for k in KIND_NAMES if any(f"{sort}/{k}" in cells for cells in shown.values() for sort in SORTS)
-    ]
+    measured = {cell for cells in shown.values() for cell in cells}
+    kinds = [kind for kind in KIND_NAMES if any(f"{sort}/{kind}" in measured for sort in SORTS)]
     if not kinds:
         raise ValueError("there are no ranks to show: every variant is empty")
     figure = make_subplots(
@@ -432,7 +435,7 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
             shown[variant][cell],
             heights=curve / highest * (1 if above else -1),
             colour=colours[variant] if above else TEXT,
-            name=f"{plain_text(variant_name(variant))}, {whose}",
+            name=f"{_named(variant)}, {whose}",
         )
         figure.add_traces(half, rows=list(shown).index(variant) + 1, cols=kinds.index(kind) + 1)
     legend = {
@@ -473,35 +476,15 @@ def _half_violin(ranks: np.ndarray, *, heights: np.ndarray, colour: str, name: s
     mean in figures at the right; `name` begins the words shown on hovering, in plotly's markup."""
     mean, side = float(ranks.mean()), 1 if heights.max() > 0 else -1
     words = f"mean {mean:.1f}, median {float(np.median(ranks)):.1f}, {pairs_in_words([len(ranks)])}"
-    common = {"hovertext": f"{name}<br>{words}", "hoverinfo": "text", "showlegend": False}
-    area = go.Scatter(
-        x0=0,
-        dx=1,
-        y=[round(float(height), 3) for height in heights],
-        mode="lines",
-        line={"color": colour, "width": 1.4, "simplify": False},
-        fill="tozeroy",
-        fillcolor=faded(colour, 0.5 if side == 1 else 0.16),
-        **common,
-    )
-    tick = go.Scatter(
-        x=[round(mean, 2)] * 2,
-        y=[0, round(float(np.interp(mean, _GRID, heights)), 3)],
-        mode="lines",
-        line={"color": colour, "width": 3},
-        **common,
-    )
-    number = go.Scatter(
-        x=[_MEAN_AT],
-        y=[_MEAN_HEIGHT * side],
-        mode="text",
-        text=[f"{mean:.1f}"],
-        textposition="middle right",
-        textfont={"size": 12, "color": colour},
-        cliponaxis=False,
-        **common,
-    )
-    return [area, tick, number]
+    words, height = f"{name}<br>{words}", round(float(np.interp(mean, _GRID, heights)), 3)
+    outline = {"color": colour, "width": 1.4, "simplify": False}
+    ground = {"fill": "tozeroy", "fillcolor": faded(colour, 0.5 if side == 1 else 0.16)}
+    area = marks(None, [round(float(y), 3) for y in heights], words, mode="lines", line=outline, **ground)
+    tick = marks([round(mean, 2)] * 2, [0, height], words, mode="lines", line={"color": colour, "width": 3})
+    text = {"mode": "text", "text": [f"{mean:.1f}"], "textposition": "middle right", "cliponaxis": False}
+    font = {"size": 12, "color": colour}
+    number = marks([_MEAN_AT], [_MEAN_HEIGHT * side], words, textfont=font, **text)
+    return [trace.update(showlegend=False) for trace in (area.update(x0=0, dx=1), tick, number)]
 
 
 def _lay_out_distributions(figure: go.Figure, variants: Sequence[str], title: str, deepest: float) -> None:
@@ -582,33 +565,28 @@ def _checked_map(variant: str, values: np.ndarray) -> np.ndarray:
 
 def _map_traces(variant: str, values: np.ndarray) -> list[go.Heatmap | go.Scatter]:
     """The map of one variant, and crosses where nothing was measured."""
-    where = f"{plain_text(variant_name(variant))}<br>layer %{{y}}, head %{{x}}: "
-    traces: list[go.Heatmap | go.Scatter] = [
-        go.Heatmap(
-            x0=1,
-            dx=1,
-            y0=1,
-            dy=1,
-            z=[[None if math.isnan(value) else round(float(value), 2) for value in line] for line in values],
-            text=[[_difference_in_words(float(value)) for value in line] for line in values],
-            hovertemplate=f"{where}coreferring targets rank %{{text}}<extra></extra>",
-            hoverongaps=False,
-            coloraxis="coloraxis",
-            xgap=1,
-            ygap=1,
-        )
-    ]
+    where = f"{_named(variant)}<br>layer %{{y}}, head %{{x}}: "
+    measured = go.Heatmap(
+        z=[[None if math.isnan(value) else round(float(value), 2) for value in line] for line in values],
+        text=[[_difference_in_words(float(value)) for value in line] for line in values],
+        hovertemplate=f"{where}coreferring targets rank %{{text}}<extra></extra>",
+        hoverongaps=False,
+        coloraxis="coloraxis",
+        x0=1,
+        dx=1,
+        y0=1,
+        dy=1,
+        xgap=1,
+        ygap=1,
+    )
+    traces: list[go.Heatmap | go.Scatter] = [measured]
     layers, heads = np.nonzero(np.isnan(values))
     if len(layers):
-        crosses = go.Scatter(
-            x=(heads + 1).tolist(),
-            y=(layers + 1).tolist(),
-            mode="markers",
-            marker={"symbol": "x-thin", "size": 5, "line": {"color": TEXT, "width": 1}},
-            hovertemplate=f"{where}not measured<extra></extra>",
-            showlegend=False,
-        )
-        traces.append(crosses)
+        cross = {"symbol": "x-thin", "size": 5, "line": {"color": TEXT, "width": 1}}
+        hover = f"{where}not measured<extra></extra>"
+        places = {"x": (heads + 1).tolist(), "y": (layers + 1).tolist()}
+        look = {"mode": "markers", "marker": cross, "showlegend": False}
+        traces.append(go.Scatter(**places, **look, hovertemplate=hover))
     return traces
 
 
@@ -623,19 +601,15 @@ def _difference_in_words(difference: float) -> str:
 
 
 def _difference_axis(largest: float) -> dict[str, Any]:
-    marks = ticks(-largest, largest, about=5)
-    return {
-        "colorscale": _DIVERGING,
-        "cmin": -largest,
-        "cmax": largest,
-        "colorbar": {
-            "title": {"text": "points higher<br>when they<br>corefer", "side": "top", "font_size": 12},
-            "thickness": 14,
-            "outlinewidth": 0,
-            "tickvals": marks,
-            "ticktext": [f"{mark:+g}".replace("-", "\u2212") if mark else "0" for mark in marks],
-        },
+    values = ticks(-largest, largest, about=5)
+    bar = {
+        "title": {"text": "points higher<br>when they<br>corefer", "side": "top", "font_size": 12},
+        "thickness": 14,
+        "outlinewidth": 0,
+        "tickvals": values,
+        "ticktext": [f"{value:+g}".replace("-", "\u2212") if value else "0" for value in values],
     }
+    return {"colorscale": _DIVERGING, "cmin": -largest, "cmax": largest, "colorbar": bar}
 
 
 def _numbers(count: int) -> list[int]:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import leaves_list
 
 from cdlm_lab.clustering import labels_at
-from cdlm_lab.widgets.charts import lay_out, plain_text, small
+from cdlm_lab.widgets.charts import lay_out, marks, plain_text, small
 from cdlm_lab.widgets.html import (
     FRAME,
     GLOBAL,
@@ -378,24 +378,16 @@ def _branches(
         ys += [y_a, y_a, y_b, y_b, None]
         places.append((score, (y_a + y_b) / 2))
         below.append(gold)
-    return [
-        go.Scatter(x=xs, y=ys, mode="lines", line={"color": colour, "width": 1.8}, hoverinfo="skip")
-        for colour, (xs, ys) in lines.items()
-    ]
+    looks = {colour: {"mode": "lines", "line": {"color": colour, "width": 1.8}} for colour in lines}
+    return [marks(xs, ys, **looks[colour]) for colour, (xs, ys) in lines.items()]
 
 
 def _leaves(mentions: Sequence[ShownMention], colours: Colours, symbols: Colours) -> go.Scatter:
     hues = [colours[mention.gold] for mention in mentions]
     shapes = [symbols[mention.gold] for mention in mentions]
-    return go.Scatter(
-        x=[1.0] * len(mentions),
-        y=list(range(len(mentions))),
-        mode="markers",
-        marker={"color": hues, "symbol": shapes, "size": 9, "line": {"width": 1.4, "color": hues}},
-        hovertext=[_hover(mention) for mention in mentions],
-        hoverinfo="text",
-        cliponaxis=False,
-    )
+    marker = {"color": hues, "symbol": shapes, "size": 9, "line": {"width": 1.4, "color": hues}}
+    rows, words = list(range(len(mentions))), [_hover(mention) for mention in mentions]
+    return marks([1.0] * len(mentions), rows, words, mode="markers", marker=marker, cliponaxis=False)
 
 
 def _hover(mention: ShownMention) -> str:

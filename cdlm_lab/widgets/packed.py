@@ -71,7 +71,7 @@ class MarkedTokens:
     Attributes:
         tokens: token texts (untrusted), joining signs such as `##` or a leading space already taken off.
         starts_word: bool (seq,), True = a space stands before the token.
-        masked: bool (seq,), True = the model must give this token back.
+        mjudged: bool (seq,), True = the model must give this token back.
         replacement: what the model reads in place of a masked token: `mask_token`, another word, or the token
             itself; for the others None or the token itself.
         mask_token: the text of the mask token.
@@ -525,22 +525,22 @@ class ParagraphExampleView:
 def paragraph_example_html(view: ParagraphExampleView) -> str:
     """The example as one block of HTML: what the signs mean, then a row for each sentence: where it comes
     from, its label, its probability if any sentence has one, and its words."""
-    asked = any(sentence.probability is not None for sentence in view.sentences)
+    judged = any(sentence.probability is not None for sentence in view.sentences)
     columns = [
         "",
         "comes from",
         "label",
-        *(["probability"] if asked else []),
+        *(["probability"] if judged else []),
         "what the model reads",
         "tokens",
     ]
-    rows = [_sentence_row(view, number, asked=asked) for number in range(len(view.sentences))]
+    rows = [_sentence_row(view, number, judged=judged) for number in range(len(view.sentences))]
     table = table_html(columns, rows, text_columns=range(len(columns) - 1))
     body = _headed(view.title) + _legend(_mask_entries(view.marked)) + table
     return view_html("packed", body, width=1100, style=_TOKEN_STYLE)
 
 
-def _sentence_row(view: ParagraphExampleView, number: int, *, asked: bool) -> list[str]:
+def _sentence_row(view: ParagraphExampleView, number: int, *, judged: bool) -> list[str]:
     sentence = view.sentences[number]
     positions = np.flatnonzero(view.sentence == number).tolist()
     cut = f'<div style="{_SMALL}">{count_in_words(sentence.cut)}&nbsp;cut</div>' if sentence.cut else ""
@@ -550,7 +550,7 @@ def _sentence_row(view: ParagraphExampleView, number: int, *, asked: bool) -> li
         f"s<sub>{number}</sub>",
         f'{source}<div style="{_SMALL}"><bdi>{escaped(sentence.document)}</bdi></div>',
         _LABELS[sentence.label],
-        *([bar] if asked else []),
+        *([bar] if judged else []),
         f'<div class="cdlm-text" dir="auto">{tokens_html(view.marked, positions)}</div>',
         f"{count_in_words(len(positions))}{cut}",
     ]

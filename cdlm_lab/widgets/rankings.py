@@ -21,6 +21,7 @@ from cdlm_lab.widgets.charts import (
     interval,
     lay_out,
     line_styles,
+    marks,
     not_empty,
     plain_text,
     short_name,
@@ -380,9 +381,7 @@ def _ridge(values: np.ndarray, edges: np.ndarray, *, base: int, colour: str) -> 
     share = np.histogram(values, bins=edges)[0] / len(values)
     median = float(np.median(values))
     heights = base + HIGHEST * np.repeat(share / share.max(), 2)
-    ground = go.Scatter(
-        x=[0, float(edges[-1])], y=[base, base], line={"color": colour, "width": 0}, hoverinfo="skip"
-    )
+    ground = marks([0, float(edges[-1])], [base, base], line={"color": colour, "width": 0})
     area = go.Scatter(
         x=np.round(np.repeat(edges, 2), 6).tolist(),
         y=[base, *np.round(heights, 4).tolist(), base],
@@ -392,13 +391,8 @@ def _ridge(values: np.ndarray, edges: np.ndarray, *, base: int, colour: str) -> 
         text=[f"{100 * one:.1f}% of the groups" for one in (0, *np.repeat(share, 2), 0)],
         hovertemplate="%{x:.3g}: %{text}<extra></extra>",
     )
-    tick = go.Scatter(
-        x=[round(median, 6)] * 2,
-        y=[base, base + HIGHEST],
-        line={"color": colour, "width": 2, "dash": "dot"},
-        hovertext=f"median {median:.3g}",
-        hoverinfo="text",
-    )
+    line = {"color": colour, "width": 2, "dash": "dot"}
+    tick = marks([round(median, 6)] * 2, [base, base + HIGHEST], f"median {median:.3g}", line=line)
     return [trace.update(mode="lines", showlegend=False) for trace in (ground, area, tick)]
 
 
@@ -450,16 +444,9 @@ def latency_figure(
     )
     base = by_name[against].seconds
     factors = ["" if one.system == against else f", {one.seconds / base:.2f} \u00d7" for one in latencies]
-    numbers = go.Scatter(
-        x=slowest,
-        y=places,
-        mode="text",
-        text=[f"  {_written(one.seconds)}{factor}" for one, factor in zip(latencies, factors, strict=True)],
-        textposition="middle right",
-        textfont={"size": 12.5},
-        cliponaxis=False,
-        hoverinfo="skip",
-    )
+    texts = [f"  {_written(one.seconds)}{factor}" for one, factor in zip(latencies, factors, strict=True)]
+    look = {"mode": "text", "textposition": "middle right", "textfont": {"size": 12.5}, "cliponaxis": False}
+    numbers = marks(slowest, places, text=texts, **look)
     figure = go.Figure([bars, numbers])
     axis = f"milliseconds for one question; \u00d7: times {plain_text(against)}"
     figure.update_xaxes(title_text=axis, range=[0, 1.35 * max(slowest)])  # room for the numbers at the right

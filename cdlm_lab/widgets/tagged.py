@@ -22,6 +22,7 @@ from cdlm_lab.widgets.charts import (
     interval,
     lay_out,
     line_styles,
+    marks,
     not_empty,
     plain_text,
     short_name,
@@ -451,30 +452,12 @@ def _gain_traces(
         mean, low, high = map(points_in_words, (gain.gain, gain.low, gain.high))
         numbers = f"{mean} points ({low} to {high}), n = {gain.words:,} words"
         words.append(f"{f'{plain_text(name)}, ' if several else ''}{plain_text(gain.stratum)}<br>{numbers}")
-    dots = go.Scatter(
-        x=places,
-        y=values,
-        error_y=interval(values, lows, highs, color=style["line"]["color"]),
-        mode="markers",
-        marker={**style["marker"], "size": 11},
-        name=short_name(name),
-        legendgroup=name,
-        hovertext=words,
-        hoverinfo="text",
-    )
-    above = go.Scatter(
-        x=places,
-        y=highs,
-        mode="text",
-        text=[points_in_words(gain.gain) for gain in gains],
-        textposition="top center",
-        textfont={"size": 12},
-        cliponaxis=False,
-        legendgroup=name,
-        hoverinfo="skip",
-        showlegend=False,
-    )
-    return [dots, above]
+    error = interval(values, lows, highs, color=style["line"]["color"])
+    look = {"mode": "markers", "marker": {**style["marker"], "size": 11}, "name": short_name(name)}
+    dots = marks(places, values, words, error_y=error, legendgroup=name, **look)
+    text = [points_in_words(gain.gain) for gain in gains]
+    look = {"mode": "text", "textposition": "top center", "textfont": {"size": 12}, "cliponaxis": False}
+    return [dots, marks(places, highs, text=text, legendgroup=name, showlegend=False, **look)]
 
 
 def weights_by_distance_figure(
@@ -497,15 +480,11 @@ def weights_by_distance_figure(
         name="median, middle 50% and middle 90% of the weights",
         hoverinfo="skip",
     )
-    means = go.Scatter(
-        x=list(filled),
-        y=[round(one.mean, 5) for one in filled.values()],
-        mode="markers",
-        marker={"symbol": "diamond", "size": 9, "color": MASKED},
-        name="mean",
-        hovertext=[_weights_in_words(one) for one in filled.values()],
-        hoverinfo="text",
+    values, words = zip(
+        *((round(one.mean, 5), _weights_in_words(one)) for one in filled.values()), strict=True
     )
+    diamonds = {"symbol": "diamond", "size": 9, "color": MASKED}
+    means = marks(list(filled), values, words, mode="markers", marker=diamonds, name="mean")
     figure = go.Figure([boxes, means])
     figure.update_xaxes(
         title_text="distance in sentences, and number of occurrences",
@@ -541,17 +520,10 @@ def sweep_figure(
         if len(known) > 1:
             outline = [(p.k, p.f1 + p.deviation) for p in known]
             outline += [(p.k, p.f1 - p.deviation) for p in reversed(known)]
-            figure.add_scatter(
-                x=[k for k, _ in outline],
-                y=[round(100 * f1, 3) for _, f1 in outline],
-                mode="lines",
-                line={"width": 0},
-                fill="toself",
-                fillcolor=faded(style["line"]["color"], 0.18),
-                hoverinfo="skip",
-                legendgroup=name,
-                showlegend=False,
-            )
+            xs, ys = [k for k, _ in outline], [round(100 * f1, 3) for _, f1 in outline]
+            ground = {"fill": "toself", "fillcolor": faded(style["line"]["color"], 0.18)}
+            look = {"mode": "lines", "line": {"width": 0}, "legendgroup": name, "showlegend": False}
+            figure.add_trace(marks(xs, ys, **ground, **look))
         figure.add_trace(_sweep_line(name, ordered, style))
     widths = sorted({point.k for points in shown.values() for point in points})
     figure.update_xaxes(
@@ -571,15 +543,13 @@ def _sweep_line(name: str, points: Sequence[SweepPoint], style: Mapping[str, Any
         spread = "" if point.deviation is None else f" \u00b1 {100 * point.deviation:.1f}"
         f1 = f"K = {point.k}: F1 {100 * point.f1:.1f}{spread}"
         words.append(f"{plain_text(name)}<br>{f1}, {counted(point.seeds, 'seed')}")
-    return go.Scatter(
-        x=[point.k for point in points],
-        y=[round(100 * point.f1, 3) for point in points],
+    look = dict(style) | {"mode": "lines+markers+text", "textposition": "top center", "cliponaxis": False}
+    return marks(
+        [point.k for point in points],
+        [round(100 * point.f1, 3) for point in points],
+        words,
         text=[f"{100 * point.f1:.1f}" if point is best else "" for point in points],
-        textposition="top center",
-        hovertext=words,
-        hoverinfo="text",
         name=f"{short_name(name)} (n = {n})",
         legendgroup=name,
-        cliponaxis=False,
-        **(dict(style) | {"mode": "lines+markers+text"}),
+        **look,
     )

@@ -74,7 +74,7 @@ def test_both_scorers_share_their_weights_and_only_one_has_our_attention(both):
 def test_batches_are_those_of_all_pairs_and_evenly_spaced(both):
     _, examples = both
     lengths = [examples.length_of(number) for number in range(len(examples))]
-    counts = [examples.global_count_of(number) for number in range(len(examples))]
+    counts = [examples.size_of(number).global_count for number in range(len(examples))]
     whole = batches_by_length(lengths, counts, 4)
     chosen = [whole.index(batch) for batch in benchmark.spaced_batches(examples, batch_size=4, pairs=12)]
     assert len(chosen) == 3

@@ -37,21 +37,8 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def complains() -> Callable[..., object]:
-    """complains(path, line, field, what, remedy): a context that must raise exactly this message."""
-
-    @contextmanager
-    def _complains(path: Path, line: int, field: str, what: str, remedy: str) -> Iterator[None]:
-        expected = f"{path}:{line}: field {field}: {what}; {remedy}"
-        with pytest.raises(DataError, match=f"^{re.escape(expected)}$"):
-            yield
-
-    return _complains
-
-
-@pytest.fixture(scope="session")
 def refused() -> Callable[..., object]:
-    """refused(path, "line: field: what; remedy"): a context that must raise exactly this message."""
+    """refused(path, "line: field: what; remedy"): a context that must raise exactly this DataError."""
 
     @contextmanager
     def _refused(path: Path, message: str) -> Iterator[None]:

@@ -39,61 +39,53 @@ def test_a_card(write):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "field", "what", "remedy"),
+    ("old", "new", "message"),
     [
-        ("name: toy", "name", 2, "name", "not `key: value`", "write a key, a colon and a value"),
-        ("name: toy", ": toy", 2, "key", "not `key: value`", "write a key, a colon and a value"),
-        ("name: toy\n", "", 1, "name", "missing", "add a line `name: ...` to the block"),
+        ("name: toy", "name", "2: name: not `key: value`; write a key, a colon and a value"),
+        ("name: toy", ": toy", "2: key: not `key: value`; write a key, a colon and a value"),
+        ("name: toy\n", "", "1: name: missing; add a line `name: ...` to the block"),
         (
             "licence",
             "license",
-            3,
-            "license",
-            "unknown key",
-            "use name, licence, shipped, count ... or sha256 ...",
+            "3: license: unknown key; use name, licence, shipped, count ... or sha256 ...",
         ),
-        ("shipped: no", "name: no", 4, "name", "stands in line 2 already", "keep one of the two lines"),
-        ("shipped: no", "shipped: some", 1, "shipped", "'some' is neither yes nor no", "write yes or no"),
+        ("shipped: no", "name: no", "4: name: stands in line 2 already; keep one of the two lines"),
+        ("shipped: no", "shipped: some", "1: shipped: 'some' is neither yes nor no; write yes or no"),
         (
             "12",
             "1,200",
-            6,
-            "count train clusters",
-            "'1,200' is not a whole number in plain digits",
-            "write a whole number in plain digits",
+            "6: count train clusters: '1,200' is not a whole number in plain digits; write a whole "
+            "number in plain digits",
         ),
         (
             SHA,
             SHA[:-1],
-            7,
-            "sha256 a.txt",
-            f"'{SHA[:-1]}' is not 64 hexadecimal digits",
-            "write 64 hexadecimal digits",
+            f"7: sha256 a.txt: '{SHA[:-1]}' is not 64 hexadecimal digits; write 64 hexadecimal digits",
         ),
     ],
 )
-def test_malformed_line(write, complains, old, new, line, field, what, remedy):
+def test_malformed_line(write, refused, old, new, message):
     path = write("README.md", GOOD.replace(old, new, 1))
-    with complains(path, line, field, what, remedy):
+    with refused(path, message):
         read_card(path)
 
 
 @pytest.mark.parametrize("content", ["# Toy\n", "---\nname: toy\n", "\n" + GOOD])
-def test_a_card_without_its_block(write, complains, content):
+def test_a_card_without_its_block(write, refused, content):
     path = write("README.md", content)
     remedy = "begin the card with --- and end the block with --- on a line of its own"
-    with complains(path, 1, "block", "no block between two lines of ---", remedy):
+    with refused(path, f"1: block: no block between two lines of ---; {remedy}"):
         read_card(path)
 
 
-def test_files_are_held_against_their_checksums(write, tmp_path, complains):
+def test_files_are_held_against_their_checksums(write, tmp_path, refused):
     card = read_card(write("README.md", GOOD))
     assert check_files(card, tmp_path) == []
     path = write("a.txt", "abc")
     assert check_files(card, tmp_path) == ["a.txt"]
     write("a.txt", "abd")
     what = f"{hashlib.sha256(b'abd').hexdigest()} is not {SHA} as on the card of toy"
-    with complains(path, 1, "sha256", what, "copy or download the file again"):
+    with refused(path, f"1: sha256: {what}; copy or download the file again"):
         check_files(card, tmp_path)
 
 

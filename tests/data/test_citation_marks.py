@@ -20,15 +20,13 @@ from cdlm_lab.data.scisumm import without_citations
         ("Early work [Brill, 1995] failed.", "Early work failed."),
         ("(2010) combined both.", "combined both."),
         ("(Brill, 1995)", "."),
-        (
-            "It has (one, two) parts, as in 1999 (and later).",
-            "It has (one, two) parts, as in 1999 (and later).",
-        ),
+        ("It has (one, two) parts, as in 1999 (and later).",
+         "It has (one, two) parts, as in 1999 (and later)."),
         ("We use x [i] and 1995 words.", "We use x [i] and 1995 words."),
         ("Brill's tagger, of Brill 1995,  is fast.", "Brill's tagger, of Brill 1995, is fast."),
         ("", "."),
     ],
-)
+)  # fmt: skip
 def test_without_citations(sentence, bare):
     assert without_citations(sentence) == bare
     assert without_citations(bare) == bare

@@ -55,41 +55,41 @@ def test_sub_folders_named_after_splits(write, tmp_path):
     assert "a" in [cluster.id for cluster in read_cluster_folder(tmp_path, split="train")]
 
 
-def test_cluster_without_documents(write, tmp_path, complains):
+def test_cluster_without_documents(write, tmp_path, refused):
     write("a/1.txt", "t")
     path = write("b/notes.md", "t").parent
     remedy = "put one .txt file for each document there, or remove the folder"
-    with complains(path, 1, "folder", "a cluster without documents", remedy):
+    with refused(path, f"1: folder: a cluster without documents; {remedy}"):
         list(read_cluster_folder(tmp_path))
 
 
-def test_cluster_without_any_text(write, tmp_path, complains):
+def test_cluster_without_any_text(write, tmp_path, refused):
     write("a/1.txt", "")
     path = write("a/2.txt", " \n\t\n").parent
-    with complains(path, 1, "folder", "no document has any text", "fill its files, or remove the folder"):
+    with refused(path, "1: folder: no document has any text; fill its files, or remove the folder"):
         list(read_cluster_folder(tmp_path))
 
 
-def test_the_same_document_twice(write, tmp_path, complains):
+def test_the_same_document_twice(write, tmp_path, refused):
     write("a/1.txt", "t")
     path = write("a/1.txt.gz", gzip.compress(b"t"))
     what = "another file of this folder is document '1' too"
-    with complains(path, 1, "file name", what, "keep one of them, or rename it"):
+    with refused(path, f"1: file name: {what}; keep one of them, or rename it"):
         list(read_cluster_folder(tmp_path))
 
 
-def test_the_same_cluster_twice(write, tmp_path, complains):
+def test_the_same_cluster_twice(write, tmp_path, refused):
     write("train/a/1.txt", "t")
     write("test/a/1.txt", "t")
     what, remedy = "train/a and test/a have the same name", "rename one: the name is the id of the cluster"
-    with complains(tmp_path, 1, "folder name", what, remedy):
+    with refused(tmp_path, f"1: folder name: {what}; {remedy}"):
         list(read_cluster_folder(tmp_path))
 
 
-def test_faults_inside_a_text(write, tmp_path, complains):
+def test_faults_inside_a_text(write, tmp_path, refused):
     path = write("a/1.txt", b"fine\nna\xefve\n")
     remedy = "convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 1.txt"
-    with complains(path, 2, "byte 7", "0xef is not UTF-8", remedy):
+    with refused(path, f"2: byte 7: 0xef is not UTF-8; {remedy}"):
         list(read_cluster_folder(tmp_path))
 
 

@@ -43,77 +43,40 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
 
 
 @pytest.mark.parametrize(
-    ("line", "field", "what", "remedy"),
+    ("line", "message"),
     [
-        ('{"documents": ["t"]}', "id", "missing", 'add "id" to the record'),
-        ('{"id": 5, "documents": ["t"]}', "id", "a number where a text belongs", "put it in quotes"),
-        (
-            '{"id": "a", "documents": ["t"]}',
-            "id",
-            "'a' stands in line 1 already",
-            "give each record its own",
-        ),
-        ('{"id": "c"}', "documents", "missing", 'add "documents" to the record'),
-        ('{"id": "c", "documents": "t"}', "documents", "a text where a list belongs", "write it as [...]"),
-        (
-            '{"id": "c", "documents": []}',
-            "documents",
-            "an empty list",
-            "add what is missing, or delete the record",
-        ),
-        (
-            '{"id": "c", "documents": ["", {"text": " \\n"}]}',
-            "documents",
-            "no document has any text",
-            "fill one in, or delete the line",
-        ),
-        (
-            '{"id": "c", "documents": ["t", null]}',
-            "documents[1]",
-            "null where an object belongs",
-            'write each as a text in quotes, or {"text": "..."}',
-        ),
-        (
-            '{"id": "c", "documents": [{"title": "t"}]}',
-            "documents[0].text",
-            "missing",
-            'add "text" to the record',
-        ),
-        (
-            '{"id": "c", "documents": [{"text": "t", "title": ["x"]}]}',
-            "documents[0].title",
-            "a list where a text belongs",
-            "put it in quotes",
-        ),
-        (
-            '{"id": "c", "documents": ["t", {"id": "0", "text": "u"}]}',
-            "documents[1].id",
-            "'0' is in this cluster already",
-            "give every document its own id",
-        ),
-        (
-            '{"id": "c", "documents": ["t"], "split": "Train"}',
-            "split",
-            "'Train' is not a split",
-            "write train, validation or test, or leave it out",
-        ),
-        (
-            '{"id": "c", "documents": ["\\udfff"]}',
-            "documents[0].text",
-            "half a surrogate pair at character 0",
-            "remove the lone \\ud... escape",
-        ),
+        ('{"documents": ["t"]}', '3: id: missing; add "id" to the record'),
+        ('{"id": 5, "documents": ["t"]}', "3: id: a number where a text belongs; put it in quotes"),
+        ('{"id": "a", "documents": ["t"]}', "3: id: 'a' stands in line 1 already; give each record its own"),
+        ('{"id": "c"}', '3: documents: missing; add "documents" to the record'),
+        ('{"id": "c", "documents": "t"}', "3: documents: a text where a list belongs; write it as [...]"),
+        ('{"id": "c", "documents": []}',
+         "3: documents: an empty list; add what is missing, or delete the record"),
+        ('{"id": "c", "documents": ["", {"text": " \\n"}]}',
+         "3: documents: no document has any text; fill one in, or delete the line"),
+        ('{"id": "c", "documents": ["t", null]}',
+         '3: documents[1]: null where an object belongs; write each as a text in quotes, or {"text": "..."}'),
+        ('{"id": "c", "documents": [{"title": "t"}]}',
+         '3: documents[0].text: missing; add "text" to the record'),
+        ('{"id": "c", "documents": [{"text": "t", "title": ["x"]}]}',
+         "3: documents[0].title: a list where a text belongs; put it in quotes"),
+        ('{"id": "c", "documents": ["t", {"id": "0", "text": "u"}]}',
+         "3: documents[1].id: '0' is in this cluster already; give every document its own id"),
+        ('{"id": "c", "documents": ["t"], "split": "Train"}',
+         "3: split: 'Train' is not a split; write train, validation or test, or leave it out"),
+        ('{"id": "c", "documents": ["\\udfff"]}',
+         "3: documents[0].text: half a surrogate pair at character 0; remove the lone \\ud... escape"),
     ],
-)
-def test_malformed_line(write, complains, line, field, what, remedy):
+)  # fmt: skip
+def test_malformed_line(write, refused, line, message):
     path = write("x.jsonl", GOOD + line + "\n")
     clusters = read_cluster_jsonl(path, split="train")
     assert next(clusters).id == "a"  # what stands before the fault is read
-    with complains(path, 3, field, what, remedy):
+    with refused(path, message):
         list(clusters)
 
 
-def test_empty_file(write, complains):
+def test_empty_file(write, refused):
     path: Path = write("x.jsonl", "\n\n")
-    with complains(path, 1, "file", "the file is empty", "fill it, or take it out of the corpus"):
+    with refused(path, "1: file: the file is empty; fill it, or take it out of the corpus"):
         list(read_cluster_jsonl(path))

@@ -160,12 +160,10 @@ def test_whatever_is_written_comes_back(tmp_path_factory, drawn):
     [
         ([(0, 2, "c"), (1, 3, "c")], "mention a:0 of document a and a:1 of cluster c cross each other"),
         ([(1, 3, "c"), (0, 2, "c")], "mention a:1 of document a and a:0 of cluster c cross each other"),
-        (
-            [(0, 5, "c"), (0, 1, "c"), (0, 1, "c")],
-            "mention a:1 of document a and a:2 of cluster c stand in the same place",
-        ),
+        ([(0, 5, "c"), (0, 1, "c"), (0, 1, "c")],
+         "mention a:1 of document a and a:2 of cluster c stand in the same place"),
     ],
-)
+)  # fmt: skip
 def test_mentions_that_brackets_cannot_tell_apart(tmp_path, mentions, what):
     given_topics = topics(document(*mentions))
     with pytest.raises(ValueError, match=f"^{re.escape(what)}; CoNLL cannot say so$"):
@@ -192,7 +190,7 @@ def test_mentions_that_do_not_fit(tmp_path):
     assert not path.exists()
 
 
-def test_arguments_that_cannot_be(tmp_path, complains):
+def test_arguments_that_cannot_be(tmp_path, refused):
     with pytest.raises(ValueError, match=r"^level is 'topics'; choose one of corpus, topic, document$"):
         write_conll(tmp_path / "x", [], {}, level="topics")
     for none in ([], [*topics(document()), *topics(document())]):
@@ -200,9 +198,7 @@ def test_arguments_that_cannot_be(tmp_path, complains):
             ValueError, match=r"^two documents of one id, or none at all; give each topic once$"
         ):
             write_conll(tmp_path / "x", none, {})
-    with complains(
-        tmp_path / "no" / "x", 1, "folder", "there is no such folder to write to", "make it first"
-    ):
+    with refused(tmp_path / "no" / "x", "1: folder: there is no such folder to write to; make it first"):
         write_conll(tmp_path / "no" / "x", topics(document()), {})
     with pytest.raises(ValueError, match=r"^kind is 'entities'; choose one of event, entity$"):
         list(read_conll(_file(tmp_path, "#begin document x\na\t(1)\n#end document\n"), kind="entities"))

@@ -115,15 +115,13 @@ def test_arguments_that_cannot_be(split):
             read_coreference_json(split(), "dev", kinds=kinds)
 
 
-def test_files_that_are_missing(split, complains):
+def test_files_that_are_missing(split, refused):
     folder = split()
-    with complains(
-        folder / "test.json", 1, "file", "there is no such file", "check the spelling of the path"
-    ):
+    with refused(folder / "test.json", "1: file: there is no such file; check the spelling of the path"):
         list(read_coreference_json(folder, "test"))
     (folder / "dev_entities.json").unlink()
     remedy = "copy it there, or leave its kind out of kinds, which is ('event', 'entity')"
-    with complains(folder / "dev_entities.json", 1, "file", "there is no such file", remedy):
+    with refused(folder / "dev_entities.json", f"1: file: there is no such file; {remedy}"):
         list(read_coreference_json(folder, "dev"))
 
 
@@ -138,92 +136,44 @@ BY_ID = "name tokens of the document by their id"
 
 
 @pytest.mark.parametrize(
-    ("events", "line", "field", "what", "remedy"),
+    ("events", "message"),
     [
-        ("{}", 1, "file", "an object where a list belongs", "write it as [{...}, ...]"),
-        ("[\n{}\n\n,, ]", 4, "column 2", "not JSON (Expecting value)", "complete the file"),
-        ("[7]", 1, "[0]", "a number where an object belongs", "write it as {...}"),
-        ("[\n\n  {}]", 3, "[0].doc_id", "missing", 'add "doc_id" to the record'),
-        (changed(1, doc_id=7), 19, "[1].doc_id", "a number where a text belongs", "put it in quotes"),
-        (
-            changed(1, doc_id="36_9ecb.xml"),
-            19,
-            "[1].doc_id",
-            "there is no document 36_9ecb",
-            "name one of the documents of the split",
-        ),
-        (
-            changed(1, m_id=[]),
-            19,
-            "[1].m_id",
-            "a list where a text belongs",
-            'write it as "m_id": 7',
-        ),
-        (changed(1, cluster_id=...), 19, "[1].cluster_id", "missing", 'add "cluster_id" to the record'),
-        (
-            changed(1, cluster_id=None),
-            19,
-            "[1].cluster_id",
-            "null where a text belongs",
-            'write it as "cluster_id": 7',
-        ),
-        (
-            changed(1, cluster_id=True),
-            19,
-            "[1].cluster_id",
-            "true or false where a text belongs",
-            'write it as "cluster_id": 7',
-        ),
-        (changed(1, tokens_ids=...), 19, "[1].tokens_ids", "no tokens", SENTENCE),
-        (changed(1, tokens_ids=[]), 19, "[1].tokens_ids", "no tokens", SENTENCE),
-        (
-            changed(1, tokens_ids=6),
-            19,
-            "[1].tokens_ids",
-            "a number where a list belongs",
-            "write it as [...]",
-        ),
-        (
-            changed(1, tokens_ids=[6, -1]),
-            19,
-            "[1].tokens_ids[1]",
-            "-1 is not a whole number from 0",
-            "write it as 3",
-        ),
-        (
-            changed(1, tokens_ids=[99]),
-            19,
-            "[1].tokens_ids[0]",
-            "the document 36_1ecb has no token 99 with text",
-            BY_ID,
-        ),
-        (
-            changed(1, tokens_ids=[4, 5]),
-            19,
-            "[1].tokens_ids[1]",
-            "the document 36_1ecb has no token 5 with text",
-            BY_ID,
-        ),
-        (
-            changed(1, topic=[]),
-            19,
-            "[1].topic",
-            "a list where a text belongs",
-            'write it as "topic": 7',
-        ),
+        ("{}", "1: file: an object where a list belongs; write it as [{...}, ...]"),
+        ("[\n{}\n\n,, ]", "4: column 2: not JSON (Expecting value); complete the file"),
+        ("[7]", "1: [0]: a number where an object belongs; write it as {...}"),
+        ("[\n\n  {}]", '3: [0].doc_id: missing; add "doc_id" to the record'),
+        (changed(1, doc_id=7), "19: [1].doc_id: a number where a text belongs; put it in quotes"),
+        (changed(1, doc_id="36_9ecb.xml"),
+         "19: [1].doc_id: there is no document 36_9ecb; name one of the documents of the split"),
+        (changed(1, m_id=[]), '19: [1].m_id: a list where a text belongs; write it as "m_id": 7'),
+        (changed(1, cluster_id=...), '19: [1].cluster_id: missing; add "cluster_id" to the record'),
+        (changed(1, cluster_id=None),
+         '19: [1].cluster_id: null where a text belongs; write it as "cluster_id": 7'),
+        (changed(1, cluster_id=True),
+         '19: [1].cluster_id: true or false where a text belongs; write it as "cluster_id": 7'),
+        (changed(1, tokens_ids=...), f"19: [1].tokens_ids: no tokens; {SENTENCE}"),
+        (changed(1, tokens_ids=[]), f"19: [1].tokens_ids: no tokens; {SENTENCE}"),
+        (changed(1, tokens_ids=6), "19: [1].tokens_ids: a number where a list belongs; write it as [...]"),
+        (changed(1, tokens_ids=[6, -1]),
+         "19: [1].tokens_ids[1]: -1 is not a whole number from 0; write it as 3"),
+        (changed(1, tokens_ids=[99]),
+         f"19: [1].tokens_ids[0]: the document 36_1ecb has no token 99 with text; {BY_ID}"),
+        (changed(1, tokens_ids=[4, 5]),
+         f"19: [1].tokens_ids[1]: the document 36_1ecb has no token 5 with text; {BY_ID}"),
+        (changed(1, topic=[]), '19: [1].topic: a list where a text belongs; write it as "topic": 7'),
     ],
-)
-def test_malformed_mentions(split, complains, events, line, field, what, remedy):
+)  # fmt: skip
+def test_malformed_mentions(split, refused, events, message):
     folder = split(events=events)
-    with complains(folder / "dev_events.json", line, field, what, remedy):
+    with refused(folder / "dev_events.json", message):
         list(read_coreference_json(folder, "dev"))
 
 
-def test_document_in_two_topics(split, complains):
+def test_document_in_two_topics(split, refused):
     folder = split(entities=[{**ENTITIES[0], "topic": "37"}])
     what = "37, but 36 in another mention of 36_1ecb"
-    with complains(
-        folder / "dev_entities.json", 2, "[0].topic", what, "give all mentions of a document one topic"
+    with refused(
+        folder / "dev_entities.json", f"2: [0].topic: {what}; give all mentions of a document one topic"
     ):
         list(read_coreference_json(folder, "dev"))
 
@@ -232,64 +182,34 @@ ROW = 'write it as [sentence, token id, "text", true]'
 
 
 @pytest.mark.parametrize(
-    ("documents", "line", "field", "what", "remedy"),
+    ("documents", "message"),
     [
-        ("[]", 1, "file", "a list where an object belongs", "write it as {document: [tokens]}"),
-        ("{}", 1, "file", "no documents", "add some, or take the split out"),
-        ('{"a": [[0, 0, "x"', 1, "column 18", "not JSON (Expecting ',' delimiter)", "complete the file"),
-        ('{"a": [[0, 0, "x", true]],\n"b": 7}', 2, "b", "a number where a list belongs", "write it as [...]"),
-        ('{\n"a": []}', 2, "a", "the document has no text", "leave it out"),
-        ({"a": [[0, 1, " ", True]]}, 2, "a", "the document has no text", "leave it out"),
-        (
-            {"a": [[0, 1, "x"]]},
-            2,
-            "a[0]",
-            "a list of 3, too short",
-            'write it as [sentence, token id, "text", true]',
-        ),
-        (
-            {"a": ["x"]},
-            2,
-            "a[0]",
-            "a text where a list belongs",
-            'write it as [sentence, token id, "text", true]',
-        ),
-        (
-            {"a": [[0, 1, "x", 1]]},
-            2,
-            "a[0][3]",
-            "a number where true or false belongs",
-            "write it without quotes",
-        ),
-        ({"a": [[0, 1, None, True]]}, 2, "a[0][2]", "null where a text belongs", "put it in quotes"),
-        ({"a": [["x", 1, "x", True]]}, 2, "a[0][0]", "'x' is not a whole number from 0", "write it as 3"),
-        ({"a": [[0, True, "x", True]]}, 2, "a[0][1]", "True is not a whole number from 0", "write it as 3"),
-        (
-            {"a": [[0, 1, "x", True], [0, "1", "y", True]]},
-            2,
-            "a[1]",
-            "a second token 1",
-            "number the tokens of a document apart",
-        ),
-        (
-            {"a": [[4, 1, "x", True], [3, 2, "y", True]]},
-            2,
-            "a[1]",
-            "sentence 3 after 4",
-            "put the tokens in order",
-        ),
-        (
-            '{"a": [[0, 0, "x", true]],\n\n"a.xml": [[0, 0, "x", true]]}',
-            3,
-            "a.xml",
-            "two documents of this name",
-            "name them apart, without .xml",
-        ),
+        ("[]", "1: file: a list where an object belongs; write it as {document: [tokens]}"),
+        ("{}", "1: file: no documents; add some, or take the split out"),
+        ('{"a": [[0, 0, "x"', "1: column 18: not JSON (Expecting ',' delimiter); complete the file"),
+        ('{"a": [[0, 0, "x", true]],\n"b": 7}', "2: b: a number where a list belongs; write it as [...]"),
+        ('{\n"a": []}', "2: a: the document has no text; leave it out"),
+        ({"a": [[0, 1, " ", True]]}, "2: a: the document has no text; leave it out"),
+        ({"a": [[0, 1, "x"]]},
+         '2: a[0]: a list of 3, too short; write it as [sentence, token id, "text", true]'),
+        ({"a": ["x"]},
+         '2: a[0]: a text where a list belongs; write it as [sentence, token id, "text", true]'),
+        ({"a": [[0, 1, "x", 1]]},
+         "2: a[0][3]: a number where true or false belongs; write it without quotes"),
+        ({"a": [[0, 1, None, True]]}, "2: a[0][2]: null where a text belongs; put it in quotes"),
+        ({"a": [["x", 1, "x", True]]}, "2: a[0][0]: 'x' is not a whole number from 0; write it as 3"),
+        ({"a": [[0, True, "x", True]]}, "2: a[0][1]: True is not a whole number from 0; write it as 3"),
+        ({"a": [[0, 1, "x", True], [0, "1", "y", True]]},
+         "2: a[1]: a second token 1; number the tokens of a document apart"),
+        ({"a": [[4, 1, "x", True], [3, 2, "y", True]]},
+         "2: a[1]: sentence 3 after 4; put the tokens in order"),
+        ('{"a": [[0, 0, "x", true]],\n\n"a.xml": [[0, 0, "x", true]]}',
+         "3: a.xml: two documents of this name; name them apart, without .xml"),
     ],
-)
-def test_malformed_documents(split, complains, documents, line, field, what, remedy):
+)  # fmt: skip
+def test_malformed_documents(split, refused, documents, message):
     folder = split(documents=documents)
-    with complains(folder / "dev.json", line, field, what, remedy):
+    with refused(folder / "dev.json", message):
         list(read_coreference_json(folder, "dev"))
 
 
@@ -301,19 +221,16 @@ def test_endless_nesting(split):
         list(read_coreference_json(folder, "dev"))
 
 
-def test_no_mentions(split, complains):
+def test_no_mentions(split, refused):
     folder = split(events=[])
-    with complains(
-        folder / "dev.json", 1, "mentions", "no mention of kind event", "annotate some, or take the split out"
+    with refused(
+        folder / "dev.json", "1: mentions: no mention of kind event; annotate some, or take the split out"
     ):
         list(read_coreference_json(folder, "dev", kinds=("event",)))
     both = split(events=[], entities=[])
-    with complains(
+    with refused(
         both / "dev.json",
-        1,
-        "mentions",
-        "no mention of kind event or entity",
-        "annotate some, or take the split out",
+        "1: mentions: no mention of kind event or entity; annotate some, or take the split out",
     ):
         list(read_coreference_json(both, "dev"))
 
@@ -321,11 +238,11 @@ def test_no_mentions(split, complains):
 REMEDY = 'correct the mention; where events and entities share numbers, read one kind: kinds=("event",)'
 
 
-def test_cluster_of_both_kinds(split, complains):
+def test_cluster_of_both_kinds(split, refused):
     folder = split(entities=[{**ENTITIES[0], "cluster_id": 7}])
     one, two = "mention 36_1ecb:4 of document 36_1ecb", "mention 36_1ecb:3 of document 36_1ecb"
     what = f"cluster 7 is of both kinds: {one} is an entity, {two} an event; split the cluster"
-    with complains(folder / "dev.json", 1, "mentions", what, REMEDY):
+    with refused(folder / "dev.json", f"1: mentions: {what}; {REMEDY}"):
         list(read_coreference_json(folder, "dev"))
     assert len(list(read_coreference_json(folder, "dev", kinds=("entity",)))) == 2
 
@@ -389,16 +306,16 @@ def test_topics_that_nothing_says(split):
 
 
 @pytest.mark.parametrize("field", ["m_id", "cluster_id"])
-def test_names_that_are_not_utf_8(split, complains, field):
+def test_names_that_are_not_utf_8(split, refused, field):
     """A name with half a surrogate pair could not be written into any file of results."""
     folder = split(events=changed(1, **{field: "x\ud83d"}))
     what, remedy = "half a surrogate pair at character 1", "remove the lone \\ud... escape"
-    with complains(folder / "dev_events.json", 19, f"[1].{field}", what, remedy):
+    with refused(folder / "dev_events.json", f"19: [1].{field}: {what}; {remedy}"):
         list(read_coreference_json(folder, "dev"))
 
 
-def test_the_line_of_a_document_whose_name_is_not_ascii(split, complains):
+def test_the_line_of_a_document_whose_name_is_not_ascii(split, refused):
     folder = split('{\n"a": [[0, 0, "Fire", true]],\n"Müller": [[0, 0, 1, true]]}')
     what = "a number where a text belongs"
-    with complains(folder / "dev.json", 3, "Müller[0][2]", what, "put it in quotes"):
+    with refused(folder / "dev.json", f"3: Müller[0][2]: {what}; put it in quotes"):
         list(read_coreference_json(folder, "dev"))

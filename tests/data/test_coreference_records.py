@@ -68,25 +68,17 @@ def test_mention_that_cannot_be(changes, what):
     ("made", "what"),
     [
         (mention("m", document="e"), "mention m of document e stands in the list of document d"),
-        (
-            mention("m", (4, 6), sentence=1),
-            "mention m of document d: its tokens (4, 6) lie outside: the document has 5",
-        ),
-        (
-            mention("m", sentence=2),
-            "mention m of document d: sentence 2 is not one of its 2; sentences are numbered from 0",
-        ),
-        (
-            mention("m", sentence=-1),
-            "mention m of document d: sentence -1 is not one of its 2; sentences are numbered from 0",
-        ),
+        (mention("m", (4, 6), sentence=1),
+         "mention m of document d: its tokens (4, 6) lie outside: the document has 5"),
+        (mention("m", sentence=2),
+         "mention m of document d: sentence 2 is not one of its 2; sentences are numbered from 0"),
+        (mention("m", sentence=-1),
+         "mention m of document d: sentence -1 is not one of its 2; sentences are numbered from 0"),
         (mention("m", (2, 4)), "mention m of document d: its tokens (2, 4) lie outside sentence 0, (0, 3)"),
-        (
-            mention("m", (2, 4), sentence=1),
-            "mention m of document d: its tokens (2, 4) lie outside sentence 1, (3, 5)",
-        ),
+        (mention("m", (2, 4), sentence=1),
+         "mention m of document d: its tokens (2, 4) lie outside sentence 1, (3, 5)"),
     ],
-)
+)  # fmt: skip
 def test_mention_that_does_not_fit(made, what):
     with raises(what):
         document(made)
@@ -104,19 +96,15 @@ def test_mentions_at_the_edges_fit():
     [
         ({"tokens": (), "sentences": ()}, " has no text; leave it out"),
         ({"tokens": ("Rain", "\t", ".", "It", "")}, ": token 1 is empty; leave it out"),
-        (
-            {"sentences": ((0, 3), (4, 5))},
-            ": sentence 1 is (4, 5) after 3 tokens; sentences follow each other without gaps",
-        ),
-        (
-            {"sentences": ((0, 3), (3, 3), (3, 5))},
-            ": sentence 1 is (3, 3) after 3 tokens; sentences follow each other without gaps",
-        ),
+        ({"sentences": ((0, 3), (4, 5))},
+         ": sentence 1 is (4, 5) after 3 tokens; sentences follow each other without gaps"),
+        ({"sentences": ((0, 3), (3, 3), (3, 5))},
+         ": sentence 1 is (3, 3) after 3 tokens; sentences follow each other without gaps"),
         ({"sentences": ((0, 3),)}, ": the sentences end at 3 of 5 tokens; sentences hold all of them"),
         ({"sentences": ((0, 6),)}, ": the sentences end at 6 of 5 tokens; sentences hold all of them"),
         ({"validated": (0, 2)}, ": validated sentence 2 is not one of its 2; sentences are numbered from 0"),
     ],
-)
+)  # fmt: skip
 def test_document_that_cannot_be(changes, what):
     with raises(f"document d{what}"):
         document(**changes)

@@ -25,12 +25,8 @@ def jsonl(n: int, split: str = "train") -> str:
         ("x/train/a/1.txt", "t", True, "cluster_folder"),
         ("x/y.jsonl", jsonl(1), False, "cluster_jsonl"),
         ("x/y.jsonl", '{"cluster_id": "a", "docs": [{"id": "1", "text": "t"}]}', False, "news_clusters"),
-        (
-            "x/allsides_a.jsonl",
-            '{"cluster_id": "a", "docs": [{"id": "1", "text": "t"}]}',
-            True,
-            "news_clusters",
-        ),
+        ("x/allsides_a.jsonl", '{"cluster_id": "a", "docs": [{"id": "1", "text": "t"}]}', True,
+         "news_clusters"),
         ("x/neus_train.source", NEUS, True, "news_clusters"),
         ("x/neus_train.source", NEUS, False, "news_clusters"),
         ("x/train.txt.src", "a|||||b\n", True, "multi_news"),
@@ -39,7 +35,7 @@ def jsonl(n: int, split: str = "train") -> str:
         ("x/train/a.tsv", "a\tNULL\n", True, "docarc"),
         ("x/scisummnet_2019/N00-0001/Reference_XML/N00-0001.xml", "<S>t</S>", True, "scisumm"),
     ],
-)
+)  # fmt: skip
 def test_formats_are_recognised(write, tmp_path, file, content, folder, name):
     path = write(file, content)
     corpus = str(tmp_path / "x" if folder else path)
@@ -48,23 +44,23 @@ def test_formats_are_recognised(write, tmp_path, file, content, folder, name):
     assert len(corpus_checksum(corpus, split="train")) == 64
 
 
-def test_a_missing_corpus_is_told_what_would_do(tmp_path, complains):
+def test_a_missing_corpus_is_told_what_would_do(tmp_path, refused):
     path = tmp_path / "storywrld"
-    with complains(path, 1, "corpus", "no such file or folder", ACCEPTED):
+    with refused(path, f"1: corpus: no such file or folder; {ACCEPTED}"):
         open_corpus(str(path), split="train")  # at once, not when the first cluster is read
-    with complains(path, 1, "corpus", "no such file or folder", ACCEPTED):
+    with refused(path, f"1: corpus: no such file or folder; {ACCEPTED}"):
         corpus_checksum(str(path), split="train")
 
 
-def test_something_else_is_told_what_would_do(write, tmp_path, complains):
+def test_something_else_is_told_what_would_do(write, tmp_path, refused):
     path = write("x/a.csv", "t")
-    with complains(path, 1, "corpus", "not a corpus that can be read", ACCEPTED):
+    with refused(path, f"1: corpus: not a corpus that can be read; {ACCEPTED}"):
         open_corpus(str(path), split="train")
-    with complains(path.parent, 1, "corpus", "not a corpus that can be read", ACCEPTED):
+    with refused(path.parent, f"1: corpus: not a corpus that can be read; {ACCEPTED}"):
         open_corpus(str(path.parent), split="train")
     write("x/a.txt", "t")
     what = "not a corpus that can be read (its .txt files must lie in sub-folders, one for each cluster)"
-    with complains(path.parent, 1, "corpus", what, ACCEPTED):
+    with refused(path.parent, f"1: corpus: {what}; {ACCEPTED}"):
         open_corpus(str(path.parent), split="train")
 
 
@@ -92,13 +88,13 @@ def test_clusters_are_streamed(write):
     assert next(open_corpus(path, split="train")).id == "c0"
 
 
-def test_a_split_without_clusters(write, complains):
+def test_a_split_without_clusters(write, refused):
     path = write("x.jsonl", jsonl(2))
     remedy = (
         "choose another split, or add clusters "
         "(where a corpus has no splits, 1 cluster in 20 is for validation and 1 in 20 for test)"
     )
-    with complains(path, 1, "split", "no cluster of the split test", remedy):
+    with refused(path, f"1: split: no cluster of the split test; {remedy}"):
         list(open_corpus(str(path), split="test"))
 
 
@@ -172,7 +168,7 @@ def test_files_passed_over_are_named(write, tmp_path):
     assert passed_over(str(tmp_path / "y")) == passed_over("storyworld") == []
 
 
-def test_a_home_folder_that_nobody_has(complains):
+def test_a_home_folder_that_nobody_has(refused):
     path, what = "~nobody-is-called-so/x", "no home folder of that name is known"
-    with complains(path, 1, "path", what, "write the path without ~"):
+    with refused(path, f"1: path: {what}; write the path without ~"):
         open_corpus(path, split="train")

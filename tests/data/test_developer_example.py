@@ -10,11 +10,9 @@ from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import gold_clusters
 
 README = Path(__file__).resolve().parents[2] / "cdlm_lab" / "README.md"
-LINES = [
-    "a\tA fire broke out .\t1\t2\tfire",
-    "a\tA fire broke out .\t2\t4\tbreak",
-    "b\tThe blaze went on\t0\t2\tfire",
-]
+FIRST = "a\tA fire broke out .\t1\t2\tfire"
+LINES = [FIRST, "a\tA fire broke out .\t2\t4\tbreak", "b\tThe blaze went on\t0\t2\tfire"]
+WRONG = ["a\tA fire", "a\tA fire\tone\t2\tfire", "a\tA fire\t2\t1\tfire", "a\tA fire\t0\t1\t"]
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +35,7 @@ def test_it_reads_mentions_and_clusters(example: dict[str, Any], tmp_path: Path)
     assert clusters == {frozenset({"a", "b"}), frozenset({"a"})}
 
 
-@pytest.mark.parametrize(
-    "line", ["a\tA fire", "a\tA fire\tone\t2\tfire", "a\tA fire\t2\t1\tfire", "a\tA fire\t0\t1\t"]
-)
+@pytest.mark.parametrize("line", WRONG)
 def test_a_line_that_is_none_is_named(example: dict[str, Any], tmp_path: Path, line: str):
     file = tmp_path / "mill.tsv"
     file.write_text(f"{FIRST}\n{line}\n", encoding="utf-8")

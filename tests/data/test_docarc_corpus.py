@@ -73,7 +73,7 @@ def test_one_sentence_at_a_time(write, tmp_path):
         list(found)
 
 
-def test_it_is_a_corpus(write, tmp_path, complains):
+def test_it_is_a_corpus(write, tmp_path, refused):
     file = write("train/a.tsv", sentences(80, 1))
     corpus = str(tmp_path)
     assert [cluster.id for cluster in open_corpus(corpus, split="train", size=1)] == ["a/1"]
@@ -85,5 +85,5 @@ def test_it_is_a_corpus(write, tmp_path, complains):
     file.write_text(sentences(80, 2))
     assert corpus_checksum(corpus, split="train") != first
     remedy = "give the folder around train, dev and test"
-    with complains(tmp_path, 1, "folder", "there is no folder test in it", remedy):
+    with refused(tmp_path, f"1: folder: there is no folder test in it; {remedy}"):
         list(open_corpus(corpus, split="test"))

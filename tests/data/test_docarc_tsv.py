@@ -44,47 +44,39 @@ def test_words_are_kept_once(write):
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "field", "what", "remedy"),
+    ("text", "message"),
     [
-        ("a\tO\nb\n", 2, "row", "one column instead of 2", "write the word, a tab and its tag"),
-        ("a O\n", 1, "row", "one column instead of 2", "write the word, a tab and its tag"),
-        ("a\tb\tO\n", 1, "row", "3 columns instead of 2", "write the word, a tab and its tag"),
-        ("a\tO\n\n\tO\n", 3, "word", "an empty word", "write it, or delete the line"),
-        ("a\tO\nb\t\n", 2, "tag", "'' is not a tag", "write O, or B- or I- and a label"),
+        ("a\tO\nb\n", "2: row: one column instead of 2; write the word, a tab and its tag"),
+        ("a O\n", "1: row: one column instead of 2; write the word, a tab and its tag"),
+        ("a\tb\tO\n", "1: row: 3 columns instead of 2; write the word, a tab and its tag"),
+        ("a\tO\n\n\tO\n", "3: word: an empty word; write it, or delete the line"),
+        ("a\tO\nb\t\n", "2: tag: '' is not a tag; write O, or B- or I- and a label"),
         (
             "a\tO\n\nb\tNULL\nc\tO\n",
-            4,
-            "tag",
-            "NULL and other tags in one sentence",
-            "label all of its words or none",
+            "4: tag: NULL and other tags in one sentence; label all of its words or none",
         ),
         (
             "a\tO\nb\tO\nc\tNULL\n",
-            3,
-            "tag",
-            "NULL and other tags in one sentence",
-            "label all of its words or none",
+            "3: tag: NULL and other tags in one sentence; label all of its words or none",
         ),
         (
             "a\tNULL\n\nb\tNULL\n",
-            1,
-            "tag",
-            "no sentence has labels, all tags are NULL",
-            "label a sentence (O is a label), or take the file out",
+            "1: tag: no sentence has labels, all tags are NULL; label a sentence (O is a label), or take "
+            "the file out",
         ),
-        ("\n \n", 1, "file", "the file is empty", "fill it, or take it out of the corpus"),
+        ("\n \n", "1: file: the file is empty; fill it, or take it out of the corpus"),
     ],
 )
-def test_complaints(write, complains, text, line, field, what, remedy):
+def test_complaints(write, refused, text, message):
     path = write("a.tsv", text)
-    with complains(path, line, field, what, remedy):
+    with refused(path, message):
         read_docarc(path)
 
 
-def test_stray_tags_refused(write, complains):
+def test_stray_tags_refused(write, refused):
     path = write("a.tsv", TEXT)
-    with complains(
-        path, 9, "tag", "'I-GPE' follows no span of its label", 'write B- for I-, or read with stray="accept"'
+    with refused(
+        path, "9: tag: 'I-GPE' follows no span of its label; write B- for I-, or read with stray=\"accept\""
     ):
         read_docarc(path, reading=TagReading(stray="refuse"))
 
@@ -121,36 +113,36 @@ def test_one_document_at_a_time(corpus, write):
         next(documents)
 
 
-def test_labels_of_the_list(corpus, write, complains):
+def test_labels_of_the_list(corpus, write, refused):
     assert docarc_labels(corpus) is None
     tags = write("x.tagset", "O\t0\nI-Y\t1\nB-Y\t2\n\nB-Z\t3\n")
     assert docarc_labels(corpus) == ("Y", "Z")
     path = corpus / "train" / "a.tsv"
-    with complains(path, 1, "tag", "'I-X' is not a known tag", "the labels are Y, Z"):
+    with refused(path, "1: tag: 'I-X' is not a known tag; the labels are Y, Z"):
         next(read_docarc_split(corpus, "train"))
     reading = TagReading(labels=["X"])
     assert len(list(read_docarc_split(corpus, "train", reading=reading))) == 3
     assert reading.labels == ["X"]
     write("x.tagset", "O\t0\nperson\t1\n")
-    with complains(tags, 2, "tag", "'person' is not a tag", "write O, or B- or I- and a label"):
+    with refused(tags, "2: tag: 'person' is not a tag; write O, or B- or I- and a label"):
         docarc_labels(corpus)
     write("y.tagset", "O\t0\n")
     remedy = "leave the one that fits the files"
-    with complains(corpus, 1, "folder", "several lists of tags (x.tagset, y.tagset)", remedy):
+    with refused(corpus, f"1: folder: several lists of tags (x.tagset, y.tagset); {remedy}"):
         read_docarc_split(corpus, "train")
 
 
-def test_faulty_folders(corpus, write, complains):
+def test_faulty_folders(corpus, write, refused):
     with pytest.raises(ValueError, match="split is 'all'; choose one of train, dev, test"):
         read_docarc_split(corpus, "all")
-    with complains(
-        corpus, 1, "folder", "there is no folder test in it", "give the folder around train, dev and test"
+    with refused(
+        corpus, "1: folder: there is no folder test in it; give the folder around train, dev and test"
     ):
         read_docarc_split(corpus, "test")
     (corpus / "test").mkdir()
     remedy = "put a file for each document there"
-    with complains(corpus / "test", 1, "folder", "no .tsv files in it", remedy):
+    with refused(corpus / "test", f"1: folder: no .tsv files in it; {remedy}"):
         read_docarc_split(corpus, "test")
     second = write("train/a.tsv.gz", b"")
-    with complains(second, 1, "file", "a.tsv is the same document", "leave one of them"):
+    with refused(second, "1: file: a.tsv is the same document; leave one of them"):
         read_docarc_split(corpus, "train")

@@ -102,13 +102,10 @@ def test_pairs_of_split_links():
         ([link("c0", "x")], {}, "link c0>x: no document x; add it, or leave the link out"),
         ([link("c0", "r0", in_first=(2,))], {}, "link c0>r0: sentence 2 lies outside: document c0 has 2"),
         ([link("c0", "r0", in_second=(9,))], {}, "link c0>r0: sentence 9 lies outside: document r0 has 2"),
-        (
-            LINKS[:2],
-            {"negatives_per_positive": 2},
-            "link c0>r0: 1 documents to draw from; lower negatives_per_",
-        ),
+        (LINKS[:2], {"negatives_per_positive": 2},
+         "link c0>r0: 1 documents to draw from; lower negatives_per_"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(links, options, complaint):
     with pytest.raises(ValueError, match=complaint):
         list(pairs_from_links(papers(), links, **options))

@@ -166,64 +166,52 @@ def test_unknown_split(corpus):
 ROOT = f"give the folder that holds ECB+ and {CSV_NAME}"
 
 
-def test_folders_that_are_missing(corpus, complains, write):
-    with complains(corpus / "no", 1, "folder", "there is no such folder", ROOT):
+def test_folders_that_are_missing(corpus, refused, write):
+    with refused(corpus / "no", f"1: folder: there is no such folder; {ROOT}"):
         list(read_ecb_plus(corpus / "no", "test"))
-    with complains(corpus / "ECB+", 1, "folder", "there is no folder ECB+ in it", ROOT):
+    with refused(corpus / "ECB+", f"1: folder: there is no folder ECB+ in it; {ROOT}"):
         list(read_ecb_plus(corpus / "ECB+", "test"))
-    with complains(
-        corpus, 1, "folder", "no ECB+ files for the split validation", "copy the folders of its topics"
-    ):
+    with refused(corpus, "1: folder: no ECB+ files for the split validation; copy the folders of its topics"):
         list(read_ecb_plus(corpus, "dev"))
     (corpus / CSV_NAME).unlink()
     what = f"{CSV_NAME} is missing, which names the sentences that were annotated"
-    with complains(corpus, 1, "folder", what, "copy it from the official release"):
+    with refused(corpus, f"1: folder: {what}; copy it from the official release"):
         list(read_ecb_plus(corpus, "test"))
 
 
 @pytest.mark.parametrize(
-    ("rows", "line", "field", "what", "remedy"),
+    ("rows", "message"),
     [
-        (HEADER + "36,1ecb,1\n36,1ecb\n", 3, "row", "2 columns instead of 3", "write it as 36,1ecbplus,3"),
-        (HEADER + "36;1ecb;1\n", 2, "row", "1 columns instead of 3", "write it as 36,1ecbplus,3"),
-        (HEADER + "x,1ecb,1\n", 2, "Topic", "'x' is none", "write it as 36"),
-        (HEADER + "46,1ecb,1\n", 2, "Topic", "46 is not a topic of ECB+", "the topics are 1 to 45"),
-        (HEADER + "36,1ecb.xml,1\n", 2, "File", "'1ecb.xml' is none", "write it as 1ecbplus"),
-        (HEADER + "36,1ecb,-1\n", 2, "Sentence Number", "'-1' is none", "write it as 3"),
-        (HEADER + "36,1ecb,\n", 2, "Sentence Number", "'' is none", "write it as 3"),
+        (HEADER + "36,1ecb,1\n36,1ecb\n", "3: row: 2 columns instead of 3; write it as 36,1ecbplus,3"),
+        (HEADER + "36;1ecb;1\n", "2: row: 1 columns instead of 3; write it as 36,1ecbplus,3"),
+        (HEADER + "x,1ecb,1\n", "2: Topic: 'x' is none; write it as 36"),
+        (HEADER + "46,1ecb,1\n", "2: Topic: 46 is not a topic of ECB+; the topics are 1 to 45"),
+        (HEADER + "36,1ecb.xml,1\n", "2: File: '1ecb.xml' is none; write it as 1ecbplus"),
+        (HEADER + "36,1ecb,-1\n", "2: Sentence Number: '-1' is none; write it as 3"),
+        (HEADER + "36,1ecb,\n", "2: Sentence Number: '' is none; write it as 3"),
         (
             HEADER + "36,1ecb,1\n\n36,1ecb,3\n",
-            4,
-            "Sentence Number",
-            "36_1ecb has no sentence 3 with text",
-            "correct the number, or delete the line",
+            "4: Sentence Number: 36_1ecb has no sentence 3 with text; correct the number, or delete the line",
         ),
         (
             HEADER + "36,1ecbplus,0\n36,1ecb,1\n",
-            2,
-            "Sentence Number",
-            "36_1ecbplus has no sentence 0 with text",
-            "correct the number, or delete the line",
+            "2: Sentence Number: 36_1ecbplus has no sentence 0 with text; correct the number, or delete "
+            "the line",
         ),
         (
             HEADER + "36,1ecb,1\n36,9ecb,1\n",
-            3,
-            "File",
-            "there is no 36/36_9ecb.xml",
-            "copy the whole of the official release, or delete the line",
+            "3: File: there is no 36/36_9ecb.xml; copy the whole of the official release, or delete the line",
         ),
         (
             "36,1ecb,1\n",
-            1,
-            "header",
-            "'36,1ecb,1' is not the header",
-            "begin with Topic, File, Sentence Number, commas between",
+            "1: header: '36,1ecb,1' is not the header; begin with Topic, File, Sentence Number, commas "
+            "between",
         ),
     ],
 )
-def test_malformed_list(corpus, write, complains, rows, line, field, what, remedy):
+def test_malformed_list(corpus, write, refused, rows, message):
     path = write(CSV_NAME, rows)
-    with complains(path, line, field, what, remedy):
+    with refused(path, message):
         list(read_ecb_plus(corpus, "test"))
 
 
@@ -232,19 +220,21 @@ def test_documents_of_other_splits_may_be_missing(corpus, write):
     assert len(list(read_ecb_plus(corpus, "test"))) == 2
 
 
-NO_MENTION = ("no mention in a validated sentence", f"annotate some, or list the sentences in {CSV_NAME}")
+NO_MENTION = (
+    f"1: folder: no mention in a validated sentence; annotate some, or list the sentences in {CSV_NAME}"
+)
 
 
-def test_no_mentions(corpus, write, complains):
+def test_no_mentions(corpus, write, refused):
     write("ECB+/37/37_3ecb.xml", xml(tokens("Rain"), annotation([], [])))
-    with complains(corpus / "ECB+" / "37", 1, "folder", *NO_MENTION):
+    with refused(corpus / "ECB+" / "37", NO_MENTION):
         list(read_ecb_plus(corpus, "test"))
     write(CSV_NAME, HEADER + "37,3ecb,0\n")
-    with complains(corpus / "ECB+" / "36", 1, "folder", *NO_MENTION):
+    with refused(corpus / "ECB+" / "36", NO_MENTION):
         list(read_ecb_plus(corpus, "test"))
 
 
-def test_cluster_of_both_kinds(corpus, write, complains):
+def test_cluster_of_both_kinds(corpus, write, refused):
     markables = [markable("LOC_GEO", 5, 5), descriptor(20, "ACT7")]
     other = xml(
         tokens("http : x", "The blaze"), annotation(markables, [relation("CROSS_DOC_COREF", 1, (5,), 20)])
@@ -254,16 +244,16 @@ def test_cluster_of_both_kinds(corpus, write, complains):
     one, two = "mention 36_1ecb:1 of document 36_1ecb", "mention 36_1ecbplus:5 of document 36_1ecbplus"
     what = f"cluster ACT7 is of both kinds: {one} is an event, {two} an entity; split the cluster"
     remedy = "correct the instance_id that one of its relations leads to"
-    with complains(corpus / "ECB+" / "36", 1, "instance_id", what, remedy):
+    with refused(corpus / "ECB+" / "36", f"1: instance_id: {what}; {remedy}"):
         list(read_ecb_plus(corpus, "test"))
 
 
-def test_document_without_text(corpus, write, complains):
+def test_document_without_text(corpus, write, refused):
     only_address = write("ECB+/36/36_1ecbplus.xml", xml(tokens("http : x"), annotation([], [])))
-    with complains(only_address, 1, "token", "no token has any text", RELEASE):
+    with refused(only_address, f"1: token: no token has any text; {RELEASE}"):
         list(read_ecb_plus(corpus, "test"))
     empty = write("ECB+/36/36_1ecb.xml", xml(tokens(" \ufffd"), annotation([], [])))
-    with complains(empty, 1, "token", "no token has any text", RELEASE):
+    with refused(empty, f"1: token: no token has any text; {RELEASE}"):
         list(read_ecb_plus(corpus, "test"))
 
 

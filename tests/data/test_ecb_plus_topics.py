@@ -56,19 +56,19 @@ def test_whole_topics(write, tmp_path):
     ]
 
 
-def test_no_files(write, tmp_path, complains):
-    with complains(tmp_path, 1, "folder", "no ECB+ files", NAME_REMEDY):
+def test_no_files(write, tmp_path, refused):
+    with refused(tmp_path, f"1: folder: no ECB+ files; {NAME_REMEDY}"):
         list(read_ecb_plus_topics(tmp_path))
     write("1/1_1ecb.xml", WITH_ADDRESS)
     assert ecb_plus_files(tmp_path, split="test") == []
-    with complains(tmp_path, 1, "folder", "no ECB+ files for the split test", NAME_REMEDY):
+    with refused(tmp_path, f"1: folder: no ECB+ files for the split test; {NAME_REMEDY}"):
         list(read_ecb_plus_topics(tmp_path, split="test"))
 
 
 @pytest.mark.parametrize("name", ["1/1_1.xml", "1/2_1ecb.xml", "46/46_1ecb.xml", "1/01_1ecb.xml"])
-def test_other_names(write, tmp_path, complains, name):
+def test_other_names(write, tmp_path, refused, name):
     path = write(name, WITH_ADDRESS)
-    with complains(path, 1, "file name", "not the name of an ECB+ file", NAME_REMEDY):
+    with refused(path, f"1: file name: not the name of an ECB+ file; {NAME_REMEDY}"):
         list(read_ecb_plus_topics(tmp_path))
 
 
@@ -76,37 +76,30 @@ SECOND = '<token t_id="2" sentence="0" number="0">:</token>'
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "field", "what", "remedy"),
+    ("old", "new", "message"),
     [
         (
             SECOND,
             SECOND.replace('sentence="0" ', ""),
-            3,
-            "sentence",
-            'missing in the token t_id="2"',
-            'write the number from 0, as in sentence="3"',
+            '3: sentence: missing in the token t_id="2"; write the number from 0, as in sentence="3"',
         ),
         (
             SECOND,
             SECOND.replace('"0"', '"-1"', 1),
-            3,
-            "sentence",
-            "'-1' of the token t_id=\"2\" is not a number",
-            'write the number from 0, as in sentence="3"',
+            "3: sentence: '-1' of the token t_id=\"2\" is not a number; write the number from 0, as in "
+            'sentence="3"',
         ),
         (
             "<Markables>",
             "<Markables></oops>",
-            9,
-            "column 14",
-            "not XML (mismatched tag: line 9, column 13)",
-            "copy the file again from the official release",
+            "9: column 14: not XML (mismatched tag: line 9, column 13); copy the file again from the "
+            "official release",
         ),
     ],
 )
-def test_malformed_line(write: Callable[..., Path], tmp_path, complains, old, new, line, field, what, remedy):
+def test_malformed_line(write: Callable[..., Path], tmp_path, refused, old, new, message):
     path = write("1/1_1ecb.xml", WITH_ADDRESS.replace(old, new, 1))
-    with complains(path, line, field, what, remedy):
+    with refused(path, message):
         list(read_ecb_plus_topics(tmp_path))
 
 
@@ -155,8 +148,8 @@ def test_documents_of_the_real_corpus(ecb_plus):
     assert document.text.startswith("Lindsay Lohan checks into Betty Ford Center\nMay 03 , 2013\n")
 
 
-def test_a_page_in_place_of_a_document(write, tmp_path, complains):
+def test_a_page_in_place_of_a_document(write, tmp_path, refused):
     path = write("1/1_1ecb.xml", "<html><body>Not Found</body></html>")
     remedy = "copy the file again from the official release"
-    with complains(path, 1, "token", "no token has any text", remedy):
+    with refused(path, f"1: token: no token has any text; {remedy}"):
         list(read_ecb_plus_topics(tmp_path))

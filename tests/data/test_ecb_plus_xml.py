@@ -62,143 +62,91 @@ GIVEN = 'the mention m_id="1"'
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "field", "what", "remedy"),
+    ("old", "new", "message"),
     [
         (
             '<token_anchor t_id="8"/>',
             '<token_anchor t_id="99"/>',
-            16,
-            "token_anchor",
-            f"{GIVEN} names the token '99', which is not there",
-            BY_T_ID,
+            f"16: token_anchor: {GIVEN} names the token '99', which is not there; {BY_T_ID}",
         ),
         (
             '<token_anchor t_id="6"/><token_anchor t_id="8"/>',
             "",
-            16,
-            "token_anchor",
-            f"{GIVEN} has no tokens",
-            BY_T_ID,
+            f"16: token_anchor: {GIVEN} has no tokens; {BY_T_ID}",
         ),
         (
             '<token_anchor t_id="8"/>',
             '<token_anchor t_id="4"/>',
-            16,
-            "token_anchor",
-            f"{GIVEN} has tokens without text or in two sentences",
-            BY_T_ID,
+            f"16: token_anchor: {GIVEN} has tokens without text or in two sentences; {BY_T_ID}",
         ),
         (
             '<token_anchor t_id="8"/>',
             '<token_anchor t_id="11"/>',
-            16,
-            "token_anchor",
-            f"{GIVEN} has tokens without text or in two sentences",
-            BY_T_ID,
+            f"16: token_anchor: {GIVEN} has tokens without text or in two sentences; {BY_T_ID}",
         ),
-        (
-            'm_id="2" >',
-            'm_id="1" >',
-            16,
-            "m_id",
-            'a second markable m_id="1"',
-            "number the markables of a file",
-        ),
+        ('m_id="2" >', 'm_id="1" >', '16: m_id: a second markable m_id="1"; number the markables of a file'),
         (
             '<HUMAN_PART_PER m_id="3" >',
             "<HUMAN_PART_PER >",
-            1,
-            "m_id",
-            "missing in a markable HUMAN_PART_PER",
-            "number the markables of a file",
+            "1: m_id: missing in a markable HUMAN_PART_PER; number the markables of a file",
         ),
-        ('<target m_id="20" />', "", 26, "target", 'the relation r_id="30" has 0 targets', ONE_TARGET),
+        ('<target m_id="20" />', "", f'26: target: the relation r_id="30" has 0 targets; {ONE_TARGET}'),
         (
             '<target m_id="20" />',
             '<target m_id="20" /><target m_id="21" />',
-            26,
-            "target",
-            'the relation r_id="30" has 2 targets',
-            ONE_TARGET,
+            f'26: target: the relation r_id="30" has 2 targets; {ONE_TARGET}',
         ),
         (
             '<target m_id="20" />',
             '<target m_id="77" />',
-            26,
-            "m_id",
-            "the relation r_id=\"30\" names the markable '77', which is not there",
-            BY_M_ID,
+            f"26: m_id: the relation r_id=\"30\" names the markable '77', which is not there; {BY_M_ID}",
         ),
         (
             '<source m_id="5" />',
             '<source m_id="78" />',
-            26,
-            "m_id",
-            "the relation r_id=\"30\" names the markable '78', which is not there",
-            BY_M_ID,
+            f"26: m_id: the relation r_id=\"30\" names the markable '78', which is not there; {BY_M_ID}",
         ),
         (
             '<source m_id="4" />',
             '<source m_id="1" />',
-            27,
-            "source",
-            'the mention m_id="1" is in two relations',
-            "leave it in one of them",
+            '27: source: the mention m_id="1" is in two relations; leave it in one of them',
         ),
         (
             'instance_id="ACT7"',
             "",
-            22,
-            "instance_id",
-            'missing in the markable m_id="20", the target of the relation r_id="30"',
-            RELEASE,
+            f'22: instance_id: missing in the markable m_id="20", the target of the relation r_id="30"; '
+            f"{RELEASE}",
         ),
-        (
-            '<token t_id="3"',
-            '<token t_id="2"',
-            3,
-            "t_id",
-            'a second token t_id="2"',
-            "number the tokens from 1",
-        ),
-        ('<token t_id="3"', "<token", 1, "t_id", "missing in a token", "number the tokens from 1"),
+        ('<token t_id="3"', '<token t_id="2"', '3: t_id: a second token t_id="2"; number the tokens from 1'),
+        ('<token t_id="3"', "<token", "1: t_id: missing in a token; number the tokens from 1"),
         (
             'sentence="1" number="0">noon',
             'sentence="0" number="0">noon',
-            11,
-            "sentence",
-            '0 of the token t_id="10" comes after 1',
-            "put the tokens in order",
+            '11: sentence: 0 of the token t_id="10" comes after 1; put the tokens in order',
         ),
         (
             'sentence="1" number="0">noon',
             'number="0">noon',
-            11,
-            "sentence",
-            'missing in the token t_id="10"',
-            'write the number from 0, as in sentence="3"',
+            '11: sentence: missing in the token t_id="10"; write the number from 0, as in sentence="3"',
         ),
         (
             "</Relations>",
             "</Relation>",
-            28,
-            "column 3",
-            "not XML (mismatched tag: line 28, column 2)",
-            RELEASE,
+            f"28: column 3: not XML (mismatched tag: line 28, column 2); {RELEASE}",
         ),
     ],
 )
-def test_malformed_annotation(corpus, write, complains, old, new, line, field, what, remedy):
+def test_malformed_annotation(corpus, write, refused, old, new, message):
     assert ANNOTATED.count(old) >= 1
     path = write("ECB+/36/36_1ecb.xml", ANNOTATED.replace(old, new, 1))
-    with complains(path, line, field, what, remedy):
+    with refused(path, message):
         list(read_ecb_plus(corpus, "test"))
 
 
 @pytest.mark.parametrize("name", ["Markables", "Relations"])
-def test_sections_that_are_missing(corpus, write, complains, name):
+def test_sections_that_are_missing(corpus, write, refused, name):
     path = write("ECB+/36/36_1ecb.xml", re.sub(f"<{name}>.*</{name}>", "", ANNOTATED, flags=re.DOTALL))
-    with complains(path, 1, name, f"there is no <{name}>", RELEASE):
+    with refused(path, f"1: {name}: there is no <{name}>; {RELEASE}"):
         list(read_ecb_plus(corpus, "test"))
 
 

@@ -44,21 +44,21 @@ def test_lines_are_read_one_at_a_time(write):
         next(lines)
 
 
-def test_missing(tmp_path, complains):
+def test_missing(tmp_path, refused):
     for name in ("no.txt", "no.txt.gz", "no.txt.xz"):
         path = tmp_path / name
-        with complains(path, 1, "file", "there is no such file", "check the spelling of the path"):
+        with refused(path, "1: file: there is no such file; check the spelling of the path"):
             list(files.read_lines(path))
-        with complains(path, 1, "file", "there is no such file", "check the spelling of the path"):
+        with refused(path, "1: file: there is no such file; check the spelling of the path"):
             files.sha256_of_file(path)
 
 
-def test_folder(tmp_path, complains):
-    with complains(tmp_path, 1, "file", "this is a folder, not a file", "give the path of a file in it"):
+def test_folder(tmp_path, refused):
+    with refused(tmp_path, "1: file: this is a folder, not a file; give the path of a file in it"):
         files.read_text(tmp_path)
 
 
-def test_no_permission(write, complains, monkeypatch):
+def test_no_permission(write, refused, monkeypatch):
     """Refused by us and not by the file system, which refuses root nothing."""
 
     def refuse(*_args, **_more):
@@ -67,29 +67,29 @@ def test_no_permission(write, complains, monkeypatch):
     path = write("x.txt", "a")
     monkeypatch.setattr(files.Path, "open", refuse)
     what = "the file cannot be read (Permission denied)"
-    with complains(path, 1, "file", what, "check its permissions and the disk"):
+    with refused(path, f"1: file: {what}; check its permissions and the disk"):
         files.read_text(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \t\n", "\ufeff".encode()])
-def test_empty(write, complains, content):
+def test_empty(write, refused, content):
     path = write("x.txt", content)
-    with complains(path, 1, "file", "the file is empty", "fill it, or take it out of the corpus"):
+    with refused(path, "1: file: the file is empty; fill it, or take it out of the corpus"):
         list(files.read_lines(path))
     assert files.read_text(path, allow_empty=True).strip() == ""
 
 
-def test_binary(write, complains):
+def test_binary(write, refused):
     path = write("x.txt", b"ab\ncd\0ef\n")
     remedy = "save it as plain UTF-8 text (files in UTF-16 look like this too)"
-    with complains(path, 2, "byte 5", "a NUL byte, so this is a binary file", remedy):
+    with refused(path, f"2: byte 5: a NUL byte, so this is a binary file; {remedy}"):
         files.read_text(path)
 
 
-def test_not_utf_8(write, complains):
+def test_not_utf_8(write, refused):
     path = write("x.txt", "ab\ncaf\xe9\n".encode("latin-1"))
     remedy = "convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 x.txt"
-    with complains(path, 2, "byte 6", "0xe9 is not UTF-8", remedy):
+    with refused(path, f"2: byte 6: 0xe9 is not UTF-8; {remedy}"):
         files.read_text(path)
 
 
@@ -102,7 +102,7 @@ def test_damaged(write, ending, pack):
             files.read_text(path)
 
 
-def test_only_files_are_read(tmp_path, complains):
+def test_only_files_are_read(tmp_path, refused):
     """A pipe would be waited for, and a device may have no end."""
     pipe, device = tmp_path / "pipe.txt", tmp_path / "device.txt"
     os.mkfifo(pipe)
@@ -110,16 +110,16 @@ def test_only_files_are_read(tmp_path, complains):
     what, remedy = "this is a pipe, a socket or a device, not a file", "write what it gives into a file"
     for path in (pipe, device):
         for read in (files.read_text, files.open_bytes, files.sha256_of_file):
-            with complains(path, 1, "file", what, remedy):
+            with refused(path, f"1: file: {what}; {remedy}"):
                 read(path)
 
 
-def test_a_line_that_is_too_long(write, monkeypatch, complains):
+def test_a_line_that_is_too_long(write, monkeypatch, refused):
     monkeypatch.setattr(files, "LONGEST_TEXT", 20)
     path = write("x.txt", "short\n" + "x" * 10 + "\nx" + "x" * 20)
-    with complains(path, 2, "line", "longer than 10 bytes", "break it into several lines"):
+    with refused(path, "2: line: longer than 10 bytes; break it into several lines"):
         list(files.read_lines(path, longest=10))
-    with complains(path, 3, "line", "longer than 20 bytes", "break it into several lines"):
+    with refused(path, "3: line: longer than 20 bytes; break it into several lines"):
         files.read_text(path)
     assert len(list(files.read_lines(path))) == 3
 
@@ -157,20 +157,20 @@ def test_complaints_are_one_short_printable_line():
     assert str(error).endswith("; one two three")
 
 
-def test_home_folders(tmp_path, monkeypatch, complains):
+def test_home_folders(tmp_path, monkeypatch, refused):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert files.home_path("~/x") == tmp_path / "x"
     path, what = "~nobody-is-called-so/x", "no home folder of that name is known"
-    with complains(path, 1, "path", what, "write the path without ~"):
+    with refused(path, f"1: path: {what}; write the path without ~"):
         files.home_path(path)
 
 
-def test_entries(write, tmp_path, complains):
+def test_entries(write, tmp_path, refused):
     for name in ("b", "a/c", ".hidden"):
         write(name, "x")
     assert [path.name for path in files.entries(tmp_path)] == ["a", "b"]
     for path in (tmp_path / "b", tmp_path / "no"):
-        with complains(path, 1, "folder", "there is no such folder", "check the path"):
+        with refused(path, "1: folder: there is no such folder; check the path"):
             files.entries(path)
 
 

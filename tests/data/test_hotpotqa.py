@@ -155,130 +155,102 @@ FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence"
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "what", "remedy"),
+    ("changes", "message"),
     [
-        ({"_id": ...}, "[1]._id", "missing", 'add "_id" to the record'),
-        ({"_id": 7}, "[1]._id", "a number where a text belongs", TEXT),
-        ({"_id": "q1"}, "[1] 'q1'._id", "[0] has this id too", "give each question its own"),
-        ({"_id": "a\nb", "question": []}, "[1] 'a\\nb'.question", LIST, TEXT),
-        ({"question": ...}, "[1] 'q2'.question", "missing", 'add "question" to the record'),
-        ({"question": None}, "[1] 'q2'.question", "null where a text belongs", TEXT),
-        ({"answer": ["yes"]}, "[1] 'q2'.answer", LIST, TEXT),
-        ({"answer": True}, "[1] 'q2'.answer", "true or false where a text belongs", TEXT),
+        ({"_id": ...}, '3: [1]._id: missing; add "_id" to the record'),
+        ({"_id": 7}, f"3: [1]._id: a number where a text belongs; {TEXT}"),
+        ({"_id": "q1"}, "3: [1] 'q1'._id: [0] has this id too; give each question its own"),
+        ({"_id": "a\nb", "question": []}, f"3: [1] 'a\\nb'.question: {LIST}; {TEXT}"),
+        ({"question": ...}, "3: [1] 'q2'.question: missing; add \"question\" to the record"),
+        ({"question": None}, f"3: [1] 'q2'.question: null where a text belongs; {TEXT}"),
+        ({"answer": ["yes"]}, f"3: [1] 'q2'.answer: {LIST}; {TEXT}"),
+        ({"answer": True}, f"3: [1] 'q2'.answer: true or false where a text belongs; {TEXT}"),
         (
             {"answer": "\ud800"},
-            "[1] 'q2'.answer",
-            "half a surrogate pair at character 0",
-            "remove the lone \\ud... escape",
+            "3: [1] 'q2'.answer: half a surrogate pair at character 0; remove the lone \\ud... escape",
         ),
-        ({"level": 3}, "[1] 'q2'.level", "a number where a text belongs", TEXT),
-        ({"type": {}}, "[1] 'q2'.type", "{} is unknown", "write bridge or comparison, or leave it out"),
+        ({"level": 3}, f"3: [1] 'q2'.level: a number where a text belongs; {TEXT}"),
+        ({"type": {}}, "3: [1] 'q2'.type: {} is unknown; write bridge or comparison, or leave it out"),
         (
             {"type": "Bridge"},
-            "[1] 'q2'.type",
-            "'Bridge' is unknown",
-            "write bridge or comparison, or leave it out",
+            "3: [1] 'q2'.type: 'Bridge' is unknown; write bridge or comparison, or leave it out",
         ),
-        ({"context": ...}, "[1] 'q2'.context", "missing", 'add "context" to the record'),
-        ({"context": None}, "[1] 'q2'.context", "null where a list belongs", "write it as [...]"),
+        ({"context": ...}, "3: [1] 'q2'.context: missing; add \"context\" to the record"),
+        ({"context": None}, "3: [1] 'q2'.context: null where a list belongs; write it as [...]"),
         (
             {"context": {"sentences": []}},
-            "[1] 'q2'.context",
-            "title is missing or no list",
-            'give the columns "title" and "sentences" as lists',
+            "3: [1] 'q2'.context: title is missing or no list; give the columns \"title\" and "
+            '"sentences" as lists',
         ),
         (
             {"context": {"title": ["Rain", "Sun"], "sentences": [["Wet."]]}},
-            "[1] 'q2'.context",
-            "2 titles, but 1 sentences",
-            "give one for each title",
+            "3: [1] 'q2'.context: 2 titles, but 1 sentences; give one for each title",
         ),
         (
             {"context": {"title": ["Rain"], "sentences": ["Wet."]}},
-            "[1] 'q2'.context[0][1]",
-            "a text where a list belongs",
-            "write it as [...]",
+            "3: [1] 'q2'.context[0][1]: a text where a list belongs; write it as [...]",
         ),
         (
             {"context": ["Rain"]},
-            "[1] 'q2'.context[0]",
-            "a text where a list belongs",
-            'write each as ["title", ["sentence", ...]]',
+            '3: [1] \'q2\'.context[0]: a text where a list belongs; write each as ["title", ["sentence", '
+            "...]]",
         ),
         (
             {"context": [["Rain"]]},
-            "[1] 'q2'.context[0]",
-            "a list of 1, too short",
-            'write each as ["title", ["sentence", ...]]',
+            '3: [1] \'q2\'.context[0]: a list of 1, too short; write each as ["title", ["sentence", ...]]',
         ),
-        ({"context": [[["Rain"], []]]}, "[1] 'q2'.context[0][0]", LIST, TEXT),
+        ({"context": [[["Rain"], []]]}, f"3: [1] 'q2'.context[0][0]: {LIST}; {TEXT}"),
         (
             {"context": [["Rain", "It is wet."]]},
-            "[1] 'q2'.context[0][1]",
-            "a text where a list belongs",
-            "write it as [...]",
+            "3: [1] 'q2'.context[0][1]: a text where a list belongs; write it as [...]",
         ),
         (
             {"context": [["Rain", ["Wet.", None]]]},
-            "[1] 'q2'.context[0][1][1]",
-            "null where a text belongs",
-            TEXT,
+            f"3: [1] 'q2'.context[0][1][1]: null where a text belongs; {TEXT}",
         ),
         (
             {"supporting_facts": {"title": ["Rain"], "sent_id": 0}},
-            "[1] 'q2'.supporting_facts",
-            "sent_id is missing or no list",
-            'give the columns "title" and "sent_id" as lists',
+            "3: [1] 'q2'.supporting_facts: sent_id is missing or no list; give the columns \"title\" and "
+            '"sent_id" as lists',
         ),
         (
             {"supporting_facts": [["Rain", 0], ["Rain", 0, 0]]},
-            "[1] 'q2'.supporting_facts[1]",
-            "a list of 3, too long",
-            'write each as ["title", 0]',
+            "3: [1] 'q2'.supporting_facts[1]: a list of 3, too long; write each as [\"title\", 0]",
         ),
-        ({"supporting_facts": [[["Rain"], 0]]}, "[1] 'q2'.supporting_facts[0][0]", LIST, TEXT),
+        ({"supporting_facts": [[["Rain"], 0]]}, f"3: [1] 'q2'.supporting_facts[0][0]: {LIST}; {TEXT}"),
         (
             {"supporting_facts": [["Rain", "0"]]},
-            "[1] 'q2'.supporting_facts[0][1]",
-            "a text where a whole number belongs",
-            "write it as 3",
+            "3: [1] 'q2'.supporting_facts[0][1]: a text where a whole number belongs; write it as 3",
         ),
         (
             {"supporting_facts": [["Rain", 0.0]]},
-            "[1] 'q2'.supporting_facts[0][1]",
-            "a number where a whole number belongs",
-            "write it as 3",
+            "3: [1] 'q2'.supporting_facts[0][1]: a number where a whole number belongs; write it as 3",
         ),
         (
             {"supporting_facts": [["Rain", False]]},
-            "[1] 'q2'.supporting_facts[0][1]",
-            "true or false where a whole number belongs",
-            "write it as 3",
+            "3: [1] 'q2'.supporting_facts[0][1]: true or false where a whole number belongs; write it as 3",
         ),
         (
             {"supporting_facts": [["Rain", 0], ["Rain", 1]]},
-            "[1] 'q2'.supporting_facts",
-            "the context has no sentence 1 of 'Rain', counted from 0",
-            UNKNOWN,
+            f"3: [1] 'q2'.supporting_facts: the context has no sentence 1 of 'Rain', counted from 0; "
+            f"{UNKNOWN}",
         ),
         (
             {"supporting_facts": [["Rain", -1]]},
-            "[1] 'q2'.supporting_facts",
-            "the context has no sentence -1 of 'Rain', counted from 0",
-            UNKNOWN,
+            f"3: [1] 'q2'.supporting_facts: the context has no sentence -1 of 'Rain', counted from 0; "
+            f"{UNKNOWN}",
         ),
         (
             {"supporting_facts": [["Sun", 0]]},
-            "[1] 'q2'.supporting_facts",
-            "the context has no sentence 0 of 'Sun', counted from 0",
-            UNKNOWN,
+            f"3: [1] 'q2'.supporting_facts: the context has no sentence 0 of 'Sun', counted from 0; "
+            f"{UNKNOWN}",
         ),
     ],
 )
-def test_malformed_fields(questions, complains, changes, field, what, remedy):
+def test_malformed_fields(questions, refused, changes, message):
     record = {name: value for name, value in {**COMPARISON, **changes}.items() if value is not ...}
     path = questions(json.dumps([BRIDGE, record]).replace('}, {"', '},\n\n{"'))
-    with complains(path, 3, field, what, remedy):
+    with refused(path, message):
         read_hotpotqa(path)
 
 
@@ -289,50 +261,34 @@ def test_malformed_fields(questions, complains, changes, field, what, remedy):
         ({"question": " "}, "question 'q3': the question is empty"),
         ({"answer": ""}, "question 'q3': the answer is empty; leave the field out if it is not known"),
         ({"context": []}, "question 'q3': the context is empty; give at least one paragraph"),
-        (
-            {"context": [], "supporting_facts": [["É", 0]]},
-            "question 'q3': the context is empty; give at least one paragraph",
-        ),
+        ({"context": [], "supporting_facts": [["É", 0]]},
+         "question 'q3': the context is empty; give at least one paragraph"),
         ({"context": [["É", [" ", ""]]]}, "question 'q3': paragraph 0, 'É', has no text"),
-        (
-            {"context": [["É", ["Un."]], ["É", ["Deux."]]]},
-            "question 'q3': two paragraphs are called 'É'; titles tell paragraphs apart",
-        ),
+        ({"context": [["É", ["Un."]], ["É", ["Deux."]]]},
+         "question 'q3': two paragraphs are called 'É'; titles tell paragraphs apart"),
     ],
-)
-def test_questions_that_no_system_could_be_scored_on(questions, complains, changes, problem):
+)  # fmt: skip
+def test_questions_that_no_system_could_be_scored_on(questions, refused, changes, problem):
     path = questions(json.dumps([BRIDGE, {**WITHOUT_GOLD, **changes}], ensure_ascii=False))
-    with complains(path, 1, "question", f"[1]: {problem}", "correct the question, or leave it out"):
+    with refused(path, f"1: question: [1]: {problem}; correct the question, or leave it out"):
         read_hotpotqa(path, unknown_facts="keep")
 
 
 @pytest.mark.parametrize(
-    ("content", "line", "field", "what", "remedy"),
+    ("content", "message"),
     [
-        (" \n", 1, "file", "the file is empty", "fill it, or take it out of the corpus"),
-        ("[]", 1, "file", "no questions", "add some, or leave the file out"),
-        ('{"data": []}', 1, "file", "an object where a list belongs", "write it as [{...}, ...]"),
-        ("7", 1, "file", "a number where a list belongs", "write it as [{...}, ...]"),
-        (
-            '[{"_id": "q1",\n "a" 1}]',
-            2,
-            "column 6",
-            "not JSON (Expecting ':' delimiter)",
-            "complete the file",
-        ),
-        ('[\n{"_id": "q', 2, "column 9", "not JSON (Unterminated string starting at)", "complete the file"),
-        (
-            f"[\n{json.dumps(BRIDGE)}\n ,\n7]",
-            4,
-            "[1]",
-            "a number where an object belongs",
-            "write it as {...}",
-        ),
+        (" \n", "1: file: the file is empty; fill it, or take it out of the corpus"),
+        ("[]", "1: file: no questions; add some, or leave the file out"),
+        ('{"data": []}', "1: file: an object where a list belongs; write it as [{...}, ...]"),
+        ("7", "1: file: a number where a list belongs; write it as [{...}, ...]"),
+        ('[{"_id": "q1",\n "a" 1}]', "2: column 6: not JSON (Expecting ':' delimiter); complete the file"),
+        ('[\n{"_id": "q', "2: column 9: not JSON (Unterminated string starting at); complete the file"),
+        (f"[\n{json.dumps(BRIDGE)}\n ,\n7]", "4: [1]: a number where an object belongs; write it as {...}"),
     ],
 )
-def test_malformed_files(questions, complains, content, line, field, what, remedy):
+def test_malformed_files(questions, refused, content, message):
     path = questions(content)
-    with complains(path, line, field, what, remedy):
+    with refused(path, message):
         read_hotpotqa(path)
 
 
@@ -405,57 +361,45 @@ def test_predictions_come_back_and_can_be_scored(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "field", "what", "remedy"),
+    ("content", "message"),
     [
-        ([], "line", "a list where an object belongs", "write it as {...}"),
-        ({"answer": {}}, "sp", "missing", 'add "sp" to the record'),
-        ({"sp": {}}, "answer", "missing", 'add "answer" to the record'),
-        ({"answer": [], "sp": {}}, "answer", "a list where an object belongs", "write it as {...}"),
-        ({"answer": {}, "sp": None}, "sp", "null where an object belongs", "write it as {...}"),
-        ({"answer": {"q1": None}, "sp": {}}, "answer.q1", "null where a text belongs", TEXT),
-        ({"answer": {"q1": ["a"]}, "sp": {}}, "answer.q1", LIST, TEXT),
-        (
-            {"answer": {"\ud800": "a"}, "sp": {}},
-            "'\\ud800'",
-            "half a surrogate pair in the key",
-            "remove the lone \\ud... escape",
-        ),
-        ({"answer": {}, "sp": {"q1": "Rain"}}, "sp.q1", "a text where a list belongs", "write it as [...]"),
-        (
-            {"answer": {}, "sp": {"q1": ["Rain", 0]}},
-            "sp.q1[0]",
-            "a text where a list belongs",
-            "write it as [...]",
-        ),
-        (
-            {"answer": {}, "sp": {"q1": [["Rain", "0"]]}},
-            "sp.q1[0][1]",
-            "a text where a whole number belongs",
-            "write it as 3",
-        ),
-        ({"answer": {}, "sp": {"q1": [[None, 0]]}}, "sp.q1[0][0]", "null where a text belongs", TEXT),
+        ([], "1: line: a list where an object belongs; write it as {...}"),
+        ({"answer": {}}, '1: sp: missing; add "sp" to the record'),
+        ({"sp": {}}, '1: answer: missing; add "answer" to the record'),
+        ({"answer": [], "sp": {}}, "1: answer: a list where an object belongs; write it as {...}"),
+        ({"answer": {}, "sp": None}, "1: sp: null where an object belongs; write it as {...}"),
+        ({"answer": {"q1": None}, "sp": {}}, f"1: answer.q1: null where a text belongs; {TEXT}"),
+        ({"answer": {"q1": ["a"]}, "sp": {}}, f"1: answer.q1: {LIST}; {TEXT}"),
+        ({"answer": {"\ud800": "a"}, "sp": {}},
+         "1: '\\ud800': half a surrogate pair in the key; remove the lone \\ud... escape"),
+        ({"answer": {}, "sp": {"q1": "Rain"}}, "1: sp.q1: a text where a list belongs; write it as [...]"),
+        ({"answer": {}, "sp": {"q1": ["Rain", 0]}},
+         "1: sp.q1[0]: a text where a list belongs; write it as [...]"),
+        ({"answer": {}, "sp": {"q1": [["Rain", "0"]]}},
+         "1: sp.q1[0][1]: a text where a whole number belongs; write it as 3"),
+        ({"answer": {}, "sp": {"q1": [[None, 0]]}}, f"1: sp.q1[0][0]: null where a text belongs; {TEXT}"),
     ],
-)
-def test_malformed_predictions(write, complains, content, field, what, remedy):
+)  # fmt: skip
+def test_malformed_predictions(write, refused, content, message):
     path = write("predictions.json", json.dumps(content))
-    with complains(path, 1, field, what, remedy):
+    with refused(path, message):
         read_predictions(path)
 
 
-def test_broken_predictions(write, complains):
+def test_broken_predictions(write, refused):
     path = write("predictions.json", '{"answer": {},\n"sp": }')
-    with complains(path, 2, "column 7", "not JSON (Expecting value)", "complete the file"):
+    with refused(path, "2: column 7: not JSON (Expecting value); complete the file"):
         read_predictions(path)
 
 
-def test_a_file_that_cannot_be_written_stays_as_it_was(write, questions, tmp_path, complains):
+def test_a_file_that_cannot_be_written_stays_as_it_was(write, questions, tmp_path, refused):
     path = write("predictions.json", "before")
     with pytest.raises(TypeError):
         write_predictions(path, {"q1": object()}, {})
     assert path.read_text() == "before"
     assert [file.name for file in tmp_path.iterdir()] == ["predictions.json"]
     nowhere = tmp_path / "none" / "dev.json"
-    with complains(nowhere, 1, "folder", "there is no such folder to write to", "make it first"):
+    with refused(nowhere, "1: folder: there is no such folder to write to; make it first"):
         write_hotpot_questions(nowhere, read_hotpotqa(questions(RECORDS)))
     with pytest.raises(ValueError, match=r"dev\.json\.gz: files are written plain; call it dev\.json$"):
         write_hotpot_questions(tmp_path / "dev.json.gz", [])

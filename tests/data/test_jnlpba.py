@@ -54,19 +54,19 @@ def test_an_abstract_that_comes_twice(write):
     assert [document.id for document in found] == ["91", "92", "91-2", "91-3"]
 
 
-def test_iob2_complaints(write, complains):
+def test_iob2_complaints(write, refused):
     path = write("a.iob2", "###MEDLINE:91\n\na\tO\nb\n")
-    with complains(path, 4, "row", "one column instead of 2", "write the word, a tab and its tag"):
+    with refused(path, "4: row: one column instead of 2; write the word, a tab and its tag"):
         list(read_jnlpba_iob2(path))
     path = write("a.iob2", "###MEDLINE: \n\na\tO\n")
-    with complains(path, 1, "document", "no name of the abstract", "write it after ###MEDLINE:"):
+    with refused(path, "1: document: no name of the abstract; write it after ###MEDLINE:"):
         list(read_jnlpba_iob2(path))
     path = write("a.iob2", "###MEDLINE:1\n\n###MEDLINE:2\n\na\tO\n")
     remedy = "delete the line, or write the document below it"
-    with complains(path, 1, "document", "no sentence follows", remedy):
+    with refused(path, f"1: document: no sentence follows; {remedy}"):
         list(read_jnlpba_iob2(path))
     path = write("a.iob2", "a\tB-RNA\n")
-    with complains(path, 1, "tag", "'B-RNA' is not a known tag", "the labels are DNA"):
+    with refused(path, "1: tag: 'B-RNA' is not a known tag; the labels are DNA"):
         list(read_jnlpba_iob2(path, reading=TagReading(labels=("DNA",))))
 
 
@@ -128,41 +128,25 @@ def test_a_folder_of_standoff(abstract):
 @pytest.mark.parametrize(
     ("annotation", "what", "remedy"),
     [
-        (
-            "T1\tprotein 10 14;15 24\tIL-2 receptors",
-            "'T1\\tprotein 10 14;15 24\\tIL-2 receptors' is not a name in one piece",
-            "write T1, a tab, label, first character and end, a tab, and the text",
-        ),
-        (
-            "T1 protein 10 14 IL-2",
-            "'T1 protein 10 14 IL-2' is not a name in one piece",
-            "write T1, a tab, label, first character and end, a tab, and the text",
-        ),
-        (
-            "version https://git-lfs.github.com/spec/v1",
-            "'version https://git-lfs.github.com/spec/v1' is not a name in one piece",
-            "write T1, a tab, label, first character and end, a tab, and the text",
-        ),
-        (
-            "<!DOCTYPE html>",
-            "'<!DOCTYPE html>' is not a name in one piece",
-            "write T1, a tab, label, first character and end, a tab, and the text",
-        ),
-        (
-            "T1\tprotein 11 15\tIL-2",
-            "'IL-2' is not what stands at 11 to 15",
-            "count characters from 0, line ends as one",
-        ),
-        (
-            "T1\tprotein 9 10\t ",
-            "' ' is not what stands at 9 to 10",
-            "count characters from 0, line ends as one",
-        ),
+        ("T1\tprotein 10 14;15 24\tIL-2 receptors",
+         "'T1\\tprotein 10 14;15 24\\tIL-2 receptors' is not a name in one piece",
+         "write T1, a tab, label, first character and end, a tab, and the text"),
+        ("T1 protein 10 14 IL-2", "'T1 protein 10 14 IL-2' is not a name in one piece",
+         "write T1, a tab, label, first character and end, a tab, and the text"),
+        ("version https://git-lfs.github.com/spec/v1",
+         "'version https://git-lfs.github.com/spec/v1' is not a name in one piece",
+         "write T1, a tab, label, first character and end, a tab, and the text"),
+        ("<!DOCTYPE html>", "'<!DOCTYPE html>' is not a name in one piece",
+         "write T1, a tab, label, first character and end, a tab, and the text"),
+        ("T1\tprotein 11 15\tIL-2", "'IL-2' is not what stands at 11 to 15",
+         "count characters from 0, line ends as one"),
+        ("T1\tprotein 9 10\t ", "' ' is not what stands at 9 to 10",
+         "count characters from 0, line ends as one"),
     ],
-)
-def test_standoff_complaints(abstract, complains, annotation, what, remedy):
+)  # fmt: skip
+def test_standoff_complaints(abstract, refused, annotation, what, remedy):
     folder = abstract(TITLE, f"T0\tDNA 0 6\tLevels\n{annotation}\n")
-    with complains(folder / "91.ann", 2, "T", what, remedy):
+    with refused(folder / "91.ann", f"2: T: {what}; {remedy}"):
         list(read_jnlpba_standoff(folder))
 
 
@@ -173,24 +157,24 @@ def test_what_else_brat_writes_is_passed_over(abstract):
     assert next(read_jnlpba_standoff(abstract(TITLE, other + name + other))) == first
 
 
-def test_an_annotation_without_its_text(abstract, complains, write):
+def test_an_annotation_without_its_text(abstract, refused, write):
     folder = abstract(TITLE, "")
     path = write("92.ann", "")
     remedy = "give the folder that has a .txt and an .ann for each abstract"
-    with complains(path, 1, "file", "there is no 92.txt beside it", remedy):
+    with refused(path, f"1: file: there is no 92.txt beside it; {remedy}"):
         read_jnlpba_standoff(folder)
 
 
-def test_more_standoff_complaints(abstract, complains, tmp_path):
+def test_more_standoff_complaints(abstract, refused, tmp_path):
     remedy = "give the folder that has a .txt and an .ann for each abstract"
-    with complains(tmp_path, 1, "folder", "no .txt files in it", remedy):
+    with refused(tmp_path, f"1: folder: no .txt files in it; {remedy}"):
         read_jnlpba_standoff(tmp_path)
     path = abstract(TITLE, "T1\tX 0 9\tLevels of\nT2\tY 7 14\tof IL-2\n") / "91.ann"
     what = "names cross (TagSpan(label='Y', first=1, stop=3) shares words with another span)"
-    with complains(path, 1, "T", what, "put the one inside the other, or leave one of them"):
+    with refused(path, f"1: T: {what}; put the one inside the other, or leave one of them"):
         list(read_jnlpba_standoff(tmp_path))
-    with complains(path, 1, "tag", "'B-X' is not a known tag", "the labels are DNA"):
+    with refused(path, "1: tag: 'B-X' is not a known tag; the labels are DNA"):
         list(read_jnlpba_standoff(tmp_path, reading=TagReading(labels=("DNA",))))
     path.unlink()
-    with complains(path, 1, "file", "there is no such file", "check the spelling of the path"):
+    with refused(path, "1: file: there is no such file; check the spelling of the path"):
         list(read_jnlpba_standoff(tmp_path))

@@ -94,27 +94,21 @@ def test_lines_that_no_parser_takes(write, line):
         ('{"a": "", "many": "b"}', "many: a text where a list belongs; write it as [...]"),
         ('{"a": "", "many": []}', "many: an empty list; add what is missing, or delete the record"),
         ('{"a": "", "many": ["b", 1]}', "many[1]: a number where a text belongs; put it in quotes"),
-        (
-            '{"a": "", "pair": ["b"]}',
-            "pair: a list of 1, too short; add what is missing, or delete the record",
-        ),
+        ('{"a": "", "pair": ["b"]}',
+         "pair: a list of 1, too short; add what is missing, or delete the record"),
         ('{"a": "", "pair": ["b", 1, 2]}', "pair: a list of 3, too long; take out what is too much"),
         ('{"a": "", "pair": ["b", 1.0]}', "pair[1]: a number where a whole number belongs; write it as 3"),
         ('{"a": "", "pair": "b"}', "pair: a text where a list belongs; write it as [...]"),
         ('{"a": "", "parts": {}}', "parts: an object where a list belongs; write it as [...]"),
-        (
-            '{"a": "", "parts": [3]}',
-            'parts[0]: a number where an object belongs; write each as {"text": "..."}',
-        ),
+        ('{"a": "", "parts": [3]}',
+         'parts[0]: a number where an object belongs; write each as {"text": "..."}'),
         ('{"a": "", "parts": [{}]}', 'parts[0].text: missing; add "text" to the record'),
-        (
-            '{"a": "", "parts": [{"text": 1}]}',
-            "parts[0].text: a number where a text belongs; put it in quotes",
-        ),
+        ('{"a": "", "parts": [{"text": 1}]}',
+         "parts[0].text: a number where a text belongs; put it in quotes"),
         ('{"a": "", "choice": "z"}', "choice: 'z' is unknown; write x or y"),
         ('{"a": "", "told": 3}', "told: 3 is unknown; write x or y, or leave it out"),
     ],
-)
+)  # fmt: skip
 def test_fields_of_another_type(write, refused, fields, message):
     path = write("x.jsonl", fields)
     with refused(path, f"1: {message}"):

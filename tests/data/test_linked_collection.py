@@ -46,57 +46,47 @@ def test_compressed_files_are_found(write, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("documents", "line", "field", "what", "remedy"),
+    ("documents", "message"),
     [
-        ([{"text": "x"}], 1, "id", "missing", 'add "id" to the record'),
-        ([{"id": "a"}], 1, "text", "missing", 'add "text" to the record'),
-        ([{"id": "a", "text": " \n"}], 1, "text", "it is empty", "fill it in, or delete the record"),
-        ([{"id": "", "text": "x."}], 1, "id", "it is empty", "fill it in, or delete the record"),
-        ([{"id": "a", "sentences": ["x", " "]}], 1, "sentences[1]", "it is empty", "leave it out"),
-        (
-            [*DOCUMENTS, {"id": "a", "text": "x"}],
-            4,
-            "id",
-            "'a' is there already",
-            "give every document its own id",
-        ),
+        ([{"text": "x"}], '1: id: missing; add "id" to the record'),
+        ([{"id": "a"}], '1: text: missing; add "text" to the record'),
+        ([{"id": "a", "text": " \n"}], "1: text: it is empty; fill it in, or delete the record"),
+        ([{"id": "", "text": "x."}], "1: id: it is empty; fill it in, or delete the record"),
+        ([{"id": "a", "sentences": ["x", " "]}], "1: sentences[1]: it is empty; leave it out"),
+        ([*DOCUMENTS, {"id": "a", "text": "x"}],
+         "4: id: 'a' is there already; give every document its own id"),
     ],
-)
-def test_documents_that_cannot_be(collection, complains, documents, line, field, what, remedy) -> None:
+)  # fmt: skip
+def test_documents_that_cannot_be(collection, refused, documents, message) -> None:
     folder = collection(documents)
-    with complains(folder / "documents.jsonl", line, field, what, remedy):
+    with refused(folder / "documents.jsonl", message):
         read_linked_collection(folder)
 
 
 @pytest.mark.parametrize(
-    ("link", "field", "what", "remedy"),
+    ("link", "message"),
     [
-        ({"first": "z", "second": "a"}, "first", "there is no document 'z'", "add it, or delete the line"),
-        ({"first": "a", "second": "a"}, "second", "a document linked with itself", "delete the line"),
-        ({"first": "a", "second": "b"}, "second", "the same link is there already", "give each link once"),
+        ({"first": "z", "second": "a"}, "3: first: there is no document 'z'; add it, or delete the line"),
+        ({"first": "a", "second": "a"}, "3: second: a document linked with itself; delete the line"),
+        ({"first": "a", "second": "b"}, "3: second: the same link is there already; give each link once"),
         (
             {"first": "a", "second": "c", "sentences": [0]},
-            "sentences",
-            "document 'a' is given as a text",
-            "give it as sentences, so that their numbers are sure",
+            "3: sentences: document 'a' is given as a text; give it as sentences, so that their numbers "
+            "are sure",
         ),
         (
             {"first": "b", "second": "c", "sentences": [0, 2]},
-            "sentences[1]",
-            "2 is no sentence of 'b', which has 2",
-            "count them from 0",
+            "3: sentences[1]: 2 is no sentence of 'b', which has 2; count them from 0",
         ),
         (
             {"first": "b", "second": "c", "sentences": [True]},
-            "sentences[0]",
-            "true or false where a whole number belongs",
-            "write it as 3",
+            "3: sentences[0]: true or false where a whole number belongs; write it as 3",
         ),
     ],
 )
-def test_links_that_cannot_be(collection, complains, link, field, what, remedy) -> None:
+def test_links_that_cannot_be(collection, refused, link, message) -> None:
     folder = collection(links=[*LINKS, link])
-    with complains(folder / "links.jsonl", 3, field, what, remedy):
+    with refused(folder / "links.jsonl", message):
         read_linked_collection(folder)
 
 

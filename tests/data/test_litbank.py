@@ -51,53 +51,45 @@ def test_spans_side_by_side_stay_apart(write):
     assert sentence.tags == ("B-X", "B-X", "I-X", "I-X", "B-X")
 
 
-def test_stray_tags_in_every_column(write, complains):
+def test_stray_tags_in_every_column(write, refused):
     path = write("a.tsv", "a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n")
     reading = TagReading()
     assert read_litbank(path, reading=reading).sentences[0].tags == ("B-X", "I-X", "B-Y")
     assert reading.mended == 2
     remedy = 'write B- for I-, or read with stray="accept"'
-    with complains(path, 2, "tag", "'I-Y' follows no span of its label", remedy):
+    with refused(path, f"2: tag: 'I-Y' follows no span of its label; {remedy}"):
         read_litbank(path, reading=TagReading(stray="refuse"))
-    with complains(path, 1, "tag", "'I-X' is not a known tag", "the labels are Y"):
+    with refused(path, "1: tag: 'I-X' is not a known tag; the labels are Y"):
         read_litbank(path, reading=TagReading(labels=("Y",)))
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "field", "what", "remedy"),
+    ("text", "message"),
     [
         (
             "a\tO\nb\t\n",
-            2,
-            "row",
-            "one column instead of a word and its tag",
-            "write the word, a tab and its tag",
+            "2: row: one column instead of a word and its tag; write the word, a tab and its tag",
         ),
-        ("\tO\tO\t\n", 1, "word", "an empty word", "write it, or delete the line"),
+        ("\tO\tO\t\n", "1: word: an empty word; write it, or delete the line"),
         (
             "a\tO\n\nb\tO\tO\t\nc\tO\t\n",
-            4,
-            "row",
-            "2 columns where the sentence begins with 3",
-            "write O where a word is in no span",
+            "4: row: 2 columns where the sentence begins with 3; write O where a word is in no span",
         ),
         (
             "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
-            3,
-            "tag",
-            "spans cross (TagSpan(label='Y', first=1, stop=3) shares words with another span)",
+            "3: tag: spans cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); "
             "put the one inside the other, or leave one of them",
         ),
     ],
 )
-def test_complaints(write, complains, text, line, field, what, remedy):
+def test_complaints(write, refused, text, message):
     path = write("a.tsv", text)
-    with complains(path, line, field, what, remedy):
+    with refused(path, message):
         read_litbank(path)
 
 
-def test_a_folder(write, tmp_path, complains):
-    with complains(tmp_path, 1, "folder", "no .tsv files in it", "give the folder entities/tsv"):
+def test_a_folder(write, tmp_path, refused):
+    with refused(tmp_path, "1: folder: no .tsv files in it; give the folder entities/tsv"):
         read_litbank_folder(tmp_path)
     write("b.tsv", "b\tI-X\t\n")
     write("a.tsv", "a\tI-X\t\n")

@@ -87,10 +87,8 @@ def test_forms_of_headings():
         ("O'Brien’s 15-year-old don't. DOE'S", "O'Brien ’s 15-year-old don't . DOE 'S"),
         ("They're James' rock'n'roll, 'tis 'so'!", "They 're James ' rock'n'roll , ' tis ' so ' !"),
         ("$1,473.50 is 3.5% at 10:30, 5,a:7", "$ 1,473.50 is 3.5 % at 10:30 , 5 , a : 7"),
-        (
-            "At 5 p.m. the U.S. left J.K. Doe (i.e., all).",
-            "At 5 p.m. the U.S. left J.K. Doe ( i.e. , all ) .",
-        ),
+        ("At 5 p.m. the U.S. left J.K. Doe (i.e., all).",
+         "At 5 p.m. the U.S. left J.K. Doe ( i.e. , all ) ."),
         ("Mr. Doe: www.example.com/a_b — “no”…", "Mr . Doe : www.example.com / a_b — “ no ” …"),
         ("top‐class a‑b a.b.c", "top‐class a‑b a.b.c"),
         ("It was 3.5 strong.The quake", "It was 3.5 strong . The quake"),
@@ -102,7 +100,7 @@ def test_forms_of_headings():
         ("<script>a</script> <b>", "< script > a < / script > < b >"),
         ("< M >a</ M > < m > <mm> &lt;m&gt;", "< M > a < / M > < m > < mm > & lt ; m & gt ;"),
     ],
-)
+)  # fmt: skip
 def test_tokens(text, tokens):
     assert only(f"{text} <m>END</m>").tokens == (*words(tokens), "END")
 
@@ -224,13 +222,13 @@ def test_marks_in_capitals():
 
 
 @pytest.mark.parametrize(("text", "line", "field", "what", "remedy"), COMPLAINTS)
-def test_complaints(complains, text, line, field, what, remedy):
-    with complains("text", line, field, what, remedy):
+def test_complaints(refused, text, line, field, what, remedy):
+    with refused("text", f"{line}: {field}: {what}; {remedy}"):
         parse_marked_documents(text, kind="event")
 
 
-def test_the_source_is_named(complains):
-    with complains("my box", 1, "marks", "</m> without <m>", BEGIN):
+def test_the_source_is_named(refused):
+    with refused("my box", f"1: marks: </m> without <m>; {BEGIN}"):
         parse_marked_documents("a</m>", kind="event", source="my box")
 
 
@@ -257,33 +255,33 @@ def test_a_folder(write, tmp_path):
     assert [(m.id, m.kind) for m in mentions_of([topic])] == [("b:0", "entity")]
 
 
-def test_complaints_of_files(write, tmp_path, complains):
-    with complains(tmp_path / "x", 1, "file", "there is no such file", "check the spelling of the path"):
+def test_complaints_of_files(write, tmp_path, refused):
+    with refused(tmp_path / "x", "1: file: there is no such file; check the spelling of the path"):
         read_marked_documents(tmp_path / "x", kind="event")
     remedy = "put each document there as a file of its own, or give the path of one file"
-    with complains(tmp_path, 1, "folder", "no files named *.txt", remedy):
+    with refused(tmp_path, f"1: folder: no files named *.txt; {remedy}"):
         read_marked_documents(tmp_path, kind="event")
     one = write("one.txt", "== a ==\n<m>b")
-    with complains(one, 2, "marks", OPEN, CLOSE):
+    with refused(one, f"2: marks: {OPEN}; {CLOSE}"):
         read_marked_documents(one, kind="event")
     what, remedy = (
         "a heading, but each file of a folder is one document",
         "take the heading out, or read this file by itself",
     )
-    with complains(one, 1, "heading", what, remedy):
+    with refused(one, f"1: heading: {what}; {remedy}"):
         read_marked_documents(tmp_path, kind="event")
     one.write_text("a\n</m>")
-    with complains(one, 2, "marks", "</m> without <m>", BEGIN):
+    with refused(one, f"2: marks: </m> without <m>; {BEGIN}"):
         read_marked_documents(tmp_path, kind="event")
     one.write_text("a")
-    with complains(tmp_path, 1, "marks", NONE, EACH):
+    with refused(tmp_path, f"1: marks: {NONE}; {EACH}"):
         read_marked_documents(tmp_path, kind="event")
     one.write_text("\n")
-    with complains(one, 1, "file", "the file is empty", "fill it, or take it out of the corpus"):
+    with refused(one, "1: file: the file is empty; fill it, or take it out of the corpus"):
         read_marked_documents(tmp_path, kind="event")
     one.write_bytes(b"caf\xe9")
     remedy = "convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 one.txt"
-    with complains(one, 1, "byte 3", "0xe9 is not UTF-8", remedy):
+    with refused(one, f"1: byte 3: 0xe9 is not UTF-8; {remedy}"):
         read_marked_documents(one, kind="event")
 
 
@@ -361,8 +359,8 @@ def test_any_text_is_read_or_complained_of(text):
     assert 1 <= complaint.line <= text.count("\n") + 1
 
 
-def test_two_files_of_one_name(write, tmp_path, complains):
+def test_two_files_of_one_name(write, tmp_path, refused):
     write("a.TXT", "<m>b</m>")
     path = write("a.txt", "<m>b</m>")
-    with complains(path, 1, "file name", "a.TXT is document a too", "name them apart"):
+    with refused(path, "1: file name: a.TXT is document a too; name them apart"):
         read_marked_documents(tmp_path, kind="event")

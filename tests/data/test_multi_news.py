@@ -38,7 +38,7 @@ def test_lone_and_empty_documents_keep_their_lines(write):
     assert [document.id for document in clusters[2].documents] == ["train-2-0", "train-2-1"]
 
 
-def test_folder_of_official_files(write, tmp_path, complains):
+def test_folder_of_official_files(write, tmp_path, refused):
     write("train.txt.src", f"a{BAR}b\n")
     write("val.txt.src.gz", gzip.compress(f"c{TAG}d\n".encode()))
     write("train.txt.tgt", "a summary\n")
@@ -46,17 +46,17 @@ def test_folder_of_official_files(write, tmp_path, complains):
     assert [cluster.id for cluster in read_multi_news(tmp_path)] == ["train-0", "val-0"]
     assert [cluster.id for cluster in read_multi_news(tmp_path, split="validation")] == ["val-0"]
     assert [path.name for path in multi_news_files(tmp_path, split="train")] == ["train.txt.src"]
-    with complains(tmp_path, 1, "folder", "no file for the split test", "put test.txt.src there"):
+    with refused(tmp_path, "1: folder: no file for the split test; put test.txt.src there"):
         list(read_multi_news(tmp_path, split="test"))
     (tmp_path / "val.txt.src.gz").unlink()
-    with complains(tmp_path, 1, "folder", "no file for the split validation", "put val.txt.src there"):
+    with refused(tmp_path, "1: folder: no file for the split validation; put val.txt.src there"):
         list(read_multi_news(tmp_path, split="validation"))
     (empty := tmp_path / "empty").mkdir()
-    with complains(empty, 1, "folder", "no file for any split", "put train.txt.src there"):
+    with refused(empty, "1: folder: no file for any split; put train.txt.src there"):
         list(read_multi_news(empty))
     write("train.txt.src.cleaned", f"a{BAR}b\n")
     what = "train.txt.src and train.txt.src.cleaned both hold the train split"
-    with complains(tmp_path, 1, "folder", what, "give the path of one file, or move the other away"):
+    with refused(tmp_path, f"1: folder: {what}; give the path of one file, or move the other away"):
         multi_news_files(tmp_path)
 
 
@@ -68,17 +68,17 @@ def test_a_single_file_is_split_by_the_hash_of_its_lines(write):
         assert found
 
 
-def test_a_file_without_separators_is_something_else(write, complains):
+def test_a_file_without_separators_is_something_else(write, refused):
     path = write("x.src", "one\ntwo\n")
     remedy = "separate the documents of a line with ||||| or story_separator_special_tag"
-    with complains(path, 1, "separator", "no line has more than one document", remedy):
+    with refused(path, f"1: separator: no line has more than one document; {remedy}"):
         list(read_multi_news(path))
 
 
-def test_malformed_line(write, complains):
+def test_malformed_line(write, refused):
     path = write("x.src", f"a{BAR}b\n".encode() + b"caf\xe9\n")
     remedy = "convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 x.src"
-    with complains(path, 2, "byte 11", "0xe9 is not UTF-8", remedy):
+    with refused(path, f"2: byte 11: 0xe9 is not UTF-8; {remedy}"):
         list(read_multi_news(path))
 
 

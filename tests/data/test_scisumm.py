@@ -221,21 +221,21 @@ def test_one_collection_is_enough(build):
     assert link.source == SOURCES[2]
 
 
-def test_nothing_there(tmp_path, complains):
+def test_nothing_there(tmp_path, refused):
     remedy = "put cl_scisumm_2018.tar.xz or scisummnet_2019.tar.xz there"
-    with complains(tmp_path, 1, "folder", "neither archives nor folders of CL-SciSumm", remedy):
+    with refused(tmp_path, f"1: folder: neither archives nor folders of CL-SciSumm; {remedy}"):
         read_scisumm(tmp_path)
     with pytest.raises(ValueError, match="blanked is 'some'; choose one of all, citing, none"):
         read_scisumm(tmp_path, blanked="some")
 
 
 @pytest.mark.parametrize("name", ["cl_scisumm_2018/../../evil.xml", "/etc/evil.xml", "evil.xml", "../evil"])
-def test_members_outside(build, tmp_path, complains, name):
+def test_members_outside(build, tmp_path, refused, name):
     root = build()
     with tarfile.open(root / "cl_scisumm_2018.tar.xz", "w:xz") as tar:
         tar.addfile(tarfile.TarInfo(name))
     what = f"member {name!r} lies outside the folder cl_scisumm_2018"
-    with complains(root / "cl_scisumm_2018.tar.xz", 1, "archive", what, "copy or download it again"):
+    with refused(root / "cl_scisumm_2018.tar.xz", f"1: archive: {what}; copy or download it again"):
         read_scisumm(root)
     assert not list(tmp_path.rglob("evil*"))
 
@@ -260,22 +260,22 @@ def test_links_in_archives_are_named(build):
     assert data.passed_over[:3] == (f"{root}/{place}: a link, or no file",) * 3
 
 
-def test_an_archive_of_links_alone_is_refused(build, complains):
+def test_an_archive_of_links_alone_is_refused(build, refused):
     root = build()
     links_only(root / "cl_scisumm_2018.tar.xz")
     what, remedy = "no papers in it; 3 links are passed over", "copy or download it again"
-    with complains(root / "cl_scisumm_2018", 1, "collection", what, remedy):
+    with refused(root / "cl_scisumm_2018", f"1: collection: {what}; {remedy}"):
         read_scisumm(root)
 
 
 @pytest.mark.parametrize("content", [None, "", "<html><body>Not Found</body></html>", "<PAPER>\n</PAPER>"])
 @pytest.mark.parametrize("place", [TASK, "cl_scisumm_2018/Test-Set-2018/T00-0001"])
-def test_a_reference_paper_without_sentences_is_refused(build, complains, place, content):
+def test_a_reference_paper_without_sentences_is_refused(build, refused, place, content):
     """All links to it and their gold would be gone, and nobody would know."""
     name = place.rpartition("/")[2]
     root = build({f"{place}/Reference_XML/{name}.xml": content})
     what = f"no Reference_XML/{name}.xml in it, or no sentences in that"
-    with complains(root / place, 1, "folder", what, "copy the folder again, or remove it"):
+    with refused(root / place, f"1: folder: {what}; copy the folder again, or remove it"):
         read_scisumm(root)
 
 
@@ -360,25 +360,26 @@ ADD = "add it to scisummnet_2019, or leave the pair out"
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "line", "field", "what", "remedy"),
+    ("name", "content", "message"),
     [
-        (TRAINING, "\nnonsense", 2, "Citance Number", "a line without Citance Number", RELEASE),
-        (TRAINING, "Citance Number: 1", 1, "Citing Article", "the field is missing", RELEASE),
-        (TRAINING, " \n", 1, "file", "no annotation in it", RELEASE),
-        (GOLD, "a,b\n1,2\n", 1, "Citing Article", "the field is missing", RELEASE),
-        (GOLD, "<html><body>Not Found</body></html>\n", 1, "Citing Article", "the field is missing", RELEASE),
-        (GOLD, f'{HEAD}\n1,"a', 2, "row", "not CSV (unexpected end of data)", RELEASE),
-        (SENTENCES, "[\n1,", 2, "column 3", "not JSON (Expecting value)", RELEASE),
-        (SENTENCES, "{}", 1, "[0]", "null where an object belongs", "write it as {...}"),
-        (SENTENCES, '[{"citing_paper_id": 1}]', 1, "[0].citing_paper_id", A_NUMBER, "put it in quotes"),
-        (PAIRS, "a\tb\nx\n", 2, "row", "'x' is not a pair", TABS),
-        (PAIRS, "a\tb\nx\tx\n", 2, "row", "'x\\tx' is not a pair", TABS),
-        (PAIRS, "a\tb\n\nN00-0001\tx\n", 3, "row", "no text of x", ADD),
+        (TRAINING, "\nnonsense", f"2: Citance Number: a line without Citance Number; {RELEASE}"),
+        (TRAINING, "Citance Number: 1", f"1: Citing Article: the field is missing; {RELEASE}"),
+        (TRAINING, " \n", f"1: file: no annotation in it; {RELEASE}"),
+        (GOLD, "a,b\n1,2\n", f"1: Citing Article: the field is missing; {RELEASE}"),
+        (GOLD, "<html><body>Not Found</body></html>\n", f"1: Citing Article: the field is missing; "
+                                                        f"{RELEASE}"),
+        (GOLD, f'{HEAD}\n1,"a', f"2: row: not CSV (unexpected end of data); {RELEASE}"),
+        (SENTENCES, "[\n1,", f"2: column 3: not JSON (Expecting value); {RELEASE}"),
+        (SENTENCES, "{}", "1: [0]: null where an object belongs; write it as {...}"),
+        (SENTENCES, '[{"citing_paper_id": 1}]', f"1: [0].citing_paper_id: {A_NUMBER}; put it in quotes"),
+        (PAIRS, "a\tb\nx\n", f"2: row: 'x' is not a pair; {TABS}"),
+        (PAIRS, "a\tb\nx\tx\n", f"2: row: 'x\\tx' is not a pair; {TABS}"),
+        (PAIRS, "a\tb\n\nN00-0001\tx\n", f"3: row: no text of x; {ADD}"),
     ],
 )  # fmt: skip
-def test_broken_files(build, complains, name, content, line, field, what, remedy):
+def test_broken_files(build, refused, name, content, message):
     root = build({name: content}, archives=False)
-    with complains(root / name, line, field, what, remedy):
+    with refused(root / name, message):
         read_scisumm(root)
 
 

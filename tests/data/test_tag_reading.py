@@ -42,28 +42,28 @@ def test_spans_stay_and_nothing_is_left_to_mend(tags):
     assert read(once, TagReading(stray="refuse")) == once
 
 
-def test_faulty_tags(complains):
+def test_faulty_tags(refused):
     remedy = 'write B- for I-, or read with stray="accept"'
     refusing = TagReading(stray="refuse")
-    with complains(PATH, 9, "tag", "'I-Y' follows no span of its label", remedy):
+    with refused(PATH, f"9: tag: 'I-Y' follows no span of its label; {remedy}"):
         read("B-X I-X I-Y", refusing)
     assert refusing.mended == 0
     for tag in ("X", "B", "B-", "I-", "E-X", "o", "b-X", "NULL", "O-X"):
-        with complains(PATH, 8, "tag", f"{tag!r} is not a tag", "write O, or B- or I- and a label"):
+        with refused(PATH, f"8: tag: {tag!r} is not a tag; write O, or B- or I- and a label"):
             read(f"O {tag}", TagReading())
-    with complains(PATH, 7, "tag", f"'{'x' * 40}' is not a tag", "write O, or B- or I- and a label"):
+    with refused(PATH, f"7: tag: '{'x' * 40}' is not a tag; write O, or B- or I- and a label"):
         read("x" * 99, TagReading())
     with pytest.raises(ValueError, match="stray is 'drop'; choose one of accept, refuse"):
         TagReading(stray="drop")
 
 
-def test_known_labels(complains):
-    with complains(PATH, 8, "tag", "'I-Z' is not a known tag", "the labels are X, Y"):
+def test_known_labels(refused):
+    with refused(PATH, "8: tag: 'I-Z' is not a known tag; the labels are X, Y"):
         read("O I-Z", TagReading(labels=("X", "Y")))
     assert read("O B-Z", TagReading(labels=("Z",)), ("X",)) == "O B-Z"  # the reading's go first
-    with complains(PATH, 8, "tag", "'B-Z' is not a known tag", "the labels are X"):
+    with refused(PATH, "8: tag: 'B-Z' is not a known tag; the labels are X"):
         read("O B-Z", TagReading(), ("X",))
-    with complains(PATH, 7, "tag", "'B-Z' is not a known tag", "the labels are "):
+    with refused(PATH, "7: tag: 'B-Z' is not a known tag; the labels are "):
         read("B-Z", TagReading(labels=()))
 
 
@@ -84,7 +84,7 @@ def test_blocks(write):
     ]
 
 
-def test_parts(write, complains):
+def test_parts(write, refused):
     path = write("a.txt", "a\nb\n\nc\n#x 1\n\nd\n\n#y\ne\n")
     assert list(marked_parts(path, mark="#")) == [
         ((1, ""), [[(1, "a"), (2, "b")], [(4, "c")]]),
@@ -94,11 +94,11 @@ def test_parts(write, complains):
     remedy = "delete the line, or write the document below it"
     for text, line in (("#x\n\n#y\na\n", 1), ("#x\na\n#y\n\n", 3)):
         path = write("b.txt", text)
-        with complains(path, line, "document", "no sentence follows", remedy):
+        with refused(path, f"{line}: document: no sentence follows; {remedy}"):
             list(marked_parts(path, mark="#"))
 
 
-def test_columns(complains):
+def test_columns(refused):
     def columns(text: str, count: int | None = None, tabs: bool = True) -> list[str]:
         return columns_of(text, path=PATH, line=3, count=count, tabs=tabs)
 
@@ -106,13 +106,12 @@ def test_columns(complains):
     assert columns("a\u00a0b\tc", count=2) == ["a\u00a0b", "c"]
     assert columns("a  b \tc", tabs=False) == ["a", "b", "c"]
     remedy = "write the word, a tab and its tag"
-    with complains(PATH, 3, "row", "one column instead of 2", remedy):
+    with refused(PATH, f"3: row: one column instead of 2; {remedy}"):
         columns("a O", count=2)
-    with complains(PATH, 3, "row", "3 columns instead of 2", remedy):
+    with refused(PATH, f"3: row: 3 columns instead of 2; {remedy}"):
         columns("a\tb\tO", count=2)
-    with complains(
-        PATH, 3, "row", "one column instead of a word and its tag", remedy.replace("a tab", "white space")
-    ):
+    remedy = remedy.replace("a tab", "white space")
+    with refused(PATH, f"3: row: one column instead of a word and its tag; {remedy}"):
         columns("word", tabs=False)
-    with complains(PATH, 3, "word", "an empty word", "write it, or delete the line"):
+    with refused(PATH, "3: word: an empty word; write it, or delete the line"):
         columns("\u3000\tO", count=2)

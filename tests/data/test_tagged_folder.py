@@ -35,14 +35,12 @@ def told(folder: Path, **options: object) -> list[tuple[str, list[tuple[str, ...
         ({"train/b.tsv": DOCARC, "train/a.tsv": DOCARC, "x.tagset": "B-PER\t1"}, {"a": "PER", "b": "PER"}),
         ({"train/book.tsv": LITBANK}, {"book": "PER"}),
         ({"train.conll": CONLL}, {"train.conll:0": "PER", "train.conll:1": "LOC"}),
-        (
-            {"train/b.conll": "Orn B-PER\n", "train/a.conll": "Dram B-LOC\n"},
-            {"a.conll:0": "LOC", "b.conll:0": "PER"},
-        ),
+        ({"train/b.conll": "Orn B-PER\n", "train/a.conll": "Dram B-LOC\n"},
+         {"a.conll:0": "LOC", "b.conll:0": "PER"}),
         ({"train.iob2": IOB2}, {"91": "PER", "92": "LOC"}),
         ({"train/91.txt": "Orn slept.", "train/91.ann": "T1\tPER 0 3\tOrn\n"}, {"91": "PER"}),
     ],
-)
+)  # fmt: skip
 def test_forms(tmp_path: Path, files: dict[str, str], expected: dict[str, str]) -> None:
     found = told(write(tmp_path, {**files, "dev/c.tsv": DOCARC}))
     assert {name: tags[0][0] for name, tags in found} == {

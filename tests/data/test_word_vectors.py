@@ -82,49 +82,49 @@ def test_limit_below_zero(write):
     ],
     ids=["fewer", "more", "more and tiny", "no word", "two spaces", "tabs", "not as the header says"],
 )
-def test_lines_of_another_size(write, complains, content, line):
+def test_lines_of_another_size(write, refused, content, line):
     path = write("v.txt", content)
-    with complains(path, line, "line", "not a word and a vector of size 3", REMEDY):
+    with refused(path, f"{line}: line: not a word and a vector of size 3; {REMEDY}"):
         read_word_vectors(path)
 
 
-def test_a_first_line_without_values(write, complains):
+def test_a_first_line_without_values(write, refused):
     path = write("v.txt", "alone\nb 1\n")
-    with complains(path, 1, "line", "not a word and a vector of size 1", REMEDY):
+    with refused(path, f"1: line: not a word and a vector of size 1; {REMEDY}"):
         read_word_vectors(path)
 
 
 @pytest.mark.parametrize("value", ["x", "nan", "-inf", "1e39", "", "1,5"])
-def test_values_that_are_no_numbers(write, complains, value):
+def test_values_that_are_no_numbers(write, refused, value):
     path = write("v.txt", f"a 1 2 3\nb 1 {value} 3\n")
-    with complains(path, 2, "value 2", f"{value!r} is no finite number", "correct it, or leave the word out"):
+    with refused(path, f"2: value 2: {value!r} is no finite number; correct it, or leave the word out"):
         read_word_vectors(path)
 
 
 @pytest.mark.parametrize("content", ["0 50\n", "3 2\n\n \n"])
-def test_no_vectors(write, complains, content):
+def test_no_vectors(write, refused, content):
     path = write("v.txt", content)
-    with complains(path, 1, "file", "no word vectors", REMEDY):
+    with refused(path, f"1: file: no word vectors; {REMEDY}"):
         read_word_vectors(path)
 
 
-def test_an_empty_file(write, complains):
+def test_an_empty_file(write, refused):
     path = write("v.txt", "")
-    with complains(path, 1, "file", "the file is empty", "fill it, or take it out of the corpus"):
+    with refused(path, "1: file: the file is empty; fill it, or take it out of the corpus"):
         read_word_vectors(path)
 
 
 @pytest.mark.parametrize("header", ["1 99999999999999999999", f"{'9' * 5000} 2"])
-def test_a_header_that_no_file_has(write, complains, header):
+def test_a_header_that_no_file_has(write, refused, header):
     path = write("v.txt", f"{header}\na 1 2\n")
     what = f"{header[:40]!r} is no number of words and of values"
-    with complains(path, 1, "header", what, REMEDY):
+    with refused(path, f"1: header: {what}; {REMEDY}"):
         read_word_vectors(path)
 
 
-def test_a_file_that_was_cut_off_has_fewer_words_than_its_header_says(write, complains):
+def test_a_file_that_was_cut_off_has_fewer_words_than_its_header_says(write, refused):
     path = write("v.txt", "3 2\na 1 2\nb 3 4\n")
     what = "it says 3 words, but there are 2"
-    with complains(path, 1, "header", what, "copy or download the file again"):
+    with refused(path, f"1: header: {what}; copy or download the file again"):
         read_word_vectors(path)
     assert read_word_vectors(path, limit=2)[0] == ("a", "b")

@@ -20,10 +20,11 @@ from cdlm_lab.examples.mention_pairs import (
     MentionGroup,
     MentionPairExamples,
     all_pairs,
+    corefer,
     group_mentions,
     marks_from_tokenizer,
     mentions_in,
-    positive_pairs,
+    pairs_within,
     sample_aligned_pairs,
     sampled_pairs,
 )
@@ -140,6 +141,11 @@ def test_all_pairs(count):
     pairs = all_pairs(count)
     assert pairs.dtype == np.int64
     assert [tuple(pair) for pair in pairs.tolist()] == list(combinations(range(count), 2))
+
+
+def positive_pairs(groups):
+    pairs = pairs_within(groups)
+    return pairs[corefer(groups, pairs)]
 
 
 def test_positive_pairs_by_hand():
@@ -307,7 +313,7 @@ def test_sizes_are_those_of_the_sequences(made, context, max_length):
     for index in chosen:
         example, sequence = examples[index], examples.describe(index)
         assert examples.length_of(index) == len(example["input_ids"]) <= max_length
-        assert examples.global_count_of(index) == example["global_attention_mask"].sum()
+        assert examples.size_of(index).global_count == example["global_attention_mask"].sum()
         assert examples.size_of(index).lost_tokens == sum(sequence.lost_tokens)
         losses += sum(sequence.lost_tokens)
     assert (losses > 0) == (max_length == 40 or (max_length == 90 and context == "documents"))

@@ -274,7 +274,7 @@ def test_words_of_sentences():
 @pytest.mark.parametrize("sort", ["words", "subwords"])
 def test_save_and_load(sort, request, tmp_path: Path):
     vocabulary = request.getfixturevalue(sort)
-    vocabulary.save(tmp_path / "new" / "folder")
+    vocabulary.save_pretrained(tmp_path / "new" / "folder")
     again = Vocabulary.load(tmp_path / "new" / "folder")
     text = "Rain. ÉTÉ w3 w298 [MASK] <doc-s>"
     assert numbers(again, text) == numbers(vocabulary, text)
@@ -286,7 +286,7 @@ def test_save_and_load(sort, request, tmp_path: Path):
 def test_a_vocabulary_lies_beside_its_model(sort, request, tmp_path: Path, caplog):
     vocabulary = request.getfixturevalue(sort)
     model = DocumentMatcher(HierarchicalConfig(encoder="gru", vocabulary_size=len(vocabulary), word_size=2))
-    vocabulary.save(tmp_path)
+    vocabulary.save_pretrained(tmp_path)
     model.save_pretrained(tmp_path)
     assert numbers(Vocabulary.load(tmp_path), "w3 rain") == numbers(vocabulary, "w3 rain")
     assert not caplog.records
@@ -295,7 +295,7 @@ def test_a_vocabulary_lies_beside_its_model(sort, request, tmp_path: Path, caplo
 
 def test_words_that_json_must_escape(tmp_path: Path):
     strange = ('"', "\\", "\u2028", "\ud800", "ß")
-    Vocabulary.of_words(strange).save(tmp_path)
+    Vocabulary.of_words(strange).save_pretrained(tmp_path)
     assert Vocabulary.load(tmp_path).words == strange
 
 
@@ -333,7 +333,7 @@ def test_damaged_words(tmp_path: Path, content: str, message: str):
 
 @pytest.mark.parametrize("damage", ["missing", "cut off"])
 def test_damaged_subwords(tmp_path: Path, subwords, damage: str):
-    subwords.save(tmp_path)
+    subwords.save_pretrained(tmp_path)
     file = tmp_path / "tokenizer.json"
     file.unlink() if damage == "missing" else file.write_text(file.read_text()[:99])
     assert "field folder: no tokenizer can be read from it (" in complaint(tmp_path)

@@ -1,12 +1,17 @@
-"""Small settings and models, shared by the tests of the experiments."""
+"""Small settings, models and a finished run of document matching, shared by the tests of experiments; puts
+this folder on the path, so that they share tagging_runs.py."""
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from cdlm_lab.experiments import coreference, pretraining
+from cdlm_lab.experiments import coreference, document_matching, pretraining
 from cdlm_lab.models.encoder import TinySizes, load_language_model
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -85,3 +90,33 @@ def pair_settings(tmp_path_factory: pytest.TempPathFactory) -> coreference.Setti
         micro_batch_size=4,
         learning_rate=1e-3,
     )
+
+
+@pytest.fixture(scope="session")
+def small_matching() -> document_matching.Settings:
+    return document_matching.Settings(
+        systems="tf-idf bert-han bert-han-shallow gru-han cdlm",
+        seeds=2,
+        train_stories=6,
+        held_out_stories=3,
+        hidden_size=6,
+        most_sentences=8,
+        most_words=12,
+        max_length=192,
+        epochs=2,
+        batch_size=4,
+        encoder_epochs=1,
+        encoder_batch_size=4,
+        encoder_micro_batch_size=2,
+    )
+
+
+@pytest.fixture(scope="session")
+def matched(small_matching: document_matching.Settings, tmp_path_factory) -> document_matching.MatchingRun:
+    """A finished run of notebook 04, which notebook 05 reads."""
+    folder = str(tmp_path_factory.mktemp("matching"))
+    run = document_matching.prepare(replace(small_matching, run_folder=folder))
+    document_matching.train(run)
+    scores = document_matching.evaluate(run, document_matching.predict(run))
+    document_matching.report(run, scores)
+    return run

@@ -1,288 +1,330 @@
-"""A run of document matching from end to end: trained once, taken up again, reported, and then aligned."""
+"""Document matching: pairs of each corpus, a run from end to end, taken up again and reported."""
 
 import json
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cdlm_lab.experiments import document_matching
+from cdlm_lab.data.document_links import DocumentLink
+from cdlm_lab.data.document_pairs import PairDocument, check_splits
+from cdlm_lab.data.files import check_files, read_card
+from cdlm_lab.data.scisumm import NET, SciSumm
+from cdlm_lab.experiments import document_matching, runs
 from cdlm_lab.experiments.document_matching import (
-    PARAMETERS,
-    SYSTEMS,
-    MatchingCorpus,
-    MatchingModels,
+    SAME_TEXT,
     MatchingRun,
-    MatchingSettings,
-    MatchingTraining,
+    Settings,
     corpus_facts,
-    cost_facts,
-    match_documents,
-    matching_table,
-    prepare_matching,
-    training_of,
-    write_matching_report,
+    linked_pairs,
+    predict,
+    prepare,
+    preview,
+    read_pairs,
+    score_table,
+    shared_documents,
+    train,
 )
-from cdlm_lab.experiments.sentence_alignment import (
-    EXAMPLE,
-    AlignmentSettings,
-    align_sentences,
-    aligned_test_pair,
-    alignment_facts,
-    alignment_table,
-    matched_run,
-    mrr_figure,
-    own_pair,
-    own_texts,
-    write_alignment_report,
-)
+from cdlm_lab.experiments.runs import cost_facts, job_of_run
+from cdlm_lab.experiments.systems.matching import SYSTEMS
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import Report, open_run, read_report
+from cdlm_lab.report import read_report
 
-SMALL = MatchingSettings(
-    corpus=MatchingCorpus(train_stories=6, held_out_stories=3),
-    models=MatchingModels(hidden_size=6, most_sentences=8, most_words=12, max_length=192),
-    training=MatchingTraining(
-        systems="tf-idf bert-han bert-han-shallow gru-han cdlm",
-        seeds=2,
-        epochs=2,
-        batch_size=4,
-        encoder_epochs=1,
-        encoder_batch_size=4,
-        encoder_micro_batch_size=2,
-    ),
-)
+# ---- a run
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[MatchingRun, Report]:
-    folder = tmp_path_factory.mktemp("matching")
-    opened = open_run(folder, name="document matching", parameters={"run_folder": "x", **SMALL.parameters})
-    run = prepare_matching(SMALL, folder)
-    return run, write_matching_report(run, opened, match_documents(run))
-
-
-def test_settings_are_made_of_the_parameters_of_the_notebook() -> None:
-    assert set(PARAMETERS) == {"run_folder", *MatchingSettings().parameters}
-    assert MatchingSettings.of(SMALL.parameters) == SMALL
-
-
-def test_every_system_is_trained_with_every_seed_and_scored(finished) -> None:
-    run, report = finished
-    assert [(system.name, seed) for system, seed in run.trainings] == [
+def test_every_system_is_trained_with_every_seed_and_scored(matched: MatchingRun) -> None:
+    report = read_report(matched.folder)
+    assert [training.key for training in matched.trainings] == [
         ("tf-idf", 0),
         *((name, seed) for name in ("bert-han", "bert-han-shallow", "gru-han", "cdlm") for seed in (0, 1)),
     ]
-    rows = {(row.system, row.metric): row for row in report.rows if row.split == "test"}
-    assert rows["cdlm", "f1"].seeds == 2
-    assert rows["tf-idf", "accuracy"].deviation is None
-    assert rows["bert-han-shallow", "accuracy"].p is not None
-    assert rows["gru-han", "accuracy"].p is None  # nothing that it builds on was run
-    assert len(matching_table(report).rows) == 5
-    of_test = [row for row in report.tables["runs"] if row["split"] == "test" and row["system"] == "cdlm"]
-    assert rows["cdlm", "accuracy"].value == pytest.approx(np.mean([row["accuracy"] for row in of_test]))
+    of_test = [row for row in report.rows if (row.split, row.metric, row.seed) == ("test", "accuracy", None)]
+    rows = {row.system: row for row in of_test}
+    assert rows["cdlm"].seeds == 2
+    assert rows["tf-idf"].deviation is None
+    assert rows["bert-han-shallow"].p is not None
+    assert rows["gru-han"].p is None  # nothing that it builds on was run
+    assert len(score_table(report).rows) == len(rows) == 5
+    each = [
+        row.value
+        for row in report.rows
+        if (row.system, row.split, row.metric) == ("cdlm", "test", "accuracy") and row.seed is not None
+    ]
+    assert rows["cdlm"].value == pytest.approx(np.mean(each))
     assert {row["a"]: row["b"] for row in report.tables["comparisons"]} == {"bert-han-shallow": "bert-han"}
+    means = [row for row in report.rows if row.split == "test" and row.seed is None]
+    assert {(row.n, row.clusters) for row in means} == {(6, 3)}
+    assert {row.metric for row in report.rows if row.seed == 1} == {"accuracy", "precision", "recall", "f1"}
+    assert report.data["pairs"] == {"train": 12, "dev": 6, "test": 6}
+    for split in ("dev", "test"):
+        assert f"storyworld, {split}" in score_table(report, split).data
 
 
-def test_what_is_finished_is_not_trained_again(finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, _ = finished
-    monkeypatch.setattr(document_matching, "fine_tune", None)  # calling it would fail
-    found = match_documents(run)
-    assert len(found) == 9
-    (run.folder_of(SYSTEMS["gru-han"], 1) / "test.npz").rename(run.folder / "aside.npz")
+def test_what_is_finished_is_not_trained_again(matched: MatchingRun, monkeypatch) -> None:
+    monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
+    train(matched)
+    assert len(predict(matched)) == 9
+    training = next(one for one in matched.trainings if one.key == ("gru-han", 1))
+    (matched.folder_of(training) / "test.npz").unlink()
+    train(matched)  # the model is still there
+    before = predict(matched)["gru-han", 1]["test"].probabilities
+    assert (matched.folder_of(training) / "test.npz").is_file()
+    assert before.tolist() == predict(matched)["gru-han", 1]["test"].probabilities.tolist()
+    matched.model_folder(training).rename(matched.folder / "aside")
+    (matched.folder_of(training) / "test.npz").rename(matched.folder / "aside.npz")
     with pytest.raises(TypeError):
-        match_documents(run)
-    (run.folder / "aside.npz").rename(run.folder_of(SYSTEMS["gru-han"], 1) / "test.npz")
+        train(matched)
+    (matched.folder / "aside.npz").rename(matched.folder_of(training) / "test.npz")
+    (matched.folder / "aside").rename(matched.model_folder(training))
 
 
-def test_what_a_person_reads_before_the_start(finished) -> None:
-    run, _ = finished
-    facts = dict(corpus_facts(run) + cost_facts(run))
+def test_what_a_person_reads_before_the_start(matched: MatchingRun) -> None:
+    facts = dict(corpus_facts(matched) + cost_facts(matched))
     assert facts["precision of training"] == precision_told("auto")
     assert facts["train"].startswith("12 pairs, 50% related")
-    assert "updates with 4 pairs: 6, about" in facts["GRU-HAN"]
-    assert "times seeds: 2" in facts["CDLM"]
+    assert "updates with 4 pairs, about" in facts["GRU-HAN"]
+    assert "6 updates" in facts["GRU-HAN"]
+    assert "times 2 seeds" in facts["CDLM"]
     assert "TF-IDF cosine" not in facts
-    lost = replace(run, lost={"not read": ["a.xml: no sentences", "b.xml: a link, or no file"]})
-    told = "2: a.xml: no sentences, b.xml: a link, or no file"
-    assert dict(corpus_facts(lost))["not read"] == told
+    assert "12 pairs" in preview(matched).data
+    lost = replace(matched, lost={"not read": ["a.xml: no sentences", "b.xml: a link, or no file"]})
+    listed = "2: a.xml: no sentences, b.xml: a link, or no file"
+    assert dict(corpus_facts(lost))["not read"] == listed
 
 
-def test_encoders_that_are_trained_have_settings_of_their_own() -> None:
-    assert training_of(SMALL, SYSTEMS["gru-han"], seed=3, pairs=10).steps == 4
-    tuned = training_of(SMALL, SYSTEMS["bert-han-finetuned"], seed=0, pairs=12)
+def test_before_the_start_frozen_encoders_read_one_batch(small_matching: Settings, tmp_path: Path) -> None:
+    run = MatchingRun.read(replace(small_matching, run_folder=str(tmp_path), systems="bert-avg"))
+    (training, _) = run.trainings
+    job = run.trial(training)
+    assert len(job.train_examples) == job.config.micro_batch_size == 4
+    assert len(run.matchers.encodings) < len(
+        {sentence for pair in run.pairs["train"] for sentence in pair.first.sentences}
+    )
+
+
+def test_encoders_that_are_trained_have_settings_of_their_own(small_matching: Settings) -> None:
+    config = small_matching.config
+    assert config(SYSTEMS["gru-han"], seed=3, pairs=10).steps == 4
+    tuned = config(SYSTEMS["bert-han-finetuned"], seed=0, pairs=12)
     assert (tuned.steps, tuned.micro_batch_size, tuned.learning_rate) == (3, 2, 0.0005)
-    frozen = training_of(SMALL, SYSTEMS["bert-han"], seed=0, pairs=12)
+    frozen = config(SYSTEMS["bert-han"], seed=0, pairs=12)
     assert (frozen.steps, frozen.micro_batch_size, frozen.learning_rate) == (6, 4, 0.002)
+    assert config(SYSTEMS["cdlm"], seed=0, pairs=80).warmup_steps == 0
+    warm = replace(small_matching, warmup_share=0.1).config(SYSTEMS["cdlm"], seed=0, pairs=80)
+    assert (warm.steps, warm.warmup_steps) == (20, 2)
 
 
-def test_the_learning_rate_falls_from_the_first_update_unless_told_otherwise() -> None:
-    assert training_of(SMALL, SYSTEMS["cdlm"], seed=0, pairs=80).warmup_steps == 0
-    warm = replace(SMALL, training=replace(SMALL.training, warmup_share=0.1))
-    config = training_of(warm, SYSTEMS["cdlm"], seed=0, pairs=80)
-    assert (config.steps, config.warmup_steps) == (20, 2)
-    later = ("warmup_share", "parallel", "workers")
-    before = {name: value for name, value in SMALL.parameters.items() if name not in later}
-    assert MatchingSettings.of(before) == warm
+def test_each_of_several_processes_makes_the_same_job(matched: MatchingRun) -> None:
+    names = {"experiment": "document_matching", "run": "MatchingRun", "training": "cdlm-1"}
+    values = json.loads(json.dumps(asdict(matched.settings)))
+    job = job_of_run(**names, settings=values)
+    assert (job.config.seed, job.config.steps) == (1, 3)
+    own = matched.job(next(one for one in matched.trainings if one.name == "cdlm-1"))
+    ids = ([one["input_ids"].tolist() for one in each.train_examples] for each in (job, own))
+    assert next(ids) == next(ids)
+    assert [matched.parallel(one) for one in matched.trainings] == [""] * 9
+    several = replace(matched, settings=replace(matched.settings, parallel="ddp 2"))
+    assert {one.system.name for one in several.trainings if several.parallel(one)} == {"cdlm"}
 
 
-def test_values_that_cannot_be() -> None:
-    with pytest.raises(ParameterError, match=r"warmup_share is 0\.6"):
-        MatchingTraining(warmup_share=0.6)
-    with pytest.raises(ParameterError, match="seeds is 0"):
-        MatchingTraining(seeds=0)
-    with pytest.raises(ParameterError, match="systems names 'bert'"):
-        MatchingTraining(systems="bert")
-    uneven = replace(SMALL, training=replace(SMALL.training, encoder_micro_batch_size=3))
+def test_values_that_do_not_fit_are_refused_before_anything_is_read(small_matching, tmp_path: Path) -> None:
+    uneven = replace(small_matching, encoder_micro_batch_size=3, run_folder=str(tmp_path / "run"))
     with pytest.raises(ParameterError, match=r"batch_size \(4\) must be a multiple"):
-        prepare_matching(uneven, Path("unused"))
+        prepare(uneven)
 
 
-# ---- notebook 05 on the same run
+# ---- pairs of each corpus
 
 
-def test_by_how_many_a_run_was_made_does_not_matter_where_it_is_read(finished, tmp_path: Path) -> None:
-    run, _ = finished
-    report = json.loads((run.folder / "report.json").read_text())
-    del report["parameters"]["workers"]  # as of a run of before
-    report["parameters"]["parallel"] = "ddp 3"  # which the batches cannot be shared by
-    (tmp_path / "report.json").write_text(json.dumps(report))
-    assert matched_run(tmp_path, matching_run=str(tmp_path), systems="").settings == SMALL
+def small(**changes) -> Settings:
+    return Settings(train_stories=4, held_out_stories=3, **changes)
 
 
-def test_runs_of_before_had_the_dropout_of_their_checkpoints() -> None:
-    before = {name: SMALL.parameters[name] for name in SMALL.parameters.keys() - {"attention_dropout"}}
-    assert MatchingSettings.of(before).models.attention_dropout == "checkpoint"
-    del before["precision"]
-    assert MatchingSettings.of(before).training.precision == "auto"
-
-
-def test_a_run_of_its_own_trains_in_the_precision_that_is_asked_for(tmp_path: Path) -> None:
-    run = matched_run(tmp_path, matching_run="", systems="gru-han", precision="float32")
-    assert run.settings.training.precision == "float32"
-    told = dict(alignment_facts(run))
-    assert (told["trained first"], told["precision of training"]) == ("GRU-HAN, seed 0", "float32")
-
-
-@pytest.fixture(scope="module")
-def aligned(finished, tmp_path_factory: pytest.TempPathFactory):
-    run, _ = finished
-    folder = tmp_path_factory.mktemp("alignment")
-    opened = open_run(folder, name="sentence alignment", parameters={})
-    read = matched_run(folder, matching_run=str(run.folder), systems="")
-    settings = AlignmentSettings()
-    found = align_sentences(read, settings, folder)
-    return read, found, folder, write_alignment_report(opened, found, settings)
-
-
-def test_a_finished_run_is_read_with_its_own_settings(finished, aligned) -> None:
-    assert aligned[0].settings == finished[0].settings
-    assert aligned[0].pairs == finished[0].pairs
-    assert dict(alignment_facts(aligned[0])).keys() == {"pairs", "systems"}  # nothing is trained
-
-
-def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(aligned) -> None:
-    _, found, _, report = aligned
-    assert all(pair.related and pair.aligned for pair in found.pairs)
-    assert {key[:2] for key in found.scores} == {
-        ("tf-idf", "cosine"),
-        *(
-            (name, by)
-            for name in ("bert-han", "bert-han-shallow", "gru-han")
-            for by in ("attention", "cosine")
-        ),
-        ("cdlm", "global attention"),
-        ("cdlm", "encodings"),
+def collection(papers: int = 60) -> tuple[dict[str, PairDocument], tuple[DocumentLink, ...]]:
+    """Papers, each but every third citing the one before it, most of them in a known sentence."""
+    names = [f"P{number:02}-0001" for number in range(papers)]
+    documents = {
+        name: PairDocument(id=name, sentences=tuple(f"{name} says {n}." for n in range(8))) for name in names
     }
-    for key in found.scores:
-        lists = found.lists(key)
-        assert [len(one.scores) for one in lists] == [len(pair.first.sentences) for pair in found.pairs]
-        assert [np.flatnonzero(one.relevant).tolist() for one in lists] == [
-            list(pair.aligned) for pair in found.pairs
-        ]
-    rows = [row[0].text for row in alignment_table(report, "joint").rows]
-    assert len(rows) == 9
-    for setting in ("oracle", "released"):
-        assert [row[0].text for row in alignment_table(report, setting).rows] == ["Random", *rows]
-    assert mrr_figure(report).data
+    links = tuple(
+        DocumentLink(first=names[n], second=names[n - 1], source="x", in_first=(n % 8,) if n % 4 else None)
+        for n in range(papers)
+        if n % 3
+    )
+    return documents, links
 
 
-def test_joint_scores_are_those_of_the_pairs_that_were_found(aligned) -> None:
-    _, found, _, report = aligned
-    values = {(row.system, row.group): row.value for row in report.rows if row.metric == "mrr"}
-    for (ranked_by, group), joint in values.items():
-        if group == "joint":
-            name, _, by = ranked_by.partition("/")
-            oracle = values[ranked_by, "oracle"]
-            kept = [found.found[name, seed] for *key, seed in found.scores if key == [name, by]]
-            if all(one.all() for one in kept):
-                assert joint == pytest.approx(oracle)
-            if not any(one.any() for one in kept):
-                assert joint == 0
-            assert joint <= oracle + 1e-12
+def test_storyworld_has_as_many_related_as_unrelated_pairs_in_every_split() -> None:
+    pairs, _ = read_pairs(small())
+    assert {split: len(found) for split, found in pairs.items()} == {"train": 8, "dev": 6, "test": 6}
+    assert all(sum(pair.related for pair in found) * 2 == len(found) for found in pairs.values())
+    assert shared_documents(pairs) == {"dev": 0, "test": 0}
 
 
-def test_released_scores_count_the_unrelated_test_pairs_too(aligned) -> None:
-    run, found, _, report = aligned
-    assert found.unrelated == [pair for pair in run.pairs["test"] if not pair.related]
-    released = report.scores["tf-idf/cosine/released/at_1"]["value"]
-    joint = report.scores["tf-idf/cosine/joint/at_1"]["value"] * len(found.pairs)
-    pairs = len(found.pairs) + len(found.unrelated)
-    assert released == pytest.approx((joint + found.refused["tf-idf", 0].sum()) / pairs)
+def test_linked_papers_are_split_by_papers_and_cut_to_passages() -> None:
+    documents, links = collection()
+    pairs, _ = linked_pairs(documents, links, Settings(passage_sentences=3))
+    papers = {
+        split: {name for pair in of_split for name in (pair.cluster, pair.second.id)}
+        for split, of_split in pairs.items()
+    }
+    assert sum(map(len, papers.values())) == len(set().union(*papers.values()))
+    everything = [pair for of_split in pairs.values() for pair in of_split]
+    assert {len(pair.first.sentences) for pair in everything} == {3}
+    assert {len(pair.second.sentences) for pair in everything} == {3}
+    related = [pair for pair in everything if pair.related]
+    assert len(related) == sum(link.in_first is not None for link in links)
+    linked = {link.documents for link in links}
+    for pair in everything:
+        assert ((pair.cluster, pair.second.id) in linked) == pair.related
+    link_of = {link.documents: link for link in links}
+    for pair in related:
+        (place,) = pair.aligned
+        (citing,) = link_of[pair.cluster, pair.second.id].in_first
+        assert pair.first.sentences[place] == f"{pair.cluster} says {citing}."
 
 
-def test_alignments_of_the_longformers_are_kept(aligned, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, found, folder, _ = aligned
-    monkeypatch.setattr(MatchingRun, "matcher", None)  # loading a model would fail
-    again = align_sentences(run, AlignmentSettings(), folder)
-    for key, scores in found.scores.items():
-        for one, same in zip(scores, again.scores[key], strict=True):
-            np.testing.assert_array_equal(one, same)
+def test_whole_papers_are_read_too_and_links_without_a_known_sentence_then_count() -> None:
+    documents, links = collection()
+    pairs, _ = linked_pairs(documents, links, Settings(passage_sentences=0, negatives_per_positive=2))
+    everything = [pair for of_split in pairs.values() for pair in of_split]
+    assert {len(pair.first.sentences) for pair in everything} == {8}
+    assert sum(pair.related for pair in everything) == len(links) == len(everything) // 3
 
 
-def test_the_picture_of_a_pair_has_a_column_for_every_system(aligned) -> None:
-    run, found, *_ = aligned
-    html = aligned_test_pair(run, found, name="")
-    assert all(system.label.replace("+", "+") in html for system in run.settings.systems)
-    assert "the true sentence" in html
-    assert aligned_test_pair(run, found, name=found.pairs[1].id).count("<tr") > 3
-    with pytest.raises(ParameterError, match="shown_pair is 'none such'"):
-        aligned_test_pair(run, found, name="none such")
+@pytest.mark.parametrize("passage_sentences", [0, 3])
+def test_one_text_under_two_ids_is_in_one_split_and_not_unrelated_to_itself(passage_sentences: int) -> None:
+    documents, links = collection()
+    # every fifth paper also stands there as another one, with links of its own
+    copies = {f"{name}-copy": one for name, one in list(documents.items())[::5]}
+    documents |= {name: PairDocument(id=name, sentences=one.sentences) for name, one in copies.items()}
+    links += tuple(
+        replace(link, first=f"{link.first}-copy") for link in links if f"{link.first}-copy" in documents
+    )
+    links += tuple(
+        replace(link, second=f"{link.second}-copy") for link in links if f"{link.second}-copy" in documents
+    )
+    pairs, lost = linked_pairs(documents, links, Settings(passage_sentences=passage_sentences))
+    assert lost == {SAME_TEXT: [f"{name} = {one.id}" for name, one in copies.items()]}
+    check_splits(pairs)
+    text = {name: name.removesuffix("-copy") for name in documents}
+    linked = {(text[link.first], text[link.second]) for link in links}
+    unrelated = [pair for of_split in pairs.values() for pair in of_split if not pair.related]
+    assert unrelated
+    for pair in unrelated:
+        first, second = text[pair.cluster], text[pair.second.id]
+        assert first != second or pair.second.id == pair.cluster  # a passage, and the start of its own paper
+        assert (first, second) not in linked
+        assert (second, first) not in linked
 
 
-def test_two_documents_of_ones_own(aligned, tmp_path: Path) -> None:
-    run, *_ = aligned
-    compare = own_pair(run, AlignmentSettings(), folder=tmp_path)
-    html = compare(*EXAMPLE)
-    assert html.count("related: ") == len(run.settings.systems)
-    assert "A gas blast killed 14 miners" in html
-    assert html in (tmp_path / "own_pair.html").read_text(encoding="utf-8")
-    hostile = compare("<script>alert(1)</script> fell.", "It fell.")
-    assert "<script>" not in hostile
-    with pytest.raises(ParameterError, match="the second document is empty"):
-        compare("One.", " \n")
+def test_one_opening_is_one_text_only_where_documents_are_read_from_their_start() -> None:
+    documents, links = collection()
+    first = documents["P00-0001"].sentences[:3]
+    for name in ("P06-0001", "P59-0001"):  # the one is cited, as P00 is, and the other only cites
+        changed = (*first, *documents[name].sentences[3:])
+        documents[name] = PairDocument(id=name, sentences=changed)
+    for passage_sentences, told in ((3, ["P06-0001 = P00-0001"]), (4, []), (0, [])):
+        _, lost = linked_pairs(documents, links, Settings(passage_sentences=passage_sentences))
+        assert lost.get(SAME_TEXT, []) == told
 
 
-def test_own_documents_come_from_two_files_or_none(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("One.")
-    assert own_texts("", "") == EXAMPLE
-    assert own_texts(str(tmp_path / "a.txt"), str(tmp_path / "a.txt")) == ("One.", "One.")
-    with pytest.raises(ParameterError, match='second_document is ""'):
-        own_texts(str(tmp_path / "a.txt"), "")
+def test_a_collection_of_ones_own_is_read_from_its_files(tmp_path: Path) -> None:
+    documents, links = collection()
+    records = [{"id": name, "sentences": one.sentences} for name, one in documents.items()]
+    (tmp_path / "documents.jsonl").write_text("\n".join(map(json.dumps, records)))
+    records = [{"first": one.first, "second": one.second, "sentences": one.in_first} for one in links]
+    (tmp_path / "links.jsonl").write_text("\n".join(map(json.dumps, records)))
+    settings = Settings(corpus=str(tmp_path), passage_sentences=3)
+    assert read_pairs(settings) == linked_pairs(documents, links, settings)
 
 
-def test_runs_that_cannot_be_read(finished, tmp_path: Path) -> None:
-    run, _ = finished
-    with pytest.raises(ParameterError, match="where no finished run of notebook 04 is"):
-        matched_run(tmp_path, matching_run=str(tmp_path), systems="")
-    with pytest.raises(ParameterError, match="systems names gru-han-deep, which"):
-        matched_run(tmp_path, matching_run=str(run.folder), systems="gru-han-deep tf-idf")
-    opened = open_run(tmp_path / "other", name="coreference", parameters={"seed": 1})
-    opened.write_report(scores={"x": 1.0})
-    assert read_report(tmp_path / "other").name == "coreference"
-    with pytest.raises(ParameterError, match="a run of 'coreference' without 'corpus'"):
-        matched_run(tmp_path, matching_run=str(tmp_path / "other"), systems="")
-    with pytest.raises(ParameterError, match="source is 'second token'"):
-        AlignmentSettings(source="second token")
+def test_the_benchmarks_csv_and_the_documents_that_its_splits_share(tmp_path: Path) -> None:
+    rows = ["1,One here \x01. Two.,Three.", "0,One here \x01. Two.,Four."]
+    for split in ("train", "dev", "test"):
+        extra = "" if split == "train" else f"\n1,Only {split} \x01.,Five {split}."
+        (tmp_path / f"{split}.csv").write_text("\n".join(rows) + extra + "\n")
+    (tmp_path / "test_positions.csv").write_text("0,1\n2,0\n")
+    pairs, _ = read_pairs(small(corpus=str(tmp_path)))
+    assert [pair.aligned for pair in pairs["dev"]] == [(0,), (), (0,)]
+    assert [pair.aligned for pair in pairs["test"]] == [(1,), (), (0,)]  # as the file of positions says
+    assert shared_documents(pairs) == {"dev": pytest.approx(2 / 3), "test": pytest.approx(2 / 3)}
+
+
+def test_sentences_of_all_splits_are_counted_as_those_of_the_file_of_positions(tmp_path: Path) -> None:
+    text = "See Brill et al. for it. It is new."
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.csv").write_text(f"1,{text},Three {split}.\n0,{text},Four {split}.\n")
+    sentencex, _ = read_pairs(small(corpus=str(tmp_path)))
+    assert {pair.first.sentences for of_split in sentencex.values() for pair in of_split} == {
+        ("See Brill et al. for it.", "It is new.")
+    }
+    (tmp_path / "test_positions.csv").write_text("0,2\n")
+    nltk, _ = read_pairs(small(corpus=str(tmp_path)))
+    assert {pair.first.sentences for of_split in nltk.values() for pair in of_split} == {
+        ("See Brill et al.", "for it.", "It is new.")
+    }
+    assert nltk["test"][0].aligned == (2,)
+
+
+def test_a_split_of_one_class_and_one_that_is_missing(tmp_path: Path) -> None:
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.csv").write_text("1,One \x01.,Two.\n")
+    with pytest.raises(ValueError, match="all pairs of train are related"):
+        read_pairs(small(corpus=str(tmp_path)))
+    (tmp_path / "test.csv").unlink()
+    with pytest.raises(ParameterError, match=r"there is no test\.csv"):
+        read_pairs(small(corpus=str(tmp_path)))
+
+
+def test_what_is_lost_of_scisumm_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents, links = collection()
+    read = SciSumm(
+        papers=documents,
+        links=tuple(links),
+        replaced={f"{tmp_path}/a.xml": 2},
+        unplaced=(),
+        passed_over=(f"{tmp_path}/b.xml: no sentences",),
+    )
+    (tmp_path / NET).mkdir()
+    monkeypatch.setattr(document_matching, "read_scisumm", lambda folder: read)
+    _, lost = read_pairs(Settings(corpus=str(tmp_path), passage_sentences=3))
+    assert lost == {"not read": ["b.xml: no sentences"], "characters lost that are not UTF-8": ["a.xml"]}
+
+
+def test_a_folder_without_any_of_them(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="write storyworld, the folder of SciSumm, a folder with"):
+        read_pairs(small(corpus=str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"warmup_share": 0.6}, r"warmup_share is 0\.6; it must be at most 0\.5"),
+        ({"seeds": 0}, "seeds is 0"),
+        ({"systems": "bert"}, "systems names 'bert'"),
+        ({"parallel": "four"}, "parallel is 'four'"),
+        ({"train_stories": 1}, "train_stories is 1"),
+        ({"negatives_per_positive": 0}, "negatives_per_positive is 0"),
+        ({"passage_sentences": -1}, "passage_sentences is -1"),
+        ({"unrelated": "hard"}, "unrelated"),
+    ],
+)
+def test_values_that_cannot_be(change: dict, complaint: str) -> None:
+    with pytest.raises(ParameterError, match=complaint):
+        Settings(**change)
+
+
+@pytest.mark.slow
+def test_the_card_of_scisumm_counts_the_real_pairs(real_data: Callable[[str], Path]) -> None:
+    folder = real_data("scisumm")
+    card = read_card(Path(__file__).resolve().parents[2] / "data" / "scisumm" / "README.md")
+    assert check_files(card, folder) == list(card.checksums)
+    pairs, _ = read_pairs(Settings(corpus=str(folder)))
+    assert {split: len(found) for split, found in pairs.items()} == {
+        split: card.counts[f"{split} pairs"] for split in pairs
+    }

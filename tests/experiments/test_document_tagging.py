@@ -1,4 +1,4 @@
-"""Notebook 07's experiment on a handful of stories: trained once, taken up again, reported, read."""
+"""Document-attentive tagging: documents of each corpus, a run on a handful of stories, its report by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,78 +8,82 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tagging_runs import score_of, tagging_run
 
+from cdlm_lab.data.files import DataError
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
 from cdlm_lab.examples.tagging import TagExample
-from cdlm_lab.experiments import document_tagging
-from cdlm_lab.experiments import document_tagging as tag_predictions
+from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.document_tagging import (
-    EXAMPLE_TEXT,
-    PARAMETERS,
-    TAG_SYSTEMS,
-    TagCorpus,
+    Settings,
     TaggedCorpus,
-    TaggingModels,
     TaggingRun,
-    TaggingSettings,
-    TaggingTraining,
-    TagPredictions,
-    Training,
+    TagTraining,
     corpus_facts,
-    cost_facts,
+    evaluate,
+    figures,
     in_runs,
     own_text_in_place,
-    predict_tags,
-    prepare_tagging,
-    report_figures,
-    static_config,
-    tag_documents,
-    tag_table,
+    predict,
+    prepare,
+    preview,
+    read_tagged,
+    report,
+    score_table,
+    shortened_facts,
     tags_in_place,
-    training_config,
-    write_tagging_report,
+    train,
 )
+from cdlm_lab.experiments.runs import cost_facts
+from cdlm_lab.experiments.systems import tagging
+from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, TagPredictions
+from cdlm_lab.experiments.views.tagging import score_table
 from cdlm_lab.metrics.counts import f1_of, span_counts
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.models.tagging import new_static_tagger
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import open_run, read_report
+from cdlm_lab.report import read_report
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.fine_tuning import TrainingJob
 
-SMALL = TaggingSettings(
-    corpus=TagCorpus(train_documents=6, held_out_documents=3, most_context=6),
-    models=TaggingModels(occurrences=4, hidden_size=8, layers=1),
-    training=TaggingTraining(sweep="2", epochs=1, learning_rate=0.03),
+SMALL = Settings(
+    train_documents=6,
+    held_out_documents=3,
+    most_context=6,
+    occurrences=4,
+    hidden_size=8,
+    layers=1,
+    sweep="2",
+    epochs=1,
+    learning_rate=0.03,
 )
-Found = dict[Training, dict[str, TagPredictions]]
+Predictions = dict[tuple[str, int], dict[str, TagPredictions]]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[TaggingRun, Found]:
-    folder = tmp_path_factory.mktemp("runs") / "tagging"
-    opened = open_run(folder, name="document-attentive tagging", parameters=SMALL.parameters)
-    run = prepare_tagging(SMALL, opened.folder)
-    found = tag_documents(run)
-    write_tagging_report(run, opened, found)
-    return run, found
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[TaggingRun, Predictions]:
+    run = prepare(replace(SMALL, run_folder=str(tmp_path_factory.mktemp("runs") / "tagging")))
+    train(run)
+    predictions = predict(run)
+    report(run, evaluate(run, predictions))
+    return run, predictions
 
 
-def training_of(run: TaggingRun, name: str) -> Training:
+def training_of(run: TaggingRun, name: str) -> TagTraining:
     return next(training for training in run.trainings if training.name == name)
 
 
-def same(found: TagPredictions, again: TagPredictions) -> bool:
-    weights = (found.weights is None and again.weights is None) or np.array_equal(
-        found.weights, again.weights
-    )
-    return weights and np.array_equal(found.tags, again.tags)
+def same(one: TagPredictions, other: TagPredictions) -> bool:
+    weights = (one.weights is None and other.weights is None) or np.array_equal(one.weights, other.weights)
+    return weights and np.array_equal(one.tags, other.tags)
 
 
 def test_every_labelled_sentence_is_tagged_by_each_system(finished) -> None:
-    run, found = finished
-    assert [training.name for training in found] == ["bert-lstm-0", "doc-arc-4-0", "doc-arc-2-0"]
-    for training, of_split in found.items():
+    run, predictions = finished
+    assert [training.name for training in run.trainings] == ["bert-lstm-0", "doc-arc-4-0", "doc-arc-2-0"]
+    assert list(predictions) == [("bert-lstm", 0), ("doc-arc", 0), ("doc-arc-2", 0)]
+    for training in run.trainings:
+        of_split = predictions[training.key]
         assert list(of_split) == ["dev", "test"]
         for split, one in of_split.items():
             documents = run.corpus.documents[split]
@@ -92,40 +96,41 @@ def test_every_labelled_sentence_is_tagged_by_each_system(finished) -> None:
 
 
 def test_weights_of_a_word_add_up_to_one(finished) -> None:
-    _, found = finished
-    for one in (of_split["test"] for training, of_split in found.items() if training.most):
-        there = one.buckets() >= 0
-        assert there.any(axis=1).all()  # the word itself at least
-        assert not one.weights[~there].any()
+    _, predictions = finished
+    for one in (predictions[name, 0]["test"] for name in ("doc-arc", "doc-arc-2")):
+        present = one.buckets() >= 0
+        assert present.any(axis=1).all()  # the word itself at least
+        assert not one.weights[~present].any()
         np.testing.assert_allclose(one.weights.astype(np.float64).sum(axis=1), 1, atol=2e-3)
 
 
 def test_what_is_finished_is_not_trained_again(finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, found = finished
-    monkeypatch.setattr(document_tagging, "fine_tune", None)  # calling it would fail
+    run, predictions = finished
+    monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
     training = training_of(run, "doc-arc-4-0")
-    fresh = TaggingRun(settings=run.settings, corpus=run.corpus, folder=run.folder)
-    (run.folder_of(training) / "test.npz").rename(run.folder / "aside.npz")
-    again = tag_documents(fresh)
-    assert (run.folder_of(training) / "test.npz").is_file()
-    for one in found:
-        assert all(same(found[one][split], again[one][split]) for split in ("dev", "test"))
-    (run.folder / "aside.npz").unlink()
-    moved = run.folder_of(training) / "model"
-    moved.rename(run.folder / "aside")
+    fresh = TaggingRun.read(run.settings)
+    run.files(training)["test"].unlink()
+    train(fresh)
+    again = predict(fresh)
+    assert run.files(training)["test"].is_file()
+    for key, of_split in predictions.items():
+        assert all(same(one, again[key][split]) for split, one in of_split.items())
+    run.files(training)["test"].rename(run.folder / "aside.npz")
+    run.model_folder(training).rename(run.folder / "aside")
     with pytest.raises(TypeError):  # it would be trained
-        tag_documents(fresh)
-    (run.folder / "aside").rename(moved)
+        train(fresh)
+    (run.folder / "aside").rename(run.model_folder(training))
+    (run.folder / "aside.npz").rename(run.files(training)["test"])
 
 
 def test_a_sentence_is_tagged_alike_alone_and_in_a_batch(finished, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, found = finished
-    monkeypatch.setattr(tag_predictions, "BATCH", 1)
+    run, predictions = finished
+    monkeypatch.setattr(tagging, "BATCH", 1)
     for name in ("bert-lstm-0", "doc-arc-4-0"):
         training = training_of(run, name)
-        tagger, together = run.tagger(training, trained=True), found[training]["dev"]
+        tagger, together = run.load(training), predictions[training.key]["dev"]
         some = [0, 7, 20, len(together.examples) - 1]
-        alone = predict_tags(tagger, together.examples.in_order(some))
+        alone = tagger.predict(together.examples.in_order(some))
         rows = np.concatenate([np.arange(*together.starts[number : number + 2]) for number in some])
         assert np.array_equal(alone.tags, together.tags[rows])
         if training.most:
@@ -133,30 +138,26 @@ def test_a_sentence_is_tagged_alike_alone_and_in_a_batch(finished, monkeypatch: 
 
 
 def test_splits_share_documents_and_no_sentence(finished) -> None:
-    run, found = finished
+    run, predictions = finished
     training = training_of(run, "doc-arc-4-0")
-    examples = run.examples(run.tagger(training, trained=False), training)
+    examples = run.examples(training)
     assert examples["train"].documents is examples["dev"].documents is examples["test"].documents
     for split, documents in run.corpus.documents.items():
         seen = {examples[split].documents[n].document.id for n in examples[split].sequences[:, 0].tolist()}
         assert seen == {document.id for document in documents}
         assert len(examples[split]) == sum(len(document.labelled) for document in documents)
     # one collate for train and dev makes what a collate for dev alone makes
-    tagger = run.tagger(training, trained=False)
+    tagger = run.new(training)
     rows = [examples["dev"][number] for number in (0, 1)]
     batch, other = (tagger.collate_of(examples[split])(rows) for split in ("train", "dev"))
     assert all((batch[name] == other[name]).all() for name in other)
-    assert found[training]["dev"].examples is not examples["train"]
+    assert predictions[training.key]["dev"].examples is not examples["train"]
 
 
-def test_the_best_pass_is_chosen_on_dev_alone(finished, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_the_best_epoch_is_chosen_on_dev_alone(finished) -> None:
     run, _ = finished
-    given: list[TrainingJob] = []
-    monkeypatch.setattr(document_tagging, "fine_tune", lambda job, **_: given.append(job))
-    fresh = replace(run, folder=tmp_path)
-    with pytest.raises((ValueError, OSError)):  # nothing was trained, so there is nothing to load
-        tag_documents(fresh)
-    read = {split: _documents(getattr(given[0], f"{split}_examples")) for split in ("train", "validation")}
+    job = run.job(run.trainings[0])
+    read = {split: _documents(getattr(job, f"{split}_examples")) for split in ("train", "validation")}
     assert read["train"] == {document.id for document in run.corpus.documents["train"]}
     assert read["validation"] == {document.id for document in run.corpus.documents["dev"]}
 
@@ -167,52 +168,46 @@ def _documents(examples: Sequence[TagExample]) -> set[str]:
 
 def test_the_baseline_is_as_large_as_doc_arc(finished) -> None:
     run, _ = finished
-    sizes = {}
-    for hidden_size in (64, 256):
-        models = replace(run.settings.models, hidden_size=hidden_size)
-        parts = replace(run.parts, settings=models)
-        for name in ("bert-lstm", "doc-arc"):
-            tagger = new_static_tagger(static_config(TAG_SYSTEMS[name], parts))
-            sizes[name, hidden_size] = tagger.num_parameters()
     for hidden_size, apart in ((64, 0.02), (256, 0.005)):
-        assert sizes["bert-lstm", hidden_size] == pytest.approx(sizes["doc-arc", hidden_size], rel=apart)
+        taggers = replace(run.taggers, settings=replace(run.settings, hidden_size=hidden_size))
+        baseline, own = (
+            new_static_tagger(taggers.static_config(TAG_SYSTEMS[name])).num_parameters()
+            for name in ("bert-lstm", "doc-arc")
+        )
+        assert baseline == pytest.approx(own, rel=apart)
 
 
-def test_a_pass_reads_each_sentence_once_but_for_what_fills_no_batch(finished) -> None:
+def test_an_epoch_reads_each_sentence_once_but_for_what_fills_no_batch(finished) -> None:
     run, _ = finished
     training = training_of(run, "bert-lstm-0")
-    examples = run.examples(run.tagger(training, trained=False), training)["train"]
-    longer = replace(SMALL, training=replace(SMALL.training, epochs=3))
-    config = training_config(longer, training.system, seed=training.seed, items=len(examples))
+    examples = run.examples(training)["train"]
+    config = replace(SMALL, epochs=3).config(training.system, seed=training.seed, items=len(examples))
     order = in_runs(examples, config)
     assert len(order) >= config.steps * config.batch_size
     size = config.batch_size
     assert len(examples) % size  # so that something is left out
-    passes = order.reshape(-1, len(examples) // size * size)
-    assert all(len(set(one)) == len(one) for one in passes.tolist())
-    assert set(order.tolist()) == set(range(len(examples)))  # others in each pass
-    assert not np.array_equal(passes[0], passes[1])
+    epochs = order.reshape(-1, len(examples) // size * size)
+    assert all(len(set(one)) == len(one) for one in epochs.tolist())
+    assert set(order.tolist()) == set(range(len(examples)))  # others in each epoch
+    assert not np.array_equal(epochs[0], epochs[1])
     assert np.array_equal(order, in_runs(examples, config))
     other = replace(config, seed=1)
     assert not np.array_equal(order, in_runs(examples, other))
 
 
 def test_encoders_that_are_trained_have_settings_of_their_own() -> None:
-    training = TaggingTraining(
-        epochs=5, batch_size=8, encoder_epochs=2, encoder_learning_rate=0.0005, patience=2
-    )
-    given = TaggingSettings(training=training, models=TaggingModels(precision="bfloat16"))
-    frozen = training_config(given, TAG_SYSTEMS["doc-arc"], seed=3, items=20)
+    form = {"epochs": 5, "batch_size": 8, "encoder_epochs": 2, "encoder_learning_rate": 0.0005}
+    given = Settings(**form, patience=2, precision="bfloat16")
+    frozen = given.config(TAG_SYSTEMS["doc-arc"], seed=3, items=20)
     assert (frozen.steps, frozen.batch_size, frozen.learning_rate, frozen.seed) == (10, 8, 0.003, 3)
-    tuned = training_config(given, TAG_SYSTEMS["bert"], seed=0, items=20)
+    tuned = given.config(TAG_SYSTEMS["bert"], seed=0, items=20)
     assert (tuned.steps, tuned.batch_size, tuned.learning_rate) == (4, 8, 0.0005)
     assert {(one.precision, one.patience) for one in (frozen, tuned)} == {("bfloat16", 2)}
 
 
-def test_the_optimiser_is_that_of_the_released_code_unless_told_otherwise() -> None:
+def test_the_optimiser_is_that_of_the_released_code_unless_set_otherwise() -> None:
     def config_of(**given: Any) -> TrainingConfig:
-        settings = TaggingSettings(training=TaggingTraining(epochs=5, **given))
-        return training_config(settings, TAG_SYSTEMS["doc-arc"], seed=0, items=320)
+        return Settings(epochs=5, **given).config(TAG_SYSTEMS["doc-arc"], seed=0, items=320)
 
     released = config_of()
     assert {released.learning_rate_at(step) for step in range(released.steps)} == {0.003}
@@ -223,25 +218,19 @@ def test_the_optimiser_is_that_of_the_released_code_unless_told_otherwise() -> N
     assert rates == pytest.approx([0, 0.003, 0.0015, 0.003 / 90])
 
 
-@pytest.mark.parametrize("select_by", ["f1", "loss"])
-def test_what_chooses_the_best_pass(finished, select_by: str, monkeypatch, tmp_path: Path) -> None:
-    """F1 on dev, by the reading of the scores, of the model as it is at that pass; or the loss on dev."""
-    run, found = finished
-    given: list[TrainingJob] = []
-    monkeypatch.setattr(document_tagging, "fine_tune", lambda job, **_: given.append(job))
-    settings = replace(run.settings, training=replace(run.settings.training, select_by=select_by))
-    with pytest.raises((ValueError, OSError)):  # nothing was trained, so there is nothing to load
-        tag_documents(replace(run, settings=settings, folder=tmp_path))
-    judge, first = given[0].judge, next(iter(found))
-    if select_by == "loss":
-        assert judge is None
-        return
-    model, gold = run.tagger(first, trained=True).model, found[first]["dev"].gold()
+def test_what_chooses_the_best_epoch(finished) -> None:
+    """F1 on dev, by the reading of the scores, of the model as it is at that epoch; or the loss on dev."""
+    run, predictions = finished
+    training = run.trainings[0]
+    by_loss = replace(run, settings=replace(run.settings, select_by="loss"))
+    assert by_loss.job(training).judge is None
+    judge, model = run.job(training).judge, run.load(training).model
+    gold = predictions[training.key]["dev"].gold()
     for tag in ("O", "B-NUM"):  # that every word gets
         with torch.no_grad():
             model.classifier.weight.zero_()
             model.classifier.bias.zero_()
-            model.classifier.bias[found[first]["dev"].examples.tags.index(tag)] = 1
+            model.classifier.bias[run.taggers.tags.index(tag)] = 1
         tags = [[[tag] * len(sentence) for sentence in sentences] for sentences in gold]
         expected = float(f1_of(span_counts(gold, tags).sum(axis=0)))
         assert judge(model) == pytest.approx(expected)
@@ -249,47 +238,47 @@ def test_what_chooses_the_best_pass(finished, select_by: str, monkeypatch, tmp_p
 
 
 def test_the_report_of_a_run(finished) -> None:
-    run, found = finished
-    report = read_report(run.folder)
-    assert [row[0].text for row in tag_table(report).rows] == ["BERT + LSTM", "Doc-ARC"]
-    for training, name in zip(found, ("bert-lstm", "doc-arc", "doc-arc-2"), strict=True):
-        for split, one in found[training].items():
+    run, predictions = finished
+    written = read_report(run.folder)
+    assert [row[0].text for row in score_table(written).rows] == ["BERT + LSTM", "Doc-ARC"]
+    for (name, _), of_split in predictions.items():
+        for split, one in of_split.items():
             counts = span_counts(one.gold(), one.predicted()).sum(axis=0)
-            assert report.scores[f"{name}/{split}/f1"]["value"] == pytest.approx(float(f1_of(counts)))
-    assert {row["occurrences"] for row in report.tables["sweep"]} == {2, 4}
-    assert len(report_figures(report)) == 4
-    assert report.parameters == SMALL.parameters
+            assert score_of(written, name, split, "f1").value == pytest.approx(float(f1_of(counts)))
+    assert {row["occurrences"] for row in written.tables["sweep"]} == {2, 4}
+    assert len(figures(written)) == 4
+    for split in ("dev", "test"):
+        assert "Doc-ARC" in score_table(written, split).data
 
 
-def test_what_a_person_reads_before_the_start(finished) -> None:
+def test_what_a_person_reads_before_the_start(finished, tmp_path: Path) -> None:
     run, _ = finished
     facts = dict([*corpus_facts(run), *cost_facts(run)])
-    assert facts["precision"] == precision_told("auto")
+    assert facts["precision of training"] == precision_told("auto")
     assert facts["train"].startswith("6 documents of ")
     assert facts["dev"].startswith("3 documents of ")
-    assert " besides the frozen encoder; 7 updates with 16 sentences, about " in facts["BERT + LSTM"]
+    assert " 7 updates with 16 sentences, about " in facts["BERT + LSTM"]
     assert "times" not in facts["BERT + LSTM"]
-    assert facts["Doc-ARC"].endswith("; times 2 (seeds, K)")
+    assert facts["Doc-ARC"].endswith("; times 2 seeds")
+    fresh = TaggingRun.read(replace(run.settings, run_folder=str(tmp_path)))
+    assert "6 documents of " in preview(fresh).data
+    batch, every = (one.examples(one.trainings[0])["train"] for one in (fresh, run))
+    assert len(fresh.taggers.encodings) < len(every) == len(batch), "one batch of each is encoded"
 
 
 def test_tags_are_read_in_place_and_a_text_of_ones_own(finished) -> None:
-    run, found = finished
-    assert tags_in_place(found[run.shown]["dev"], file=run.folder / "tagged.html").children
+    run, predictions = finished
+    assert tags_in_place(run, predictions).children
     page = (run.folder / "tagged.html").read_text()
     assert run.corpus.documents["dev"][0].id in page
-    assert own_text_in_place(run, run.shown, EXAMPLE_TEXT).children
+    assert own_text_in_place(run).children
     rows = (run.folder / "own_text.tsv").read_text().split("\n")
     assert [row.split("\t")[0] for row in rows[:3]] == ["Oskmere", "Works", "will"]
 
 
-def test_trainings(tmp_path: Path) -> None:
-    corpus = TaggedCorpus(documents={})
-
+def test_trainings() -> None:
     def names(**given: Any) -> list[str]:
-        settings = TaggingSettings(
-            training=TaggingTraining(**given), models=TaggingModels(occurrences=10, hidden_size=4)
-        )
-        run = TaggingRun(settings=settings, corpus=corpus, folder=tmp_path)
+        run = tagging_run(TaggedCorpus(documents={}), occurrences=10, hidden_size=4, **given)
         return [training.name for training in run.trainings]
 
     assert names(systems="doc-arc bert-lstm", seeds=2) == [
@@ -320,8 +309,7 @@ def test_trainings(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_shown_attends_to_the_document_if_anything_does(systems: str, shown: str) -> None:
-    settings = TaggingSettings(training=TaggingTraining(systems=systems, seeds=2, sweep="25"))
-    run = TaggingRun(settings=settings, corpus=TaggedCorpus(documents={}), folder=Path("unused"))
+    run = tagging_run(TaggedCorpus(documents={}), systems=systems, seeds=2, sweep="25")
     assert run.shown.name == shown
 
 
@@ -340,29 +328,32 @@ def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:
         for split in ("train", "dev", "test")
     }
     systems = "dynamic-bert dynamic-bert-lstm dynamic-doc-arc"
-    settings = TaggingSettings(
-        models=TaggingModels(occurrences=2, hidden_size=4, most_tokens=16),
-        training=TaggingTraining(systems=systems, encoder_epochs=1, batch_size=4),
+    run = tagging_run(
+        TaggedCorpus(documents=splits),
+        run_folder=str(tmp_path),
+        occurrences=2,
+        hidden_size=4,
+        most_tokens=16,
+        systems=systems,
+        encoder_epochs=1,
+        batch_size=4,
     )
-    run = TaggingRun(settings=settings, corpus=TaggedCorpus(documents=splits), folder=tmp_path)
     facts = dict(cost_facts(run))
     assert (
         facts["Doc-ARC, dynamic"].split(" million")[0]
         == facts["small BERT + LSTM, fine-tuned"].split(" million")[0]
     )  # of the same size, the encoder counted in
-    found = tag_documents(run)
-    assert [training.name for training in found] == [
-        "dynamic-bert-0",
-        "dynamic-bert-lstm-0",
-        "dynamic-doc-arc-2-0",
-    ]
-    for training, of_split in found.items():
-        assert of_split["test"].tags.shape == (12,)
-        assert (of_split["test"].weights is None) == (training.most == 0)
-    report = write_tagging_report(run, open_run(tmp_path / "r", name="x", parameters={}), found)
-    assert [row["b"] for row in report.tables["comparisons"]] == ["dynamic-bert-lstm"]
+    train(run)
+    predictions = predict(run)
+    assert list(predictions) == [("dynamic-bert", 0), ("dynamic-bert-lstm", 0), ("dynamic-doc-arc", 0)]
+    for training in run.trainings:
+        one = predictions[training.key]["test"]
+        assert one.tags.shape == (12,)
+        assert (one.weights is None) == (training.most == 0)
+    tests = evaluate(run, predictions).tables["comparisons"]
+    assert [row["b"] for row in tests] == ["dynamic-bert-lstm"]
     # Orn stands in another sentence once more
-    weights = found[run.shown]["test"].weights
+    weights = predictions[run.shown.key]["test"].weights
     assert (weights[[0, 6]] > 0).all()
     assert weights[1].tolist() == [1, 0]
 
@@ -375,57 +366,194 @@ def test_a_word_without_room_in_test_does_not_end_a_run(tmp_path: Path) -> None:
         split: tuple(TaggedDocument(id=f"{split} {number}", sentences=(whole, last)) for number in range(2))
         for split, last in (("train", whole), ("dev", whole), ("test", address))
     }
-    settings = TaggingSettings(
-        models=TaggingModels(occurrences=2, hidden_size=4, most_tokens=16, layers=1),
-        training=TaggingTraining(systems="doc-arc dynamic-bert", epochs=1, encoder_epochs=1, batch_size=2),
-    )
-    run = TaggingRun(settings=settings, corpus=TaggedCorpus(documents=splits), folder=tmp_path)
-    for system in ("Doc-ARC", "small BERT, fine-tuned"):
-        assert dict(cost_facts(run))[system].endswith("; of 2 long words the first 14 pieces are read")
-    found = tag_documents(run)
-    for of_split in found.values():
+    small = {"occurrences": 2, "hidden_size": 4, "most_tokens": 16, "layers": 1}
+    once = {"epochs": 1, "encoder_epochs": 1, "batch_size": 2, "systems": "doc-arc dynamic-bert"}
+    run = tagging_run(TaggedCorpus(documents=splits), run_folder=str(tmp_path), **small, **once)
+    text = "of 2 long words the first 14 pieces are read"
+    assert dict(shortened_facts(run)) == {"Doc-ARC: cut": text, "small BERT, fine-tuned: cut": text}
+    train(run)
+    predictions = predict(run)
+    for of_split in predictions.values():
         assert [len(tags) for tags in of_split["test"].predicted()[0]] == [2, 3]
-    report = write_tagging_report(run, open_run(tmp_path / "r", name="x", parameters={}), found)
     counted = {"train": 0, "dev": 0, "test": 2}
-    assert report.data["shortened_words"] == {"doc-arc": counted, "dynamic-bert": counted}
+    assert evaluate(run, predictions).data["shortened_words"] == {"doc-arc": counted, "dynamic-bert": counted}
 
 
-def test_sentences_that_were_made_documents_are_told(tmp_path: Path) -> None:
+def test_sentences_that_were_made_documents_are_counted() -> None:
     whole = TaggedDocument(id="a", sentences=(TaggedSentence(words=("Orn",), tags=("B-PER",)),))
     corpus = TaggedCorpus(documents={"train": (whole, whole), "dev": (whole,)}, divided={"train": 2})
-    facts = dict(corpus_facts(TaggingRun(settings=SMALL, corpus=corpus, folder=tmp_path)))
+    facts = dict(corpus_facts(tagging_run(corpus)))
     assert facts["train"].endswith("; it was one document, so each sentence is read as one")
     assert facts["dev"].endswith("1 spans")
 
 
-def test_values_that_cannot_be(tmp_path: Path) -> None:
-    for given, message in (
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
         ({"systems": "doc-arc lstm"}, "systems names 'lstm'; choose among bert-lstm, doc-arc, "),
-        ({"systems": " "}, "systems names nothing"),
         ({"seeds": 0}, "seeds is 0; it must be at least 1"),
         ({"epochs": 0}, "epochs is 0"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"encoder_epochs": -1}, "encoder_epochs is -1"),
-        ({"select_by": "accuracy"}, "select_by is 'accuracy'; choose one of f1, loss"),
-        ({"schedule": "cosine"}, "schedule is 'cosine'; choose one of constant, linear"),
-        ({"reading": "loose"}, "reading is 'loose'; choose one of seqeval, strict, released"),
+        ({"select_by": "accuracy"}, "select_by is 'accuracy'; it must be one of 'f1', 'loss'"),
+        ({"schedule": "cosine"}, "schedule is 'cosine'; it must be one of 'constant', 'linear'"),
+        ({"reading": "loose"}, "reading is 'loose'; it must be one of 'seqeval', 'strict', 'released'"),
         ({"sweep": "2 0"}, "sweep is '2 0'; write whole numbers above 0"),
         ({"sweep": "2,5"}, "sweep is '2,5'"),
         ({"sweep": "-2"}, "sweep is '-2'"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            TaggingTraining(**given)
-    for given, message in (
+        ({"train_documents": -1}, "train_documents is -1; it must be at least 0"),
+        ({"held_out_documents": -2}, "held_out_documents is -2"),
+        ({"most_context": -1}, "most_context is -1"),
+        ({"stray_tags": "mend"}, "stray_tags is 'mend'; it must be one of 'accept', 'refuse'"),
+        ({"train_documents": "six"}, "train_documents"),
+    ],
+)
+def test_values_that_cannot_be(values: dict, message: str) -> None:
+    with pytest.raises(ParameterError, match=message) as raised:
+        Settings(**values)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
         ({"learning_rate": -1.0}, "learning_rate"),
         ({"systems": "bert", "encoder_learning_rate": 0.0}, "learning_rate"),
         ({"weight_decay": -0.1}, "weight_decay"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            prepare_tagging(replace(SMALL, training=TaggingTraining(**given)), tmp_path)
+    ],
+)
+def test_values_that_no_training_can_have(values: dict, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        TaggingRun.read(replace(SMALL, **values))
 
 
-def test_parameters_are_those_of_all_parts() -> None:
-    assert len(set(PARAMETERS)) == len(PARAMETERS)
-    assert {"run_folder", "corpus", "encoder", "occurrences", "sweep", "reading", "own_text"} <= set(
-        PARAMETERS
+# ---- documents of each corpus
+
+LABELLED = "Orn\tB-PER\nslept\tO\n"
+
+
+def unlabelled(*words: str) -> str:
+    return "".join(f"\n{word}\tNULL\n" for word in words)
+
+
+def write(folder: Path, split: str, *texts: str) -> None:
+    """Documents 00.tsv, 01.tsv, ..."""
+    (folder / split).mkdir(exist_ok=True)
+    for number, text in enumerate(texts):
+        (folder / split / f"{number:02}.tsv").write_text(text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for split in ("train", "dev", "test"):
+        write(tmp_path, split, *[LABELLED + unlabelled("Orn")] * 6)
+    return tmp_path
+
+
+def ids(documents: tuple[TaggedDocument, ...]) -> list[str]:
+    return [document.id for document in documents]
+
+
+def test_documents_of_storyworld_are_its_stories() -> None:
+    read = read_tagged(Settings(train_documents=3, held_out_documents=2))
+    assert list(read.documents) == ["train", "dev", "test"]
+    for split, count in (("train", 3), ("dev", 2), ("test", 2)):
+        assert read.documents[split] == tuple(read_storyworld_tags(split, count))
+    assert read.mended == {"train": 0, "dev": 0, "test": 0}
+    assert set(read.labels) <= {"DATE", "FAC", "LOC", "MISC", "NUM", "ORG", "PER"}
+    assert "PER" in read.labels
+
+
+def test_a_folder_in_doc_arcs_format(folder: Path) -> None:
+    write(folder, "test", LABELLED, "Dram\tB-LOC\n")
+    read = read_tagged(Settings(corpus=str(folder)))
+    assert read.documents["train"][0] == TaggedDocument(
+        id="00",
+        sentences=(
+            TaggedSentence(words=("Orn", "slept"), tags=("B-PER", "O")),
+            TaggedSentence(words=("Orn",)),
+        ),
     )
+    assert ids(read.documents["dev"]) == ["00", "01", "02", "03", "04", "05"]
+    assert read.labels == ("LOC", "PER")  # of all splits: only test has a LOC
+
+
+def test_drawn_documents_are_the_same_each_time_and_in_order(folder: Path) -> None:
+    few = Settings(corpus=str(folder), train_documents=4, held_out_documents=2)
+    read = read_tagged(few)
+    assert {split: len(found) for split, found in read.documents.items()} == {"train": 4, "dev": 2, "test": 2}
+    for found in read.documents.values():
+        assert ids(found) == sorted(set(ids(found)))
+    assert read_tagged(few) == read
+    # They are drawn, and not the first ones everywhere.
+    assert {tuple(ids(found)) for found in read.documents.values()} != {
+        ("00", "01", "02", "03"),
+        ("00", "01"),
+    }
+    assert ids(read_tagged(Settings(corpus=str(folder), train_documents=9)).documents["train"]) == [
+        "00",
+        "01",
+        "02",
+        "03",
+        "04",
+        "05",
+    ]
+
+
+def test_context_is_kept_where_it_is_near_to_a_label(folder: Path) -> None:
+    """Labelled sentences 2 and 5: sentence 0 is 2 away from one, 1, 3, 4 and 6 are 1 away, 7 is 2 away."""
+    middle = f"\n{LABELLED}"
+    text = unlabelled("a", "b") + middle + unlabelled("c", "d") + middle + unlabelled("e", "f")
+    write(folder, "dev", *[text] * 6)
+
+    def kept(most: int) -> list[str]:
+        read = read_tagged(Settings(corpus=str(folder), most_context=most))
+        return ["".join(sentence.words) for sentence in read.documents["dev"][0].sentences]
+
+    own = "Ornslept"
+    assert kept(0) == ["a", "b", own, "c", "d", own, "e", "f"]
+    assert kept(1) == ["b", own, own]
+    assert kept(3) == ["b", own, "c", "d", own]
+    assert kept(4) == ["b", own, "c", "d", own, "e"]
+    assert kept(5) == ["a", "b", own, "c", "d", own, "e"]  # a and f are as near; a comes first
+    assert kept(99) == kept(0)
+
+
+def test_all_labelled_sentences_stay(folder: Path) -> None:
+    write(folder, "test", *[f"{LABELLED}\n{LABELLED}"] * 6)  # no context at all
+    read = read_tagged(Settings(corpus=str(folder), most_context=1))
+    assert [len(document.sentences) for document in read.documents["test"]] == [2] * 6
+
+
+def test_stray_tags_are_counted_or_refused_where_they_stand(folder: Path) -> None:
+    write(folder, "dev", LABELLED, "slept\tO\n\nVale\tI-LOC\nOrn\tI-PER\n")
+    read = read_tagged(Settings(corpus=str(folder)))
+    assert read.mended == {"train": 0, "dev": 2, "test": 0}
+    assert read.documents["dev"][1].sentences[1].tags == ("B-LOC", "B-PER")
+    with pytest.raises(DataError, match=r"dev/01\.tsv:3.*'I-LOC' follows no span of its label") as raised:
+        read_tagged(Settings(corpus=str(folder), stray_tags="refuse"))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_one_document_is_read_by_sentences(tmp_path: Path) -> None:
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.conll").write_text("Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n")
+    read = read_tagged(Settings(corpus=str(tmp_path), held_out_documents=2))
+    assert {split: len(found) for split, found in read.documents.items()} == {"train": 3, "dev": 2, "test": 2}
+    assert read.divided == {"train": 3, "dev": 3, "test": 3}
+
+
+def test_folders_that_cannot_be_used(folder: Path) -> None:
+    settings = Settings(corpus=str(folder))
+    write(folder, "test", *["slept\tO\n"] * 6)
+    with pytest.raises(ParameterError, match="whose test has no span; all labelled words have the tag O"):
+        read_tagged(settings)
+    for file in (folder / "test").iterdir():
+        file.rename(folder / "dev" / f"more_{file.name}")
+    write(folder, "test", LABELLED)
+    with pytest.raises(ParameterError, match="whose test has one document to read; it needs two: "):
+        read_tagged(settings)
+    with pytest.raises(ParameterError, match="and 0 or at least 2 as train_documents"):
+        read_tagged(Settings(corpus=str(folder), train_documents=1))
+    with pytest.raises(ParameterError, match="which is no folder; write storyworld, or a folder with"):
+        read_tagged(Settings(corpus=str(folder / "nowhere")))

@@ -30,8 +30,6 @@ from cdlm_lab.experiments import (
     pretraining,
     runs,
 )
-from cdlm_lab.experiments.document_matching import MatchingCorpus, MatchingModels
-from cdlm_lab.experiments.multihop_qa import QuestionCorpus
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.training import fine_tuning
@@ -160,27 +158,26 @@ def train_coreference(encoders: Path, folder: Path, by: str) -> Path:
 
 
 def train_matching(encoders: Path, folder: Path, by: str) -> Path:
-    settings = document_matching.MatchingSettings(
-        corpus=MatchingCorpus(train_stories=6, held_out_stories=3),
-        models=MatchingModels(encoders=str(encoders), max_length=192, window=8),
-        training=document_matching.MatchingTraining(
-            systems="cdlm", encoder_epochs=2, encoder_batch_size=4, encoder_micro_batch_size=2, parallel=by,
-            precision="float32", workers=WORKERS,
-        ),
+    settings = document_matching.Settings(
+        run_folder=str(folder), train_stories=6, held_out_stories=3, encoders=str(encoders), max_length=192,
+        window=8, systems="cdlm", encoder_epochs=2, encoder_batch_size=4, encoder_micro_batch_size=2,
+        parallel=by, precision="float32", workers=WORKERS,
     )  # fmt: skip
-    document_matching.match_documents(document_matching.prepare_matching(settings, folder))
+    run = document_matching.prepare(settings)
+    document_matching.train(run)
+    document_matching.predict(run)
     return folder / "systems" / "cdlm-0"
 
 
 def train_questions(encoders: Path, folder: Path, by: str) -> Path:
-    settings = multihop_qa.MultihopSettings(
-        corpus=QuestionCorpus(train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1),
-        answerer=multihop_qa.AnswererSettings(
-            variants="cdlm", encoders=str(encoders), epochs=2, batch_size=4, micro_batch_size=2,
-            max_length=384, window=8, precision="float32", parallel=by, workers=WORKERS,
-        ),
+    settings = multihop_qa.Settings(
+        run_folder=str(folder), train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1,
+        variants="cdlm", encoders=str(encoders), epochs=2, batch_size=4, micro_batch_size=2, max_length=384,
+        window=8, precision="float32", parallel=by, workers=WORKERS,
     )  # fmt: skip
-    multihop_qa.answer_questions(multihop_qa.prepare_multihop(settings, folder))
+    run = multihop_qa.prepare(settings)
+    multihop_qa.train(run)
+    multihop_qa.predict(run)
     return folder / "systems" / "cdlm-0"
 
 

@@ -9,8 +9,11 @@ from torch import nn
 
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis, Settings
 from cdlm_lab.experiments.cluster_corpora import VARIANTS, checkpoint_of, variant_of
-from cdlm_lab.experiments.document_matching import MatcherParts, MatchingModels, new_matcher, systems_named
-from cdlm_lab.experiments.multihop_qa import AnswererSettings, MultihopRun, MultihopSettings
+from cdlm_lab.experiments.multihop_qa import MultihopRun
+from cdlm_lab.experiments.multihop_qa import Settings as QuestionSettings
+from cdlm_lab.experiments.runs import Training
+from cdlm_lab.experiments.systems.answering import ENCODERS
+from cdlm_lab.experiments.systems.matching import SYSTEMS, Matchers, MatcherSettings
 from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.parameters import ParameterError
@@ -67,15 +70,15 @@ def scoring(encoders: str, name: str, reset: bool) -> nn.Module:
 
 
 def matched(encoders: str, name: str, reset: bool) -> nn.Module:
-    settings = MatchingModels(encoders=encoders, max_length=64, window=8, reset_globals=reset)
-    parts = MatcherParts(settings=settings, training=[], cache=Path("not-needed"))
-    return new_matcher(*systems_named(name), parts, seed=0).model
+    settings = MatcherSettings(encoders=encoders, max_length=64, window=8, reset_globals=reset)
+    matchers = Matchers(settings=settings, training=[], cache=Path("not-needed"))
+    return matchers.make(SYSTEMS[name], seed=0).model
 
 
 def answering(encoders: str, name: str, reset: bool) -> nn.Module:
-    settings = AnswererSettings(encoders=encoders, max_length=64, window=8, reset_globals=reset)
-    run = MultihopRun(settings=MultihopSettings(answerer=settings), questions={}, folder=Path("not-needed"))
-    return run.answerer(name, 0, trained=False).model
+    settings = QuestionSettings(encoders=encoders, max_length=64, window=8, reset_globals=reset)
+    run = MultihopRun(settings=settings, questions={})
+    return run.answerer(Training(ENCODERS[name], 0), trained=False).model
 
 
 def analysed(encoders: str, name: str, reset: bool) -> nn.Module:

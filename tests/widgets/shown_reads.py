@@ -3,6 +3,7 @@ them."""
 
 import re
 from dataclasses import replace
+from html import unescape
 
 from cdlm_lab.data.questions import Paragraph
 from cdlm_lab.widgets.questions import ReadQuestion
@@ -80,9 +81,14 @@ def sentence(number, *words, document="novel"):
 def words_of(html):
     """The text of some HTML, without styles, on one line."""
     bare = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
-    return " ".join(re.sub(r"<[^>]*>", " ", bare).split())
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", bare)).split())
 
 
 def tags_of(html):
     """The names of all elements of some HTML."""
     return set(re.findall(r"<([a-z0-9]+)", re.sub(r"<style>.*?</style>", "<style>", html, flags=re.DOTALL)))
+
+
+def plain(html):
+    """The text of some HTML with the spaces it has."""
+    return unescape(re.sub(r"<[^>]*>", "", html))

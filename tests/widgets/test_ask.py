@@ -21,7 +21,7 @@ MISTAKE = '<span style="color:#c22">!&lt;script&gt;x&lt;/script&gt; does not fit
 # Box -> (how it is made from an answer, what it asks at first).
 ON_CLICK = {
     "candidates": (
-        lambda answer, **more: own_candidates_box(answer, asked=" When? ", candidates=LINES, **more),
+        lambda answer, **more: own_candidates_box(answer, query=" When? ", candidates=LINES, **more),
         ("When?", ["In 1958.", "It is a cape."]),
     ),
     "question": (

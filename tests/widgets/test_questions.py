@@ -1,19 +1,14 @@
-"""A question in its paragraphs: shades, marks at the right characters, folding, and hostile texts."""
+"""A question in its paragraphs: shades, marks at the right characters, folding."""
 
-import html as html_library
 import re
 from dataclasses import replace
 
 import pytest
+from shown_reads import plain
 
 from cdlm_lab.data.questions import Paragraph
-from cdlm_lab.widgets.html import CROSS, GLOBAL, OTHER_COLOURS
-from cdlm_lab.widgets.questions import ReadQuestion, question_html, questions_page
-
-HOSTILE = "<script>x</script> \"'&\u202e"
-OUR_TAGS = {"div", "span", "bdi", "b", "u", "s", "br", "mark", "style"}
-OUR_TAGS |= {"table", "thead", "tbody", "tr", "th", "td"}
-SHOWN = "&lt;script&gt;x&lt;/script&gt; &quot;&#x27;&amp;\u2039U+202E\u203a"
+from cdlm_lab.widgets.html import CROSS, GLOBAL, WRONG
+from cdlm_lab.widgets.questions import ReadQuestion, question_html
 
 PARAGRAPHS = (
     Paragraph(title="Kiss and Tell", sentences=("A film with Shirley Temple.", " It is long.")),
@@ -40,37 +35,24 @@ READ = ReadQuestion(
     support_em=True,
     support_f1=1.0,
 )
-OWN = replace(
-    READ,
-    gold_answer=None,
-    gold_supporting=None,
-    answer_em=None,
-    answer_f1=None,
-    support_em=None,
-    support_f1=None,
-)
-
-
-def plain(html):
-    return html_library.unescape(re.sub(r"<[^>]*>", "", html))
+MEASURED = ("gold_answer", "gold_supporting", "answer_em", "answer_f1", "support_em", "support_f1")
+OWN = replace(READ, **dict.fromkeys(MEASURED))
 
 
 def of_tag(tag, html):
     """Texts of all elements of a tag, outside the legend."""
     body = re.sub(r'<div class="cdlm-legend".*?</div>', "", html)
-    return [plain(found) for found in re.findall(rf"<{tag}[ >].*?</{tag}>", body)]
+    return [plain(one) for one in re.findall(rf"<{tag}[ >].*?</{tag}>", body)]
 
 
 def sentences(html):
-    """Of each row of the paragraphs: what stands beside the sentence, the sentence, and the depth of its
-    ground (0 to 255)."""
+    """Of each row: what stands beside the sentence, the sentence, and the depth of its ground (0 to 255)."""
     rows = []
-    for row in re.findall(r"<tr><td.*?</tr>", html):
+    for row in re.findall(r"<tr><td.*?</tr>", html.partition("</thead>")[2].partition("</table>")[2]):
         number, chips, text = re.findall(r"<td.*?</td>", row)
         depth = re.findall(rf"background:{GLOBAL}([0-9a-f]{{2}})", text)
-        rows.append(
-            (plain(number), plain(chips.replace("<br>", " ")), plain(text), *(int(d, 16) for d in depth))
-        )
+        beside = plain(number), plain(chips.replace("<br>", " "))
+        rows.append((*beside, plain(text), *(int(d, 16) for d in depth)))
     return rows
 
 
@@ -88,13 +70,13 @@ def head(html):
 def test_the_question_and_both_answers():
     html = question_html(READ)
     assert "bridge &middot; 5a8c" in html
-    assert "Which post had the star of Kiss and Tell?" in html
+    assert READ.question in html
     assert head(html) == [
         ["", "predicted", "gold", ""],
         ["answer", "envoy to Ghanafrom Shirley Temple", "Chief of Protocol", "\u2717 wrong F1 0.25"],
         ["support", "2 sentences", "2 sentences", "\u2713 right"],
     ]
-    assert f'<b style="color:{OTHER_COLOURS[0]}">\u2717</b>' in html
+    assert f'<b style="color:{WRONG}">\u2717</b>' in html
     assert f'<b style="color:{CROSS}">\u2713</b>' in html
 
 
@@ -111,8 +93,9 @@ def test_without_gold_nothing_is_right_or_wrong():
     assert half[1:] == [["answer", "\u2013", "yes", ""], ["support", "2 sentences", "\u2013", ""]]
 
 
-def test_sentences_with_probability_shade_and_names():
-    assert sentences(question_html(READ)) == [
+def test_sentences_and_titles_with_probability_shade_and_names():
+    html = question_html(READ)
+    assert sentences(html) == [
         ("90%", "\u25cf predicted \u25c6 gold", "A film with Shirley Temple.", 115),  # of 0.5 * 255
         ("0%", "", " It is long.", 0),
         ("25%", "", "A date.", 32),
@@ -120,38 +103,19 @@ def test_sentences_with_probability_shade_and_names():
         ("100%", "\u25c6 gold", " She was envoy to Ghana, later Chief of Protocol.", 128),
         ("did not fit", "", " She died."),
     ]
-    assert re.findall(rf"width:(\d+)%;background:{GLOBAL}", question_html(READ)) == [
-        "90",
-        "0",
-        "25",
-        "60",
-        "100",
-    ]
-
-
-def test_titles_with_number_and_probability():
-    titles = [
-        plain(found)
-        for found in re.findall(r"<span[^>]*>\d+</span>&ensp;.*?needed: \d+%", question_html(READ))
-    ]
-    assert [" ".join(title.split()) for title in titles] == [
+    assert re.findall(rf"width:(\d+)%;background:{GLOBAL}", html) == ["90", "0", "25", "60", "100"]
+    titles = re.findall(r"<span[^>]*>\d+</span>&ensp;.*?needed: \d+%", html)
+    assert [" ".join(plain(title).split()) for title in titles] == [
         "1 Kiss and Tell needed: 98%",
         "2 Judy needed: 10%",
         "3 Shirley Temple needed: 50%",
     ]
 
 
-def test_the_predicted_and_the_gold_answer_in_their_places():
-    html = question_html(READ)
-    assert of_tag("mark", html) == ["envoy to Ghana"]
-    assert re.search(
-        r"She was <mark [^>]*>envoy to Ghana</mark>, later <u [^>]*>Chief of Protocol</u>\.", html
-    )
-
-
 @pytest.mark.parametrize(
     ("start", "end", "marked", "underlined"),
     [
+        (28, 42, ["envoy to Ghana"], ["Chief of Protocol"]),
         (0, 3, ["She"], ["Chief of Protocol"]),
         (50, 55, ["Chief"], ["Chief", " of Protocol"]),
         (44, 67, ["later ", "Chief of Protocol"], ["Chief of Protocol"]),
@@ -159,7 +123,7 @@ def test_the_predicted_and_the_gold_answer_in_their_places():
         (66, 76, ["l", ".", " She die"], ["Chief of Protoco", "l"]),
     ],
 )
-def test_marks_that_meet_underlines_and_ends_of_sentences(start, end, marked, underlined):
+def test_answers_in_their_places(start, end, marked, underlined):
     html = question_html(replace(READ, place=(2, "body", start, end)))
     assert of_tag("mark", html) == marked
     assert of_tag("u", html) == underlined
@@ -189,15 +153,14 @@ def test_an_answer_in_a_title():
     ],
 )
 def test_where_the_gold_answer_is_underlined(answer, texts, underlined):
-    paragraphs = (
-        Paragraph(title="Old Town", sentences=texts),
-        Paragraph(title=answer, sentences=(f"{answer}.",)),
-    )
     read = replace(
         READ,
         gold_answer=answer,
         place=None,
-        paragraphs=paragraphs,
+        paragraphs=(
+            Paragraph(title="Old Town", sentences=texts),
+            Paragraph(title=answer, sentences=(f"{answer}.",)),
+        ),
         sentence_probabilities={(0, 0): 0.5, (0, 1): 0.5, (1, 0): 0.5},
         paragraph_probabilities=(0.5, 0.5),
         supporting=frozenset({(1, 0)}),
@@ -241,64 +204,12 @@ def test_the_legend_explains_what_is_there():
     words = legend(question_html(READ))
     assert "0%50%100% probability that the sentence supports the answer" in words
     assert "supporting sentence: \u25cf predicted, \u25c6 gold" in words
-    for mark in (
-        "predicted answer",
-        "gold answer in paragraphs with a gold sentence",
-        "struck out: did not fit",
-    ):
-        assert mark in words
+    marks = ["predicted answer", "gold answer in paragraphs with a gold sentence", "struck out: did not fit"]
+    assert all(mark in words for mark in marks)
     whole = READ.sentence_probabilities | {(2, 2): 0.1}
     less = legend(question_html(replace(OWN, place=None, sentence_probabilities=whole)))
     assert "supporting sentence: \u25cf predicted" in less
-    for mark in ("gold", "predicted answer", "struck out"):
-        assert mark not in less
-
-
-def hostile():
-    """Hostile text in every field; the answer marked across it, the gold answer equal to it."""
-    paragraphs = (Paragraph(title=HOSTILE, sentences=(HOSTILE, HOSTILE)),)
-    return replace(
-        READ,
-        id=HOSTILE,
-        question=HOSTILE,
-        kind=HOSTILE,
-        answer=HOSTILE,
-        gold_answer=HOSTILE,
-        paragraphs=paragraphs,
-        place=(0, "body", 0, len(HOSTILE)),
-        sentence_probabilities={(0, 0): 1.0},
-        paragraph_probabilities=(1.0,),
-        supporting=frozenset({(0, 0)}),
-        gold_supporting=frozenset({(0, 0)}),
-    )
-
-
-def test_texts_are_escaped():
-    for place in (hostile().place, (0, "title", 3, 9), (0, "body", 5, 12), None):
-        html = question_html(replace(hostile(), place=place))
-        assert "<script" not in html
-        assert "\u202e" not in html
-        assert set(re.findall(r"<(\w+)", html)) <= OUR_TAGS
-        assert plain(html).count(plain(SHOWN)) == 5 + 3 + (place is not None)
-    page = questions_page([hostile()], title=HOSTILE)
-    assert "<script" not in page
-    assert page.count(f"<title>{SHOWN}</title>") == 1
-    assert page.count(SHOWN) == 9 + 2
-
-
-def test_a_page_runs_nothing_and_loads_nothing():
-    page = questions_page([READ, replace(READ, answer_em=True), OWN], title="Dev <set>")
-    assert page.startswith("<!doctype html>")
-    assert page.endswith("</body></html>")
-    assert "default-src 'none'; style-src 'unsafe-inline'" in page
-    assert "color-scheme:light dark" in page
-    assert "3 questions; 1 of 2 answers right" in page
-    assert page.count('<div class="cdlm-view cdlm-question"') == 3
-    assert not re.search(r"https?:|<link|<img|\son\w+=", page)
-    alone = questions_page([OWN], title="One")
-    assert "1 question<" in alone
-    with pytest.raises(ValueError, match="reads is empty"):
-        questions_page([], title="None")
+    assert not any(mark in less for mark in ("gold", "predicted answer", "struck out"))
 
 
 @pytest.mark.parametrize(

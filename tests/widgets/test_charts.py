@@ -1,14 +1,181 @@
-"""Figures of percentile ranks: how they spread over pairs, and which heads set pairs apart."""
+"""Figures of perplexities, of the losses of paragraph pretraining, of ranks and of heads."""
+
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.charts import density, head_maps, rank_distributions
-from cdlm_lab.widgets.html import TEXT, VARIANT_COLOURS, VARIANTS
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets.charts import (
+    TaskLosses,
+    density,
+    head_maps,
+    logarithmic_ticks,
+    perplexity_figure,
+    pretraining_losses_figure,
+    rank_distributions,
+    task_losses,
+)
+from cdlm_lab.widgets.html import (
+    GLOBAL,
+    MASKED,
+    TEXT,
+    VARIANT_COLOURS,
+    VARIANTS,
+    paper_order,
+    variant_colours,
+)
 from cdlm_lab.widgets.score_tables import RANK_CELLS as CELLS
 
+PAPER = {
+    "longformer": (3.89, 3.94),
+    "local-cdlm": (3.78, 3.84),
+    "rand-cdlm": (3.68, 3.81),
+    "prefix-cdlm": (3.20, 3.41),
+    "cdlm": (3.23, 3.39),
+}
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
-HOSTILE = "<script>x</script>"
+
+
+def rows(*, cross=True):
+    every = [
+        Score(system=variant, metric="perplexity", value=4.0 + i, low=3.5 + i, high=5.0 + i, n=100)
+        for i, variant in enumerate(reversed(VARIANTS))
+    ]
+    crossing = {"metric": "cross_document_perplexity", "value": 40.0, "low": 30.0, "high": 60.0, "n": 10}
+    return every + [Score(system=one.system, **crossing) for one in every] * cross
+
+
+def test_one_dot_for_each_variant_and_panel():
+    figure = perplexity_figure(rows())
+    assert [(trace.x[0], trace.y[0], trace.xaxis) for trace in figure.data] == [
+        *[(8.0 - i, name, "x") for i, name in enumerate(NAMES)],
+        *[(40.0, name, "x2") for name in NAMES],
+    ]
+    assert figure.layout.xaxis.type == figure.layout.xaxis2.type == "log"
+
+
+def test_the_first_variant_is_on_top():
+    assert list(perplexity_figure(rows()).layout.yaxis.categoryarray) == NAMES[::-1]
+
+
+def test_intervals_reach_from_low_to_high():
+    for trace in perplexity_figure(rows(cross=False)).data:
+        assert (trace.error_x.arrayminus[0], trace.error_x.array[0]) == (0.5, 1.0)
+
+
+def test_one_panel_without_cross_document_tokens():
+    figure = perplexity_figure(rows(cross=False))
+    assert len(figure.data) == 5
+    assert [annotation.text for annotation in figure.layout.annotations] == ["all masked tokens"]
+
+
+def test_the_papers_numbers_are_marks_in_the_first_panel():
+    published = perplexity_figure(rows(), paper=PAPER).data[5]
+    assert published.xaxis == "x"
+    assert list(published.x) == [3.89, 3.94, 3.78, 3.84, 3.68, 3.81, 3.20, 3.41, 3.23, 3.39]
+    assert list(published.y)[::2] == NAMES
+
+
+def test_the_axis_holds_every_interval_and_mark():
+    low, high = perplexity_figure(rows(), paper={"cdlm": (3.0, 20.0)}).layout.xaxis.range
+    assert 10**low < 3.0
+    assert 10**high > 20.0
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(3, 9.5, [4, 6, 8]), (5, 340, [5, 10, 20, 50, 100, 200]), (2, 30_000, [10, 100, 1000, 10_000])],
+)
+def test_logarithmic_ticks(low, high, expected):
+    assert logarithmic_ticks(low, high) == pytest.approx(expected)
+
+
+def test_logarithmic_ticks_refuse_zero():
+    with pytest.raises(ValueError, match="0 < low < high, got 0 and 3"):
+        logarithmic_ticks(0, 3)
+
+
+def test_order_and_colours_of_variants():
+    assert paper_order(["mine", "cdlm", "longformer", "cdlm"]) == ["longformer", "cdlm", "mine"]
+    colours = variant_colours(["mine", "yours", *VARIANTS])
+    assert len(set(colours.values())) == 7
+    assert {v: colours[v] for v in VARIANTS} == VARIANT_COLOURS
+
+
+RECORDS = [
+    {"step": 10, "loss": 5.5, "loss_mlm": 5.0, "loss_mspp": 0.5},
+    {"step": 20, "eval_loss": 4.8, "eval_loss_mlm": 4.4, "eval_loss_mspp": 0.4},
+    {"step": 20, "loss": 4.3, "loss_mlm": 4.0, "loss_mspp": None},
+    {"step": 30, "learning_rate": 0.1},
+]
+MLM, MSPP = task_losses(RECORDS, "mlm"), task_losses(RECORDS, "mspp")
+
+
+def test_losses_are_taken_from_records_by_name():
+    mlm, mspp = task_losses(RECORDS, "mlm"), task_losses(RECORDS, "mspp")
+    assert mlm == TaskLosses(steps=[10, 20], losses=[5.0, 4.0], eval_steps=[20], eval_losses=[4.4])
+    assert mspp == TaskLosses(steps=[10], losses=[0.5], eval_steps=[20], eval_losses=[0.4])
+    assert task_losses(RECORDS, "other") == TaskLosses(steps=[], losses=[], eval_steps=[], eval_losses=[])
+
+
+def test_a_panel_for_each_loss_with_training_and_validation():
+    figure = pretraining_losses_figure(MLM, MSPP)
+    panels = [(trace.name, trace.yaxis, trace.x, trace.showlegend) for trace in figure.data]
+    assert panels == [
+        ("training, smoothed", "y", (10, 20), True),
+        ("validation", "y", (20,), True),
+        ("training, smoothed", "y2", (10,), False),
+        ("validation", "y2", (20,), False),
+    ]
+    # span 4: (0.75 * 5 + 4) / 1.75
+    assert figure.data[0].y == (5.0, round(7.75 / 1.75, 4))
+    assert [trace.y for trace in figure.data[1:]] == [(4.4,), (0.5,), (0.4,)]
+    assert [trace.line.color for trace in figure.data] == [MASKED, GLOBAL] * 2
+    assert [note.text for note in figure.layout.annotations] == ["MLM", "MSPP"]
+    titles = figure.layout.yaxis.title.text, figure.layout.yaxis2.title.text, figure.layout.xaxis2.title.text
+    assert titles == ("nats for each masked token", "nats for each candidate", "optimiser step")
+    assert not figure.layout.shapes
+
+
+def test_the_loss_of_knowing_only_the_share_of_right_candidates():
+    figure = pretraining_losses_figure(MLM, MSPP, right=0.2)
+    (line,) = figure.layout.shapes
+    assert (line.yref, line.line.dash) == ("y2", "dash")
+    assert line.y0 == line.y1 == pytest.approx(0.2 * math.log(5) + 0.8 * math.log(1.25))
+    assert figure.layout.annotations[-1].text == "always guessing 20%: 0.50"
+    for wrong in (0.0, 1.0, 20.0, float("nan")):
+        with pytest.raises(ValueError, match=r"right is .*; the share of right candidates lies in"):
+            pretraining_losses_figure(MLM, MSPP, right=wrong)
+
+
+def test_one_loss_alone_and_none():
+    empty = TaskLosses(steps=[], losses=[])
+    figure = pretraining_losses_figure(empty, replace(MSPP, steps=[], losses=[]))
+    assert [trace.x or () for trace in figure.data] == [(), (), (), (20,)]
+    with pytest.raises(ValueError, match="neither loss has numbers"):
+        pretraining_losses_figure(empty, empty)
+
+
+def test_long_courses_are_thinned():
+    steps = list(range(5000))
+    figure = pretraining_losses_figure(TaskLosses(steps=steps, losses=[1.0] * 5000), MSPP)
+    line = figure.data[0]
+    assert len(line.x) == 220
+    assert (line.x[0], line.x[-1]) == (0, 4999)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"losses": [1.0]}, "steps has 2 entries, losses has 1: they must be equal"),
+        ({"eval_steps": []}, "eval_steps has 0 entries, eval_losses has 1"),
+    ],
+)
+def test_lists_of_unequal_length_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        replace(MLM, **wrong)
 
 
 def ranks(pairs=1000, variants=VARIANTS, cells=CELLS):
@@ -177,17 +344,6 @@ def test_maps_that_cannot_be_shown_are_refused():
     for wrong in (np.inf, -100.5):
         with pytest.raises(ValueError, match=rf"cdlm: differences .* lie in \[-100, 100\], got {wrong}"):
             head_maps({"cdlm": np.array([[1.0, wrong]])})
-
-
-def test_names_and_titles_are_escaped():
-    variants = (HOSTILE, "cdlm")
-    figures = (
-        rank_distributions(ranks(30, variants), title=HOSTILE),
-        head_maps(maps(variants=variants) | {HOSTILE: np.array([[np.nan, 1]])}, title=HOSTILE),
-    )
-    for figure in figures:
-        assert figure.layout.title.text == "&lt;script&gt;x&lt;/script&gt;"
-        assert "<script" not in str(figure.to_dict())
 
 
 def test_long_names_are_shortened_beside_rows_and_above_maps():

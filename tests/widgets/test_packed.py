@@ -1,12 +1,23 @@
-"""The coloured preview of one packed example."""
+"""The coloured preview of one packed example, its overview, and an example of paragraph pretraining."""
 
 import re
+import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview, packed_example_html
+from cdlm_lab.widgets.packed import (
+    BINS,
+    DocumentLoss,
+    MarkedTokens,
+    PackedPreview,
+    ParagraphExampleView,
+    TaskSentence,
+    overview_svg,
+    packed_example_html,
+    paragraph_example_html,
+)
 
 ALLOWED_TAGS = {
     *("div", "style", "img", "bdi", "mark", "u", "b", "small", "i", "span", "details", "summary"),
@@ -354,3 +365,134 @@ def test_fields_that_do_not_fit_are_refused(changes, message):
 def test_a_negative_loss_is_refused():
     with pytest.raises(ValueError, match="must not be negative, got 1 and -2"):
         DocumentLoss(title="t", kept=1, cut=-2)
+
+
+def bars(svg: str) -> list[float]:
+    """Heights of the bars of the only lane."""
+    path = next(e for e in ElementTree.fromstring(svg).iter() if e.tag.endswith("path"))
+    return [float(height) for height in re.findall(r"v-([\d.]+)h", path.get("d"))]
+
+
+def test_documents_are_numbered_blocks_as_wide_as_they_are_long():
+    svg = overview_svg(np.repeat([-1, 0, 1, -1], [100, 400, 200, 100]), [])
+    root = ElementTree.fromstring(svg)
+    widths = [float(e.get("width")) + 2 for e in root if e.tag.endswith("rect")]
+    assert widths == pytest.approx([856 / 2, 856 / 4], abs=0.1)
+    assert [e.text for e in root if e.tag.endswith("text")] == ["documents", "1", "2"]
+
+
+def test_a_bar_is_as_tall_as_its_share():
+    flags = np.zeros(BINS * 4, bool)
+    flags[:4] = True  # the first place is full
+    flags[8:10] = True  # the third is half full
+    assert bars(overview_svg(np.zeros(BINS * 4, int), [("masked", flags, "#e69f00")])) == [17, 8.5]
+
+
+def test_the_fullest_place_has_full_height():
+    flags = np.zeros(BINS * 8, bool)
+    flags[:2] = True
+    flags[8] = True
+    assert bars(overview_svg(np.zeros(BINS * 8, int), [("masked", flags, "#e69f00")])) == [17, 8.5]
+
+
+def test_every_token_of_a_short_sequence_has_its_own_bar():
+    assert len(bars(overview_svg(np.zeros(7, int), [("masked", np.ones(7, bool), "red")]))) == 7
+
+
+def test_a_lane_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="lane 'masked' has 2 tokens, document has 3"):
+        overview_svg(np.zeros(3, int), [("masked", np.zeros(2, bool), "red")])
+
+
+# [CLS] a mill burned [SEP] nobody <was> hurt [SEP] the cup
+TASK_TOKENS = ["[CLS]", "a", "mill", "burned", "[SEP]", "nobody", "<was>", "hurt", "[SEP]", "the", "cup"]
+REPLACED = {2: "[MASK]", 6: "saw", 9: "the"}  # hidden, swapped, kept
+TASK_SENTENCES = [
+    TaskSentence(source="this paragraph", document="d1", label=None),
+    TaskSentence(source="same paragraph", document="d1", label=1, cut=1234),
+    TaskSentence(source="other document", document="<i>d2</i>", label=0),
+]
+
+
+def view(
+    sentences=tuple(TASK_SENTENCES), numbers=(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2), title=""
+) -> ParagraphExampleView:
+    masked = np.isin(np.arange(len(TASK_TOKENS)), list(REPLACED))
+    marked = MarkedTokens(
+        tokens=TASK_TOKENS,
+        starts_word=np.ones(len(TASK_TOKENS), dtype=bool),
+        masked=masked,
+        replacement=[REPLACED.get(place) for place in range(len(TASK_TOKENS))],
+        mask_token="[MASK]",
+        global_=np.zeros(len(TASK_TOKENS), dtype=bool),
+        special=np.array([token.startswith("[") for token in TASK_TOKENS]),
+        cross_document=np.zeros(len(TASK_TOKENS), dtype=bool),
+    )
+    return ParagraphExampleView(marked=marked, sentence=np.array(numbers), sentences=sentences, title=title)
+
+
+def cells(html: str) -> list[list[str]]:
+    """The text of the body's cells, row by row."""
+    rows = re.findall(r"<tr.*?</tr>", html.partition("<tbody>")[2], flags=re.DOTALL)
+    return [
+        [re.sub(r"<[^>]*>", " ", cell).split() for cell in re.findall(r"<td.*?</td>", row, flags=re.DOTALL)]
+        for row in rows
+    ]
+
+
+def test_a_row_says_where_a_sentence_comes_from_what_it_is_and_what_is_read() -> None:
+    first, second, third = cells(paragraph_example_html(view()))
+    assert first == [["s", "0"], ["this", "paragraph", "d1"], [], ["[CLS]", "a", "mill", "burned"], ["4"]]
+    assert second[1:3] == [["same", "paragraph", "d1"], ["\u2713&nbsp;1"]]
+    assert second[4] == ["4", "1,234&nbsp;cut"]
+    assert third[2] == ["0"]
+
+
+def test_masks_are_marked_and_counted_by_what_became_of_them() -> None:
+    html = paragraph_example_html(view())
+    assert "<mark>mill</mark>" in html
+    assert re.search(r"<mark>&lt;was&gt;<i>\u2192<bdi>saw</bdi></i></mark>", html), "swapped"
+    assert "<mark>the<i>=</i></mark>" in html, "kept"
+    for words in (
+        "hidden behind [MASK]: the word to give back (1)",
+        "masked by a random other word (1)",
+        "left as it is (1)",
+    ):
+        assert words in html
+
+
+def test_probabilities_stand_in_a_column_of_their_own_if_a_model_was_asked() -> None:
+    asked = [
+        TASK_SENTENCES[0],
+        TaskSentence(source="same paragraph", document="d1", label=1, probability=0.62),
+        TaskSentence(source="other document", document="d2", label=0, probability=0.0),
+    ]
+    html = paragraph_example_html(view(asked))
+    assert [row[3] for row in cells(html)] == [[], ["62%"], ["0%"]]
+    assert "probability" in html
+    assert "probability" not in paragraph_example_html(view())
+
+
+def test_a_sentence_without_tokens_has_an_empty_row() -> None:
+    rows = cells(paragraph_example_html(view([*TASK_SENTENCES, TASK_SENTENCES[2]])))
+    assert rows[3][3:] == [[], ["0"]]
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ({"label": 2}, "the label is 2"),
+        ({"label": 0, "cut": -1}, "-1 tokens are cut"),
+        ({"label": 0, "probability": 1.5}, "the probability is 1.5"),
+    ],
+)
+def test_what_cannot_be_is_refused(fault: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TaskSentence(source="same document", document="d", **fault)
+
+
+def test_tokens_of_no_sentence_are_refused() -> None:
+    with pytest.raises(ValueError, match="a token is of sentence 3; there are 3"):
+        view(numbers=(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3))
+    with pytest.raises(ValueError, match="there are 11 tokens, but the sentences of 2"):
+        view(numbers=(0, 1))

@@ -1,29 +1,114 @@
-"""Sentences to read as they were tagged, worked out by hand, and a text of one's own."""
+"""What notebook 07 shows: figures and their numbers, sentences as they were tagged, a text of one's own."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagSpan, tag_set
-from cdlm_lab.examples.tagging import SplitDocument, TagExamples
-from cdlm_lab.experiments.document_tagging import (
+from cdlm_lab.examples.tagging import BUCKETS, SplitDocument, TagExamples
+from cdlm_lab.experiments.document_tagging import TagTraining
+from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, Tagger, Taggers, TaggerSettings, TagPredictions
+from cdlm_lab.experiments.views.tagging import (
     EXAMPLE_TEXT,
-    TAG_SYSTEMS,
-    Tagger,
-    TaggerParts,
-    TaggingModels,
-    TagPredictions,
-    Training,
-    new_tagger,
+    figures,
     own_document,
     own_tagger,
     own_text_in_place,
     own_text_of,
-    read_sentences,
+    tagged_sentences,
     tags_in_place,
 )
+
+
+def share(start: float, stop: float, value: float) -> dict[str, float]:
+    return {"start": start, "stop": stop, "lowest": start, "highest": stop, "words": 8, "share": value}
+
+
+def gain(other: str, words: str, difference: float) -> dict[str, Any]:
+    return {
+        "a": "doc-arc",
+        "b": other,
+        "measure": "f1",
+        "words": words,
+        "occurrences": 40,
+        "difference": difference,
+        "low": difference - 0.1,
+        "high": difference + 0.1,
+        "p": 0.5,
+        "clusters": 3,
+    }
+
+
+def weights(system: str, bucket: int, mean: float) -> dict[str, Any]:
+    quantiles = [mean / 4, mean / 2, mean, mean, 1.0]
+    return {"system": system, "bucket": bucket, "count": 7, "mean": mean, "quantiles": quantiles}
+
+
+TABLES = {
+    "shares": [share(0, 50, 0.125), share(50, 100, 0.75)],
+    "gains": [gain("bert-lstm", "all words", 0.02), gain("bert-lstm", "top 10%", 0.05)],
+    "weights": [weights("doc-arc", 0, 0.6), weights("doc-arc", 4, 0.2)],
+    "sweep": [
+        {"occurrences": 10, "seed": 0, "f1": 0.75},
+        {"occurrences": 10, "seed": 1, "f1": 0.25},
+        {"occurrences": 2, "seed": 0, "f1": 0.5},
+        {"occurrences": 2, "seed": 1, "f1": 0.625},
+    ],
+}
+
+
+def drawn(**tables: Any) -> list[Any]:
+    return figures(SimpleNamespace(data={"corpus": "texts/mine"}, tables=TABLES | tables))
+
+
+def titles(**tables: Any) -> list[str]:
+    return [figure.layout.title.text for figure in drawn(**tables)]
+
+
+def test_all_figures_in_the_papers_order() -> None:
+    found = titles()
+    assert len(found) == 4
+    assert "TF-IDF" in found[0]
+    assert "Doc-ARC" in found[1]
+    assert "BERT + LSTM" in found[1]
+    assert found[2].startswith("Attention weight of occurrences, by distance: Doc-ARC")
+
+
+def test_figures_without_numbers_are_left_out() -> None:
+    every = titles()
+    assert titles(sweep=[]) == every[:3]
+    assert titles(sweep=TABLES["sweep"][:2]) == every[:3]  # one K is no sweep
+    assert titles(weights=[]) == [*every[:2], every[3]]
+    assert titles(gains=[], weights=[], sweep=[]) == every[:1]
+
+
+def test_each_pair_and_each_system_has_its_own() -> None:
+    every = titles()
+    assert len(titles(gains=[*TABLES["gains"], gain("bert", "all words", 0.01)])) == len(every) + 1
+    found = drawn(weights=[*TABLES["weights"], weights("dynamic-doc-arc", 0, 0.5)])
+    assert len(found) == len(every) + 1
+    assert "Doc-ARC, dynamic" in found[3].layout.title.text
+    assert [points(figure.data[-1])[1] for figure in found[2:4]] == [[0.6, 0.2], [0.5]]
+
+
+def test_the_numbers_are_those_of_the_report() -> None:
+    shares, gains, by_distance, sweep = drawn()
+    assert points(shares.data[0]) == ([25, 75], [12.5, 75])  # in the middle of each quantile
+    assert points(gains.data[0]) == ([0, 1], [2, 5])
+    (means,) = [trace for trace in by_distance.data if trace.type == "scatter"]
+    assert points(means) == ([BUCKETS.index("0"), BUCKETS.index("4-7")], pytest.approx([0.6, 0.2]))
+    assert points(sweep.data[-1]) == ([2, 10], [56.25, 50])  # means over the seeds, in the order of K
+    assert "2 seeds" in sweep.data[-1].name
+
+
+def points(trace: Any) -> tuple[list[float], list[float]]:
+    return list(trace.x), list(trace.y)
+
+
+# ---- sentences as they were tagged
 
 HOSTILE = "<script>alert(1)</script>"
 DOCUMENT = TaggedDocument(
@@ -34,6 +119,24 @@ DOCUMENT = TaggedDocument(
         TaggedSentence(words=("Orn", "slept"), tags=("B-PER", "O")),
     ),
 )
+
+
+class UntrainedRun(SimpleNamespace):
+    """What the views ask of a run; no training, all words are tagged as `tag`."""
+
+    def __init__(self, folder: Path, name: str, *, tag: str = "B-PER", own_text: str = "") -> None:
+        system = TAG_SYSTEMS[name]
+        shown = TagTraining(system, 3 if system.context else 0, 0)
+        settings = SimpleNamespace(own_text=own_text)
+        super().__init__(folder=folder, shown=shown, tag=tag, settings=settings, loaded=[])
+
+    def load(self, training: TagTraining) -> Tagger:
+        self.loaded.append(training)
+        settings = TaggerSettings(layers=1, hidden_size=4, most_tokens=24)
+        taggers = Taggers(settings=settings, labels=("PER",), cache=self.folder)
+        tagger = taggers.make(training.system, most=training.most, seed=0)
+        tagger.model.classifier.bias.data[taggers.tags.index(self.tag)] = 100
+        return tagger
 
 
 def predictions_of(document: TaggedDocument, *, weights: bool = True) -> TagPredictions:
@@ -48,7 +151,7 @@ def predictions_of(document: TaggedDocument, *, weights: bool = True) -> TagPred
 
 
 def test_sentences_are_read_with_their_occurrences() -> None:
-    first, second = read_sentences(predictions_of(DOCUMENT))
+    first, second = tagged_sentences(predictions_of(DOCUMENT))
     assert (first.document, first.number, second.number) == ("a", 0, 2)
     assert first.predicted == (TagSpan(label="PER", first=0, stop=1),)
     assert first.gold == (TagSpan(label="PER", first=0, stop=1), TagSpan(label="PER", first=2, stop=3))
@@ -70,13 +173,13 @@ def test_sentences_are_read_with_their_occurrences() -> None:
 
 
 def test_a_system_without_context_has_no_occurrences() -> None:
-    reads = read_sentences(predictions_of(DOCUMENT, weights=False))
+    reads = tagged_sentences(predictions_of(DOCUMENT, weights=False))
     assert [word.occurrences for read in reads for word in read.words] == [()] * 5
     assert reads[0].right is False
 
 
 def test_tags_that_are_not_known_are_no_gold() -> None:
-    reads = read_sentences(predictions_of(DOCUMENT), known=False)
+    reads = tagged_sentences(predictions_of(DOCUMENT), known=False)
     assert {word.gold for read in reads for word in read.words} == {None}
     assert reads[0].right is None
 
@@ -90,7 +193,8 @@ def test_the_page_has_sentences_with_spans_and_no_scripts(tmp_path: Path) -> Non
         tags=np.concatenate([found.tags, np.zeros(2, dtype=np.int16)]),
         weights=np.concatenate([found.weights, np.array([[1, 0, 0]] * 2, dtype=np.float16)]),
     )
-    assert tags_in_place(more, file=tmp_path / "tagged.html").children
+    run = UntrainedRun(tmp_path, "doc-arc")
+    assert tags_in_place(run, {run.shown.key: {"dev": more}}).children
     page = (tmp_path / "tagged.html").read_text()
     assert "slept" in page
     assert "Silence" not in page
@@ -102,32 +206,11 @@ def test_the_page_has_sentences_with_spans_and_no_scripts(tmp_path: Path) -> Non
     none = TagPredictions(
         examples=TagExamples([split], ("O",), most=0), tags=np.zeros(2, dtype=np.int16), weights=None
     )
-    tags_in_place(none, file=tmp_path / "tagged.html")
+    tags_in_place(run, {run.shown.key: {"dev": none}})
     assert "Silence" in (tmp_path / "tagged.html").read_text()
 
 
 # ---- a text of one's own
-
-
-@dataclass
-class UntrainedRun:
-    """What `own_tagger` asks of a run; no training, all words are tagged as `tag`."""
-
-    folder: Path
-    tag: str = "B-PER"
-    loaded: list[Training] = field(default_factory=list)
-
-    def tagger(self, training: Training, *, trained: bool) -> Tagger:
-        assert trained
-        self.loaded.append(training)
-        parts = TaggerParts(
-            settings=TaggingModels(layers=1, hidden_size=4, most_tokens=24),
-            labels=("PER",),
-            cache=self.folder,
-        )
-        tagger = new_tagger(training.system, parts, most=training.most, seed=0)
-        tagger.model.classifier.bias.data[parts.tags.index(self.tag)] = 100
-        return tagger
 
 
 def test_a_text_becomes_sentences_and_words() -> None:
@@ -142,10 +225,10 @@ def test_a_text_becomes_sentences_and_words() -> None:
             own_document(nothing)
 
 
-@pytest.mark.parametrize(("name", "most"), [("doc-arc", 3), ("bert-lstm", 0)])
-def test_a_text_of_ones_own_is_tagged_and_written(tmp_path: Path, name: str, most: int) -> None:
-    run = UntrainedRun(folder=tmp_path)
-    tag = own_tagger(run, Training(system=TAG_SYSTEMS[name], most=most, seed=0))
+@pytest.mark.parametrize("name", ["doc-arc", "bert-lstm"])
+def test_a_text_of_ones_own_is_tagged_and_written(tmp_path: Path, name: str) -> None:
+    run = UntrainedRun(tmp_path, name)
+    tag = own_tagger(run)
     assert not run.loaded  # nothing before a text is there
     html = tag(f"Orn slept. {HOSTILE} met Orn.")
     rows = (tmp_path / "own_text.tsv").read_text().splitlines()
@@ -164,26 +247,24 @@ def test_a_text_of_ones_own_is_tagged_and_written(tmp_path: Path, name: str, mos
 
 
 def test_of_a_text_without_spans_everything_is_shown(tmp_path: Path) -> None:
-    run = UntrainedRun(folder=tmp_path, tag="O")
-    box = own_text_in_place(run, Training(system=TAG_SYSTEMS["doc-arc"], most=3, seed=0), "Orn slept.")
-    assert box.children
+    (tmp_path / "a.txt").write_text("Orn slept.")
+    run = UntrainedRun(tmp_path, "doc-arc", tag="O", own_text=str(tmp_path / "a.txt"))
+    assert own_text_in_place(run).children
     assert "slept" in (tmp_path / "own_text.html").read_text()
     assert (tmp_path / "own_text.tsv").read_text() == "Orn\tO\nslept\tO\n.\tO\n\n"
 
 
 def test_a_sentence_without_end_is_cut_and_no_word_lost(tmp_path: Path) -> None:
     words = ["Orn", "and"] * 60  # more than there is room for
-    own_tagger(UntrainedRun(folder=tmp_path), Training(system=TAG_SYSTEMS["doc-arc"], most=3, seed=0))(
-        " ".join(words)
-    )
+    own_tagger(UntrainedRun(tmp_path, "doc-arc"))(" ".join(words))
     rows = (tmp_path / "own_text.tsv").read_text().splitlines()
     assert [row.split("\t")[0] for row in rows] == [*words, ""]  # one sentence in the file
 
 
 def test_the_text_of_a_file_or_the_example(tmp_path: Path) -> None:
-    assert own_text_of("") == EXAMPLE_TEXT
     (tmp_path / "book.txt").write_text("Orn slept.")
-    assert own_text_of(str(tmp_path / "book.txt")) == "Orn slept."
+    for file, text in (("", EXAMPLE_TEXT), (str(tmp_path / "book.txt"), "Orn slept.")):
+        assert own_text_of(SimpleNamespace(own_text=file)) == text
     with pytest.raises((ValueError, OSError), match=r"nowhere\.txt"):
-        own_text_of(str(tmp_path / "nowhere.txt"))
+        own_text_of(SimpleNamespace(own_text=str(tmp_path / "nowhere.txt")))
     assert len(own_document(EXAMPLE_TEXT).sentences) > 4

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph
-from cdlm_lab.examples.questions import EncodedQuestions, QuestionCollate, QuestionExamples, question_marks_of
-from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.experiments.multihop_qa import QuestionPredictions, predict_answers
+from cdlm_lab.examples.questions import QuestionCollate, QuestionExamples
+from cdlm_lab.experiments.systems.answering import Answerer, QuestionPredictions, predict_answers
 from cdlm_lab.models.question_answering import (
     AnswerSpan,
     DecodedAnswer,
@@ -34,23 +33,19 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def answerer():
-    """A model whose heads are drawn, its tokenizer, and examples of the questions."""
+    """A model whose heads are drawn."""
     model, tokenizer = load_question_answerer("storyworld/cdlm", max_length=96, window=32, seed=0)
-    examples = QuestionExamples(
-        questions=QUESTIONS,
-        encoded=EncodedQuestions(QUESTIONS, tokenizer),
-        special=from_tokenizer(tokenizer),
-        marks=question_marks_of(tokenizer),
-        max_length=96,
-        labelled=False,
-    )
-    return model.eval(), QuestionCollate(pad_token_id=tokenizer.pad_token_id), examples
+    return Answerer(model=model.eval(), tokenizer=tokenizer, max_length=96)
 
 
-def predicted(answerer, examples=None, *, batch_size: int = 2, **changes) -> QuestionPredictions:
-    model, collate, own = answerer
-    given = {"support": "two_paragraphs", "most_tokens": 8, "batch_size": batch_size, **changes}
-    return predict_answers(model, own if examples is None else examples, collate, **given)
+@pytest.fixture(scope="module")
+def examples(answerer: Answerer) -> QuestionExamples:
+    return answerer.examples(QUESTIONS, labelled=False)
+
+
+def predicted(answerer: Answerer, examples: QuestionExamples, *, batch_size: int = 2) -> QuestionPredictions:
+    form = {"support": "two_paragraphs", "most_tokens": 8, "batch_size": batch_size}
+    return predict_answers(answerer, examples, **form)
 
 
 def assert_same(answers, others) -> None:
@@ -63,16 +58,15 @@ def assert_same(answers, others) -> None:
         assert one.n_best[0].score == pytest.approx(other.n_best[0].score, abs=1e-4)
 
 
-def test_answers_are_those_of_each_question_by_itself(answerer):
-    model, collate, examples = answerer
-    found = predicted(answerer, batch_size=4)
+def test_answers_are_those_of_each_question_by_itself(answerer, examples):
+    found = predicted(answerer, examples, batch_size=4)
     assert [question.id for question in found.questions] == ["q2", "q1", "q4", "q3", "q5", "q20"]
     with torch.inference_mode():
         alone = [
             decode(
                 question,
                 examples.describe(number),
-                model(**collate([examples[number]])).row(0),
+                answerer.model(**answerer.collate([examples[number]])).row(0),
                 support="two_paragraphs",
                 most_tokens=8,
             )
@@ -81,38 +75,38 @@ def test_answers_are_those_of_each_question_by_itself(answerer):
     assert_same(found.answers, alone)
 
 
-def test_neither_batches_nor_order_change_an_answer(answerer):
-    found = predicted(answerer, batch_size=1)
+def test_neither_batches_nor_order_change_an_answer(answerer, examples):
+    found = predicted(answerer, examples, batch_size=1)
     for batch_size in (2, 3, 6):
-        assert_same(predicted(answerer, batch_size=batch_size).answers, found.answers)
+        assert_same(predicted(answerer, examples, batch_size=batch_size).answers, found.answers)
     order = [3, 0, 5, 2, 4, 1]
-    turned = predicted(answerer, answerer[2].in_order(order))
+    turned = predicted(answerer, examples.in_order(order))
     assert_same(turned.answers, [found.answers[number] for number in order])
 
 
-def test_each_question_is_written_once_and_the_longest_first(answerer, monkeypatch):
+def test_each_question_is_written_once_and_the_longest_first(answerer, examples, monkeypatch):
     written = []
     describe = QuestionExamples.describe
     monkeypatch.setattr(
         QuestionExamples, "describe", lambda self, index: written.append(index) or describe(self, index)
     )
-    batches = []
-    model, collate, examples = answerer
-    spy = lambda rows: batches.append([len(row["input_ids"]) for row in rows]) or collate(rows)  # noqa: E731
-    predicted((model, spy, examples))
+    batches, collate = [], QuestionCollate.__call__
+    spy = lambda self, rows: batches.append([len(row["input_ids"]) for row in rows]) or collate(self, rows)  # noqa: E731
+    monkeypatch.setattr(QuestionCollate, "__call__", spy)
+    predicted(answerer, examples)
     assert written == [5, 4, 2, 3, 0, 1]
     assert [len(rows) for rows in batches] == [2, 2, 2]
     assert list(chain(*batches)) == sorted(chain(*batches), reverse=True)
 
 
-def test_labels_are_not_read(answerer):
+def test_labels_are_not_read(answerer, examples):
     gold = [replace(one, answer="town", supporting=(("B", 0),)) for one in QUESTIONS]
-    labelled = replace(answerer[2], questions=gold, labelled=True)
-    assert predicted(answerer, labelled).answers == predicted(answerer).answers
+    labelled = replace(examples, questions=gold, labelled=True)
+    assert predicted(answerer, labelled).answers == predicted(answerer, examples).answers
 
 
-def test_no_questions(answerer):
-    assert predicted(answerer, replace(answerer[2], questions=[])).answers == []
+def test_no_questions(answerer, examples):
+    assert predicted(answerer, replace(examples, questions=[])).answers == []
 
 
 SPAN = DecodedAnswer(

@@ -1,0 +1,360 @@
+"""The systems of document-attentive tagging (Doc-ARC sections 2 and 4): from a name to a tagger, to how it
+reads documents, and to the tags that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+from weakref import WeakSet
+
+import numpy as np
+from pydantic import Field
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from cdlm_lab.data.tagged import TaggedDocument, tag_set
+from cdlm_lab.examples.tagging import SplitDocument, TagExamples, joined, split_long, words_read
+from cdlm_lab.experiments.runs import chosen_systems, of_another_run, output_of, read_arrays, write_arrays
+from cdlm_lab.models.checkpoint import default_device
+from cdlm_lab.models.encoder import AttentionDropout, load_encoder
+from cdlm_lab.models.frozen import (
+    ENDS,
+    WordEncoder,
+    WordEncodings,
+    lengths_of,
+    load_word_encoder,
+    word_pieces,
+)
+from cdlm_lab.models.precision import Precision
+from cdlm_lab.models.tagging import (
+    DynamicCollate,
+    StaticCollate,
+    StaticTaggerConfig,
+    TaggerHead,
+    equal_head,
+    equal_hidden_size,
+    load_dynamic_tagger,
+    load_static_tagger,
+    new_static_tagger,
+)
+from cdlm_lab.parameters import settings
+from cdlm_lab.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class TagSystem:
+    """What reads and tags sentences.
+
+    Attributes:
+        name, label: as a parameter and as in tables.
+        trains_encoder: False = the encoder is frozen and its encodings are kept on disk ("static"); True = it
+            is trained with the rest ("dynamic").
+        context: whether words attend to their occurrences elsewhere in the document.
+        sequence_encoder: whether a biLSTM stands between encodings and tags.
+        small: True = `small_encoder` of the settings, False = `encoder`.
+    """
+
+    name: str
+    label: str
+    trains_encoder: bool
+    context: bool
+    sequence_encoder: bool = True
+    small: bool = False
+
+
+TAG_SYSTEMS = {
+    system.name: system
+    for system in (
+        TagSystem("bert-lstm", "BERT + LSTM", False, False),
+        TagSystem("doc-arc", "Doc-ARC", False, True),
+        TagSystem("dynamic-bert", "small BERT, fine-tuned", True, False, sequence_encoder=False, small=True),
+        TagSystem("dynamic-bert-lstm", "small BERT + LSTM, fine-tuned", True, False, small=True),
+        TagSystem("dynamic-doc-arc", "Doc-ARC, dynamic", True, True, small=True),
+        TagSystem("bert", "BERT, fine-tuned", True, False, sequence_encoder=False),
+    )
+}
+
+
+@settings
+class TaggerSettings:
+    """What the systems of notebook 07 are made of; the paper's values are in brackets.
+
+    Attributes:
+        systems: their names, separated by spaces.
+        encoder: of the static systems and of `bert`: a folder, a hub name, `minilm`, or one that comes with
+            the project [BERT base].
+        small_encoder: of the dynamic systems [BERT tiny].
+        layers: of the frozen encoder, the last ones, whose states make up a word [4].
+        most_tokens: of a sentence, [CLS] and [SEP] included; longer ones are cut in two or more, no word is
+            lost, but of a word that is longer by itself only the first pieces are read [512, context 256].
+        occurrences: K, of the same word, itself among them, that a word attends to [2 to 50].
+        context_encoder: f_c of the static tagger [bilstm]; `linear` costs much less.
+        context_order: what a biLSTM f_c reads of the context: `target` = the occurrences of the words of the
+            sentence to be tagged, in their order there [target]; `sentence` = each sentence that has one.
+        hidden_size: of the biLSTMs of the static systems with context, in one direction [256]; that of those
+            without is chosen so that they have as many parameters. Dynamic ones have half of it [128].
+        attention_dropout: of attention weights, where the encoder is trained; `checkpoint` = as the
+            checkpoint says. That of hidden states is the checkpoint's.
+        precision: of the forward passes of the frozen encoder and of all training; trained systems read in
+            float32.
+    """
+
+    systems: str = "bert-lstm doc-arc"
+    encoder: str = "storyworld/longformer"
+    small_encoder: str = "storyworld/longformer"
+    layers: int = Field(default=3, ge=1)
+    most_tokens: int = Field(default=128, ge=ENDS + 1)
+    occurrences: int = Field(default=10, ge=1)
+    context_encoder: Literal["bilstm", "linear"] = "bilstm"
+    context_order: Literal["target", "sentence"] = "target"
+    hidden_size: int = Field(default=64, ge=1)
+    attention_dropout: AttentionDropout = 0.0
+    precision: Precision = "auto"
+
+    @property
+    def chosen(self) -> tuple[TagSystem, ...]:
+        """The systems, in the order of the paper's tables. Raises ParameterError for an unknown name, or
+        none."""
+        return chosen_systems(self.systems, TAG_SYSTEMS)
+
+
+# ---- what a tagger says ----
+
+SentenceTags = list[list[str]]  # of the sentences of a document
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TagPredictions:
+    """Of the labelled sequences of documents, in the order of `examples`.
+
+    Attributes:
+        tags: int16 (words,), numbers of tags of all words, one sequence after the other.
+        weights: float16 (words, K), of each word's occurrences; 0 where there is none. None for a system
+            without context.
+    """
+
+    examples: TagExamples
+    tags: np.ndarray
+    weights: np.ndarray | None
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """int64 (sequences + 1,): where in `tags` each sequence begins."""
+        lengths = [
+            len(self.examples.documents[document].document.sentences[number].words)
+            for document, number in self.examples.sequences.tolist()
+        ]
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    @property
+    def documents(self) -> list[int]:
+        """Numbers of the documents that have labelled sequences here, in order."""
+        return np.unique(self.examples.sequences[:, 0]).tolist()
+
+    def predicted(self) -> list[SentenceTags]:
+        """For each document the predicted tags of its labelled sentences, as the source divides them."""
+        names, starts = self.examples.tags, self.starts
+        of_document: dict[int, SentenceTags] = {}
+        for number, document in enumerate(self.examples.sequences[:, 0].tolist()):
+            chosen = self.tags[starts[number] : starts[number + 1]]
+            of_document.setdefault(document, []).append([names[tag] for tag in chosen])
+        return [joined(self.examples.documents[number], of_document[number]) for number in self.documents]
+
+    def gold(self) -> list[SentenceTags]:
+        """The tags of the source, for the same sentences."""
+        splits = [self.examples.documents[number] for number in self.documents]
+        return [
+            joined(split, [split.document.sentences[number].tags or () for number in split.document.labelled])
+            for split in splits
+        ]
+
+    def buckets(self) -> np.ndarray:
+        """int64 (words, K): the distance bucket of each occurrence, -1 = there is none."""
+        every = (self.examples[number] for number in range(len(self.examples)))
+        return np.concatenate([np.where(one.places[..., 0] >= 0, one.buckets, -1) for one in every])
+
+    def save(self, file: Path) -> None:
+        """Write `.npz`, atomically."""
+        write_arrays(file, {"tags": self.tags} | ({} if self.weights is None else {"weights": self.weights}))
+
+    @classmethod
+    def load(cls, file: Path, *, examples: TagExamples) -> TagPredictions:
+        """Read what `save` wrote. Raises ValueError if it is of another number of words."""
+        arrays = read_arrays(file)
+        predictions = cls(examples=examples, tags=arrays["tags"], weights=arrays.get("weights"))
+        if predictions.starts[-1] != len(predictions.tags):
+            raise of_another_run(file, "documents")
+        return predictions
+
+
+# ---- from a system to a tagger ----
+
+ENCODINGS_FOLDER = "encodings"
+BATCH = 32  # sequences tagged at once; neighbours share their context
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tagger:
+    """A model and how it reads documents.
+
+    Attributes:
+        most: K; 0 for a system without context.
+        tokenizer: of the encoder that is trained; None where it is frozen.
+    """
+
+    system: TagSystem
+    model: PreTrainedModel
+    taggers: Taggers
+    most: int
+    tokenizer: PreTrainedTokenizerBase | None = None
+
+    def cut(self, documents: Iterable[TaggedDocument]) -> list[SplitDocument]:
+        """Documents into sequences that the encoder has room for."""
+        room = self.taggers.settings.most_tokens - ENDS
+        form = {"pieces": self._pieces, "most_labelled": room, "most_context": room}
+        return [split_long(one, **form) for one in documents]
+
+    def _pieces(self, words: Sequence[str]) -> list[int]:
+        """How many pieces each word has."""
+        if self.tokenizer is None:
+            return self.taggers.encoder.pieces(words)
+        return np.bincount(word_pieces(self.tokenizer, words)[1], minlength=len(words)).tolist()
+
+    def examples_of(self, splits: Sequence[SplitDocument]) -> TagExamples:
+        """One for each labelled sequence."""
+        return TagExamples(splits, self.taggers.tags, most=self.most)
+
+    def read(self, documents: Iterable[TaggedDocument]) -> TagExamples:
+        """From documents to examples."""
+        return self.examples_of(self.cut(documents))
+
+    def make_ready(self, examples: TagExamples) -> None:
+        """To be called with examples before they are collated: makes the encodings that are missing, with a
+        bar."""
+        if not self.system.trains_encoder:
+            self.taggers.encode(examples)
+
+    def collate_of(self, examples: TagExamples) -> StaticCollate | DynamicCollate:
+        """What makes batches of examples, or of some of them in another order."""
+        context = self.system.context
+        if self.tokenizer is not None:
+            return DynamicCollate(self.tokenizer, examples.documents, context=context)
+        whole = self.taggers.static_config(self.system).whole_sentences
+        encodings = self.taggers.encodings
+        return StaticCollate(encodings, examples.documents, context=context, whole_sentences=whole)
+
+    def predict(self, examples: TagExamples, *, name: str | None = None) -> TagPredictions:
+        """Tag every sequence with its most probable tags; of equally probable ones the first is taken.
+
+        Args:
+            name: beside the progress bar; None = no bar.
+        """
+        self.make_ready(examples)
+        self.model.to(default_device())
+        collate = self.collate_of(examples)
+        tags: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
+        with Progress(total=len(examples), desc=name, unit=" sentences", disable=name is None) as bar:
+            for start in range(0, len(examples), BATCH):
+                rows = [examples[number] for number in range(start, min(start + BATCH, len(examples)))]
+                output = output_of(self.model, rows, collate)
+                for row, example in enumerate(rows):
+                    words = len(example.words)
+                    best = output.logits[row, :words].float().argmax(-1)
+                    tags.append(best.cpu().numpy().astype(np.int16))
+                    if output.weights is not None:
+                        weights.append(output.weights[row, :words].cpu().numpy().astype(np.float16))
+                bar.update(len(rows))
+        every = np.concatenate(weights) if weights else None
+        return TagPredictions(examples=examples, tags=np.concatenate(tags), weights=every)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taggers:
+    """Makes taggers; what several of them share is made once, when it is first needed.
+
+    Attributes:
+        labels: of the spans.
+        cache: folder of encodings.
+    """
+
+    settings: TaggerSettings
+    labels: tuple[str, ...]
+    cache: Path
+    _encoded: WeakSet[TagExamples] = field(default_factory=WeakSet, repr=False)
+
+    @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """All tags with these labels."""
+        return tag_set(self.labels)
+
+    @cached_property
+    def encoder(self) -> WordEncoder:
+        """The frozen one."""
+        given = self.settings
+        form = {"layers": given.layers, "max_tokens": given.most_tokens, "precision": given.precision}
+        return load_word_encoder(given.encoder, **form)
+
+    @cached_property
+    def encodings(self) -> WordEncodings:
+        """Its encodings, kept in `cache` in half precision."""
+        return WordEncodings(self.encoder, self.cache / ENCODINGS_FOLDER)
+
+    def encode(self, examples: TagExamples) -> None:
+        """Encode what they read and is not encoded yet, with a bar; of examples that are shared, once."""
+        if examples not in self._encoded:
+            self.encodings.ensure(words_read(examples), name=f"encoding with {self.settings.encoder}")
+            self._encoded.add(examples)
+
+    def make(self, system: TagSystem, *, most: int, seed: int, trained: Path | None = None) -> Tagger:
+        """A tagger, untrained or a trained one from its folder.
+
+        Args:
+            most: K; 0 for a system without context.
+            seed: of all weights that are drawn.
+
+        Raises:
+            ValueError: whatever does not fit, in one line.
+        """
+        form: dict[str, Any] = {"system": system, "taggers": self, "most": most}
+        if not system.trains_encoder:
+            model = (
+                load_static_tagger(trained)
+                if trained
+                else new_static_tagger(self.static_config(system), seed=seed)
+            )
+            return Tagger(model=model, **form)
+        given = self.settings
+        name = given.small_encoder if system.small else given.encoder
+        lengths = lengths_of(max_tokens=given.most_tokens, window=None)
+        model, tokenizer = load_dynamic_tagger(
+            trained or name,
+            head=None if trained else self._head(system, name, lengths),
+            **lengths,
+            attention_dropout=given.attention_dropout,
+            seed=seed,
+        )
+        return Tagger(model=model, tokenizer=tokenizer, **form)
+
+    def static_config(self, system: TagSystem) -> StaticTaggerConfig:
+        """Sizes of a static tagger; one without context is as large as with context it would be."""
+        given = self.settings
+        form = {"size": self.encoder.size, "tags": self.tags}
+        context = {"context_encoder": given.context_encoder, "context_order": given.context_order}
+        config = StaticTaggerConfig(**form, hidden_size=given.hidden_size, **context)
+        if system.context:
+            return config
+        return StaticTaggerConfig(**form, hidden_size=equal_hidden_size(config), context=False)
+
+    def _head(self, system: TagSystem, name: str, lengths: Mapping[str, int]) -> TaggerHead:
+        """What stands on a trained encoder; without context it is as large as with context it would be."""
+        hidden_size = max(1, self.settings.hidden_size // 2)
+        head = TaggerHead(tags=self.tags, hidden_size=hidden_size, context=system.context)
+        if not system.sequence_encoder:
+            return replace(head, sequence_encoder="none")
+        if system.context:
+            return head
+        encoder, _ = load_encoder(name, **lengths)
+        return equal_head(replace(head, context=True), size=encoder.config.hidden_size)

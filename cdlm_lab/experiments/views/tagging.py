@@ -1,0 +1,275 @@
+"""What notebook 07 shows: the tables and figures of its report (Doc-ARC sections 4 and 5), and sentences to
+read as they were tagged, of dev or of a text of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import plotly.graph_objects as go
+from IPython.display import HTML
+from ipywidgets import Widget
+
+from cdlm_lab.analysis.tf_idf import QuantileShare
+from cdlm_lab.data.document_pairs import split_sentences
+from cdlm_lab.data.files import read_text, replaced_file
+from cdlm_lab.data.records import token_spans
+from cdlm_lab.data.tagged import OUTSIDE, TaggedDocument, TaggedSentence
+from cdlm_lab.examples.tagging import BUCKETS
+from cdlm_lab.experiments.runs import SystemRun, comparison_cells
+from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, SentenceTags, Tagger, TagPredictions
+from cdlm_lab.report import Report
+from cdlm_lab.widgets import score_tables
+from cdlm_lab.widgets.ask import own_text_box
+from cdlm_lab.widgets.browse import tagged_browser
+from cdlm_lab.widgets.html import escaped, table_html
+from cdlm_lab.widgets.tables import ScoreTable
+from cdlm_lab.widgets.tagged import (
+    QUANTILES,
+    DistanceWeights,
+    ReadOccurrence,
+    ReadSentence,
+    ReadWord,
+    SweepPoint,
+    WordGain,
+    gain_by_tf_idf_figure,
+    labels_of_reads,
+    shares_by_tf_idf_figure,
+    sweep_figure,
+    tagged_page,
+    tagged_sentence_html,
+    weights_by_distance_figure,
+)
+
+MEASURES = ("precision", "recall", "f1")
+PAPER_LABELS = {  # by which the paper's corpora are known
+    "litbank": {"PER", "LOC", "FAC", "GPE", "ORG", "VEH"},
+    "jnlpba": {"protein", "DNA", "RNA", "cell_type", "cell_line"},
+}
+
+
+def score_table(report: Report, split: str = "test") -> ScoreTable:
+    """Precision, recall and F1 of each system that is not of the sweep, beside the paper's."""
+    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
+    caption = f"Spans found: {corpus_name(report)}"
+    return score_tables.score_table(report, labels=labels, split=split, caption=caption)
+
+
+def corpus_name(report: Report) -> str:
+    """What the paper calls the corpus, if its labels are those of one of the paper's; else that of its
+    folder."""
+    labels = set(report.data["labels"])
+    known = [name for name, theirs in PAPER_LABELS.items() if labels == theirs]
+    return known[0] if known else _folder_name(report)
+
+
+def _folder_name(report: Report) -> str:
+    return Path(report.data["corpus"]).name
+
+
+def comparison_table(report: Report) -> HTML:
+    """The tests of a report."""
+    rows = [
+        [
+            TAG_SYSTEMS[row["a"]].label,
+            TAG_SYSTEMS[row["b"]].label,
+            *comparison_cells({"p_seeds": None} | row)[:2],
+        ]
+        for row in report.tables["comparisons"]
+    ]
+    columns = ["system", "against", "difference of F1 [95%]", "p"]
+    return HTML(table_html(columns, rows, text_columns=(0, 1)))
+
+
+def top_table(report: Report) -> HTML:
+    """The entities of the highest TF-IDF (Table 5)."""
+    rows = [[escaped(row["word"]), escaped(", ".join(row["labels"]))] for row in report.tables["top"]]
+    return HTML(table_html(["word", "tagged as"], rows, text_columns=(0, 1)))
+
+
+def figures(report: Report) -> list[go.Figure]:
+    """Figures 2 to 5, in this order; those of which the run has no numbers are left out."""
+    shares = [QuantileShare(**row) for row in report.tables["shares"]]
+    return [
+        shares_by_tf_idf_figure({_folder_name(report): shares}),
+        *_gain_figures(report),
+        *_weight_figures(report),
+        *_sweep_figures(report),
+    ]
+
+
+def _gain_figures(report: Report) -> Iterator[go.Figure]:
+    gains: dict[tuple[str, str], list[WordGain]] = {}
+    for row in report.tables["gains"]:
+        form = {
+            "gain": row["difference"],
+            "low": row["low"],
+            "high": row["high"],
+            "words": row["occurrences"],
+        }
+        gains.setdefault((row["a"], row["b"]), []).append(WordGain(stratum=row["words"], **form))
+    for (a, b), of_pair in gains.items():
+        names = {"system": TAG_SYSTEMS[a].label, "other": TAG_SYSTEMS[b].label}
+        yield gain_by_tf_idf_figure({_folder_name(report): of_pair}, **names)
+
+
+def _weight_figures(report: Report) -> Iterator[go.Figure]:
+    nothing = {"quantiles": (0.0,) * len(QUANTILES), "mean": 0.0, "count": 0}
+    by_bucket: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in report.tables["weights"]:
+        by_bucket.setdefault(row["system"], {})[row["bucket"]] = {key: row[key] for key in nothing}
+    for name, rows in by_bucket.items():
+        weights = [
+            DistanceWeights(bucket=bucket, **rows.get(number, nothing))
+            for number, bucket in enumerate(BUCKETS)
+        ]
+        title = f"Attention weight of occurrences, by distance: {TAG_SYSTEMS[name].label}"
+        yield weights_by_distance_figure(weights, title=title)
+
+
+def _sweep_figures(report: Report) -> list[go.Figure]:
+    of_width: dict[int, list[float]] = {}
+    for row in report.tables["sweep"]:
+        of_width.setdefault(row["occurrences"], []).append(row["f1"])
+    if len(of_width) < 2:
+        return []
+    points = [
+        SweepPoint(k=width, f1=fmean(f1), deviation=stdev(f1) if len(f1) > 1 else None, seeds=len(f1))
+        for width, f1 in sorted(of_width.items())
+    ]
+    return [sweep_figure({_folder_name(report): points})]
+
+
+# ---- sentences as they were tagged ----
+
+ON_A_PAGE = 100
+SHOWN_OF_OWN = 40  # sentences below the box
+# What stands in the box before anything is typed.
+EXAMPLE_TEXT = """\
+Oskmere Works will close its yard on the Tolvane in spring. Yessel Brandir, 54, a welder, heard of it on the \
+radio. "Nobody from Oskmere called," Brandir said.
+
+Brandir came to Tolvane Bridge as a child. In 1998 the yard had 2,310 workers; 140 are left. Oskmere has not \
+answered questions.
+"""
+
+
+def tags_in_place(
+    run: SystemRun, predictions: Mapping[tuple[str, int], Mapping[str, TagPredictions]]
+) -> Widget:
+    """Sentences of dev to leaf through; the first ON_A_PAGE with a span also go to `tagged.html` in the
+    folder of the run, which needs no kernel."""
+    reads = tagged_sentences(predictions[run.shown.key]["dev"])
+    _write_page(run, "tagged", reads, title="Tagged sentences")
+    return tagged_browser(reads)
+
+
+def _write_page(run: SystemRun, name: str, reads: Sequence[ReadSentence], *, title: str) -> None:
+    shown = [read for read in reads if read.predicted or read.gold] or reads
+    with replaced_file(run.folder / f"{name}.html") as opened:
+        opened.write(tagged_page(shown[:ON_A_PAGE], title=title))
+
+
+def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list[ReadSentence]:
+    """Each labelled sequence with its tags and the occurrences that were attended to.
+
+    Args:
+        known: False = the tags of the documents are no gold.
+    """
+    examples, reads = predictions.examples, []
+    for number, start in enumerate(predictions.starts[:-1].tolist()):
+        example = examples[number]
+        words = [
+            ReadWord(
+                word=word,
+                gold=examples.tags[example.labels[place]] if known else None,
+                predicted=examples.tags[predictions.tags[start + place]],
+                occurrences=_occurrences(predictions, number, place, row=start + place),
+            )
+            for place, word in enumerate(example.words)
+        ]
+        document = examples.documents[example.document].document
+        reads.append(ReadSentence(document=document.id, number=example.sentence, words=tuple(words)))
+    return reads
+
+
+def _occurrences(
+    predictions: TagPredictions, number: int, place: int, *, row: int
+) -> tuple[ReadOccurrence, ...]:
+    if predictions.weights is None:
+        return ()
+    example = predictions.examples[number]
+    sentences = predictions.examples.documents[example.document].document.sentences
+    return tuple(
+        ReadOccurrence(
+            words=sentences[sentence].words,
+            place=at,
+            distance=abs(sentence - example.sentence),
+            weight=float(weight),
+            sentence=sentence,
+        )
+        for (sentence, at), weight in zip(
+            example.places[place].tolist(), predictions.weights[row], strict=True
+        )
+        if sentence >= 0
+    )
+
+
+def own_text_in_place(run: SystemRun) -> Widget:
+    """A box for a text of one's own, tagged by the shown system, that in the box at first included.
+
+    Raises ValueError if it cannot be read.
+    """
+    tag, text = own_tagger(run), own_text_of(run.settings)
+    return own_text_box(tag, text=text, tagged=tag(text))
+
+
+def own_text_of(given: Any) -> str:
+    """The text of the file, or the example. Raises DataError for a file that cannot be read."""
+    return read_text(given.own_text) if given.own_text else EXAMPLE_TEXT
+
+
+def own_tagger(run: SystemRun) -> Callable[[str], str]:
+    """From a text to HTML: its first sentences with a predicted span, by the shown system. All words with
+    their tags are written to `own_text.tsv` in the folder of the run, a page to `own_text.html`.
+
+    The function raises ValueError for a text without words.
+    """
+    loaded: list[Tagger] = []
+
+    def tag(text: str) -> str:
+        document = own_document(text)
+        if not loaded:
+            loaded.append(run.load(run.shown))
+        predictions = loaded[0].predict(loaded[0].read([document]))
+        reads = tagged_sentences(predictions, known=False)
+        _write_own(document, predictions.predicted()[0], file=run.folder / "own_text.tsv")
+        _write_page(run, "own_text", reads, title="Your text, tagged")
+        labels = labels_of_reads(reads)
+        shown = [read for read in reads if read.predicted] or reads
+        return "".join(tagged_sentence_html(read, labels=labels) for read in shown[:SHOWN_OF_OWN])
+
+    return tag
+
+
+def own_document(text: str) -> TaggedDocument:
+    """A text in sentences and words, all to be tagged. Raises ValueError if there is no word."""
+    each = (
+        tuple(sentence[start:end] for start, end in token_spans(sentence))
+        for sentence in split_sentences(text)
+    )
+    sentences = [TaggedSentence(words=words, tags=(OUTSIDE,) * len(words)) for words in each if words]
+    if not sentences:
+        raise ValueError("the text has no words; write or paste one")
+    return TaggedDocument(id="your text", sentences=tuple(sentences))
+
+
+def _write_own(document: TaggedDocument, tags: SentenceTags, *, file: Path) -> None:
+    """A line for each word, a blank one after each sentence."""
+    with replaced_file(file) as opened:
+        for sentence, predicted in zip(document.sentences, tags, strict=True):
+            rows = zip(sentence.words, predicted, strict=True)
+            opened.writelines(f"{word}\t{tag}\n" for word, tag in rows)
+            opened.write("\n")

@@ -1,0 +1,196 @@
+"""The matchers: what each is, that a pair alone is as in a batch, that one loaded again says the same."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
+from cdlm_lab.examples.tokens import Vocabulary
+from cdlm_lab.experiments.systems.matching import (
+    SYSTEMS,
+    Matcher,
+    Matchers,
+    MatcherSettings,
+    MatchPredictions,
+    WordOverlap,
+    predict_pairs,
+    systems_table,
+)
+from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.training.checkpoints import save_model
+from cdlm_lab.widgets.tables import published_numbers
+
+SMALL = MatcherSettings(hidden_size=6, most_sentences=5, most_words=12, max_length=192)
+LEARNED = [name for name, system in SYSTEMS.items() if system.encoder != "words"]
+
+
+def test_names_say_what_a_system_is() -> None:
+    deep = SYSTEMS["gru-han-deep"]
+    assert (deep.label, deep.encoder, deep.cda, deep.finetuned) == ("GRU-HAN + DEEP", "gru", "deep", False)
+    tuned = SYSTEMS["bert-han-finetuned-shallow"]
+    assert (tuned.encoder, tuned.cda, tuned.finetuned) == ("vectors", "shallow", True)
+    assert tuned.label == "BERT-HAN + SHALLOW, fine-tuned"
+    assert SYSTEMS["prefix-cdlm"].label == "Prefix CDLM"
+    assert {one.cda for one in SYSTEMS.values() if one.encoder not in ("gru", "vectors")} == {"none"}
+
+
+def test_all_published_systems_are_tested_against_one_of_them() -> None:
+    tables = (("cda", "2"), ("cda", "3"), ("cdlm", "4"))
+    published = {row for table in tables for _, row, _ in published_numbers()[table]}
+    assert set(SYSTEMS) - published == {"tf-idf"}
+    assert {one.against for one in SYSTEMS.values()} - {""} <= set(SYSTEMS)
+    against = {name: SYSTEMS[name].against for name in ("gru-han-deep", "gru-han-shallow", "cdlm")}
+    assert against == {"gru-han-deep": "gru-han-shallow", "gru-han-shallow": "gru-han", "cdlm": "longformer"}
+    assert all(f"<code>{name}</code>" in systems_table().data for name in SYSTEMS)
+
+
+def test_systems_come_in_order_each_once() -> None:
+    chosen = MatcherSettings(systems="cdlm gru-han tf-idf  cdlm").chosen
+    assert [one.name for one in chosen] == ["tf-idf", "gru-han", "cdlm"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"systems": ""}, "systems names nothing; choose among tf-idf, bert-avg"),
+        ({"systems": "gru"}, "systems names 'gru'"),
+        ({"most_words": 0}, "most_words is 0; it must be at least 1"),
+    ],
+)
+def test_values_that_cannot_be(values: dict, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        MatcherSettings(**values)
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[DocumentPair]:
+    return list(read_storyworld_pairs("train", 3))
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def made(name: str, pairs: list[DocumentPair], cache: Path, **more) -> Matcher:
+    matchers = Matchers(settings=SMALL, training=pairs, cache=cache)
+    return matchers.make(SYSTEMS[name], **{"seed": 1} | more)
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_a_pair_alone_is_as_in_a_batch_and_the_loss_is_of_its_label(name: str, pairs, cache) -> None:
+    matcher = made(name, pairs, cache)
+    together = predict_pairs(matcher, pairs, batch_size=6)
+    alone = predict_pairs(matcher, pairs[2:3], batch_size=1)
+    np.testing.assert_allclose(alone.probabilities, together.probabilities[2:3], atol=1e-5)
+    for by, scores in alone.alignments.items():
+        np.testing.assert_allclose(scores[0], together.alignments[by][2], atol=1e-5)
+        assert len(scores[0]) == min(5, len(pairs[2].first.sentences))
+    batch = matcher.collate([matcher.examples(pairs)[2]])
+    with torch.no_grad():
+        loss = matcher.model.eval()(**batch)["loss"].item()
+    right = alone.probabilities[0] if pairs[2].related else 1 - alone.probabilities[0]
+    assert loss == pytest.approx(-np.log(right), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["bert-han-shallow", "bert-han-finetuned", "gru-han-deep", "cdlm"])
+def test_a_saved_matcher_says_the_same_when_it_is_loaded(name: str, pairs, cache, tmp_path: Path) -> None:
+    matcher = made(name, pairs, cache)
+    with torch.no_grad():
+        for parameter in matcher.model.parameters():
+            parameter.mul_(1.1)  # so that it is no fresh one
+    save_model(matcher.model, matcher.tokenizer, tmp_path)
+    again = made(name, [], cache, trained=tmp_path)
+    same, expected = (predict_pairs(one, pairs, batch_size=3) for one in (again, matcher))
+    np.testing.assert_allclose(same.probabilities, expected.probabilities, atol=1e-5)
+
+
+def test_seeds_make_different_models_and_the_same_seed_the_same(pairs, cache) -> None:
+    one, same = (made("gru-han", pairs, cache).model.state_dict() for _ in range(2))
+    other = made("gru-han", pairs, cache, seed=2).model.state_dict()
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["head.0.weight"], other["head.0.weight"])
+    assert torch.equal(one["encoder.words.weight"], other["encoder.words.weight"])  # given, not drawn
+
+
+def word_table(pairs: list[DocumentPair], **settings) -> tuple[Vocabulary, np.ndarray | None]:
+    given = MatcherSettings(**settings)
+    return Matchers(settings=given, training=pairs, cache=Path("not-needed")).word_table
+
+
+def test_words_are_those_of_an_encoder_of_a_file_or_of_the_training_documents(pairs, tmp_path: Path) -> None:
+    encoder, tokenizer = load_encoder("storyworld/longformer", max_length=512, window=32)
+    vocabulary, table = word_table(pairs, hidden_size=128)
+    own = encoder.get_input_embeddings().weight.detach().numpy()[: len(table) - 2]
+    stretched = own * (table[2, 0] / own[0, 0])
+    np.testing.assert_allclose(table[2:], stretched, rtol=1e-4, atol=1e-6)
+    assert np.square(table).mean() == pytest.approx(0.6**2)
+    assert len(vocabulary) == len(table) == len(tokenizer) + 2
+
+    file = tmp_path / "vectors.txt"
+    file.write_text("the 1 2\nsea 3 5\nship -1 0\n")
+    vocabulary, table = word_table(pairs, word_vectors=str(file), hidden_size=2)
+    assert vocabulary.numbers("The ship sank", most=9).tolist() == [2, 4, 1]
+    assert table[2:].tolist() == [[1, 2], [3, 5], [-1, 0]]
+
+    vocabulary, table = word_table(pairs, word_vectors="")
+    assert table is None
+    assert len(vocabulary) > 20
+
+
+def test_predictions_come_back_from_disk_and_not_for_other_pairs(tmp_path: Path) -> None:
+    scores = [np.array([0.25, 0.5]), np.array([1.0]), np.array([0.1, 0.2, 0.3])]
+    saved = MatchPredictions(probabilities=np.array([0.1, 0.5, 0.9]), alignments={"cosine": scores})
+    saved.save(tmp_path / "new" / "test.npz")
+    again = MatchPredictions.load(tmp_path / "new" / "test.npz", pairs=3)
+    assert again.probabilities.tolist() == [0.1, 0.5, 0.9]
+    assert [one.tolist() for one in again.alignments["cosine"]] == [one.tolist() for one in scores]
+    assert again.decisions.tolist() == [False, False, True]
+    with pytest.raises(ValueError, match=r"test\.npz is of other pairs, so of another run"):
+        MatchPredictions.load(tmp_path / "new" / "test.npz", pairs=4)
+
+
+# ---- TF-IDF cosine: learns a threshold, aligns by common words, and never sees what it is tested on
+
+TEXTS = {
+    "a": ("the cat sat", "a storm came"),
+    "b": ("a cat was there", "it purred"),
+    "c": ("ships sink", "banks fail"),
+    "d": ("the bank failed", "ships sink fast"),
+}
+
+
+def pair(first: str, second: str) -> DocumentPair:
+    one, other = (PairDocument(id=name, sentences=TEXTS[name]) for name in (first, second))
+    related = {first, second} in ({"a", "b"}, {"c", "d"})
+    form = {"related": related, "aligned": None, "cluster": first}
+    return DocumentPair(id=first + second, first=one, second=other, **form)
+
+
+TRAINING = [pair("a", "b"), pair("c", "d"), pair("a", "d"), pair("b", "c")]
+
+
+def test_common_words_make_pairs_probable_and_sentences_aligned() -> None:
+    overlap, tested = WordOverlap(TRAINING), [pair("a", "b"), pair("b", "c"), pair("c", "d")]
+    probabilities, cosine = overlap.probabilities(tested), overlap.alignments(tested)
+    assert min(probabilities[0], probabilities[2]) > probabilities[1]  # which has no word in common
+    assert cosine[1].tolist() == [0, 0]
+    ships, banks = cosine[2]
+    assert ships > banks == 0  # "banks" is not "bank"
+
+
+def test_cosines_are_those_of_the_vectors_by_hand() -> None:
+    overlap = WordOverlap(TRAINING)
+    first, second = (overlap._words.transform([" ".join(TEXTS[name])]).toarray()[0] for name in "ab")
+    (cosine,) = overlap.alignments([pair("a", "b")])
+    rows = overlap._words.transform(TEXTS["a"]).toarray()
+    np.testing.assert_allclose(cosine, rows @ second, atol=1e-12)
+    np.testing.assert_allclose(overlap._cosines([pair("a", "b")]), [first @ second], atol=1e-12)
+
+
+def test_words_of_the_tested_documents_are_not_learned() -> None:
+    assert "purred" not in WordOverlap([pair("c", "d"), pair("d", "a")])._words.vocabulary_

@@ -1,0 +1,22 @@
+"""Runs of notebook 07 on given documents, and rows of any report, for tests that work numbers out by hand."""
+
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.experiments.document_tagging import Settings, TaggedCorpus, TaggingRun
+from cdlm_lab.experiments.systems.tagging import Taggers
+from cdlm_lab.report import Report
+from cdlm_lab.scores import Score
+
+
+def tagging_run(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
+    """A run of notebook 07 on these documents; its folder is not held."""
+    settings = Settings(**values)
+    labels = corpus.labels if corpus.documents else ()
+    taggers = Taggers(settings=settings, labels=labels, cache=Path(settings.run_folder))
+    return TaggingRun(settings=settings, corpus=corpus, taggers=taggers)
+
+
+def score_of(report: Report, system: str, split: str, metric: str, seed: int | None = None) -> Score:
+    """The row of the score table."""
+    return next(row for row in report.rows if row.key == (system, split, "", metric, seed))

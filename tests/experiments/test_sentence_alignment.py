@@ -1,0 +1,307 @@
+"""Sentence alignment: scores by hand (oracle, joint, released, random), and a run on that of notebook 04."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.experiments.document_matching import MatchingRun
+from cdlm_lab.experiments.document_matching import Settings as MatchingSettings
+from cdlm_lab.experiments.sentence_alignment import (
+    EXAMPLE,
+    Aligned,
+    AlignmentRun,
+    Settings,
+    compared_pair,
+    evaluate,
+    facts,
+    matched_run,
+    mrr_figure,
+    own_pair,
+    own_pair_box,
+    predict,
+    prepare,
+    preview,
+    ranked,
+    report,
+    score_table,
+    train,
+)
+from cdlm_lab.parameters import ParameterError
+from cdlm_lab.report import Report, open_run, read_report
+
+
+def pair(name: str, sentences: int, *true: int) -> DocumentPair:
+    first = PairDocument(id=f"{name} first", sentences=tuple(f"{name} {n}" for n in range(sentences)))
+    second = PairDocument(id=f"{name} second", sentences=("x",))
+    return DocumentPair(id=name, first=first, second=second, related=True, aligned=true, cluster=name)
+
+
+PAIRS = [pair("p", 4, 1), pair("q", 2, 0)]
+# GRU-HAN finds p's sentence first with seed 0 and third with seed 1, q's second and first.
+SCORES = {
+    ("gru-han", "attention", 0): [np.array([0.1, 0.6, 0.2, 0.1]), np.array([0.4, 0.6])],
+    ("gru-han", "attention", 1): [np.array([0.4, 0.2, 0.3, 0.1]), np.array([0.7, 0.3])],
+    ("gru-han", "cosine", 0): [np.array([0.9, 0.1, 0.8, 0.7]), np.array([0.1, 0.2])],
+    ("gru-han", "cosine", 1): [np.array([0.9, 0.1, 0.8, 0.7]), np.array([0.1, 0.2])],
+}
+DETECTED = {("gru-han", 0): np.array([True, False]), ("gru-han", 1): np.array([True, True])}
+# Of p's first document and another one: seed 0 sees that they are unrelated, seed 1 does not.
+UNRELATED = [replace(PAIRS[0], id="u", related=False, aligned=())]
+REJECTED = {("gru-han", 0): np.array([True]), ("gru-han", 1): np.array([False])}
+
+
+def reported(folder: Path, **values) -> Report:
+    aligned = Aligned(
+        pairs=PAIRS,
+        scores=SCORES,
+        detected=DETECTED,
+        probabilities={key: one * 1.0 for key, one in DETECTED.items()},
+        unrelated=UNRELATED,
+        rejected=REJECTED,
+    )
+    settings = Settings(run_folder=str(folder), **values)
+    opened = open_run(folder, name="sentence alignment", parameters={})
+    matching = MatchingRun(settings=MatchingSettings(), pairs={})
+    run = AlignmentRun(settings=settings, matching=matching, opened=opened)
+    return report(run, evaluate(run, aligned))
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path) -> Report:
+    return reported(tmp_path)
+
+
+def values(report: Report, group: str) -> dict:
+    """(system, by) -> metric -> row."""
+    rows: dict = {}
+    for row in report.rows:
+        if row.group == group:
+            name, _, by = row.system.partition("/")
+            rows.setdefault((name, by), {})[row.metric] = row
+    return rows
+
+
+def test_given_that_the_documents_are_related(by_hand) -> None:
+    row = values(by_hand, "oracle")["gru-han", "attention"]
+    # seed 0: 1 and 1/2; seed 1: 1/3 and 1
+    assert row["mrr"].value == pytest.approx(((1 + 1 / 2) / 2 + (1 / 3 + 1) / 2) / 2)
+    assert row["mrr"].deviation == pytest.approx(np.std([3 / 4, 2 / 3], ddof=1))
+    assert row["at_1"].value == pytest.approx(1 / 2)
+    assert row["at_5"].value == 1
+    assert row["mrr"].seeds == 2
+    assert values(by_hand, "oracle")["gru-han", "cosine"]["mrr"].value == pytest.approx((1 / 4 + 1 / 2) / 2)
+
+
+def test_jointly_a_pair_that_was_not_found_counts_0(by_hand) -> None:
+    row = values(by_hand, "joint")["gru-han", "attention"]
+    assert row["mrr"].value == pytest.approx(((1 + 0) / 2 + (1 / 3 + 1) / 2) / 2)
+    assert row["mrr"].p is None
+
+
+def test_released_an_unrelated_pair_counts_and_a_wrong_decision_is_rank_21(by_hand) -> None:
+    row = values(by_hand, "released")["gru-han", "attention"]
+    seeds = ((1 + 1 / 21 + 1) / 3, (1 / 3 + 1 + 1 / 21) / 3)
+    assert row["mrr"].value == pytest.approx(sum(seeds) / 2)
+    assert row["mrr"].deviation == pytest.approx(np.std(seeds, ddof=1))
+    assert row["at_1"].value == pytest.approx(((1 + 0 + 1) / 3 + (0 + 1 + 0) / 3) / 2)
+    # p and u are one cluster, q another: drawn are the one twice, both, or the other twice
+    alone = ((1 + 1) / 2 + (1 / 3 + 1 / 21) / 2) / 2, (1 / 21 + 1) / 2
+    assert (row["mrr"].low, row["mrr"].high) == pytest.approx((min(alone), max(alone)))
+    random = values(by_hand, "released")["random", ""]
+    chance = (25 / 48 + 3 / 4) / 2
+    assert random["mrr"].value == pytest.approx((chance + 1 / 21 + (1 + 1 / 21) / 2) / 3)
+
+
+def test_released_sentences_of_pan_are_pooled(tmp_path) -> None:
+    row = values(reported(tmp_path, reading="precision"), "released")["gru-han", "attention"]
+    # seed 0: one of 5 of p, q missed, u seen; seed 1: one of 5 of both, u taken to be related
+    assert row["at_5"].value == pytest.approx(((1 + 0 + 1) / (5 + 1 + 1) + (1 + 1 + 0) / (5 + 5 + 1)) / 2)
+    assert row["mrr"].value == pytest.approx(((1 + 1 / 60 + 1) / 3 + (1 / 3 + 1 + 1 / 60) / 3) / 2)
+
+
+def test_random_is_the_mean_over_all_orders(by_hand) -> None:
+    # 4 sentences: (1 + 1/2 + 1/3 + 1/4) / 4 = 25/48; 2 sentences: 3/4
+    row = values(by_hand, "oracle")["random", ""]
+    assert row["mrr"].value == pytest.approx((25 / 48 + 3 / 4) / 2)
+    assert row["at_1"].value == pytest.approx((1 / 4 + 1 / 2) / 2)
+    assert row["mrr"].seeds == 1
+
+
+def test_cosine_is_tested_against_attention(by_hand) -> None:
+    (row,) = by_hand.tables["comparisons"]
+    assert (row["a"], row["by"], row["b"], row["b_by"]) == ("gru-han", "cosine", "gru-han", "attention")
+    assert row["difference"] == pytest.approx(3 / 8 - (3 / 4 + 2 / 3) / 2)
+    assert values(by_hand, "oracle")["gru-han", "cosine"]["mrr"].p == row["p_holm"]
+
+
+def test_sentences_that_a_system_does_not_read_come_last_and_tie() -> None:
+    found = ranked(pair("p", 5, 4), np.array([-0.5, 0.25]))
+    assert found.scores[:2].tolist() == [-0.5, 0.25]
+    assert (found.scores[2:] < -0.5).all()
+    assert len(set(found.scores[2:])) == 1
+    assert np.flatnonzero(found.relevant).tolist() == [4]
+
+
+# ---- on a run of notebook 04
+
+
+@pytest.fixture(scope="module")
+def finished(matched: MatchingRun, tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("alignment")
+    run = prepare(Settings(run_folder=str(folder), matching_run=str(matched.folder), systems=""))
+    train(run)
+    aligned = predict(run)
+    return run, aligned, report(run, evaluate(run, aligned))
+
+
+def copied(matched: MatchingRun, folder: Path, changes: dict, without: tuple[str, ...] = ()) -> Settings:
+    """A folder with the report of another run of notebook 04."""
+    values = json.loads((matched.folder / "report.json").read_text())
+    values["parameters"] |= changes
+    for name in without:
+        del values["parameters"][name]
+    (folder / "report.json").write_text(json.dumps(values))
+    return Settings(matching_run=str(folder), systems="")
+
+
+def test_a_finished_run_is_read_with_its_own_settings(matched, finished, tmp_path: Path) -> None:
+    run = finished[0]
+    assert run.matching.settings == matched.settings
+    assert run.matching.pairs == matched.pairs
+    assert dict(facts(run)).keys() == {"pairs", "systems"}  # nothing is trained
+    assert "true sentences" in preview(run).data
+    # by how many processes it was made does not matter where it is read
+    several = copied(matched, tmp_path, {"parallel": "ddp 3"}, without=("workers",))
+    assert matched_run(several).settings == replace(matched.settings, run_folder=str(tmp_path))
+
+
+def test_runs_of_before_had_other_defaults(matched, tmp_path: Path) -> None:
+    missing = ("attention_dropout", "precision", "warmup_share", "reset_globals", "parallel", "workers")
+    settings = matched_run(copied(matched, tmp_path, {}, without=missing)).settings
+    assert (settings.attention_dropout, settings.precision) == ("checkpoint", "auto")
+    assert (settings.warmup_share, settings.reset_globals) == (0.1, False)
+
+
+def test_a_run_of_its_own_trains_in_the_precision_that_is_given(tmp_path: Path) -> None:
+    settings = Settings(run_folder=str(tmp_path), systems="gru-han", precision="float32")
+    run = AlignmentRun(settings=settings, matching=matched_run(settings))
+    assert run.matching.settings.precision == "float32"
+    listed = dict(facts(run))
+    assert (listed["trained first"], listed["precision of training"]) == ("GRU-HAN, seed 0", "float32")
+
+
+def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(finished) -> None:
+    _, aligned, written = finished
+    assert all(pair.related and pair.aligned for pair in aligned.pairs)
+    hierarchical = ("bert-han", "bert-han-shallow", "gru-han")
+    assert {key[:2] for key in aligned.scores} == {
+        ("tf-idf", "cosine"),
+        *((name, by) for name in hierarchical for by in ("attention", "cosine")),
+        ("cdlm", "global attention"),
+        ("cdlm", "encodings"),
+    }
+    for key in aligned.scores:
+        lists = aligned.lists(key)
+        assert [len(one.scores) for one in lists] == [len(pair.first.sentences) for pair in aligned.pairs]
+        true = [np.flatnonzero(one.relevant).tolist() for one in lists]
+        assert true == [list(pair.aligned) for pair in aligned.pairs]
+    rows = [row[0].text for row in score_table(written, "joint").rows]
+    assert len(rows) == 9
+    for group in ("oracle", "released"):
+        assert [row[0].text for row in score_table(written, group).rows] == ["Random", *rows]
+        assert "TF-IDF cosine" in score_table(written, group).html()
+    assert mrr_figure(written).data
+    assert read_report(finished[0].folder).data["reading_of_p_at_n"] == "hit"
+
+
+def test_joint_scores_are_those_of_the_pairs_that_were_detected(finished) -> None:
+    _, aligned, written = finished
+    oracle = values(written, "oracle")
+    for key, row in values(written, "joint").items():
+        detected = [one for (system, _), one in aligned.detected.items() if system == key[0]]
+        if all(one.all() for one in detected):
+            assert row["mrr"].value == pytest.approx(oracle[key]["mrr"].value)
+        if not any(one.any() for one in detected):
+            assert row["mrr"].value == 0
+        assert row["mrr"].value <= oracle[key]["mrr"].value + 1e-12
+
+
+def test_released_scores_count_the_unrelated_test_pairs_too(finished) -> None:
+    run, aligned, written = finished
+    assert aligned.unrelated == [pair for pair in run.matching.pairs["test"] if not pair.related]
+    released, joint = (
+        values(written, group)["tf-idf", "cosine"]["at_1"].value for group in ("released", "joint")
+    )
+    pairs = len(aligned.pairs) + len(aligned.unrelated)
+    right = joint * len(aligned.pairs) + aligned.rejected["tf-idf", 0].sum()
+    assert released == pytest.approx(right / pairs)
+
+
+def test_alignments_of_the_longformers_are_kept(finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, aligned, _ = finished
+    monkeypatch.setattr(MatchingRun, "load", None)  # loading a model would fail
+    again = predict(run)
+    for key, scores in aligned.scores.items():
+        for one, same in zip(scores, again.scores[key], strict=True):
+            np.testing.assert_array_equal(one, same)
+
+
+def test_the_picture_of_a_pair_has_a_column_for_every_system(finished) -> None:
+    run, aligned, _ = finished
+    html = compared_pair(run, aligned).data
+    assert all(system.label in html for system in run.matching.systems)
+    assert "the true sentence" in html
+    named = replace(run, settings=replace(run.settings, shown_pair=aligned.pairs[1].id))
+    assert compared_pair(named, aligned).data.count("<tr") > 3
+    with pytest.raises(ParameterError, match="shown_pair is 'none such'"):
+        compared_pair(replace(run, settings=replace(run.settings, shown_pair="none such")), aligned)
+
+
+def test_two_documents_of_ones_own(finished) -> None:
+    run, *_ = finished
+    compare = own_pair(run)
+    html = compare(*EXAMPLE)
+    assert html.count("related: ") == len(run.matching.systems)
+    assert "A gas blast killed 14 miners" in html
+    assert html in (run.folder / "own_pair.html").read_text(encoding="utf-8")
+    assert own_pair_box(run).first.value == EXAMPLE[0]
+    hostile = compare("<script>alert(1)</script> fell.", "It fell.")
+    assert "<script>" not in hostile
+    with pytest.raises(ParameterError, match="the second document is empty"):
+        compare("One.", " \n")
+
+
+def test_own_documents_come_from_two_files(finished, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One.")
+    files = dict.fromkeys(("first_document", "second_document"), str(tmp_path / "a.txt"))
+    given = {"run_folder": str(tmp_path / "run"), "systems": "tf-idf"}
+    own = Settings(**files, **given, matching_run=finished[0].settings.matching_run)
+    assert prepare(own).texts == ("One.", "One.")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"first_document": "a.txt"}, 'second_document is ""; name two files, or none'),
+        ({"source": "second token"}, "source is 'second token'"),
+        ({"reading": "recall"}, "reading is 'recall'"),
+    ],
+)
+def test_values_that_cannot_be(values: dict, message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Settings(**values)
+
+
+def test_runs_that_cannot_be_read(matched: MatchingRun, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="where no finished run of notebook 04 is"):
+        matched_run(Settings(matching_run=str(tmp_path), systems=""))
+    with pytest.raises(ParameterError, match="systems names gru-han-deep, which"):
+        matched_run(Settings(matching_run=str(matched.folder), systems="gru-han-deep tf-idf"))
+    opened = open_run(tmp_path / "other", name="other", parameters={"seed": 1})
+    opened.write_report(scores=[])
+    with pytest.raises(ParameterError, match="a run of 'other' without 'systems'"):
+        matched_run(Settings(matching_run=str(tmp_path / "other"), systems=""))

@@ -1,0 +1,166 @@
+"""Sentences on the blue of their weights, of one system and of several, and the bars of their MRR."""
+
+import re
+
+import numpy as np
+import pytest
+from shown_reads import plain
+
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
+from cdlm_lab.widgets.html import CROSS, GLOBAL
+from cdlm_lab.widgets.tables import SystemRow
+
+SENTENCES = ["One.", "Two.", "Three."]
+
+
+def compared(*columns, gold=(), sentences=SENTENCES, **more):
+    return compared_alignments_html(columns, sentences, gold, **{"title": "A", "other_title": "B"} | more)
+
+
+def page(weights=(0.1, 0.6, 0.3), *, decision=None, **more):
+    return compared(AlignedColumn(name="A", weights=weights, decision=decision), **more)
+
+
+def body(html):
+    """Of each row: its cells as text."""
+    rows = re.findall(r"<tr.*?</tr>", html)[1:]
+    return [[plain(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", line)] for line in rows]
+
+
+def grounds(html):
+    """Opacities of the blue grounds, 0 to 255."""
+    return [int(depth, 16) for depth in re.findall(rf"background:{GLOBAL}([0-9a-f]{{2}})", html)]
+
+
+def bars(html):
+    return [int(width) for width in re.findall(rf"width:(\d+)%;background:{GLOBAL}", html)]
+
+
+def test_number_weight_and_sentence_of_each_row_on_a_ground_scaled_to_the_largest():
+    html = page(gold=[1])
+    assert body(html) == [
+        ["1", "10.0%", "One."],
+        ["2", "60.0%", "Two. * the true sentence"],
+        ["3", "30.0%", "Three."],
+    ]
+    assert grounds(html) == [21, 128, 64]  # of 0.5 * 255
+    assert bars(html) == [17, 100, 50]
+    assert body(page([1.0], sentences=["Alone."])) == [["1", "100.0%", "Alone."]]
+
+
+def test_true_sentences_have_a_line_and_words():
+    html = page(gold=[0, 2])
+    assert html.count(f"border-left:3px solid {CROSS}") == 2
+    assert html.count("border-left:3px solid transparent") == 1
+    assert "<b>*</b>: the true sentence." in html
+    assert "true sentence" not in page()
+    assert CROSS not in page()
+
+
+@pytest.mark.parametrize(
+    ("weights", "texts", "depths"),
+    [
+        ((0.0, 0.0, 0.0), ["0.000"] * 3, [0, 0, 0]),
+        ((0.2, 0.2, 0.2), ["0.200"] * 3, [128] * 3),
+        ((1 / 3, 1 / 3, 1 / 3), ["33.3%"] * 3, [128] * 3),
+        # These add up to 1, but are no shares.
+        ((-0.5, 0.75, 0.75), ["\u22120.500", "0.750", "0.750"], [0, 128, 128]),
+        ((-0.3, -0.2, -0.1), ["\u22120.300", "\u22120.200", "\u22120.100"], [0, 0, 0]),
+        (np.array([0.5, 0.5, 0.0], dtype=np.float32), ["50.0%", "50.0%", "0.0%"], [128, 128, 0]),
+    ],
+)
+def test_weights_of_all_sorts(weights, texts, depths):
+    html = page(weights)
+    assert [line[1] for line in body(html)] == texts
+    assert grounds(html) == depths
+    assert bars(html) == [round(100 * depth / 128) for depth in depths]
+
+
+def test_the_decision_and_the_other_document():
+    html = page(decision=0.9314, other_sentences=["Other one.", "Other two."])
+    assert "probability that they are related: <b>93.1%</b>" in html
+    folded = re.search(r"<details.*</details>", html)[0]
+    assert plain(folded) == "the other document: B1\u2002Other one.2\u2002Other two."
+    assert "probability" not in page()
+    assert "<details" not in page()
+
+
+def test_a_cell_for_each_system_scaled_by_itself():
+    html = compared(
+        AlignedColumn(name="HAN", weights=[0.5, 0.25, 0.25], decision=0.61),
+        AlignedColumn(name="CDLM", weights=[0, 0.2, 0.4]),
+        gold=[2],
+    )
+    assert body(html) == [
+        ["1", "50.0%", "0.000", "One."],
+        ["2", "25.0%", "0.200", "Two."],
+        ["3", "25.0%", "0.400", "Three. * the true sentence"],
+    ]
+    assert bars(html) == [100, 0, 50, 50, 50, 100]
+    assert [depth for depth in grounds(html) if depth] == [128, 64, 64, 64, 128]
+    heads = [plain(head.replace("<", " <")).split() for head in re.findall(r"<th[ >].*?</th>", html)]
+    assert heads == [[], ["HAN", "related:", "61.0%"], ["CDLM"], []]
+
+
+def test_what_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="no sentences to show"):
+        page([], sentences=[])
+    with pytest.raises(ValueError, match="A: 2 weights for 3 sentences; give one for each"):
+        page([0.5, 0.5])
+    for gold in ([3], [-1]):
+        with pytest.raises(ValueError, match=rf"true sentence {gold[0]} is none of the 3"):
+            page(gold=gold)
+    with pytest.raises(ValueError, match="the weight of sentence 1 is nan; it must be finite"):
+        page([0.5, float("nan"), 0.5])
+    with pytest.raises(ValueError, match=r"A: the probability that .* related is 93\.1; it must lie in"):
+        page(decision=93.1)
+    with pytest.raises(ValueError, match="columns is empty"):
+        compared()
+
+
+def row(system, by, mrr, *, label=None, **more):
+    name = f"{system}/{by}" if by else system
+    score = Score(system=name, metric="mrr", value=mrr, **more)
+    return SystemRow(system=name, label=label or system.upper(), scores={"mrr": score})
+
+
+ROWS = [
+    row("random", "", 0.3611, label="Random"),
+    row("gru-han", "attention", 0.543, low=0.5, high=0.56),
+    row("gru-han", "cosine", 0.4742),
+    row("cdlm", "attention", 0.75, label="BERT-HAN + shallow CDA"),
+]
+
+
+def test_a_group_for_each_system_a_colour_for_each_way_and_a_line_for_random_scores():
+    figure = alignment_figure(ROWS)
+    attention, cosine, line = figure.data
+    assert (attention.name, cosine.name) == ("attention", "cosine")
+    assert attention.marker.color != cosine.marker.color
+    assert attention.marker.pattern.shape != cosine.marker.pattern.shape
+    assert (attention.y, cosine.y) == ((0.543, 0.75), (0.4742,))
+    assert figure.layout.xaxis.ticktext == ("GRU-HAN", "BERT-HAN +<br>shallow CDA")
+    assert attention.x == pytest.approx((-0.175, 1.0)), "the single bar stands in the middle"
+    assert cosine.x == pytest.approx((0.175,))
+    assert attention.width < 0.35, "bars do not touch"
+    assert attention.error_y.array == pytest.approx((0.017, 0))
+    assert attention.error_y.arrayminus == pytest.approx((0.043, 0))
+    assert cosine.error_y.array == (0,)
+    assert attention.hovertext[0] == "GRU-HAN, attention: MRR 0.5430 (0.5000 to 0.5600)"
+    assert cosine.hovertext[0] == "GRU-HAN, cosine: MRR 0.4742"
+    assert (line.name, line.line.dash, line.y) == ("Random", "dash", (0.3611, 0.3611))
+    assert line.x == figure.layout.xaxis.range
+    assert line.hovertext == "Random: MRR 0.3611"
+    assert [trace.type for trace in alignment_figure(ROWS[1:]).data] == ["bar", "bar"]
+
+
+def test_rows_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="rows is empty"):
+        alignment_figure([])
+    with pytest.raises(ValueError, match="all rows are random"):
+        alignment_figure(ROWS[:1])
+    with pytest.raises(ValueError, match="two rows of cdlm/attention"):
+        alignment_figure([ROWS[3], ROWS[3]])
+    with pytest.raises(ValueError, match="a/b has no mrr"):
+        alignment_figure([SystemRow(system="a/b", label="a")])

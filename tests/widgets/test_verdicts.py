@@ -1,0 +1,100 @@
+"""A claim with its evidence: labels with probabilities, shades by share."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from shown_reads import words_of
+
+from cdlm_lab.widgets.html import CROSS, GLOBAL, WRONG
+from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html
+
+READ = ReadClaim(
+    id="c7",
+    claim="The light was put out in 1871.",
+    evidence=("Light. It was built in 1871.", "Light. It was put out in 1958.", "Cape. It is a cape."),
+    probabilities={"supported": 0.25, "refuted": 0.7, "not enough info": 0.05},
+    shares=(0.2, 0.8, 0.0),
+    gold="refuted",
+)
+MISJUDGED = replace(READ, gold="supported")
+OWN = replace(READ, id="", gold=None, shares=None)
+
+
+def tables(html):
+    """The rows of labels, and those of evidence, as text."""
+    rows = (re.findall(r"<tr>.*?</tr>", table) for table in re.findall(r"<table.*?</table>", html))
+    return [[[words_of(cell) for cell in re.findall(r"<td.*?</td>", row)] for row in one] for one in rows]
+
+
+def depths(html):
+    """Of the grounds of the evidence, 0 to 255."""
+    return [int(depth, 16) for depth in re.findall(rf"background:{GLOBAL}([0-9a-f]{{2}})\" dir=", html)]
+
+
+def test_labels_with_probabilities_and_marks():
+    labels, _ = tables(verdict_html(READ))
+    assert labels == [
+        ["25%", "supported", ""],
+        ["70%", "refuted", "\u25cf predicted \u25c6 gold"],
+        ["5%", "not enough info", ""],
+    ]
+    assert [row[2] for row in tables(verdict_html(MISJUDGED))[0]] == ["\u25c6 gold", "\u25cf predicted", ""]
+    assert [row[2] for row in tables(verdict_html(OWN))[0]] == ["", "\u25cf predicted", ""]
+
+
+def test_right_and_wrong_in_words():
+    assert (READ.predicted, READ.right, MISJUDGED.right, OWN.right) == ("refuted", True, False, None)
+    for read, colour, verdict in (
+        (READ, CROSS, "\u2713 right "),
+        (MISJUDGED, WRONG, "\u2717 wrong "),
+        (OWN, "", ""),
+    ):
+        html = verdict_html(read)
+        assert f"in 1871. refuted {verdict}25%" in words_of(html)
+        assert not colour or f'<b style="color:{colour}">{verdict[0]}</b>' in html
+    assert replace(OWN, probabilities={"b": 0.5, "a": 0.5}).predicted == "b", "ties go to the first"
+
+
+def test_evidence_in_its_order_with_shares():
+    html = verdict_html(READ)
+    assert tables(html)[1] == [
+        ["1", "20%", "Light. It was built in 1871."],
+        ["2", "80%", "Light. It was put out in 1958."],
+        ["3", "0%", "Cape. It is a cape."],
+    ]
+    assert depths(html) == [26, 102, 0]  # half of 255 times the share
+    assert re.findall(rf"width:(\d+)%;background:{GLOBAL}", html) == ["25", "70", "5", "20", "80", "0"]
+    assert "0% 50% 100% share in the verdict" in words_of(html)
+    assert "100% what leaving it out costs" in words_of(
+        verdict_html(READ, shares="what leaving it out costs")
+    )
+
+
+def test_without_shares_or_evidence():
+    html = verdict_html(OWN)
+    assert tables(html)[1] == [[str(n), text] for n, text in enumerate(READ.evidence, start=1)]
+    assert depths(html) == []
+    assert "share" not in words_of(html)
+    none = verdict_html(replace(READ, evidence=(), shares=()))
+    assert len(tables(none)) == 1
+    assert "no evidence was retrieved" in none
+    assert "no evidence" not in html
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"probabilities": {}}, "there are no labels"),
+        ({"probabilities": {"refuted": 1.5}}, r"the probability of 'refuted' is 1\.5; it must lie"),
+        ({"probabilities": {"refuted": float("nan")}}, "the probability of 'refuted' is nan"),
+        ({"probabilities": {"refuted": 0.5, "b": 0.4}}, r"the probabilities sum to 0\.9; they must sum to 1"),
+        ({"gold": "SUPPORTS"}, "the gold label 'SUPPORTS' has no probability; there are supported, refuted"),
+        ({"shares": (0.5,)}, "1 shares for 3 sentences; give one for each"),
+        ({"shares": (0.5, -0.1, 0.6)}, r"the share of sentence 1 is -0\.1; it must lie"),
+        ({"shares": (0.5, 0.1, float("nan"))}, "the share of sentence 2 is nan"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=f"^claim 'c7': {message}"):
+        replace(READ, **wrong)
