@@ -180,14 +180,7 @@ def alignment_figure(rows: Sequence[SystemRow], *, title: str = "") -> go.Figure
     Raises:
         ValueError: no system, or one without MRR.
     """
-    names = [row.system for row in rows]
-    if repeated := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"two rows of {repeated[0]}; give each system once")
-    if without := [row.system for row in rows if "mrr" not in row.scores]:
-        raise ValueError(f"{without[0]} has no mrr; leave the row out")
-    bars = [row for row in rows if row.system != RANDOM]
-    if not bars:
-        raise ValueError(f"there is no system to show: {'all rows are random' if rows else 'rows is empty'}")
+    bars = _checked_bars(rows)
     groups: dict[str, list[SystemRow]] = {}
     for row in bars:
         groups.setdefault(row.system.partition("/")[0], []).append(row)
@@ -222,6 +215,20 @@ def alignment_figure(rows: Sequence[SystemRow], *, title: str = "") -> go.Figure
     # Places are given, so that a system with fewer bars has them in the middle.
     lay_out(figure, title=title, barmode="overlay", margin_t=96 if title else 60)
     return figure
+
+
+def _checked_bars(rows: Sequence[SystemRow]) -> list[SystemRow]:
+    """Those that are bars."""
+    names = [row.system for row in rows]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two rows of {repeated[0]}; give each system once")
+    if without := [row.system for row in rows if "mrr" not in row.scores]:
+        raise ValueError(f"{without[0]} has no mrr; leave the row out")
+    bars = [row for row in rows if row.system != RANDOM]
+    if not bars:
+        what = "all rows are random" if rows else "rows is empty"
+        raise ValueError(f"there is no system to show: {what}")
+    return bars
 
 
 def _way(row: SystemRow) -> str:

@@ -38,7 +38,6 @@ from cdlm_lab.experiments.document_tagging import (
 from cdlm_lab.experiments.runs import cost_facts
 from cdlm_lab.experiments.systems import tagging
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, TagPredictions
-from cdlm_lab.experiments.views.tagging import score_table
 from cdlm_lab.metrics.counts import f1_of, span_counts
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.models.tagging import new_static_tagger
