@@ -602,8 +602,13 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     def shown(values: Mapping[str, Any], name: str) -> str:
         return repr(values[name]) if name in values else "(absent)"
 
+    def differ(name: str) -> bool:
+        values = [side.get(name) for side in (old, new)]
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        return values[0] != values[1] if numbers else shown(old, name) != shown(new, name)  # 4 is 4.0
+
     names = sorted((old.keys() | new.keys()) - set(BY_HOW_MANY))
-    return [f"{n} {shown(old, n)} -> {shown(new, n)}" for n in names if shown(old, n) != shown(new, n)]
+    return [f"{name} {shown(old, name)} -> {shown(new, name)}" for name in names if differ(name)]
 
 
 def _last_sign_of_life(folder: Path) -> str:

@@ -64,6 +64,24 @@ class JointDiagnosis:
     first_random: np.ndarray
 
     @property
+    def row(self) -> dict[str, object]:
+        """For a report, with the median spread alone; None where no group has a candidate."""
+        places = {
+            name: [None if np.isnan(value) else value for value in getattr(self, name).tolist()]
+            for name in ("accuracy", "always_wrong", "first", "first_random")
+        }
+        return {
+            "collapsed": self.collapsed,
+            "verdict": self.verdict,
+            "map": self.scores["average_precision"],
+            "random_map": self.random["average_precision"],
+            "gain": self.gain,
+            "median_spread": float(np.median(self.spread)),
+            "by_place": self.by_place,
+            **places,
+        }
+
+    @property
     def collapsed(self) -> bool:
         """True = the ranking is hardly better than a random one, if at all."""
         return self.gain < LEAST_GAIN
@@ -104,21 +122,24 @@ def diagnose(scores: ArrayLike, labels: ArrayLike, *, question: ArrayLike | None
     scores, labels = np.asarray(scores, dtype=np.float64), np.asarray(labels)
     question = np.arange(len(scores)) if question is None else np.asarray(question)
     _check(scores, labels, question)
-    there = labels != ABSENT
-    right = labels == 1
-    several = there.sum(axis=1) > 1  # groups
+    present, right = labels != ABSENT, labels == 1
+    several = present.sum(axis=1) > 1  # groups
     if not several.any():
         raise ValueError("no group has two candidates; a model that reads them one at a time has no places")
-    centred = _centred(scores[several], there[several])
-    first, first_random = _first(scores[several], there[several])
+    of_several, present_there = scores[several], present[several]
+    sizes = present_there.sum(axis=1, keepdims=True)
+    means = np.where(present_there, of_several, 0).sum(axis=1, keepdims=True) / sizes
+    centred = np.where(present_there, of_several - means, 0.0)
+    highest = np.where(present_there, of_several, -np.inf)
+    highest = highest == highest.max(axis=1, keepdims=True)
     return JointDiagnosis(
-        **_ranking(scores, right, there, question),
-        spread=np.sqrt((centred**2).sum(axis=1) / there[several].sum(axis=1)),
-        by_place=_by_place(centred, there[several]),
-        accuracy=_mean_by_place((scores > 0) == right, there),
-        always_wrong=_mean_by_place(~right, there),
-        first=first,
-        first_random=first_random,
+        **_ranking(scores, right, present, question),
+        spread=np.sqrt((centred**2).sum(axis=1) / sizes[:, 0]),
+        by_place=_by_place(centred, present_there),
+        accuracy=_mean_by_place((scores > 0) == right, present),
+        always_wrong=_mean_by_place(~right, present),
+        first=_shared(highest),
+        first_random=_shared(present_there),
     )
 
 
@@ -136,53 +157,45 @@ def _check(scores: np.ndarray, labels: np.ndarray, question: np.ndarray) -> None
 
 
 def _ranking(
-    scores: np.ndarray, right: np.ndarray, there: np.ndarray, question: np.ndarray
+    scores: np.ndarray, right: np.ndarray, present: np.ndarray, question: np.ndarray
 ) -> dict[str, object]:
     """The fields of JointDiagnosis about the ranking of whole questions."""
     order = np.argsort(question, kind="stable")
     rows_of = np.split(order, np.flatnonzero(np.diff(question[order])) + 1)
-    groups = [(scores[rows][there[rows]], right[rows][there[rows]]) for rows in rows_of]
-    found, perfect = values_per_group(groups), values_per_group([(kind, kind) for _, kind in groups])
+    groups = [(scores[rows][present[rows]], right[rows][present[rows]]) for rows in rows_of]
+    values = values_per_group(groups)
+    perfect = values_per_group([(labels, labels) for _, labels in groups])
     # Of equal scores alone, every measure is its expectation over random orders.
-    random = values_per_group([(np.zeros(len(kind)), kind) for _, kind in groups])
-    own, chance, best = (each["average_precision"] for each in (found, random, perfect))
+    random = values_per_group([(np.zeros(len(labels)), labels) for _, labels in groups])
+    own, chance, best = (each["average_precision"] for each in (values, random, perfect))
     if not (best > chance).any():
         raise ValueError("no question has right and wrong candidates; there is nothing to rank")
-    ones = np.ones_like(own)
-    sides = (np.stack([values, ones], axis=1) for values in (own, chance))
-    above = compare(*sides, mean_of_sums, n_resamples=_RESAMPLES)
+    sides = (np.stack([side, np.ones_like(own)], axis=1) for side in (own, chance))
     return {
-        "scores": {name: float(values.mean()) for name, values in found.items()},
-        "random": {name: float(values.mean()) for name, values in random.items()},
+        "scores": {name: float(of_all.mean()) for name, of_all in values.items()},
+        "random": {name: float(of_all.mean()) for name, of_all in random.items()},
         "gain": float((own - chance).sum() / (best - chance).sum()),
-        "above_random": above.low > 0,
+        "above_random": compare(*sides, mean_of_sums, n_resamples=_RESAMPLES).low > 0,
     }
 
 
-def _centred(scores: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """(groups, k), scores less the mean of their group, 0 where no candidate is."""
-    means = np.where(there, scores, 0).sum(axis=1) / there.sum(axis=1)
-    return np.where(there, scores - means[:, None], 0.0)
-
-
-def _by_place(centred: np.ndarray, there: np.ndarray) -> float:
-    counts = there.sum(axis=0)  # (k,)
+def _by_place(centred: np.ndarray, present: np.ndarray) -> float:
+    """The share of the variance that places explain, of scores less the mean of their group (groups, k)."""
+    counts = present.sum(axis=0)  # (k,)
     explained = (centred.sum(axis=0) ** 2 / np.maximum(counts, 1)).sum()
-    freedom = there.sum() - len(there)
+    freedom = present.sum() - len(present)
     rest = freedom - ((counts > 0).sum() - 1)
     if rest < 1 or np.allclose(centred, 0):
         return 0.0
     return max(0.0, float(1 - (1 - explained / (centred**2).sum()) * freedom / rest))
 
 
-def _first(scores: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`first` and `first_random`, (k,) each."""
-    highest = np.where(there, scores, -np.inf)
-    highest = highest == highest.max(axis=1, keepdims=True)
-    return tuple((kind / kind.sum(axis=1, keepdims=True)).mean(axis=0) for kind in (highest, there))
+def _shared(flags: np.ndarray) -> np.ndarray:
+    """(k,), the mean over the groups of True at each place; those of a group share 1."""
+    return (flags / flags.sum(axis=1, keepdims=True)).mean(axis=0)
 
 
-def _mean_by_place(flags: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """(k,), share of True among those that are there; nan = none is."""
-    counts = there.sum(axis=0)
-    return np.where(counts, (flags & there).sum(axis=0) / np.maximum(counts, 1), np.nan)
+def _mean_by_place(flags: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """(k,), share of True among the candidates at each place; nan = no group has one."""
+    counts = present.sum(axis=0)
+    return np.where(counts, (flags & present).sum(axis=0) / np.maximum(counts, 1), np.nan)

@@ -124,7 +124,7 @@ def labelled_words(
     """The words of the labelled sentences of each document, as they first occur, with scores of `tf_idf`."""
     if len(documents) != len(scores):
         raise ValueError(f"there are {len(documents)} documents, but scores of {len(scores)}")
-    found = []
+    rows = []
     for number, document in enumerate(documents):
         spellings: dict[str, Counter[str]] = {}
         labels: dict[str, Counter[str]] = {}
@@ -138,7 +138,7 @@ def labelled_words(
                     f"document {document.id!r} has no score of {word!r}; give the scores of these documents"
                 )
             outside = labels[word].pop("", 0)
-            found.append(
+            rows.append(
                 LabelledWord(
                     document=number,
                     word=word,
@@ -149,7 +149,7 @@ def labelled_words(
                     labels=tuple(label for label, _ in labels[word].most_common()),
                 )
             )
-    return tuple(found)
+    return tuple(rows)
 
 
 def shares_by_quantile(words: Sequence[LabelledWord], *, quantiles: int = 10) -> tuple[QuantileShare, ...]:
@@ -200,7 +200,7 @@ def strata(
     if not vocabulary:
         raise ValueError("no word of the labelled sentences is in a span, so there are no entities to divide")
     scores = _scores(vocabulary)
-    found = []
+    divided = []
     for percentile in percentiles:
         if not 0 <= percentile <= 100:
             raise ValueError(f"a percentile is {percentile}; it must lie in [0, 100]")
@@ -213,10 +213,10 @@ def strata(
             )
             for number, document in enumerate(documents)
         )
-        found.append(
+        divided.append(
             Stratum(percentile=float(percentile), threshold=threshold, words=len(kept), chosen=chosen)
         )
-    return tuple(found)
+    return tuple(divided)
 
 
 def top_entities(words: Sequence[LabelledWord], *, most: int = 3) -> tuple[LabelledWord, ...]:

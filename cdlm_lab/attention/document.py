@@ -1,21 +1,14 @@
-"""Attention over the parts of a document and of another one.
+"""Attention over vectors of a document: pooling, over another document, and over other occurrences of a word.
 
-Pooling: many vectors become one, weighted by how much each has to say (Yang et al. 2016; Zhou et al. 2020,
-"CDA", equation 1).
+    y   = sum_i a_i x_i,    a = softmax_i(u^T tanh(W x_i + b))    Zhou et al. 2020, "CDA", equation 1
+    q'  = affine([q; sum_v softmax_v(v . q) v])                   equation 2, v over the other's parts
+    c   = sum_k a_k e_k,    a = softmax_k(w . e_k)                Joerke et al. 2020, "Doc-ARC", eq. 2, 3
+    e_k = [encoding of the word at occurrence k; embedding of its distance]         equation 1
 
-Cross-document attention: a part of one document takes in the parts of another (CDA, equation 2, section 3.3):
-
-    q' = affine([q; sum_v softmax_v(v . q) v]),    v over the parts of the other document
-
-The released code normalises one of the two directions over the batch instead of over the other document, so
-that a pair's score there depends on what else is in the batch; here both are as in the paper.
-
-Occurrences: a word attends to the same word elsewhere in its document (Joerke et al. 2020, "Doc-ARC", 2.1):
-
-    e_k = [encoding of the word at occurrence k; embedding of its distance]          (equation 1)
-    c   = sum_k a_k e_k,    a = softmax_k(w . e_k)                               (equations 2 and 3)
-
-w has no bias, as in the paper; the released code's bias would be cancelled by the softmax.
+The released code of CDA takes tanh of u^T tanh(...) once more, which no equation has and which bounds the
+logits to (-1, 1), and normalises one of the two directions over the batch instead of over the other document,
+so that a pair's score there depends on what else is in the batch; here both are as in the paper. w has no
+bias, as in the paper; the released code's bias would be cancelled by the softmax.
 """
 
 from __future__ import annotations
@@ -25,14 +18,8 @@ from torch import Tensor, nn
 
 
 class AttentionPooling(nn.Module):
-    """y = sum_i a_i x_i with a = softmax_i(u^T tanh(W x_i + b)).
-
-    The released code takes tanh of u^T tanh(...) once more, which no equation has and which bounds the logits
-    to (-1, 1); here they are as in the paper.
-
-    Args:
-        size: of the vectors; W is square.
-    """
+    """Many vectors become one, weighted by how much each matters (Yang et al. 2016); W is square, of
+    `size`."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -40,16 +27,8 @@ class AttentionPooling(nn.Module):
         self.context = nn.Linear(size, 1, bias=False)  # u
 
     def forward(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Pool over the last dimension but one.
-
-        Args:
-            states: (..., items, size).
-            mask: (..., items) bool, True = item, False = filling.
-
-        Returns:
-            (..., size) pooled, and the weights (..., items), which sum to 1, or to 0 where there is no item;
-            the pooled vector is 0 there.
-        """
+        """Pool `states` (..., items, size) where `mask` (..., items) is True: (..., size), and the weights
+        (..., items), which sum to 1. Both are 0 where there is no item."""
         logits = self.context(torch.tanh(self.affine(states))).squeeze(-1)
         weights = masked_softmax(logits, mask)
         return (weights.unsqueeze(-2) @ states).squeeze(-2), weights
@@ -64,29 +43,22 @@ def masked_softmax(logits: Tensor, mask: Tensor) -> Tensor:
 
 
 def alignment_weights(queries: Tensor, parts: Tensor, mask: Tensor) -> Tensor:
-    """softmax_v(v . q) of each query over the parts: equation 2, and equation 3's AttScore.
+    """softmax_v(v . q) of each query over the parts (equation 2, and equation 3's AttScore), (batch, queries,
+    parts); each row sums to 1, or to 0 if the other document has no part.
 
     Args:
         queries: (batch, queries, size), of one document.
         parts: (batch, parts, size), of the other one.
         mask: (batch, parts) bool, True = part, False = filling.
-
-    Returns:
-        (batch, queries, parts); each row sums to 1, or to 0 if the other document has no part.
     """
     return masked_softmax(queries @ parts.transpose(1, 2), mask[:, None, :])
 
 
 class CrossDocumentAttention(nn.Module):
-    """Queries of one document, told of the parts of another.
+    """Queries of one document attend to the parts of another.
 
-    Args:
-        size: of all vectors; the affine map goes from twice that.
-        combine: `concatenation` (the paper) or `addition` (its appendix A.5: no parameters, q plus what was
-            attended).
-
-    Raises:
-        ValueError: any other `combine`.
+    `combine`: `concatenation` (the paper), with an affine map from twice the size, or `addition` (its
+    appendix A.5: no parameters, q plus what was attended to); another is a ValueError.
     """
 
     def __init__(self, size: int, *, combine: str = "concatenation") -> None:
@@ -96,8 +68,7 @@ class CrossDocumentAttention(nn.Module):
         self.affine = nn.Linear(2 * size, size) if combine == "concatenation" else None
 
     def forward(self, queries: Tensor, parts: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Arguments as of `alignment_weights`. Returns the new queries, (batch, queries, size), and the
-        weights, (batch, queries, parts)."""
+        """The new queries, (batch, queries, size), and the weights, (batch, queries, parts)."""
         weights = alignment_weights(queries, parts, mask)
         attended = weights @ parts  # (batch, queries, size)
         if self.affine is None:
@@ -109,13 +80,9 @@ DISTANCE_BUCKETS = 9  # 0, 1, 2, 3, 4-7, 8-15, 16-31, 32-63, 64 and more (Lee et
 
 
 class OccurrenceAttention(nn.Module):
-    """c of equation 2.
+    """Attention of a word over occurrences of the same word elsewhere in its document: c of equation 2."""
 
-    Args:
-        size: of the encodings.
-        distance_size: of the embedding of a distance; 20 in the released code, the paper says nothing.
-    """
-
+    # 20 in the released code, the paper says nothing
     def __init__(self, size: int, *, distance_size: int = 20) -> None:
         super().__init__()
         self.distances = nn.Embedding(DISTANCE_BUCKETS, distance_size)
@@ -131,8 +98,7 @@ class OccurrenceAttention(nn.Module):
 
         Args:
             encodings: (..., K, size), of the word at its occurrences.
-            buckets: (..., K) long, of their distances, counted in sentences, 0 to 8; not read where there is
-                no occurrence.
+            buckets: (..., K) long, of their distances, counted in sentences, 0 to 8.
             mask: (..., K) bool, True = occurrence, False = filling.
 
         Returns:

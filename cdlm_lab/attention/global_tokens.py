@@ -1,4 +1,4 @@
-"""Which tokens attend to the whole sequence, and are attended to by all of it: named policies.
+"""Which tokens attend to the whole sequence, and are attended to by all of it: named policies of pretraining.
 
 - `masked` (CDLM, section 2.2): the tokens to be predicted, whatever replaced them.
 - `prefix` (Prefix CDLM, section 3): the first 15% of the tokens, rounded up; padding does not count.
@@ -6,18 +6,15 @@
 
 The released collator of CDLM does something else: it makes as many tokens global from the START of the
 sequence as were masked, and then ALSO the masked ones except a list of pronouns, a union of Prefix CDLM and
-CDLM. We follow the paper, in which these are two models to be compared.
+CDLM. We follow the paper, in which these are two models to be compared. The mentions of a coreference pair
+(section C.1) are no policy: `mention_tokens` picks them by the example.
 
-Those are policies of pretraining, chosen by `labels`. The `mentions` of a coreference pair (section C.1) are
-told by the example instead; `mention_tokens` picks them, and is no policy to pretrain with.
-
-All functions take NumPy arrays or torch tensors of shape (seq,) or (batch, seq) and return bool of the same
-shape and kind, True = global.
+All functions take NumPy arrays or torch tensors and return bool of the same kind, True = global.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import TypeVar
 
@@ -26,67 +23,21 @@ import torch
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
+GLOBAL_POLICIES = ("masked", "prefix", "none")
 PREFIX_FRACTION = 0.15
 _NOT_MASKED = -100
-
-
-def masked_tokens(labels: Array, present: Array, *, prefix_fraction: float = PREFIX_FRACTION) -> Array:
-    """The tokens that must be predicted.
-
-    Args:
-        labels: int (..., seq), -100 = not masked.
-        present: bool (..., seq), True = a token, False = padding.
-        prefix_fraction: not used here.
-    """
-    return (labels != _NOT_MASKED) & present
-
-
-def prefix_tokens(labels: Array, present: Array, *, prefix_fraction: float = PREFIX_FRACTION) -> Array:
-    """The first `ceil(prefix_fraction x tokens)` tokens of each sequence.
-
-    Args:
-        labels: int (..., seq), not used here.
-        present: bool (..., seq), True = a token, False = padding.
-        prefix_fraction: share of the tokens, in [0, 1].
-    """
-    # In whole numbers, because 0.1 x 30 is 3.0000000000000004 in floating point and would be rounded up to 4.
-    part, whole = Fraction(str(prefix_fraction)).limit_denominator(1_000_000).as_integer_ratio()
-    wanted = (present.sum(-1) * part + whole - 1) // whole  # (...,)
-    rank = present.cumsum(-1)  # (..., seq), 1 for the first token
-    return present & (rank <= wanted[..., None])
-
-
-def no_tokens(labels: Array, present: Array, *, prefix_fraction: float = PREFIX_FRACTION) -> Array:
-    """No token at all: local attention only.
-
-    Args:
-        labels: int (..., seq), not used here.
-        present: bool (..., seq).
-        prefix_fraction: not used here.
-    """
-    return present & ~present
-
-
-GLOBAL_POLICIES: dict[str, Callable[..., np.ndarray | torch.Tensor]] = {
-    "masked": masked_tokens,
-    "prefix": prefix_tokens,
-    "none": no_tokens,
-}
 
 
 def global_tokens(
     policy: str, *, labels: Array, present: Array | None = None, prefix_fraction: float = PREFIX_FRACTION
 ) -> Array:
-    """Apply the policy of that name.
+    """The global tokens of sequences, the shape of `labels`.
 
     Args:
         policy: `masked`, `prefix` or `none`.
         labels: int (seq,) or (batch, seq), -100 = not masked.
         present: bool, the shape of `labels`, True = a token, False = padding; None = no padding.
         prefix_fraction: share of the tokens that `prefix` takes.
-
-    Returns:
-        bool, the shape of `labels`, True = global.
 
     Raises:
         ValueError: a policy of another name; a fraction outside [0, 1]; shapes that differ; `present` that is
@@ -107,7 +58,18 @@ def global_tokens(
         raise ValueError(f"present has shape {tuple(present.shape)}, but labels {tuple(labels.shape)}")
     if present.dtype not in (bool, torch.bool):
         raise ValueError(f"present is {present.dtype}; it must be bool, True = a token, False = padding")
-    return GLOBAL_POLICIES[policy](labels, present, prefix_fraction=prefix_fraction)
+    if policy == "masked":
+        return (labels != _NOT_MASKED) & present
+    return _prefix(present, prefix_fraction) if policy == "prefix" else present & ~present
+
+
+def _prefix(present: Array, fraction: float) -> Array:
+    """The first `ceil(fraction x tokens)` tokens of each sequence."""
+    # In whole numbers, because 0.1 x 30 is 3.0000000000000004 in floating point and would be rounded up to 4.
+    part, whole = Fraction(str(fraction)).limit_denominator(1_000_000).as_integer_ratio()
+    wanted = (present.sum(-1) * part + whole - 1) // whole  # (...,)
+    rank = present.cumsum(-1)  # (..., seq), 1 for the first token
+    return present & (rank <= wanted[..., None])
 
 
 def check_policy(policy: str) -> None:
@@ -117,15 +79,12 @@ def check_policy(policy: str) -> None:
 
 
 def mention_tokens(input_ids: Array, mention_mask: Array, *, others: Iterable[int]) -> Array:
-    """The tokens of both mentions of a coreference pair, and certain others wherever they stand.
+    """The tokens of both mentions of a coreference pair, and certain others wherever they stand: (..., seq).
 
     Args:
         input_ids: int (..., seq).
         mention_mask: bool (..., 2, seq), True = token of mention i.
         others: ids that are global too: `[CLS]`, `<m>` and `</m>`.
-
-    Returns:
-        bool (..., seq), True = global.
 
     Example:
         >>> mention_tokens(np.array([2, 7, 8, 9]), np.array([[0, 0, 1, 0], [0, 0, 1, 0]]) > 0, others=[2])

@@ -36,34 +36,28 @@ TILE_WASTE = 1.15
 
 @dataclass(frozen=True)
 class Block:
-    """A run of local queries of one row and the run of local keys that covers all their windows.
-
-    `query_start`, `query_end`: half-open range among the row's local tokens. `key_start`, `key_end`:
-    likewise. `bias`: (query, key) float32, 0 where the key lies in the query's window and -inf elsewhere;
-    None when every key of the run lies in every query's window.
-    """
+    """A run of local queries of one row and the run of local keys that covers all their windows: half-open
+    ranges among the row's local tokens."""
 
     query_start: int
     query_end: int
     key_start: int
     key_end: int
+    # (query, key) float32, 0 where the key lies in the query's window and -inf elsewhere; None = all lie in
+    # it
     bias: Tensor | None
 
 
 @dataclass(frozen=True)
 class Row:
-    """One example: where its tokens stand in the packed tensors.
+    """One example: where its tokens stand in the packed tensors."""
 
-    `start`: first token in the packed order; `local_start`, `global_start`: first token among all local
-    (global) tokens of the batch; `positions`: (n_local,) text positions of the local tokens, ascending.
-    """
-
-    start: int
+    start: int  # first token in the packed order
     n_global: int
     n_local: int
-    local_start: int
-    global_start: int
-    positions: Tensor
+    local_start: int  # first token among all local tokens of the batch
+    global_start: int  # first token among all global tokens of the batch
+    positions: Tensor  # (n_local,) text positions of the local tokens, ascending
     blocks: tuple[Block, ...]
 
     @property
@@ -108,32 +102,25 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Tile:
-    """Runs of queries with their keys, all filled up to one size, computed as one product.
+    """Runs of queries with their keys, all filled up to one size, computed as one product."""
 
-    `runs`: how many; `queries`: pieces of the local (or the global) tokens of the batch, one run after the
-    other; `keys`: pieces of the packed order, likewise; `bias`: (run, query, key) float32, 0 or -inf, None
-    when each query sees each key.
-    """
-
-    runs: int
-    queries: tuple[Piece, ...]
-    keys: tuple[Piece, ...]
-    bias: Tensor | None
+    runs: int  # how many
+    queries: tuple[
+        Piece, ...
+    ]  # pieces of the local (or the global) tokens of the batch, one run after the other
+    keys: tuple[Piece, ...]  # pieces of the packed order, likewise
+    bias: Tensor | None  # (run, query, key) float32, 0 or -inf; None when each query sees each key
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The compact order of a batch of `shape` (batch, seq).
-
-    `order`: (n_tokens,) flat indices into batch * seq, in packed order; `local_order`, `global_order`: the
-    same for the local (global) tokens alone, row after row.
-    """
+    """The compact order of a batch of `shape` (batch, seq)."""
 
     shape: tuple[int, int]
     window: int
-    order: Tensor
-    local_order: Tensor
-    global_order: Tensor
+    order: Tensor  # (n_tokens,) flat indices into batch * seq, in packed order
+    local_order: Tensor  # the same of the local tokens alone, row after row
+    global_order: Tensor  # and of the global ones
     rows: tuple[Row, ...]
 
     @cached_property
@@ -157,11 +144,7 @@ class Plan:
         total = 0
         for row in self.rows:
             lower, upper = _window_bounds(row.positions, window=self.window)
-            total += (
-                int((upper - lower).sum())
-                + row.n_local * row.n_global
-                + row.n_global * (row.n_local + row.n_global)
-            )
+            total += int((upper - lower).sum()) + row.n_global * (2 * row.n_local + row.n_global)
         return total
 
 

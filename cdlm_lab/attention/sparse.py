@@ -16,17 +16,15 @@ What computes a tile, by what measured best:
 On the CPU a weight is kept if the random bits of its place say so. Forward and backward draw the same bits
 from one seed, which comes from PyTorch's global generator; nothing is stored.
 
-Attention from a few global tokens without projecting the keys and values of all tokens.
-
-With W_k, b_k, W_v, b_v of one head's rows of the global projections and h_i the state of token i,
+Few global tokens attend without the projected keys and values of all tokens: with W_k, b_k, W_v, b_v of one
+head's rows of the global projections and h_i the state of token i,
 
     q . (W_k h_i + b_k) = (W_k^T q) . h_i + q . b_k
     sum_i p_i (W_v h_i + b_v) = W_v (sum_i p_i h_i) + b_v
 
-where the second line holds because weights sum to 1. So instead of every token, only the queries and their
-sums are projected, once a head: cheaper while a text has fewer global tokens than a head has dimensions, as
-in coreference, where a pair of long documents has about nine. Exact; it needs weights that sum to 1, so no
-dropout.
+where the second line holds because weights sum to 1, so not with dropout. Instead of every token, only the
+queries and their sums are projected, once a head: cheaper while a text has fewer global tokens than a head
+has dimensions.
 """
 
 from __future__ import annotations
@@ -161,13 +159,7 @@ class _Products(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        tiles: Sequence[Tile],
-        dropout: float,
-        seed: int,
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float, seed: int
     ) -> Tensor:
         query, key, value = map(_heads_first, (query / math.sqrt(query.shape[-1]), key, value))
         output = torch.empty_like(query)
@@ -304,19 +296,16 @@ def globals_are_few(plan: Plan, *, head_size: int) -> bool:
 def attend_from_few_globals(
     query: Tensor, states: Tensor, *, key: nn.Linear, value: nn.Linear, plan: Plan
 ) -> Tensor:
-    """What `attend_from_globals` gives, from the states before their projection.
+    """The result of `attend_from_globals`, (n_global, head, dim), from states before their projection.
 
     Args:
         query: (n_global, head, dim), in `plan.global_order`, not scaled.
         states: (n_tokens, embed), in `plan.order`.
         key, value: the global projections, embed to head * dim.
-
-    Returns:
-        (n_global, head, dim).
     """
     _, heads, size = query.shape
     scaled = query.transpose(0, 1) / math.sqrt(size)  # (head, n_global, dim)
-    asked = torch.bmm(scaled, key.weight.view(heads, size, -1))  # (head, n_global, embed)
+    wanted = torch.bmm(scaled, key.weight.view(heads, size, -1))  # (head, n_global, embed)
     if key.bias is not None:  # one number for all keys: the softmax cancels it, but autograd wants to know
         offset = torch.bmm(scaled, key.bias.view(heads, size, 1))  # (head, n_global, 1)
     else:
@@ -325,15 +314,15 @@ def attend_from_few_globals(
     for row in plan.rows:
         if row.n_global:
             of_row = slice(row.global_start, row.global_start + row.n_global)
-            sums.append(_sums_of_row(asked[:, of_row], offset[:, of_row], states[row.tokens]))
+            sums.append(_sums_of_row(wanted[:, of_row], offset[:, of_row], states[row.tokens]))
     outputs = torch.bmm(torch.cat(sums, dim=1), value.weight.view(heads, size, -1).transpose(1, 2))
     if value.bias is not None:
         outputs = outputs + value.bias.view(heads, 1, size)
     return outputs.to(query.dtype).transpose(0, 1)
 
 
-def _sums_of_row(asked: Tensor, offset: Tensor, states: Tensor) -> Tensor:
+def _sums_of_row(wanted: Tensor, offset: Tensor, states: Tensor) -> Tensor:
     """(head, n_global of the row, embed): the states (tokens of the row, embed), weighted."""
-    heads, count, embed = asked.shape
-    scores = torch.addmm(offset.reshape(-1, 1), asked.reshape(-1, embed), states.T)
+    heads, count, embed = wanted.shape
+    scores = torch.addmm(offset.reshape(-1, 1), wanted.reshape(-1, embed), states.T)
     return (scores.softmax(dim=-1) @ states).view(heads, count, embed)

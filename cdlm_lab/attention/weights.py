@@ -20,13 +20,12 @@ GLOBAL_BLOCK = 128  # global queries whose scores are held at once
 
 
 class AttentionRecorder:
-    """Collects, layer by layer, the attention from and to chosen tokens while a model runs.
+    """Collects, layer by layer, the attention from and to `tokens`, (batch, chosen) long text positions.
 
-    `tokens`: (batch, chosen) long text positions. After the run `from_tokens` and `to_tokens` are lists with
-    one tensor a recorded layer, (batch, head, chosen, seq) float32: the weight the chosen token gives to each
-    position, and the weight each position gives to the chosen token. Two tokens too far apart, neither
-    global, have weight exactly 0; so has padding. `seq` is the model's own, which fills a text up to a
-    multiple of its window. `layers`: numbers of the layers that are recorded, where `record_attention` knows.
+    After the run `from_tokens` and `to_tokens` have one tensor a recorded layer, (batch, head, chosen, seq)
+    float32: the weight the chosen token gives to each position, and the weight each position gives to it. Two
+    tokens too far apart, neither global, have weight exactly 0; so has padding. `layers`: numbers of the
+    layers that are recorded.
     """
 
     def __init__(self, tokens: Tensor, *, layers: Sequence[int] = ()) -> None:
@@ -51,13 +50,13 @@ class AttentionRecorder:
         received = torch.zeros_like(given)
         for index, row in enumerate(plan.rows):
             positions = plan.order[row.tokens] % seq
-            found = positions == self.tokens[index].to(positions.device)[:, None]  # (chosen, row tokens)
-            if not (present := found.any(dim=1)).all():
+            is_chosen = positions == self.tokens[index].to(positions.device)[:, None]  # (chosen, row tokens)
+            if not (present := is_chosen.any(dim=1)).all():
                 token = int(self.tokens[index, int(present.int().argmin())])
                 raise ValueError(
                     f"token {token} of row {index} is padding or outside the text of length {seq}"
                 )
-            places = found.int().argmax(dim=1).tolist()
+            places = is_chosen.int().argmax(dim=1).tolist()
             given[index][..., positions] = _given_by(places, packed, row, positions, plan.window)
             received[index][..., positions] = _received_by(places, packed, row)
         self.from_tokens.append(given)
@@ -77,12 +76,11 @@ def recordable_layers(model: nn.Module) -> list[nn.Module]:
 def record_attention(
     model: nn.Module, tokens: Tensor, *, layers: Iterable[int] | None = None
 ) -> Iterator[AttentionRecorder]:
-    """Record the attention from and to `tokens` ((batch, chosen) long positions) in layers of `model`.
+    """Within, record the attention from and to `tokens` ((batch, chosen) long positions) in layers of
+    `model`.
 
-    `layers`: their numbers, -1 being the last; they are recorded first layer first, each once. None = all.
-
-    Use: `with record_attention(model, tokens) as recorder: model(**batch)`. Raises ValueError when the
-    model's attention is not ours (see `replace_self_attention`), or for layers it does not have.
+    `layers`: their numbers, -1 being the last; recorded first layer first, each once; None = all. Raises
+    ValueError when the model's attention is not ours, or for layers it does not have.
     """
     available = recordable_layers(model)
     numbers = _layer_numbers(layers, count=len(available))
@@ -198,9 +196,8 @@ def banded_weights(packed: dict[str, Tensor], plan: Plan) -> tuple[Tensor, ...]:
 
     Returns (batch, seq, head, n_global + window + 1): the weight on each of the row's global tokens, in text
     order, then on the key at query - window // 2 + column; rows of global tokens and padding are zero, and so
-    are the window's columns of global keys, which count among the globals. When the batch has globals also
-    (batch, head, n_global, seq), the weights that global tokens give; both zero-padded to the batch's largest
-    number of globals.
+    are the window's columns of global keys. When the batch has globals also (batch, head, n_global, seq), the
+    weights that global tokens give; both zero-padded to the batch's largest number of globals.
     """
     batch, seq = plan.shape
     heads, half = packed["query"].shape[1], plan.window // 2

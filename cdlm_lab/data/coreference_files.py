@@ -104,11 +104,9 @@ def read_coreference_json(
     else the topic. A mention of separate tokens becomes the span from the first to the last; two sentences
     with a mention across them are one.
 
-    Args:
-        split: first part of the files' names, usually train, dev or test.
-        kinds: which mentions to read; the files of the others may be missing.
-        passed_over: counts the mentions that cannot be used: without a cluster, of missing tokens or
-            documents, across three sentences. None = they are refused.
+    `split` is the first part of the files' names, usually train, dev or test. Of other `kinds` the files may
+    be missing. `passed_over` counts the mentions that cannot be used (without a cluster, of missing tokens or
+    documents, across three sentences); None = they are refused.
     """
     if not kinds or not set(kinds) <= set(KINDS):
         raise ValueError(f"kinds is {tuple(kinds)}; choose from {', '.join(KINDS)}")
@@ -329,11 +327,7 @@ class ConllSection:
         self.is_shared_task, self.is_marked = bool(self.part), is_marked
         if not self.name:
             remedy = "write #begin document (name); part 000"
-            raise self.error("a document without a name", remedy, line, "#begin")
-
-    def error(self, what: str, remedy: str, line: int, column: str) -> DataError:
-        """A message about a line, to be raised."""
-        return DataError(self.path, what, remedy, line=line, field=column)
+            raise DataError(path, "a document without a name", remedy, line=line, field="#begin")
 
     def topic(self, kind: Kind) -> Topic:
         """All of it as one topic."""
@@ -345,7 +339,8 @@ class ConllSection:
     def end(self) -> None:
         """No more rows. Raises DataError if there was no token; mentions that are open are passed over."""
         if not self.documents:
-            raise self.error(f"{self.name} has no tokens", "remove it", self.line, "#begin")
+            what = f"{self.name} has no tokens"
+            raise DataError(self.path, what, "remove it", line=self.line, field="#begin")
         self._end_document()
 
     def add(self, text: str, line: int) -> None:
@@ -389,7 +384,8 @@ class ConllSection:
             self._end_document()
             if name in self.names:
                 what = f"{name} comes a second time"
-                raise self.error(what, "keep the lines of a document together", line, "document")
+                remedy = "keep the lines of a document together"
+                raise DataError(self.path, what, remedy, line=line, field="document")
             self.names.add(name)
             self.documents.append(ConllDraft(id=name))
         return self.documents[-1]
@@ -428,9 +424,8 @@ class ConllSection:
 
     def pass_over(self, reason: str, what: str, remedy: str, line: int, column: str) -> None:
         """Count it, or raise DataError where nothing counts."""
-        error = self.error(what, remedy, line, column)
         if self.passed_over is None:
-            raise error
+            raise DataError(self.path, what, remedy, line=line, field=column)
         self.passed_over.add(reason, f"{self.path}:{line}")
 
     def cut(self) -> None:
@@ -501,23 +496,21 @@ def write_conll(
     lines: list[str] = []
     for name, section in _sections(topics, level):
         lines.append(f"#begin document ({_plain(name, 'name')}); part 000\n")
-        lines += (
-            line for document in section for line in _rows(document, names.get(document.id, []), numbers)
-        )
+        for document in section:
+            lines += _rows(document, names.get(document.id, []), numbers)
         lines.append("#end document\n")
     with replaced_file(Path(path)) as file:
         file.writelines(lines)
     return numbers
 
 
-def _sections(topics: list[Topic], level: Level) -> Iterator[tuple[str, Iterable[CoreferenceDocument]]]:
+def _sections(topics: list[Topic], level: Level) -> list[tuple[str, Sequence[CoreferenceDocument]]]:
+    documents = [document for topic in topics for document in topic.documents]
     if level == "corpus":
-        yield "corpus", (document for topic in topics for document in topic.documents)
-    for topic in topics:
-        if level == "topic":
-            yield topic.id, topic.documents
-        elif level == "document":
-            yield from ((document.id, [document]) for document in topic.documents)
+        return [("corpus", documents)]
+    if level == "topic":
+        return [(topic.id, topic.documents) for topic in topics]
+    return [(document.id, [document]) for document in documents]
 
 
 def _by_document(
@@ -566,10 +559,9 @@ def _rows(
     for mention, name in named:
         number = numbers.setdefault(name, len(numbers) + 1)
         start, end = mention.tokens
-        if end == start + 1:
-            before.setdefault(start, []).append(f"({number})")
-        else:
-            before.setdefault(start, []).append(f"({number}")
+        single = end == start + 1
+        before.setdefault(start, []).append(f"({number})" if single else f"({number}")
+        if not single:
             after.setdefault(end - 1, []).insert(0, f"{number})")
     head = f"{_plain(document.id, 'document')}\t{_plain(document.subtopic, 'sub-topic')}"
     for start, end in document.sentences:

@@ -78,9 +78,8 @@ class Paper:
         if len(wanted) < LEAST or start < 0 or self.letters.find(wanted, start + 1) >= 0:
             return ()
         first, last = (bisect_right(self.ends, place) for place in (start, start + len(wanted) - 1))
-        return tuple(
-            number for number in range(first, last + 1) if letters_of(self.document.sentences[number])
-        )
+        sentences = self.document.sentences
+        return tuple(number for number in range(first, last + 1) if letters_of(sentences[number]))
 
 
 def parse_paper(identifier: str, source: str) -> Paper | None:
@@ -433,7 +432,6 @@ def without_citations(sentence: str) -> str:
 PAIRS = "scisummnet_citation_pairs.tsv"
 SOURCES = ("cl-scisumm-train", "cl-scisumm-test", "scisummnet")
 Blanked = Literal["all", "citing", "none"]
-
 _SAME_START = 100  # letters after the title by which a paper under another name is known again
 
 

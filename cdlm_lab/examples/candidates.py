@@ -32,7 +32,7 @@ import torch
 
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples.collate import check_keys, padded
+from cdlm_lab.examples.collate import check_keys, collated, padded
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import EncodedById, SpecialTokens, encode_pieces
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 POSITIONS = ("strided", "compact")
 ABSENT = -1
-_KEYS = ("input_ids", "token_type_ids", "position_ids", "starts")
+_KEYS, _LABELS = ("input_ids", "token_type_ids", "position_ids", "starts"), ("labels", "mlm_labels")
 _CANDIDATES, _ITEMS = range(2)  # independent streams of chance of one seed
 
 
@@ -278,7 +278,7 @@ class CandidateExamples(_Sequences):
     Attributes:
         encoded: the sets by id; `EncodedCandidates` encodes each once, when it is first needed.
         k: most candidates of a group; None = as many as the layout has.
-        seed, size: see `Passes`; `size` is the number of examples in all, None = one pass.
+        size: examples in all, over as many passes as that takes; None = one pass.
         shuffle: True = in each pass another order of groups, and of the candidates of each question before
             they are put into groups. False = question by question, candidates in `fixed_order`, for testing.
     """
@@ -336,7 +336,7 @@ class ClaimExamples(_Sequences):
 
     Attributes:
         encoded: the claims by id; `EncodedClaims` encodes each once, when it is first needed.
-        seed, size: see `Passes`; `size` is the number of examples in all, None = one pass.
+        size: examples in all, over as many passes as that takes; None = one pass.
         shuffle: True = another order of claims in each pass; False = their own, for testing. Evidence stays
             in order.
     """
@@ -380,21 +380,9 @@ class JointCollate:
     pad_token_id: int
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
-        """Pad and stack.
-
-        Args:
-            examples: of one layout; `mlm_labels` (tokens,) may be in all of them.
-
-        Returns:
-            `input_ids`, `attention_mask` (1 = token, 0 = padding), `token_type_ids`, `position_ids`,
-            `mlm_labels`: (batch, longest); `starts`: (batch, sentences); `labels`: (batch, candidates) or
-            (batch,). All int64.
-        """
-        check_keys(examples, needed=_KEYS, optional=("labels", "mlm_labels"))
+        """Pad and stack examples of one layout; `mlm_labels` (tokens,) may be in all of them."""
         fill = {"input_ids": self.pad_token_id, "mlm_labels": NOT_MASKED}
-        batch = {key: padded([one[key] for one in examples], fill=fill.get(key, 0)) for key in examples[0]}
-        ones = [np.ones(len(one["input_ids"]), dtype=np.int64) for one in examples]
-        return batch | {"attention_mask": padded(ones)}
+        return collated(examples, needed=_KEYS, optional=_LABELS, fill=fill)
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,7 +402,7 @@ class PairedClaimCollate:
             `claim`: (pairs,), number of the pair's claim among the examples, ascending. A claim without
             evidence has one row, in which it stands alone. All int64.
         """
-        check_keys(examples, needed=_KEYS, optional=("labels", "mlm_labels"))
+        check_keys(examples, needed=_KEYS, optional=_LABELS)
         pairs = [self._pairs_of(example) for example in examples]
         batch = JointCollate(self.pad_token_id)([row for rows in pairs for row in rows])
         batch["claim"] = torch.repeat_interleave(torch.tensor([len(rows) for rows in pairs]))

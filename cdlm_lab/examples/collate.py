@@ -100,6 +100,21 @@ def check_keys(
             raise ValueError(what)
 
 
+def collated(
+    examples: Sequence[Mapping[str, np.ndarray]],
+    *,
+    needed: Collection[str],
+    optional: Collection[str],
+    fill: Mapping[str, int | bool],
+) -> dict[str, torch.Tensor]:
+    """All keys padded to the longest of the batch, with what `fill` says or 0, and the `attention_mask` of
+    `input_ids`, 1 = a token, 0 = padding."""
+    check_keys(examples, needed=needed, optional=optional)
+    batch = {key: padded([one[key] for one in examples], fill=fill.get(key, 0)) for key in examples[0]}
+    ones = [np.ones(len(one["input_ids"]), dtype=np.int64) for one in examples]
+    return batch | {"attention_mask": padded(ones)}
+
+
 def padded(rows: Sequence[np.ndarray], *, fill: int | bool = 0, width: int = 0) -> torch.Tensor:
     """Stack arrays of unequal sizes, each filled up at its ends: (batch, ...).
 

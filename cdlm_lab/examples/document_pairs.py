@@ -154,10 +154,7 @@ class MatchExamples:
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         sequence = self.describe(index)
-        example = {
-            "input_ids": sequence.input_ids,
-            "global_attention_mask": sequence.global_attention_mask,
-        }
+        example = {"input_ids": sequence.input_ids, "global_attention_mask": sequence.global_attention_mask}
         if self.labelled:
             example["labels"] = np.array(self.pairs[index].related, dtype=np.int64)
         return example

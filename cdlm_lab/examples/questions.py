@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph, Place, answer_occurrences
-from cdlm_lab.examples.collate import check_keys, padded
+from cdlm_lab.examples.collate import collated
 from cdlm_lab.examples.packing import equal_share
 from cdlm_lab.examples.passes import checked_index
 from cdlm_lab.examples.tokens import EncodedById, SpecialTokens, as_within_a_text, lacking, tokenise
@@ -159,13 +159,7 @@ def question_marks_of(tokenizer: PreTrainedTokenizerBase) -> QuestionMarks:
     return QuestionMarks(**{name: known[mark] for name, mark in zip(names, QUESTION_MARKS, strict=True)})
 
 
-_INPUTS = (
-    "input_ids",
-    "global_attention_mask",
-    "answerable",
-    "paragraph_positions",
-    "sentence_positions",
-)
+_INPUTS = ("input_ids", "global_attention_mask", "answerable", "paragraph_positions", "sentence_positions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -478,29 +472,16 @@ class QuestionCollate:
     pad_token_id: int
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
-        """Pad and stack.
-
-        Args:
-            examples: see `QuestionExamples`; the labels in all or in none.
-
-        Returns:
-            `input_ids`, `attention_mask` (1 = a token, 0 = padding), `global_attention_mask`: (batch, seq);
-            `answerable`: bool (batch, seq); `paragraph_positions`: (batch, paragraphs);
-            `sentence_positions`: (batch, sentences); and, if there, `labels`: (batch,); `answer_positions`:
-            (batch, occurrences, 2), maybe with 0 occurrences; `sentence_labels`, `paragraph_labels`: as the
-            positions. Integers are int64; each length is the longest of the batch.
-        """
-        check_keys(examples, needed=_INPUTS, optional=_LABELS)
-        if examples[0].keys() & _LABELS not in (set(), _LABELS):
-            raise ValueError(f"examples[0] has some of the labels {sorted(_LABELS)}; give all or none")
+        """Pad and stack; the four keys of labels are in all examples or in none. `answer_positions` (batch,
+        occurrences, 2) may have 0 occurrences."""
         fill = _FILL | {"input_ids": self.pad_token_id}
-        batch = {key: padded([one[key] for one in examples], fill=fill[key]) for key in examples[0]}
-        ones = [np.ones(len(one["input_ids"]), dtype=np.int64) for one in examples]
-        return batch | {"attention_mask": padded(ones)}
+        batch = collated(examples, needed=_INPUTS, optional=_LABELS, fill=fill)
+        if batch.keys() & _LABELS not in (set(), _LABELS):
+            raise ValueError(f"examples[0] has some of the labels {sorted(_LABELS)}; give all or none")
+        return batch
 
 
 _FILL: dict[str, int | bool] = {
-    "global_attention_mask": 0,
     "answerable": False,
     "paragraph_positions": -1,
     "sentence_positions": -1,

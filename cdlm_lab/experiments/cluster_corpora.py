@@ -80,6 +80,28 @@ VARIANTS = {
 }
 
 
+@settings
+class Checkpoints:
+    """Where the model of each variant is: a folder, a hub name, or one that comes with the project; "" leaves
+    it out."""
+
+    longformer: str = "storyworld/longformer"
+    local_cdlm: str = "storyworld/local-cdlm"
+    rand_cdlm: str = "storyworld/rand-cdlm"
+    prefix_cdlm: str = "storyworld/prefix-cdlm"
+    cdlm: str = "storyworld/cdlm"
+
+    def __post_init__(self) -> None:
+        if not self.checkpoints:
+            raise ParameterError("every model is left out; name at least one")
+
+    @property
+    def checkpoints(self) -> dict[str, str]:
+        """By variant, in paper order, without those that are left out."""
+        named = {variant: getattr(self, variant.replace("-", "_")) for variant in VARIANTS}
+        return {variant: where for variant, where in named.items() if where}
+
+
 def variant_of(name: str) -> Variant:
     """The variant of that name. Raises ValueError naming all of them for any other name."""
     if name not in VARIANTS:
@@ -187,10 +209,10 @@ def tokenised_split(
     return TokenisedSplit(clusters, counts, checksum, passed_over(settings.corpus))
 
 
-def tell_passed_over(corpus: str, found: Sequence[str]) -> None:
+def tell_passed_over(corpus: str, files: Sequence[str]) -> None:
     """Print the files of a corpus that are not read, if there are any: once for all of its splits."""
-    if found:
-        print(f"{corpus}: files passed over: {named(found)}", flush=True)
+    if files:
+        print(f"{corpus}: files passed over: {named(files)}", flush=True)
 
 
 def tokenising_processes(workers: Workers) -> int:
@@ -324,8 +346,8 @@ def _no_split(folder: Path, split: str, files: Mapping[str, Sequence[Path]]) -> 
     if not files:
         what = f"neither ECB+, nor {split}.json of the released code, nor CoNLL files (*.conll, *_conll)"
         return DataError(folder, what, "give a folder that holds one of them, or storyworld", field="folder")
-    found = ", ".join(f"{name or 'no split'} ({len(paths)})" for name, paths in files.items())
-    what = f"no CoNLL files of {split}, only of {found}"
+    others = ", ".join(f"{name or 'no split'} ({len(paths)})" for name, paths in files.items())
+    what = f"no CoNLL files of {split}, only of {others}"
     return DataError(folder, what, f"call one {split}.conll, or put it in a folder {split}", field="folder")
 
 
@@ -374,8 +396,8 @@ def _divided(
 
 
 def _check_names(parameter: str, wanted: Sequence[str], topics: Sequence[Topic]) -> None:
-    there = {topic.id for topic in topics}
-    if missing := [name for name in wanted if name not in there]:
+    known = {topic.id for topic in topics}
+    if missing := [name for name in wanted if name not in known]:
         raise ParameterError(f"{parameter} names {missing[0]}, but the topics are {_some(topics)}")
 
 

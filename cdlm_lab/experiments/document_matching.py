@@ -521,7 +521,7 @@ def _comparisons(run: MatchingRun, counts: Counts) -> list[dict[str, Any]]:
 
 
 def score_table(report: Report, split: str = "test") -> ScoreTable:
-    """Accuracy and F1 of each system; on test beside the papers' numbers."""
-    labels = {system: SYSTEMS[system].label for system in dict.fromkeys(row.system for row in report.rows)}
+    """Accuracy and F1 of each system; on test with their p and the papers' numbers."""
+    labels = {row.system: SYSTEMS[row.system].label for row in report.rows}
     caption = f"{report.data['corpus']}, {split}"
     return score_tables.score_table(report, labels=labels, split=split, caption=caption)

@@ -48,7 +48,6 @@ from cdlm_lab.experiments.views.questions import (
     kind_table,
     own_question_in_place,
     own_texts,
-    score_table,
 )
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
 from cdlm_lab.models.encoder import AttentionDropout
@@ -60,6 +59,7 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
+from cdlm_lab.widgets.score_tables import score_table
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 __all__ += ["answers_in_place", "kind_table", "own_question_in_place", "score_table"]

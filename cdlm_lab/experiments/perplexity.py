@@ -23,7 +23,7 @@ from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.experiments.cluster_corpora import (
     CACHE_FOLDER,
-    VARIANTS,
+    Checkpoints,
     CorpusSettings,
     Packing,
     Split,
@@ -53,15 +53,10 @@ METRICS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cros
 
 
 @settings
-class Settings:
+class Settings(Checkpoints):
     """The parameters of notebook 02, whose comments say what they mean."""
 
     run_folder: str = "runs/perplexity"
-    longformer: str = "storyworld/longformer"
-    local_cdlm: str = "storyworld/local-cdlm"
-    rand_cdlm: str = "storyworld/rand-cdlm"
-    prefix_cdlm: str = "storyworld/prefix-cdlm"
-    cdlm: str = "storyworld/cdlm"
     corpus: str = "storyworld"
     split: Literal["test", "validation"] = "test"
     clusters: int = 200
@@ -73,11 +68,6 @@ class Settings:
     batch_size: int = 8
     precision: Precision = "auto"
     seed: int = 0
-
-    @property
-    def checkpoints(self) -> dict[str, str]:
-        """Where the model of each variant is; "" = left out."""
-        return {variant: getattr(self, variant.replace("-", "_")) for variant in VARIANTS}
 
     @property
     def clusters_read(self) -> CorpusSettings:
@@ -117,7 +107,6 @@ def prepare(settings: Settings) -> Prepared:
     """Take the run's folder; refuse settings that cannot be."""
     parameters = parameters_of(settings)
     opened = open_run(settings.run_folder, name="cross-document perplexity", parameters=parameters)
-    _given(settings.checkpoints)
     return Prepared(settings=settings, opened=opened, data={})
 
 
@@ -213,14 +202,12 @@ def measure(
     precision: Precision = "float32",
     cache: str | Path = CACHE_FOLDER,
 ) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
-    """Losses of each variant's checkpoint (variant name -> folder or hub name, "" = left out) on one split.
-
-    Raises ValueError for an unknown variant, when none is left, or when vocabularies differ.
-    """
+    """Losses of each variant's checkpoint (variant name -> folder or hub name, in the order of the tables) on
+    one split. Raises ValueError when vocabularies differ."""
     losses: dict[str, ClusterLosses] = {}
     tokenised: TokenisedSplit | None = None  # of the first tokenizer, which is that of all
     vocabulary = None
-    for name, where in _given(checkpoints).items():
+    for name, where in checkpoints.items():
         model, tokenizer = load_language_model(
             where, max_length=corpus.max_length, window=window, attention="auto", seed=corpus.seed
         )
@@ -234,20 +221,10 @@ def measure(
         if tokenised is None:
             tokenised = tokenised_split(corpus, split, tokenizer=tokenizer, cache=cache)
             tell_passed_over(corpus.corpus, tokenised.passed_over)
-        variant = VARIANTS[name]
+        variant = variant_of(name)
         examples = held_out_examples(tokenised, corpus, variant=variant, tokenizer=tokenizer, name=split)
         losses[name] = cluster_losses(model, examples, batch_size=batch_size, precision=precision, name=name)
     return losses, tokenised
-
-
-def _given(checkpoints: Mapping[str, str | Path]) -> dict[str, str]:
-    """Those that are not left out, in paper order."""
-    for name in checkpoints:
-        variant_of(name)
-    given = {name: str(checkpoints[name]) for name in VARIANTS if checkpoints.get(name)}
-    if not given:
-        raise ValueError("every variant is left out; name at least one checkpoint")
-    return given
 
 
 def comparisons_of(losses: Losses, *, seed: int) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import REPORT_FILE, Report, Run, open_run, read_report
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets import score_tables
-from cdlm_lab.widgets.aligned import RANDOM, AlignedColumn, alignment_figure, compared_alignments_html
+from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
 from cdlm_lab.widgets.ask import OwnPair
 from cdlm_lab.widgets.tables import ScoreTable, system_rows
 
@@ -295,7 +295,7 @@ def longformer_alignments(matcher: Matcher, pair: DocumentPair, *, source: str) 
 # ---- scores ----
 
 AT = (1, 5, 10)
-ORACLE, JOINT, RELEASED = "oracle", "joint", "released"
+ORACLE, JOINT, RELEASED, RANDOM = "oracle", "joint", "released", "random"
 _COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
 # What ranks best in the papers, or is made to; the other is tested against it.
 _FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
@@ -385,19 +385,20 @@ _CAPTIONS = {
 
 def score_table(report: Report, group: str) -> ScoreTable:
     """MRR and P@N, `oracle`, `joint` or `released`; the last beside the paper's."""
-    labels = {row.system: row.system for row in report.rows}
-    for way in labels:
-        system, _, by = way.partition("/")
-        labels[way] = f"{SYSTEMS[system].label}, {by}" if by else "Random"
+    ways = dict.fromkeys(row.system for row in report.rows)
+    labels = {way: ", ".join(filter(None, _label_and_by(way))) for way in ways}
     return score_tables.score_table(report, labels=labels, group=group, caption=_CAPTIONS[group])
+
+
+def _label_and_by(way: str) -> tuple[str, str]:
+    system, _, by = way.partition("/")
+    return "Random (exact)" if system == RANDOM else SYSTEMS[system].label, by
 
 
 def mrr_figure(report: Report) -> go.Figure:
     """MRR given that the documents are related, as in CDA's Figure 3."""
     rows = system_rows(report.rows, split="", group=ORACLE)
-    names = [row.system.partition("/")[0] for row in rows]
-    labels = ["Random" if name == RANDOM else SYSTEMS[name].label for name in names]
-    return alignment_figure([replace(row, label=label) for row, label in zip(rows, labels, strict=True)])
+    return alignment_figure([replace(row, label=_label_and_by(row.system)[0]) for row in rows])
 
 
 # ---- the sentences of one pair ----

@@ -22,7 +22,7 @@ with dropout of hidden states (and D a token for that of the embeddings), and 3 
 one layer at a time. A number has 4 bytes; under bf16 or fp16 it has 2, but for those of masked tokens, D of
 checkpointing, and 3 D of a layer (its norms), and there is a copy of the weights of linear layers.
 
-How fast a training goes here, by the speed of a matrix product: for estimates before it starts.
+How fast a training goes here is judged by the speed of a matrix product.
 """
 
 from __future__ import annotations
@@ -46,21 +46,13 @@ FLOAT32_BYTES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Cost of training.
+    """Cost of training."""
 
-    Attributes:
-        parameters: numbers in the model, tied ones once.
-        forward_flops: floating-point operations of one example, forward.
-        training_flops: the same, forward and backward.
-        activation_bytes: what is kept for the backward of one batch.
-        state_bytes: weights, gradients and AdamW's averages.
-    """
-
-    parameters: int
-    forward_flops: float
-    training_flops: float
-    activation_bytes: float
-    state_bytes: int
+    parameters: int  # numbers in the model, tied ones once
+    forward_flops: float  # floating-point operations of one example, forward
+    training_flops: float  # the same, forward and backward
+    activation_bytes: float  # what is kept for the backward of one batch
+    state_bytes: int  # weights, gradients and AdamW's averages
 
     @property
     def peak_bytes(self) -> float:

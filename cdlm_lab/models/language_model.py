@@ -1,16 +1,10 @@
-"""The cross-document language model: Longformer with a masked-language-model head that reads masked
-tokens only.
+"""The cross-document language model: Longformer with a masked-language-model head that reads masked tokens
+only.
 
-The weights are those of Hugging Face's `LongformerForMaskedLM`, and its checkpoints and ours load in
-both; only the forward with labels differs. The vocabulary projection then runs on the masked tokens, 15%
-of all, which at 4,096 tokens saves 0.7 GB of logits an example and for a small encoder most of the
-arithmetic. Without labels it returns the logits of all tokens, as Hugging Face does.
-
-The loss is divided by `num_items_in_batch` where the trainer gives it, the number of masked tokens in the
-whole effective batch, so that accumulated micro-batches and several processes add up to the loss of the
-full batch.
-
-Cross entropy over a vocabulary, and the loss of a batch that is a part of a larger one.
+The weights are those of Hugging Face's `LongformerForMaskedLM`, and its checkpoints and ours load in both;
+only the forward with labels differs. The vocabulary projection then runs on the masked tokens, 15% of all,
+which at 4,096 tokens saves 0.7 GB of logits an example and for a small encoder most of the arithmetic.
+Without labels it returns the logits of all tokens, as Hugging Face does.
 """
 
 from __future__ import annotations
@@ -32,17 +26,11 @@ ROWS_AT_ONCE_ELSEWHERE = 2048
 
 
 def word_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross entropy of each row in natural logarithms, summed in float32 whatever the dtype of `logits`.
+    """Cross entropy of each row in natural logarithms, (rows,) float32, summed in float32 whatever the dtype
+    of `logits` (rows, vocab); `labels`: (rows,) int64.
 
     PyTorch's own holds logits, their logarithms and two gradients in float32, four times (rows, vocab); this
     one holds the gradient alone, in the dtype of `logits`, and goes through a few rows at a time.
-
-    Args:
-        logits: (rows, vocab).
-        labels: (rows,), int64.
-
-    Returns:
-        (rows,), float32.
     """
     losses: Tensor = _WordLosses.apply(logits, labels)
     return losses
@@ -79,17 +67,12 @@ def _rows_at_once(logits: Tensor) -> Iterator[slice]:
 
 
 def over_items(total: Tensor, *, items: Tensor | int, num_items_in_batch: Tensor | int | None) -> Tensor:
-    """Summed losses over their number in the whole effective batch, so that accumulated micro-batches and
-    several processes add up to the loss of the full batch.
+    """A summed loss over its number of items in the whole effective batch, so that accumulated micro-batches
+    and several processes add up to the loss of the full batch; without items `total` as it is, which is 0
+    then.
 
-    Args:
-        total: (), sum of the losses of this batch.
-        items: how many these are.
-        num_items_in_batch: how many there are in the effective batch, as transformers.Trainer counts them;
-            None = those of this batch.
-
-    Returns:
-        (). Without items, `total` as it is: 0 then.
+    `items`: those of this batch; `num_items_in_batch`: of the effective batch, as transformers.Trainer counts
+    them, None = those of this batch.
     """
     count = items if num_items_in_batch is None else num_items_in_batch
     return total / torch.as_tensor(count, device=total.device).clamp(min=1)
@@ -101,18 +84,14 @@ PLAIN_ARCHITECTURE = "LongformerForMaskedLM"
 
 @dataclass
 class MaskedTokensOutput(ModelOutput):
-    """What `CrossDocumentLM` returns when it is given labels.
+    """What `CrossDocumentLM` returns when it is given labels."""
 
-    Attributes:
-        loss: (), float32; summed cross entropy of the masked tokens over their number.
-        logits: (n_masked, vocab), of the masked tokens alone, row after row and in a row by position.
-        token_loss: (n_masked,), float32, natural logarithm, no gradient, in the same order.
-        hidden_states, attentions, global_attentions: Hugging Face's, when asked for.
-    """
-
-    loss: Tensor | None = None
+    loss: Tensor | None = None  # (), float32; summed cross entropy of the masked tokens over their number
+    # (n_masked, vocab), of the masked tokens alone, row after row and in a row by position.
     logits: Tensor | None = None
+    # (n_masked,), float32, natural logarithm, no gradient, in the same order.
     token_loss: Tensor | None = None
+    # hidden_states, attentions, global_attentions: Hugging Face's, when asked for.
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
     global_attentions: tuple[Tensor, ...] | None = None
@@ -137,25 +116,15 @@ class CrossDocumentLM(LongformerForMaskedLM):
 
     def forward(
         self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        global_attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        num_items_in_batch: Tensor | int | None = None,
-        **encoder_arguments: Any,
+        input_ids: Tensor | None = None,  # (batch, seq)
+        attention_mask: Tensor | None = None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
+        global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global; None = none
+        labels: Tensor | None = None,  # (batch, seq), the token that was masked, -100 where none was
+        num_items_in_batch: Tensor | int | None = None,  # masked tokens of the whole effective batch
+        **encoder_arguments: Any,  # others that `LongformerModel` takes (`token_type_ids`, ...)
     ) -> Any:
         """A `MaskedTokensOutput` when there are labels, else Hugging Face's output with the logits of all
-        tokens.
-
-        Args:
-            input_ids: (batch, seq).
-            attention_mask: (batch, seq), 1 = token, 0 = padding; None = no padding.
-            global_attention_mask: (batch, seq), 1 = global; None = none.
-            labels: (batch, seq), the token that was masked, -100 where none was.
-            num_items_in_batch: masked tokens of the whole effective batch; None = those of this one. A batch
-                without a masked token has loss 0 and zero gradients.
-            encoder_arguments: others that `LongformerModel` takes (`token_type_ids`, ...).
-        """
+        tokens. A batch without a masked token has loss 0 and zero gradients."""
         if labels is None:
             return super().forward(
                 input_ids, attention_mask, global_attention_mask=global_attention_mask, **encoder_arguments

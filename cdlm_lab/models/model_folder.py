@@ -37,7 +37,7 @@ def fault_of_weights(folder: Path, *, name: str = "") -> str | None:
 
 def fault_of_folder(folder: Path, *, name: str = "") -> str | None:
     """Why no model with its tokenizer can be loaded from a folder, as far as that is seen without loading it,
-    and what to do; None if nothing is wrong. Arguments as of `fault_of_weights`."""
+    and what to do; None if nothing is wrong."""
     name = name or str(folder)
     config = folder / CONFIG_FILE
     if not config.is_file():
@@ -57,10 +57,7 @@ def fault_of_folder(folder: Path, *, name: str = "") -> str | None:
 
 def shapes_of_weights(folder: Path) -> dict[str, tuple[int, ...]]:
     """The shape of each weight of all safetensors files in a folder, by its name; only their heads are read.
-
-    Raises:
-        SafetensorError, OSError: a file is damaged, or may not be read.
-    """
+    Raises SafetensorError, OSError: a file is damaged, or may not be read."""
     shapes = {}
     for file in sorted(folder.glob("*.safetensors")):
         with safe_open(file, framework="np") as opened:

@@ -47,10 +47,8 @@ def as_weights(states: Tensor, head: nn.Module) -> Tensor:
 def resolve_precision(precision: Precision, *, device: str) -> Precision:
     """What `auto` means on a kind of device ("cuda", "cpu", ...), and whether the device can do the rest.
     `auto`: on CUDA bfloat16 where the device has it, else float16; on a CPU bfloat16 where it has AMX or
-    AVX512-BF16, else float32; elsewhere float32.
-
-    Raises:
-        ParameterError: float16 asked for without CUDA, bfloat16 for a CUDA device that has none.
+    AVX512-BF16, else float32; elsewhere float32. Raises ParameterError: float16 asked for without CUDA,
+    bfloat16 for a CUDA device that has none.
     """
     if precision == "auto":
         if device == "cuda":

@@ -46,12 +46,9 @@ COPIED = (
 
 
 def convert(source: Path, target: Path) -> int:
-    """Make the folder `target` of the folder `source`; returns how many weights it has.
-
-    Raises:
-        CheckpointError: `target` is there already; `source` has no weights, no config or no tokenizer, some
-            that cannot be read, weights that do not fit the config, or that are not finite.
-    """
+    """Make the folder `target` of the folder `source`; returns how many weights it has. Raises
+    CheckpointError: `target` is there already; `source` has no weights, no config or no tokenizer, some that
+    cannot be read, weights that do not fit the config, or that are not finite."""
     if target.exists() or target.is_symlink():
         raise CheckpointError(f"{target}: is there already; name a new folder, or remove it")
     weights = _weights(source)

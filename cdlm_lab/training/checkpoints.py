@@ -72,8 +72,8 @@ def checkpoint_step(checkpoint: Path) -> int:
 
 def complete_checkpoints(folder: Path) -> list[Path]:
     """The complete checkpoints in a folder, oldest first; none if there is no such folder."""
-    found = [path for path in _entries(folder) if _FINISHED.fullmatch(path.name) and is_complete(path)]
-    return sorted(found, key=checkpoint_step)
+    finished = (path for path in _entries(folder) if _FINISHED.fullmatch(path.name))
+    return sorted(filter(is_complete, finished), key=checkpoint_step)
 
 
 def last_complete_checkpoint(folder: Path) -> Path | None:
@@ -92,8 +92,8 @@ def last_good_checkpoint(folder: Path) -> Path | None:
         fault = next((f"{path}: {damage}" for path in needed if (damage := damage_of(path))), "")
         if not fault:
             if faults:
-                told = "; ".join(dict.fromkeys(faults))
-                warnings.warn(f"damaged: {told}. The run goes on from {checkpoint}", stacklevel=2)
+                damaged = "; ".join(dict.fromkeys(faults))
+                warnings.warn(f"damaged: {damaged}. The run goes on from {checkpoint}", stacklevel=2)
             return checkpoint
         faults.append(fault)
     if faults:
@@ -122,9 +122,8 @@ def damage_of(checkpoint: Path, *, thorough: bool = True) -> str:
         return f"{FILE_LIST}, the list of its files, is missing or cannot be read"
     for name, (size, checksum) in noted.items():
         try:
-            found = (checkpoint / name).stat().st_size
-            if found != size:
-                return f"{name} has {found} bytes, not {size}"
+            if (actual := (checkpoint / name).stat().st_size) != size:
+                return f"{name} has {actual} bytes, not {size}"
             if thorough and checksum and sha256_of_file(checkpoint / name) != checksum:
                 return f"{name} is not what was written (its checksum is another)"
         except (OSError, ValueError) as error:

@@ -73,20 +73,15 @@ def read_history(path: Path) -> list[Record]:
 
 def truncate_history(path: Path, step: int) -> list[Record]:
     """Drop the records after `step`, which a resumed run will write again, and return those that stay."""
-    kept = [record for record in read_history(path) if record["step"] <= step]
+    records = [record for record in read_history(path) if record["step"] <= step]
     with replaced_file(path) as file:
-        file.writelines(json.dumps(record) + "\n" for record in kept)
-    return kept
+        file.writelines(json.dumps(record) + "\n" for record in records)
+    return records
 
 
 class RunHistory:
-    """The records of one run, in memory and, for the writing process, in the file.
-
-    Args:
-        folder: of the run.
-        writer: True in rank 0, which alone writes and calls `on_log`.
-        on_log: called with each record.
-    """
+    """The records of one run, in memory and in the file; only the `writer`, rank 0, writes and calls `on_log`
+    with each record."""
 
     def __init__(self, folder: Path, *, writer: bool, on_log: Callable[[Record], None] | None) -> None:
         self.path, self.records = folder / HISTORY_FILE, list[Record]()
@@ -158,10 +153,9 @@ class TrainingBar:
 
 
 class StopRequest:
-    """Remembers that someone asked the run to stop; `signal` is the number of the signal, None if nobody
-    sent one.
+    """Remembers that the run is to stop; `signal` is the number of the signal, None if there was none.
 
-    One process that waits for others asks them by a file, whose path they have in the environment as
+    One process that waits for others tells them by a file, whose path they have in the environment as
     `CDLM_LAB_STOP_FILE`: a signal would end those that are not ready for it yet.
     """
 
@@ -170,8 +164,8 @@ class StopRequest:
         self._file = os.environ.get(STOP_FILE_VARIABLE)
 
     @property
-    def asked(self) -> bool:
-        """Whether it was asked, in either way."""
+    def requested(self) -> bool:
+        """Whether a stop was requested, in either way."""
         return self.signal is not None or (self._file is not None and os.path.exists(self._file))
 
 
@@ -179,10 +173,8 @@ class StopRequest:
 def stop_on_signals() -> Iterator[StopRequest]:
     """Within, the first interrupt (Ctrl-C, the stop button of a notebook) or SIGTERM only notes the request,
     so that the step can be finished and saved; the second one interrupts at once. Handlers are put back
-    afterwards, and a SIGTERM then ends the process as it was meant to.
-
-    In a thread that is not the main one signals cannot be caught, and nothing is changed.
-    """
+    afterwards, and a SIGTERM then ends the process as it was meant to. In a thread that is not the main one
+    signals cannot be caught, and nothing is changed."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
@@ -214,20 +206,12 @@ def stop_on_signals() -> Iterator[StopRequest]:
 def seconds_of_batch(
     model: nn.Module, make: Callable[[], Mapping[str, Tensor]], *, precision: Precision = "auto"
 ) -> tuple[float, dict[str, Tensor]]:
-    """Learn from a batch twice, since the first time is slower than all others.
+    """Learn from a batch twice, since the first time is slower than all others: (seconds of the second time,
+    the batch on the device).
 
-    The model ends on the default device and in training mode, with its weights as they were and no gradients.
-
-    Args:
-        model: `model(**batch)` gives a mapping with `loss`.
-        make: gives a batch; its time counts.
-        precision: of the forward pass, as of `TrainingConfig`.
-
-    Returns:
-        (seconds of the second time, the batch on the device).
-
-    Raises:
-        ParameterError: a precision that is not to be had.
+    The model, whose `model(**batch)` gives a mapping with `loss`, ends on the default device and in training
+    mode, with its weights as they were and no gradients. `make` gives a batch; its time counts. Raises
+    ParameterError for a precision that the device does not have.
     """
     device = torch.device(default_device())
     model.to(device).train()

@@ -1,8 +1,8 @@
 """Several processes that train one model, started by `torchrun` under a process that waits for them, such as
 the kernel of a notebook; each with the whole model, or with a share of it.
 
-They end when it ends, however it ends: each asks twice a second whether its parent is still there, since a
-killed process can tell nobody. If it is interrupted it asks them to stop, so that they finish their step and
+They end when it ends, however it ends: each looks twice a second whether its parent still runs, since a
+killed process can tell nobody. If it is interrupted it tells them to stop, so that they finish their step and
 leave a checkpoint.
 
 Those of one machine meet through files of a folder that only this user may read, and listen on the loopback
@@ -76,12 +76,8 @@ class Processes:
     def of(cls, parallel: str, *, config: TrainingConfig | None = None) -> Processes:
         """From `ddp 4`, `fsdp 4`, `fsdp 8 on 2 machines at host:29500`, or "" for this process alone.
 
-        Args:
-            config: of the training that they are to start with here; None = that is not yet known, or done.
-
-        Raises:
-            ParameterError: something else; with a config also more processes than GPUs, where there is a GPU,
-                and a batch size that they cannot share.
+        Raises ParameterError for something else; with the config of the training that they are to start here
+        also for more processes than GPUs, where there is a GPU, and for a batch size that they cannot share.
         """
         written = parallel.strip() if isinstance(parallel, str) else "a number"
         if not written:
@@ -92,18 +88,14 @@ class Processes:
                 f'parallel is {parallel!r}; write "ddp 4" or "fsdp 4" (processes, one for each GPU), '
                 '"fsdp 8 on 2 machines at host:29500", or "" for one process'
             )
-        found = cls(
-            sharded=match[1] == "fsdp",
-            here=int(match[2]),
-            machines=int(match[3] or 1),
-            meeting=match[4] or "",
-        )
+        here, machines, meeting = int(match[2]), int(match[3] or 1), match[4] or ""
+        processes = cls(sharded=match[1] == "fsdp", here=here, machines=machines, meeting=meeting)
         if config is not None:
             gpus = torch.cuda.device_count()
-            if gpus and found.here > gpus:
+            if gpus and here > gpus:
                 raise ParameterError(f"parallel is {parallel!r}, but this machine has {gpus} GPUs")
-            config.accumulation(processes=found.total)
-        return found
+            config.accumulation(processes=processes.total)
+        return processes
 
     def command(self, module: str, arguments: Sequence[str], *, file: Path | None = None) -> list[str]:
         """What starts them: `torchrun`, bound to the life of its parent. `file`: by which those of one
@@ -122,14 +114,9 @@ ALONE = Processes()
 
 
 def run_processes(
-    processes: Processes,
-    *,
-    module: str,
-    arguments: Sequence[str],
-    folder: Path,
-    look: Callable[[], None],
+    processes: Processes, *, module: str, arguments: Sequence[str], folder: Path, look: Callable[[], None]
 ) -> bool:
-    """Run a module in all processes of this machine; returns whether they were asked to stop.
+    """Run a module in all processes of this machine; returns whether they were told to stop.
 
     Args:
         module: run as by `python -m`; it should call `end_with_parent` first, and `keep_fault` around the
@@ -139,8 +126,8 @@ def run_processes(
         look: called twice a second while they run, and once after.
 
     Raises:
-        RuntimeError: they failed; with the fault of the first of them that told one.
-        KeyboardInterrupt: it was asked to stop a second time; the processes were ended.
+        RuntimeError: they failed; with the fault of the first of them that left one.
+        KeyboardInterrupt: a second interrupt; the processes were ended.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for file in folder.glob(_FAULT_FILE.format("*")):
@@ -160,16 +147,16 @@ def run_processes(
             while started.poll() is None:
                 time.sleep(PAUSE)
                 look()
-                if stop.asked:
+                if stop.requested:
                     stop_file.touch()
         finally:
             _end(started)
             stop_file.unlink(missing_ok=True)
             look()
     if started.returncode:
-        told = _first_fault(folder) or f"they ended with {started.returncode}"
-        raise RuntimeError(f"{processes.total} processes: {told} (all they said: {folder / LOG_FILE})")
-    return stop.asked
+        fault = _first_fault(folder) or f"they ended with {started.returncode}"
+        raise RuntimeError(f"{processes.total} processes: {fault} (all their output: {folder / LOG_FILE})")
+    return stop.requested
 
 
 def _environment(processes: Processes, meeting: str) -> dict[str, str]:
@@ -226,7 +213,7 @@ def keep_fault(folder: Path, error: BaseException) -> None:
 
 
 def _first_fault(folder: Path) -> str:
-    """What the process said that failed before the others; "" if none did."""
+    """The line of the process that failed before the others; "" if none left one."""
     files = sorted(folder.glob(_FAULT_FILE.format("*")), key=lambda file: file.stat().st_mtime_ns)
     return files[0].read_text(encoding="utf-8").strip() if files else ""
 
@@ -318,11 +305,7 @@ def _like(value: Tensor, own: Tensor) -> Tensor:
 
 class _Touch:
     """Hook of a module's forward pass that adds nothing to its output, but of each of its weights that took
-    no part in it.
-
-    Args:
-        own: names of the weights of the module that no layer below it has.
-    """
+    no part in it. `own`: names of the weights of the module that no layer below it has."""
 
     def __init__(self, own: Sequence[str]) -> None:
         self.own, self.used = own, set[str]()  # since the last update
@@ -344,16 +327,16 @@ def _weights_behind(output: Any, *, stop: Any) -> set[int]:
     """`id` of the weights that the tensors of an output were computed from, not by way of those of `stop`."""
     seen = set(_nodes_of(stop))
     left = [node for node in _nodes_of(output) if node not in seen]
-    found = set()
+    weights = set()
     while left:
         node = left.pop()
         if node in seen:
             continue
         seen.add(node)
         if (weight := getattr(node, "variable", None)) is not None:
-            found.add(id(weight))
+            weights.add(id(weight))
         left += [before for before, _ in node.next_functions if before is not None]
-    return found
+    return weights
 
 
 def _nodes_of(values: Any) -> list[Any]:

@@ -118,21 +118,12 @@ def parameter_groups(
     learning_rate: float,
     factors: Sequence[tuple[str, float]] = (),
 ) -> list[dict[str, Any]]:
-    """Groups for AdamW: one for each pair of (decayed or not, learning-rate factor).
+    """Groups for AdamW, each `params`, `weight_decay` and `lr`: one for each pair of (decayed or not,
+    factor), of which the first has factor 1 even if empty, for Trainer logs its rate.
 
-    Args:
-        model: parameters that need no gradient are left out.
-        decayed: names of the parameters that weight decay applies to.
-        weight_decay: for those; 0 for all others.
-        learning_rate: of parameters that no factor names.
-        factors: (part of a name, factor) pairs.
-
-    Returns:
-        Dicts with `params`, `weight_decay`, `lr`. The first has factor 1 even if empty: Trainer logs its
-        rate.
-
-    Raises:
-        ParameterError: a part that no parameter's name contains; a parameter whose name contains two parts.
+    `model`: parameters that need no gradient are left out; `decayed`: names of those that weight decay
+    applies to; `factors`: (part of a name, factor) pairs. Raises ParameterError for a part that no
+    parameter's name contains, and for a parameter whose name contains two parts.
     """
     grouped: dict[tuple[float, bool], list[nn.Parameter]] = {(1.0, True): []}
     unused = dict.fromkeys(part for part, _ in factors)
@@ -161,11 +152,7 @@ def parameter_groups(
 
 
 class StepByStep(TrainerCallback):
-    """Moves the bar after each step and stops the run when asked.
-
-    Args:
-        trainer: the `ResumableTrainer` of the run.
-    """
+    """Moves the bar after each step of a `ResumableTrainer`, and stops the run when that is requested."""
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
@@ -183,37 +170,28 @@ class StepByStep(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Advance; if a process was asked to stop, all do, after a checkpoint."""
+        """Advance; if one process is to stop, all do, after a checkpoint."""
         trainer = self._trainer
         if trainer.bar:
             trainer.bar.advance()
-        asked = torch.tensor([trainer.stop.asked], dtype=torch.int64, device=args.device)
+        stop = torch.tensor([trainer.stop.requested], dtype=torch.int64, device=args.device)
         if trainer.accelerator.num_processes > 1:  # signals reach the processes in different steps
-            asked = trainer.accelerator.gather(asked)
-        if asked.any() and state.global_step < state.max_steps:
+            stop = trainer.accelerator.gather(stop)
+        if stop.any() and state.global_step < state.max_steps:
             trainer.interrupted = True
             control.should_training_stop = control.should_save = True
 
 
 class ResumableTrainer(Trainer):
-    """See the module docstring; made and run by `cdlm_lab.training.trainer.train`.
-
-    Args:
-        config: the settings that `args` was made from.
-        tokenizer: saved with each checkpoint if given.
-        on_log: called in rank 0 with each record.
-        stop: asked after each step.
-        judge: as of `Selection`.
-        trainer_arguments: those of `transformers.Trainer`.
-    """
+    """transformers.Trainer with exact resumption; made and run by `train`."""
 
     def __init__(
         self,
         *,
-        config: TrainingConfig,
-        tokenizer: PreTrainedTokenizerBase | None,
-        on_log: Callable[[Record], None] | None,
-        stop: StopRequest,
+        config: TrainingConfig,  # that `args` was made from
+        tokenizer: PreTrainedTokenizerBase | None,  # saved with each checkpoint
+        on_log: Callable[[Record], None] | None,  # called in rank 0 with each record
+        stop: StopRequest,  # looked at after each step
         judge: Judge | None = None,
         **trainer_arguments: Any,
     ) -> None:
@@ -417,14 +395,14 @@ class ResumableTrainer(Trainer):
         return metrics
 
     def _judged(self) -> dict[str, float]:
-        """What the judge says in the first process, for all: they must agree on when patience ends, also
+        """The judge's score in the first process, for all: they must agree on when patience ends, also
         where a device does not compute twice the same."""
-        found = self.selection.judged(self.model)
+        scores = self.selection.judged(self.model)
         if self.accelerator.num_processes > 1:
-            for name, value in found.items():
-                told = torch.tensor([value], dtype=torch.float64, device=self.args.device)
-                found[name] = float(self.accelerator.gather(told)[0])
-        return found
+            for name, value in scores.items():
+                own = torch.tensor([value], dtype=torch.float64, device=self.args.device)
+                scores[name] = float(self.accelerator.gather(own)[0])
+        return scores
 
     def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
         """Trainer's own; a new best model is saved whether or not a checkpoint is due, and patience ends."""
@@ -488,15 +466,15 @@ class ResumableTrainer(Trainer):
 class TrainingResult:
     """What a run left behind."""
 
-    # Folder of the checkpoint with the lowest validation perplexity, or of the one that the judge found best;
-    # `from_pretrained` takes it. None if the run was stopped before its first evaluation.
+    # Folder of the checkpoint with the lowest validation perplexity, or of the one that the judge scored
+    # best; `from_pretrained` takes it. None if the run was stopped before its first evaluation.
     best_checkpoint: Path | None
     last_checkpoint: Path  # folder of the last checkpoint
     best_step: int | None  # updates done at the best checkpoint
     validation_loss: float | None  # of the best checkpoint, mean over masked tokens in nats
     validation_perplexity: float | None  # exp of it
     steps: int  # updates done; fewer than planned if patience ended
-    interrupted: bool  # True if the run was asked to stop before its end; the same call goes on from there
+    interrupted: bool  # True if the run was stopped before its end; the same call goes on from there
     seconds: float  # time of the run, without the time between a stop and its resumption
     tokens: int  # tokens read, or sentences of models that read these; padding not counted
     history: tuple[Record, ...]  # the records, as in `history.jsonl`
@@ -518,7 +496,7 @@ def train(
     """Train, evaluate, keep best and last checkpoint; `model` ends as the best (stopped: as the last).
 
     Args:
-        model: `model(**collate(examples))` gives a mapping with `loss`. It ends sharded if `config` says so.
+        model: `model(**collate(examples))` gives a mapping with `loss`. It ends sharded if `config` has that.
         train_examples: in the order of training; at least steps x batch_size, of which no more are used.
         validation_examples: any sequence.
         collate: gives `labels` (-100 = no loss), and `input_ids`, `attention_mask` or `sentence_mask`.
@@ -529,7 +507,7 @@ def train(
         judge: decides which checkpoint is best (see `cdlm_lab.training.validation.Selection`).
 
     Raises:
-        ParameterError: a batch size that does not fit the processes; a precision that is not to be had.
+        ParameterError: a batch size that does not fit the processes; a precision the device does not have.
         ValueError: too few training examples; no validation examples, or none with a label.
         FileExistsError: `resume` is False and the folder holds a run.
         CheckpointError: the last checkpoint has other settings; none is whole; the disk is full.
@@ -556,7 +534,7 @@ def train(
 
 def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = False) -> TrainingArguments:
     """The settings in the words of transformers; this also joins the processes that torchrun started.
-    `judged`: True = a judge says which checkpoint is best. Raises ParameterError: as in `train`."""
+    `judged`: True = a judge decides which checkpoint is best. Raises ParameterError: as in `train`."""
     cpu = not torch.accelerator.is_available()
     device = "cpu" if cpu else str(torch.accelerator.current_accelerator())
     workers = resolve_workers(config.workers, device=device, processes=processes_here())

@@ -25,12 +25,7 @@ def parts_of(model: nn.Module) -> tuple[str, ...]:
 
 
 class LossParts:
-    """Sums since the last record, of this process.
-
-    Args:
-        names: of the parts.
-        accelerator: joins the processes.
-    """
+    """The parts of the loss, summed by this process since the last record."""
 
     def __init__(self, names: Sequence[str], *, accelerator: Accelerator) -> None:
         self._names, self._accelerator = tuple(names), accelerator
@@ -75,15 +70,8 @@ class SharedBatches(Sampler[list[int]]):
     """Batches of indices in order; of several processes each takes every n-th one, and none is taken twice.
 
     Accelerate's own sharding repeats examples until all processes have equally many, which would count them
-    twice.
-
-    Args:
-        size: number of examples.
-        batch_size: examples in a batch; the last may have fewer.
-        process: number of this process.
-        processes: how many share the batches.
-        even: True = who has fewer batches than others is given the first one again, which does not count:
-            processes that share out a model's weights can only compute together.
+    twice. `even`: True = who has fewer batches than others is given the first one again, which does not
+    count: processes that share out a model's weights can only compute together.
     """
 
     def __init__(
@@ -112,9 +100,9 @@ class SharedBatches(Sampler[list[int]]):
 def validation_loader(
     examples: Any, collate: Callable[..., Mapping[str, Tensor]], batches: SharedBatches, *, workers: int = 0
 ) -> DataLoader:
-    """A loader, with so many other processes that make examples. It has a generator of its own, so that
-    evaluating more or less often leaves the dropout of training as it is (a DataLoader takes a number from
-    the global generator whenever it is gone through)."""
+    """A loader, with so many other processes that make examples. Its own generator keeps the dropout of
+    training as it is, however often is evaluated: a DataLoader draws from the global one whenever it is gone
+    through."""
     return DataLoader(
         examples,
         batch_sampler=batches,
@@ -196,7 +184,7 @@ class Selection:
         return JUDGED if self.judge else "eval_perplexity"
 
     def judged(self, model: nn.Module) -> dict[str, float]:
-        """What the judge says, as a record has it; nothing without a judge."""
+        """The judge's score, as a record has it; nothing without a judge."""
         if self.judge is None:
             return {}
         model.eval()

@@ -1,4 +1,5 @@
-"""Percentile rank: fractions by hand, a second definition in loops, symmetries, what is refused."""
+"""Percentile ranks, their chance level and their means: fractions by hand, second definitions in loops,
+symmetries, what is refused, and what the released notebook computes instead."""
 
 import math
 
@@ -9,7 +10,11 @@ from hypothesis import strategies as st
 
 from cdlm_lab.analysis.percentile_rank import (
     candidate_mask,
+    chance_rank,
+    compare_percentile_ranks,
+    mean_percentile_rank,
     percentile_rank,
+    rank_gap,
     ranks_within,
     source_scores,
     target_rank,
@@ -65,8 +70,8 @@ def test_rank_equals_the_formula_in_loops(seed, source, target):
     scores = source_scores(*of_source(alpha, source))
     masks = {"source": mask(9, *source), "target": mask(9, *target)}
     candidates = candidate_mask(np.array(document), **masks)
-    found = target_rank(scores, masks["target"], candidates)
-    assert found == pytest.approx(rank_in_loops(alpha, source, target, document))
+    result = target_rank(scores, masks["target"], candidates)
+    assert result == pytest.approx(rank_in_loops(alpha, source, target, document))
 
 
 def test_scores_by_hand():
@@ -145,18 +150,18 @@ def test_rank_by_hand(target, candidates, rank):
 
 @examples(WHOLE, st.lists(WHOLE, min_size=1))
 def test_rank_of_negated_scores_is_the_complement(target, candidates):
-    found = percentile_rank(target, candidates)
-    assert 0 <= found <= 100
-    assert percentile_rank(-target, np.negative(candidates)) == pytest.approx(100 - found)
+    result = percentile_rank(target, candidates)
+    assert 0 <= result <= 100
+    assert percentile_rank(-target, np.negative(candidates)) == pytest.approx(100 - result)
 
 
 @examples(st.lists(WHOLE, min_size=2), st.data())
 def test_rank_of_one_token_only_knows_the_order(scores, data):
     scores, place = np.array(scores), data.draw(st.integers(0, len(scores) - 1))
     target = mask(len(scores), place)
-    found = target_rank(scores, target, ~target)
-    assert target_rank(scores**3 * 7.0 + 1, target, ~target) == found
-    assert target_rank(np.exp(scores), target, np.ones(len(scores), dtype=bool)) == found
+    result = target_rank(scores, target, ~target)
+    assert target_rank(scores**3 * 7.0 + 1, target, ~target) == result
+    assert target_rank(np.exp(scores), target, np.ones(len(scores), dtype=bool)) == result
 
 
 @examples(st.lists(WHOLE, min_size=2))
@@ -199,14 +204,14 @@ COMMAS = mask(17, 4, 8)
     ],
 )
 def test_candidates(source, target, candidates, wanted):
-    found = candidate_mask(
+    result = candidate_mask(
         DOCUMENT,
         source=mask(17, *source),
         target=mask(17, *target),
         candidates=candidates,
         is_punctuation=COMMAS,
     )
-    assert np.flatnonzero(found).tolist() == wanted
+    assert np.flatnonzero(result).tolist() == wanted
 
 
 @pytest.mark.parametrize(
@@ -252,9 +257,252 @@ def test_scores_of_words():
 def test_ranks_within_groups_are_those_one_by_one(elements):
     scores = np.array([score for score, _ in elements], dtype=float)
     groups = np.array([group for _, group in elements], dtype=int)
-    found = ranks_within(scores, groups)
+    result = ranks_within(scores, groups)
     for place, (score, group) in enumerate(elements):
         others = (groups == group) & ~np.isnan(scores) & ~mask(len(elements), place)
-        there = group >= 0 and not math.isnan(score) and others.any()
-        wanted = percentile_rank(score, scores[others]) if there else NAN
-        assert found[place] == pytest.approx(wanted, nan_ok=True)
+        is_ranked = group >= 0 and not math.isnan(score) and others.any()
+        wanted = percentile_rank(score, scores[others]) if is_ranked else NAN
+        assert result[place] == pytest.approx(wanted, nan_ok=True)
+
+
+# ---- what a target drawn at random has
+
+
+def test_chance_by_hand():
+    # Scores 1 2 4 8, spans of two: (1, 2) -> 1.5 among {4, 8}: 0; (2, 4) -> 3 among {1, 8}: 1/2;
+    # (4, 8) -> 6 among {1, 2}: 1. The mean is 1/2.
+    scores = np.array([99.0, 1.0, 2.0, 4.0, 8.0])
+    document = mask(5, 1, 2, 3, 4)
+    assert chance_rank(scores, mask(5, 2, 3), mask(5, 1, 4), document=document) == pytest.approx(50)
+    # Scores 0 0 6 0 0, spans of two: (0, 0) -> 0 among {6, 0, 0}: one tie in two of three, 1/3; twice;
+    # (0, 6) -> 3 among {0, 0, 0}: 1; twice. The mean is 2/3, not 1/2.
+    skewed = np.array([0.0, 0.0, 6.0, 0.0, 0.0])
+    result = chance_rank(skewed, mask(5, 0, 1), mask(5, 2, 3, 4), document=mask(5, *range(5)))
+    assert result == pytest.approx(200 / 3)
+
+
+@examples(
+    st.lists(st.integers(0, 6), min_size=6, max_size=14),
+    st.integers(1, 4),
+    st.integers(0, 3),
+    st.integers(0, 5),
+)
+def test_chance_equals_a_loop_over_all_spans(values, length, skipped, start):
+    scores = np.array(values, dtype=float)
+    places = [i for i in range(len(values)) if i != skipped]
+    target = places[start : start + length] or places[:1]
+    among = [i for i in places if i not in target and i % 5 != 4]  # some are no candidates: punctuation
+    ranks = []
+    for first in range(len(places) - len(target) + 1):
+        span = places[first : first + len(target)]
+        others = [i for i in {*among, *target} if i not in span]
+        if others:
+            ranks.append(percentile_rank(scores[span].mean(), scores[others]))
+    if not ranks:
+        return
+    masks = (mask(len(values), *group) for group in (target, among))
+    result = chance_rank(scores, *masks, document=mask(len(values), *places))
+    assert result == pytest.approx(np.mean(ranks))
+
+
+def test_chance_of_one_token_is_50_whatever_the_scores():
+    scores = np.random.default_rng(0).gamma(0.1, size=50)
+    everything = np.ones(50, dtype=bool)
+    assert chance_rank(scores, mask(50, 7), everything, document=everything) == pytest.approx(50)
+
+
+def test_chance_of_longer_spans_of_skewed_scores_is_more():
+    scores = np.random.default_rng(0).gamma(0.1, size=400)
+    everything = np.ones(400, dtype=bool)
+    assert chance_rank(scores, mask(400, 7, 8, 9), everything, document=everything) > 65
+
+
+@pytest.mark.parametrize(
+    ("target", "document", "message"),
+    [
+        (mask(4), mask(4, 0, 1), "at least one token"),
+        (mask(4, 3), mask(4, 0, 1), "all of it in the document"),
+        (mask(4, 0, 1), mask(4, 0, 1), "no candidates"),
+    ],
+)
+def test_spans_that_cannot_be_ranked(target, document, message):
+    with pytest.raises(ValueError, match=message):
+        chance_rank(np.arange(4.0), target, mask(4), document=document)
+
+
+# ---- means, clusters as the unit
+
+FOUR = np.array([60.0, 70, 80, 90])
+
+
+def test_mean_is_over_pairs_and_the_interval_over_clusters():
+    result = mean_percentile_rank([10, 20, 30, 80], clusters=["a", "a", "a", "b"])
+    assert (result.mean, result.pairs, result.clusters) == (35, 4, 2)
+    # of two clusters, draws are aa, ab, ba, bb: (10 + 20 + 30) / 3, 140 / 4 twice, 80
+    assert (result.low, result.high) == (20, 80)
+
+
+def test_without_clusters_each_pair_is_one():
+    result = mean_percentile_rank(FOUR)
+    assert result == mean_percentile_rank(FOUR, clusters=["d", "c", "b", "a"])
+    assert result.clusters == 4
+    assert 60 <= result.low < 75 < result.high <= 90
+
+
+def test_pairs_that_go_together_make_the_interval_wider():
+    """Ten topics of twenty pairs with one rank each are ten observations, not two hundred."""
+    topics = np.repeat(np.arange(10), 20)
+    ranks = np.linspace(40, 85, 10)[topics]
+    alone, together = mean_percentile_rank(ranks), mean_percentile_rank(ranks, clusters=topics)
+    assert alone.mean == together.mean == 62.5
+    ratio = (together.high - together.low) / (alone.high - alone.low)
+    assert ratio == pytest.approx(20**0.5, rel=0.1)
+
+
+def test_difference_of_two_models_by_enumeration():
+    # Differences 1, 2, 3, 4: of the 16 signings only all plus and all minus reach |10 / 4|, so p = 2/16.
+    result = compare_percentile_ranks(FOUR, FOUR - [1, 2, 3, 4], n_resamples=40_000)
+    assert result.difference == 2.5
+    assert result.p == pytest.approx(2 / 16, abs=0.005)
+    assert result.p_bootstrap == pytest.approx(2 / 40_001)  # no draw changes sides
+    assert 1 <= result.low < 2.5 < result.high <= 4
+    assert (result.pairs, result.clusters) == (4, 4)
+
+
+def test_models_are_swapped_by_cluster():
+    # Two clusters: signings ++ and -- reach the difference, +- and -+ do not, so p = 2/4; four pairs: 2/16.
+    worse = FOUR - 5
+    by_pair = compare_percentile_ranks(FOUR, worse, n_resamples=40_000)
+    by_topic = compare_percentile_ranks(FOUR, worse, clusters=[("t", 1), ("t", 1), ("t", 2), ("t", 2)])
+    assert by_pair.difference == by_topic.difference == 5
+    assert by_pair.p == pytest.approx(2 / 16, abs=0.005)
+    assert by_topic.p == pytest.approx(2 / 4, abs=0.02)
+
+
+def test_a_model_does_not_differ_from_itself_and_order_turns_the_sign():
+    same = compare_percentile_ranks(FOUR, FOUR)
+    assert (same.difference, same.p, same.p_bootstrap) == (0, 1, 1)
+    other = [66.0, 61, 83, 70]
+    forth, back = compare_percentile_ranks(FOUR, other), compare_percentile_ranks(other, FOUR)
+    assert (forth.difference, forth.low, forth.high) == pytest.approx(
+        (-back.difference, -back.high, -back.low)
+    )
+    assert forth == compare_percentile_ranks(FOUR, other), "the same seed gives the same numbers"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "clusters", "message"),
+    [
+        ([], None, "must be \\(pairs,\\), not empty"),
+        ([[1.0, 2.0]], None, "must be \\(pairs,\\)"),
+        ([1, 101], None, r"ranks\[1\] is 101.0; a percentile rank lies in \[0, 100\]"),
+        ([float("nan"), 1], None, r"ranks\[0\] is nan"),
+        ([1, 2], ["a"], "there are 2 ranks, but 1 clusters are named"),
+        ([1, 2], ["a", "a"], "all pairs are of one cluster"),
+        ([1], None, "all pairs are of one cluster"),
+    ],
+)
+def test_what_cannot_be_averaged_is_named(ranks, clusters, message):
+    with pytest.raises(ValueError, match=message):
+        mean_percentile_rank(ranks, clusters=clusters)
+
+
+def test_numbers_of_resamples_and_shapes_are_checked():
+    with pytest.raises(ValueError, match="n_resamples is 0"):
+        mean_percentile_rank(FOUR, n_resamples=0)
+    with pytest.raises(ValueError, match="n_resamples is 0"):
+        compare_percentile_ranks(FOUR, FOUR, n_resamples=0)
+    with pytest.raises(ValueError, match="ranks_a has shape"):
+        compare_percentile_ranks(FOUR, FOUR[1:])
+
+
+def test_the_gap_is_that_of_the_means_and_its_interval_draws_whole_clusters():
+    # means 70 and 40; cluster a has a gap of 0 (60 - 60), b one of 60 (80 - 20)
+    result = rank_gap([60, 80], [60, 20], positive_clusters=["a", "b"], negative_clusters=["a", "b"])
+    assert (result.mean, result.pairs, result.clusters) == (30, 4, 2)
+    assert (result.low, result.high) == (0, 60)  # drawn: a a, a b, b a, b b
+
+
+def test_clusters_of_one_sort_only_and_another_order_change_nothing():
+    rng = np.random.default_rng(0)
+    positive, negative = rng.uniform(0, 100, 30), rng.uniform(0, 100, 20)
+    first, second = [i % 5 for i in range(30)], [7 - i % 6 for i in range(20)]
+    result = rank_gap(positive, negative, positive_clusters=first, negative_clusters=second)
+    assert result.mean == pytest.approx(positive.mean() - negative.mean())
+    assert result.clusters == 8  # 0 to 4 and 2 to 7
+    assert result.low < result.mean < result.high
+    turned = rank_gap(
+        positive[::-1], negative[::-1], positive_clusters=first[::-1], negative_clusters=second[::-1]
+    )
+    assert turned.mean == pytest.approx(result.mean)
+    assert turned.low == pytest.approx(result.low, abs=2)
+
+
+# ---- what the notebook released with the paper does otherwise, on examples where its number differs
+
+# `[CLS]` source word `</doc-s>` | 4 5 6 7, of which 5 is the target.
+
+SOURCE, FIRST = [1], 4
+TARGET, CANDIDATES = mask(8, 5), mask(8, 4, 6, 7)
+
+
+def rank_as_released(weights, *, target=(5,), shifted=True) -> float:
+    """Its rank of a target in the second document, in percent, from one weight for each token (seq,).
+
+    `shifted`: True = the target is looked up where it was before tokens were deleted.
+    """
+    weights = np.array(weights, dtype=float)
+    weights[target[0]] = weights[list(target)].mean()
+    kept = np.delete(np.arange(len(weights)), [*target[1:], *SOURCE])
+    order = np.argsort(weights[kept], kind="stable")
+    first = FIRST if shifted else FIRST - len(SOURCE)
+    order = [place for place in order if place >= first]
+    sought = target[0] if shifted else target[0] - len(SOURCE)
+    return 100 * order.index(sought) / len(order)
+
+
+def one_head(weights) -> np.ndarray:
+    """(layers or nothing, seq) as (layers, 1 head, 1 source token, seq)."""
+    return np.atleast_2d(np.asarray(weights, dtype=float))[:, None, None, :]
+
+
+def our_rank(given, received=None, **options) -> float:
+    given = one_head(given)
+    scores = source_scores(given, np.zeros_like(given) if received is None else one_head(received), **options)
+    return target_rank(scores, TARGET, CANDIDATES)
+
+
+def test_released_index_is_that_of_another_token():
+    weights = [0, 0, 0, 0, 0.1, 0.7, 0, 0.2]  # the target has the most, the token after it nothing
+    assert our_rank(weights) == 100
+    assert rank_as_released(weights) == 0
+
+
+def test_released_rank_never_reaches_the_top_and_sees_ties_by_position():
+    assert our_rank([0, 0, 0, 0, 0.1, 0.7, 0, 0.2]) == 100
+    assert rank_as_released([0, 0, 0, 0, 0.1, 0.7, 0, 0.2], shifted=False) == 75
+    even = np.full(8, 1 / 8)
+    assert our_rank(even) == 50
+    assert rank_as_released(even, shifted=False) == 25  # its place in the document
+
+
+def test_released_scores_are_of_all_layers():
+    given = [[0, 0, 0, 0, 0.2, 0.0, 0.4, 0.4], [0, 0, 0, 0, 0.05, 0.3, 0.1, 0.1]]
+    assert our_rank(given) == 100
+    assert our_rank(given, layers="all", reduce="mean") == pytest.approx(100 / 3)  # above token 4 alone
+    assert rank_as_released(np.mean(given, axis=0), shifted=False) == 25
+
+
+def test_released_scores_are_of_one_direction():
+    given, received = [0, 0, 0, 0, 0.2, 0.1, 0.2, 0.2], [0, 0, 0, 0, 0.1, 0.9, 0.1, 0.1]
+    assert our_rank(given, received) == our_rank(given, received, directions="to") == 100
+    assert our_rank(given, received, directions="from") == 0
+    assert rank_as_released(given, shifted=False) == 0
+
+
+def test_released_scores_are_not_exponentiated():
+    """The mean of exponentials is not the exponential of the mean: targets of several tokens differ."""
+    total = [0, 0, 0, 0, 0, 2.0, 0.0, 1.2]  # target 5 and 6: (e^2 + 1) / 2 = 4.2, above e^1.2 = 3.3
+    scores = source_scores(one_head(total), one_head(np.zeros(8)))
+    assert target_rank(scores, mask(8, 5, 6), mask(8, 4, 7)) == 100
+    assert rank_as_released(total, target=(5, 6), shifted=False) == pytest.approx(100 / 3)  # of 4, 5, 7

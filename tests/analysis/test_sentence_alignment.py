@@ -98,10 +98,10 @@ def test_attention_is_the_mean_of_exp_of_both_ways_less_1(model, side, source):
             ]
             scores.append(np.exp(np.mean(both_ways)) - 1)
         expected.append(np.mean(scores))
-    found = by_global_attention(model, sequence, document=side, source=source)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert found.dtype == np.float64
-    assert np.ptp(found) > 1e-3, "the sentences differ, or the test says nothing"
+    result = by_global_attention(model, sequence, document=side, source=source)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+    assert result.dtype == np.float64
+    assert np.ptp(result) > 1e-3, "the sentences differ, or the test says nothing"
 
 
 def test_weak_attention_keeps_its_order_in_single_precision(monkeypatch):
@@ -114,8 +114,8 @@ def test_weak_attention_keeps_its_order_in_single_precision(monkeypatch):
         return SimpleNamespace(given=weights, received=weights)
 
     monkeypatch.setattr(sentence_alignment, "attend_to_source", weak)
-    found = by_global_attention(None, sequence, document=0, source="first token").astype(np.float32)
-    assert found[1] > found[0] == found[2]
+    result = by_global_attention(None, sequence, document=0, source="first token").astype(np.float32)
+    assert result[1] > result[0] == result[2]
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -131,10 +131,10 @@ def test_encodings_are_cosines_of_means(model, side):
         torch.cosine_similarity(states[places(sequence, side, n)].double().mean(0), other, dim=0).item()
         for n in range(sequence.sentence_count(side))
     ]
-    found = by_encodings(model, sequence, document=side)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert found.dtype == np.float64
-    assert np.ptp(found) > 1e-2
+    result = by_encodings(model, sequence, document=side)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+    assert result.dtype == np.float64
+    assert np.ptp(result) > 1e-2
 
 
 def all_ways(model: LongformerModel, sequence: MatchSequence, side: int) -> list[np.ndarray]:
@@ -151,8 +151,8 @@ def test_swapped_documents_swap_their_scores_where_positions_say_nothing():
         layer.attention.self.window = 64
     straight, swapped = sequence_of(A, B), sequence_of(B, A)
     for side in (0, 1):
-        found = all_ways(model, swapped, 1 - side)
-        for mine, other in zip(all_ways(model, straight, side), found, strict=True):
+        result = all_ways(model, swapped, 1 - side)
+        for mine, other in zip(all_ways(model, straight, side), result, strict=True):
             np.testing.assert_allclose(mine, other, rtol=1e-5)
 
 
@@ -164,10 +164,10 @@ def test_a_copied_sentence_comes_first_by_encodings_where_nothing_is_contextuali
         for layer in model.encoder.layer:
             layer.attention.output.dense.weight.zero_()
     copied = EncodedSentences(input_ids=A.input_ids[4:10], sentence=np.zeros(6, np.int32), sentence_count=1)
-    found = by_encodings(model, sequence_of(A, copied), document=0)
-    assert found.argmax() == 1
-    assert found[1] == pytest.approx(1, abs=1e-6)
-    assert np.sort(found)[-2] < 0.95
+    result = by_encodings(model, sequence_of(A, copied), document=0)
+    assert result.argmax() == 1
+    assert result[1] == pytest.approx(1, abs=1e-6)
+    assert np.sort(result)[-2] < 0.95
 
 
 def test_padding_changes_nothing(model):
@@ -188,10 +188,10 @@ def test_a_lost_sentence_is_one_below_all_others(model, side):
     sequence = sequence_of(long, document(2, 8, 1, 1, 1, seed=5), length=20)
     lost = sequence.lost_sentences[side]
     assert lost == (2, 3)[side]
-    for found in all_ways(model, sequence, side):
-        assert found.shape == (5,)
-        assert np.isfinite(found).all()
-        np.testing.assert_array_equal(found[-lost:], np.full(lost, found[:-lost].min() - 1))
+    for result in all_ways(model, sequence, side):
+        assert result.shape == (5,)
+        assert np.isfinite(result).all()
+        np.testing.assert_array_equal(result[-lost:], np.full(lost, result[:-lost].min() - 1))
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -1,11 +1,12 @@
-"""One run with a global source: weights against the dense oracle, reach, predictions, modes, bad input."""
+"""One run with a global source: weights against the dense oracle, reach, predictions, modes, bad input; and
+attention between two sets of tokens, which is cut out of such a run."""
 
 import numpy as np
 import pytest
 import torch
-from transformers import LongformerConfig
+from transformers import LongformerConfig, LongformerModel
 
-from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source
+from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source, attention_between
 from cdlm_lab.attention.dense import dense_weights
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.attention.weights import recordable_layers
@@ -42,10 +43,12 @@ def text(length: int = 30) -> np.ndarray:
     return np.random.default_rng(length).integers(2, WORDS, size=length)
 
 
-def expected(model: CrossDocumentLM, ids: np.ndarray, found: SourceAttention) -> list[tuple[np.ndarray, ...]]:
+def expected(
+    model: CrossDocumentLM, ids: np.ndarray, result: SourceAttention
+) -> list[tuple[np.ndarray, ...]]:
     """Given and received of each layer, from its hidden states and the oracle."""
     present = torch.from_numpy(ids != PAD)[None]
-    is_global = torch.from_numpy(found.is_global)[None]
+    is_global = torch.from_numpy(result.is_global)[None]
     weights = []
     with torch.no_grad():
         states = model.longformer(
@@ -64,7 +67,7 @@ def expected(model: CrossDocumentLM, ids: np.ndarray, found: SourceAttention) ->
                 global_mask=is_global,
                 window=window,
             )[0]
-            source = found.source
+            source = result.source
             weights.append((matrix[:, source].numpy(), matrix[:, :, source].transpose(1, 2).numpy()))
     return weights
 
@@ -74,41 +77,41 @@ def expected(model: CrossDocumentLM, ids: np.ndarray, found: SourceAttention) ->
 def test_weights_equal_the_oracle(model, length, source_is_global):
     ids = text(length)
     ids[25:27] = PAD
-    found = attend_to_source(
+    result = attend_to_source(
         model, ids, source=[12, 3, 4], extra_global=[0, 20], source_is_global=source_is_global
     )
-    assert found.layers == (0, 1)
-    assert found.source.tolist() == [3, 4, 12]
-    assert np.flatnonzero(found.is_global).tolist() == sorted(
+    assert result.layers == (0, 1)
+    assert result.source.tolist() == [3, 4, 12]
+    assert np.flatnonzero(result.is_global).tolist() == sorted(
         {0, 20} | ({3, 4, 12} if source_is_global else set())
     )
-    for layer, (given, received) in enumerate(expected(model, ids, found)):
-        np.testing.assert_allclose(found.given[layer], given, atol=2e-6)
-        np.testing.assert_allclose(found.received[layer], received, atol=2e-6)
-    np.testing.assert_allclose(found.given.sum(axis=-1), 1, atol=1e-5)
+    for layer, (given, received) in enumerate(expected(model, ids, result)):
+        np.testing.assert_allclose(result.given[layer], given, atol=2e-6)
+        np.testing.assert_allclose(result.received[layer], received, atol=2e-6)
+    np.testing.assert_allclose(result.given.sum(axis=-1), 1, atol=1e-5)
     # weight can be where, and only where, `reach` says so
-    weighed = (found.given > 0).any(axis=(0, 1, 2)) | (found.received > 0).any(axis=(0, 1, 2))
-    np.testing.assert_array_equal(weighed, found.reach)
+    weighed = (result.given > 0).any(axis=(0, 1, 2)) | (result.received > 0).any(axis=(0, 1, 2))
+    np.testing.assert_array_equal(weighed, result.reach)
 
 
 @pytest.mark.parametrize(
     ("layers", "reached"), [([0], [8, 9, 10, 11, 12, 13]), ([-1], [6, 7, 8, 9, 10, 11, 12, 13, 14, 15])]
 )
 def test_reach_is_half_the_window_of_the_layer(model, layers, reached):
-    found = attend_to_source(model, text(), source=[10, 11], source_is_global=False, layers=layers)
-    assert np.flatnonzero(found.reach).tolist() == reached
-    found = attend_to_source(
+    result = attend_to_source(model, text(), source=[10, 11], source_is_global=False, layers=layers)
+    assert np.flatnonzero(result.reach).tolist() == reached
+    result = attend_to_source(
         model, text(), source=[10, 11], source_is_global=False, extra_global=[25], layers=layers
     )
-    assert np.flatnonzero(found.reach).tolist() == [*reached, 25]
+    assert np.flatnonzero(result.reach).tolist() == [*reached, 25]
     assert attend_to_source(model, text(), source=[10, 11], layers=layers).reach.all()
-    found = attend_to_source(model, text(), source=[10, 11], source_is_global=False, extra_global=[11])
-    assert found.reach.all(), "one global token of the source is enough"
+    result = attend_to_source(model, text(), source=[10, 11], source_is_global=False, extra_global=[11])
+    assert result.reach.all(), "one global token of the source is enough"
 
 
 def test_reach_of_a_source_in_two_places(model):
-    found = attend_to_source(model, text(), source=[2, 20], source_is_global=False, layers=[0])
-    assert np.flatnonzero(found.reach).tolist() == [0, 1, 2, 3, 4, 18, 19, 20, 21, 22]
+    result = attend_to_source(model, text(), source=[2, 20], source_is_global=False, layers=[0])
+    assert np.flatnonzero(result.reach).tolist() == [0, 1, 2, 3, 4, 18, 19, 20, 21, 22]
 
 
 def test_masks_and_lists_choose_alike(model):
@@ -132,23 +135,23 @@ def test_one_layer_is_that_of_all(model):
 
 def test_predictions_are_the_likeliest_of_the_whole_vocabulary(model):
     ids = text()
-    found = attend_to_source(model, ids, source=[5], predict=[20, 4], top_k=7)
-    is_global = torch.from_numpy(found.is_global)[None].long()
+    result = attend_to_source(model, ids, source=[5], predict=[20, 4], top_k=7)
+    is_global = torch.from_numpy(result.is_global)[None].long()
     with torch.no_grad():
         logits = model(torch.from_numpy(ids)[None], global_attention_mask=is_global).logits
     best = logits[0, [4, 20]].softmax(-1).topk(7)
-    assert found.predicted.tolist() == [4, 20]
-    np.testing.assert_array_equal(found.predicted_ids, best.indices.numpy())
-    np.testing.assert_allclose(found.probabilities, best.values.numpy(), atol=1e-6)
+    assert result.predicted.tolist() == [4, 20]
+    np.testing.assert_array_equal(result.predicted_ids, best.indices.numpy())
+    np.testing.assert_allclose(result.probabilities, best.values.numpy(), atol=1e-6)
     assert attend_to_source(model, ids, source=[5]).predicted_ids.shape == (0, 5)
 
 
 def test_the_probability_of_the_truth(model):
     ids = text()
-    found = attend_to_source(model, ids, source=[5], predict=[20, 4], truth=[7, 9], top_k=55)
+    result = attend_to_source(model, ids, source=[5], predict=[20, 4], truth=[7, 9], top_k=55)
     for row, token in enumerate((7, 9)):
-        (column,) = np.flatnonzero(found.predicted_ids[row] == token)
-        assert found.truth_probabilities[row] == found.probabilities[row, column]
+        (column,) = np.flatnonzero(result.predicted_ids[row] == token)
+        assert result.truth_probabilities[row] == result.probabilities[row, column]
     assert attend_to_source(model, ids, source=[5], predict=[4]).truth_probabilities.shape == (0,)
     with pytest.raises(ValueError, match="truth has 1 ids, but 2 positions"):
         attend_to_source(model, ids, source=[5], predict=[20, 4], truth=[7])
@@ -166,9 +169,9 @@ def test_training_goes_on_as_it_was(model):
     model.train()
     model.lm_head.eval()
     modes = {name: module.training for name, module in model.named_modules()}
-    found = attend_to_source(model, text(), source=[5])
+    result = attend_to_source(model, text(), source=[5])
     assert {name: module.training for name, module in model.named_modules()} == modes
-    np.testing.assert_array_equal(found.given, wanted.given)  # no dropout
+    np.testing.assert_array_equal(result.given, wanted.given)  # no dropout
     with pytest.raises(ValueError, match="there is no layer 2"):
         attend_to_source(model, text(), source=[5], layers=[2])
     assert {name: module.training for name, module in model.named_modules()} == modes
@@ -206,5 +209,73 @@ def test_bad_input_is_named(model, changes, message):
 
 
 def test_the_longest_text_is_read(model):
-    found = attend_to_source(model, text(40), source=[39])
-    assert found.given.shape == found.received.shape == (2, HEADS, 1, 40)
+    result = attend_to_source(model, text(40), source=[39])
+    assert result.given.shape == result.received.shape == (2, HEADS, 1, 40)
+
+
+# ---- between two sets of tokens
+
+
+def is_global(*positions: int) -> np.ndarray:
+    return np.isin(np.arange(30), positions)
+
+
+@pytest.mark.parametrize("globals_", [[0, 3, 25], [], range(30)], ids=["some", "none", "all"])
+@pytest.mark.parametrize(
+    ("queries", "keys"),
+    [(range(2, 9), range(15, 26)), (range(30), range(30)), ([29, 3, 3], [25, 0, 28, 27])],
+    ids=["far", "everything", "any order, repeated"],
+)
+def test_weights_between_are_those_of_the_oracle(model, globals_, queries, keys):
+    result = attention_between(model, text(), queries=queries, keys=keys, global_mask=is_global(*globals_))
+    everything = attend_to_source(
+        model, text(), source=range(30), extra_global=globals_, source_is_global=False
+    )
+    matrix = np.stack([given for given, _ in expected(model, text(), everything)])
+    assert result.shape == (2, HEADS, len(queries), len(keys))
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, matrix[:, :, list(queries)][..., list(keys)], rtol=0, atol=2e-6)
+
+
+def test_what_is_neither_near_nor_global_has_weight_zero(model):
+    queries, keys = list(range(2, 9)), list(range(15, 26))
+    result = attention_between(model, text(), queries=queries, keys=keys, global_mask=is_global(3, 25))
+    seen = np.zeros((len(queries), len(keys)), dtype=bool)
+    seen[queries.index(3)] = True
+    seen[:, keys.index(25)] = True
+    assert (result[:, :, seen] > 0).all()
+    assert (result[:, :, ~seen] == 0).all()
+
+
+def test_kinds_of_input_and_of_model_do_not_matter(model):
+    ids, chosen = text(), {"queries": [1, 2], "keys": [0, 5], "global_mask": is_global(0)}
+    wanted = attention_between(model, ids, **chosen)
+    as_lists = chosen | {"global_mask": chosen["global_mask"].tolist()}
+    as_arrays = chosen | {"queries": np.array([1, 2]), "keys": torch.tensor([0, 5])}
+    for given, form in ((ids.tolist(), as_lists), (torch.from_numpy(ids), as_arrays)):
+        np.testing.assert_array_equal(attention_between(model, given, **form), wanted)
+    np.testing.assert_array_equal(attention_between(model.longformer, ids, **chosen), wanted)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"queries": [5, 30]}, "queries: position 30 is outside the text of 30 tokens"),
+        ({"keys": [-1]}, "keys: position -1 is outside"),
+        ({"queries": []}, "queries and keys must each be at least one position"),
+        ({"keys": [0.5]}, "keys must be a list of positions"),
+        ({"global_mask": [True]}, r"input_ids \(30,\) and global_mask \(1,\) must both be \(seq,\)"),
+    ],
+)
+def test_positions_that_do_not_fit_are_named(model, changes, message):
+    with pytest.raises(ValueError, match=message):
+        attention_between(
+            model, text(), **{"queries": [1], "keys": [2], "global_mask": is_global(0)} | changes
+        )
+
+
+def test_a_model_with_another_attention_is_refused(model):
+    with pytest.raises(ValueError, match="call replace_self_attention"):
+        attention_between(
+            LongformerModel(model.config), text(), queries=[1], keys=[2], global_mask=is_global(0)
+        )

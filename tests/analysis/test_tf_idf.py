@@ -1,4 +1,5 @@
-"""TF-IDF of the words of documents: worked numbers, a second definition, and the paper's three views."""
+"""TF-IDF of the words of documents and attention weights by distance: worked numbers, second definitions,
+the paper's views, and what is refused."""
 
 import math
 
@@ -6,12 +7,15 @@ import numpy as np
 import pytest
 
 from cdlm_lab.analysis.tf_idf import (
+    QUANTILES,
+    BucketWeights,
     LabelledWord,
     labelled_words,
     shares_by_quantile,
     strata,
     tf_idf,
     top_entities,
+    weights_by_distance,
 )
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
 from cdlm_lab.metrics.counts import word_counts
@@ -74,12 +78,12 @@ def test_a_second_definition(term_frequency):
     scores = tf_idf(documents[:5], others=documents[5:], term_frequency=term_frequency)
     lists = [text.lower().split() for text in texts]
     longest = max(map(len, lists))
-    for words, found in zip(lists, scores, strict=False):
+    for words, result in zip(lists, scores, strict=False):
         for word in set(words):
             count = words.count(word) * (longest / len(words) if term_frequency == "released" else 1)
             idf = math.log10(12 / sum(word in other for other in lists))
-            assert found.pop(word) == pytest.approx((1 + math.log10(count)) * idf)
-        assert found == {}
+            assert result.pop(word) == pytest.approx((1 + math.log10(count)) * idf)
+        assert result == {}
 
 
 def test_labelled_words():
@@ -137,8 +141,8 @@ def test_worked_shares():
 
 def test_equal_scores_stay_in_one_quantile():
     words = [word(str(number), 0.0) for number in range(7)] + [word("x", 1, "l"), word("y", 2)]
-    found = shares_by_quantile(words, quantiles=4)
-    assert [(part.start, part.words, part.share) for part in found] == [
+    result = shares_by_quantile(words, quantiles=4)
+    assert [(part.start, part.words, part.share) for part in result] == [
         (0, 7, 0),
         (pytest.approx(700 / 9), 2, 0.5),
     ]
@@ -197,13 +201,66 @@ def test_top_entities():
         word("rome", 5, "GPE", "ORG", of=1),
     ]
     words += [word("bath", 3, "GPE", of=1)]
-    assert [(found.word, found.score, found.document) for found in top_entities(words)] == [
+    assert [(result.word, result.score, result.document) for result in top_entities(words)] == [
         ("rome", 5, 1),
         ("mary", 3, 0),
         ("bath", 3, 1),
     ]
-    assert [found.word for found in top_entities(words, most=1)] == ["rome"]
+    assert [result.word for result in top_entities(words, most=1)] == ["rome"]
     assert top_entities([word("saw", 9)]) == ()
     documents = [document("a", "Mary/B-PER met mary", "Rome/B-GPE")]
     scores = [{"mary": 3.0, "met": 2.0, "rome": 1.0}]
-    assert [found.word for found in top_entities(labelled_words(documents, scores))] == ["rome"]
+    assert [result.word for result in top_entities(labelled_words(documents, scores))] == ["rome"]
+
+
+# ---- attention weights by distance
+
+
+def test_worked_distribution():
+    weights = np.array([[0.5, 0.3, 0.2], [1.0, 7.0, np.nan], [0.1, 0.9, 0.0]])
+    buckets = np.array([[0, 4, 4], [0, -1, -1], [0, 4, -1]])
+    near, far = weights_by_distance(weights, buckets)
+    # near: 0.1, 0.5, 1.0; the 5% quantile lies a tenth of the way from the first to the second
+    assert (near.bucket, near.count, near.mean) == (0, 3, pytest.approx(1.6 / 3))
+    assert near.quantiles == pytest.approx((0.14, 0.3, 0.5, 0.75, 0.95))
+    assert far == BucketWeights(bucket=4, count=3, mean=far.mean, quantiles=far.quantiles)
+    assert far.mean == pytest.approx(1.4 / 3)
+    assert far.quantiles == pytest.approx((0.21, 0.25, 0.3, 0.6, 0.84))
+
+
+def test_every_occurrence_is_in_its_bucket():
+    rng = np.random.default_rng(5)
+    weights, buckets = rng.random((300, 7), dtype=np.float32), rng.integers(-1, 9, size=(300, 7))
+    result = weights_by_distance(weights, buckets)
+    assert [one.bucket for one in result] == list(range(9))
+    for one in result:
+        mine = sorted(weights[buckets == one.bucket].astype(float))
+        assert one.count == len(mine)
+        assert one.mean == pytest.approx(sum(mine) / len(mine))
+        for share, quantile in zip(QUANTILES, one.quantiles, strict=True):
+            assert sum(weight < quantile for weight in mine) <= share * len(mine) + 1
+            assert sum(weight > quantile for weight in mine) <= (1 - share) * len(mine) + 1
+
+
+def test_half_precision_may_round_above_one():
+    (result,) = weights_by_distance(np.array([[1.0005]]), np.array([[0]]))
+    assert result.count == 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "buckets", "message"),
+    [
+        (np.ones((2, 3)), np.zeros((3, 2), int), r"\(2, 3\) and buckets \(3, 2\)"),
+        (np.ones(2), np.zeros(2, int), r"both must be \(words, K\)"),
+        (np.ones((1, 1)), np.zeros((1, 1)), "whole numbers"),
+        (np.ones((1, 1)), np.array([[-2]]), "or -1 where there is no occurrence"),
+        (np.ones((1, 2)), np.array([[-1, -1]]), "no word has an occurrence"),
+        (np.ones((0, 2)), np.zeros((0, 2), int), "no word has an occurrence"),
+        (np.array([[0.5, 1.5]]), np.array([[0, 1]]), r"weights\[0, 1\] is 1.5"),
+        (np.array([[0.5], [np.nan]]), np.array([[0], [1]]), r"weights\[1, 0\] is nan"),
+        (np.array([[-0.1]]), np.array([[0]]), "lies in"),
+    ],
+)
+def test_weights_that_make_no_sense_are_refused(weights, buckets, message):
+    with pytest.raises(ValueError, match=message):
+        weights_by_distance(weights, buckets)

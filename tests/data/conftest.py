@@ -1,10 +1,8 @@
-"""Fixtures of the reader tests: files written on the spot, and messages word by word. Puts this folder on the
-path, so that the tests of damaged files find valid_inputs.py."""
+"""Fixtures of the reader tests: files written on the spot, and messages word by word."""
 
 import gzip
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +11,6 @@ from typing import Any
 import pytest
 
 from cdlm_lab.data.files import DataError
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

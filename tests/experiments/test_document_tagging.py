@@ -239,7 +239,6 @@ def test_what_chooses_the_best_epoch(finished) -> None:
 def test_the_report_of_a_run(finished) -> None:
     run, predictions = finished
     written = read_report(run.folder)
-    assert [row[0].text for row in score_table(written).rows] == ["BERT + LSTM", "Doc-ARC"]
     for (name, _), of_split in predictions.items():
         for split, one in of_split.items():
             counts = span_counts(one.gold(), one.predicted()).sum(axis=0)
@@ -247,7 +246,7 @@ def test_the_report_of_a_run(finished) -> None:
     assert {row["occurrences"] for row in written.tables["sweep"]} == {2, 4}
     assert len(figures(written)) == 4
     for split in ("dev", "test"):
-        assert "Doc-ARC" in score_table(written, split).data
+        assert "Doc-ARC" in score_table(written, split).html()
 
 
 def test_what_a_person_reads_before_the_start(finished, tmp_path: Path) -> None:

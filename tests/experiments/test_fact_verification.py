@@ -19,29 +19,29 @@ from cdlm_lab.data.files import DataError
 from cdlm_lab.experiments import fact_verification, runs
 from cdlm_lab.experiments.fact_verification import (
     CLAIM_SYSTEMS,
-    EXAMPLE_CLAIM,
-    EXAMPLE_EVIDENCE,
-    ClaimPredictions,
     Settings,
     VerificationRun,
-    Verifier,
     claim_facts,
-    compared_pairs,
-    evidence_shares,
     label_counts,
     labels_of,
     majority_label,
-    own_sentences,
-    own_texts,
-    predict_verdicts,
     read_claim_sets,
 )
 from cdlm_lab.experiments.runs import Training, cost_facts
+from cdlm_lab.experiments.systems import verifying
+from cdlm_lab.experiments.systems.verifying import (
+    ClaimPredictions,
+    Verifier,
+    compared_pairs,
+    evidence_shares,
+    predict_verdicts,
+)
+from cdlm_lab.experiments.views import claims as views
+from cdlm_lab.experiments.views.claims import EXAMPLE_CLAIM, EXAMPLE_EVIDENCE, own_sentences, own_texts
 from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import read_report
-from cdlm_lab.widgets.tables import published_numbers
 
 SOME = ("SUPPORTS", "REFUTES")
 
@@ -177,25 +177,11 @@ def test_what_cannot_be_learned_or_scored(folder: Path, tmp_path_factory: pytest
 # ---- systems ----
 
 
-def test_systems_come_in_the_order_of_the_tables_and_are_known_by_the_papers_names():
-    """Table 3; the paper has no joint AE_1 without MSPP, and nothing without evidence."""
+def test_systems_come_in_the_order_of_the_tables():
     chosen = Settings(systems="mspp-ae-ie  joint-ie pairwise-max", mspp="x").chosen
     assert [system.name for system in chosen] == ["pairwise-max", "joint-ie", "mspp-ae-ie"]
-    assert (chosen[2].pretrained, chosen[2].head, chosen[2].paper) == ("ae", "ie_1", "mspp-ae_k-ie_1")
+    assert (chosen[2].pretrained, chosen[2].head) == ("ae", "ie_1")
     assert chosen[2].label == "MSPP AE_k + IE_1"
-    papers = published_numbers()["mspp", "8"]
-    on_dev = {name: papers.get(("FEVER", name, "dev label_accuracy")) for name in CLAIM_SYSTEMS}
-    assert {name: number and float(number) for name, number in on_dev.items()} == {
-        "claim-only": None,
-        "pairwise-max": 79.82,
-        "pairwise-sum": 80.01,
-        "joint-ie": 79.25,
-        "joint-ae": None,
-        "mspp-ie-ie": 81.21,
-        "mspp-ie-ae": 81.10,
-        "mspp-ae-ie": 81.18,
-        "mspp-ae-ae": 81.21,
-    }
 
 
 def test_joint_systems_are_tested_against_pairwise_mspp_against_its_head_and_all_against_claims_alone():
@@ -348,19 +334,17 @@ def test_shares_of_pairwise_systems_are_the_models_own(name: str):
 
 
 def test_shares_are_kept_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    file, verifier, original, read = tmp_path / "shares.npy", voting(2, 1, -1), fact_verification._shares, []
+    file, verifier, original, read = tmp_path / "shares.npy", voting(2, 1, -1), verifying._shares, []
 
     def stopped(*given: object) -> np.ndarray:
         if given[2] == 2:
             raise KeyboardInterrupt
         return original(*given)
 
-    monkeypatch.setattr(fact_verification, "_shares", stopped)
+    monkeypatch.setattr(verifying, "_shares", stopped)
     with pytest.raises(KeyboardInterrupt):
         evidence_shares(verifier, CLAIMS, file=file)
-    monkeypatch.setattr(
-        fact_verification, "_shares", lambda *given: read.append(given[2]) or original(*given)
-    )
+    monkeypatch.setattr(verifying, "_shares", lambda *given: read.append(given[2]) or original(*given))
     again = evidence_shares(verifier, CLAIMS, file=file)
     assert read == [2, 3], "the first two were kept"
     assert again == evidence_shares(verifier, CLAIMS)
@@ -533,7 +517,7 @@ def test_sentences_that_no_encoder_has_room_for(settings: Settings, tmp_path: Pa
 def test_claims_are_shown_with_what_the_model_predicted(finished: Finished, name: str):
     run, predictions = finished
     system, of_dev = CLAIM_SYSTEMS[name], predictions[name, 0]["dev"]
-    reads = fact_verification.read_verdicts(run, system, of_dev)
+    reads = views.read_verdicts(run, system, of_dev)
     assert [read.gold for read in reads] == [claim.label for claim in run.claims["dev"]]
     assert [read.predicted for read in reads] == of_dev.predicted
     np.testing.assert_array_equal([read.right for read in reads], of_dev.right)
@@ -550,16 +534,11 @@ def test_the_first_of_many_are_shown_and_fewer_are_written(
     finished: Finished, monkeypatch: pytest.MonkeyPatch
 ):
     run, predictions = finished
-    monkeypatch.setattr(fact_verification, "MOST_SHOWN", 5)
-    monkeypatch.setattr(fact_verification, "ON_A_PAGE", 2)
+    monkeypatch.setattr(views, "MOST_SHOWN", 5)
+    monkeypatch.setattr(views, "ON_A_PAGE", 2)
     shown = replace(run, settings=replace(run.settings, shown_system="claim-only"))
     assert (
-        len(
-            fact_verification.read_verdicts(
-                run, CLAIM_SYSTEMS["claim-only"], predictions["claim-only", 0]["dev"]
-            )
-        )
-        == 5
+        len(views.read_verdicts(run, CLAIM_SYSTEMS["claim-only"], predictions["claim-only", 0]["dev"])) == 5
     )
     assert fact_verification.verdicts(shown, predictions).children
     page = (run.folder / "verdicts.html").read_text(encoding="utf-8")
@@ -579,14 +558,14 @@ def test_a_claim_of_ones_own_is_judged_by_every_system(finished: Finished, tmp_p
     assert "&lt;b&gt;sank" in page
     assert "<b>sank" not in page
     assert page.count("Nobody was hurt.") == 3
-    judge: Callable = fact_verification.own_judge(run)
+    judge: Callable = views.own_judge(run)
     with pytest.raises(ValueError, match="there are 3 sentences; the systems read 2: delete some"):
         judge("A claim.", ["one", "two", "three"])
 
 
 def test_shares_on_the_page_are_those_of_the_system():
     claim = EvidencedClaim(id="", text="The ferry sank.", evidence=("It sank.",), label=None, group="")
-    read = fact_verification._judged(loaded("pairwise-max"), claim, precision="float32")
+    read = views._judged(loaded("pairwise-max"), claim, precision="float32")
     assert (read.id, read.shares, read.gold) == ("pairwise, max", (1.0,), None)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdlm_lab.experiments.runs import paragraph_checkpoint
+from cdlm_lab.experiments.systems.joint import paragraph_checkpoint
 from cdlm_lab.models.checkpoint import HEAD_FILE
 from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model
 from cdlm_lab.parameters import ParameterError

@@ -128,10 +128,10 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
 def test_tables(finished) -> None:
     run, _ = finished
     written = read_report(run.folder)
-    rows = score_table(written).rows
-    assert [row[0].text for row in rows] == ["Longformer", "CDLM"]
-    assert rows[1][2].text == f"{100 * score_of(written, 'cdlm', 'test', 'f1').value:.1f}"
-    assert "Longformer" in score_table(written, "dev").html()
+    for split in ("dev", "test"):
+        table = score_table(written, split=split).html()
+        assert "Longformer" in table
+        assert "CDLM" in table
     kinds = kind_table(written, "dev").data
     assert "bridge" in kinds
     assert "comparison" in kinds

@@ -366,7 +366,7 @@ def test_rows_of_the_table_are_the_numbers_of_the_report(report: Report):
         ["one of the same paragraph is ranked first", "30.0% [20.0%, 40.0%]", "20%", "200"],
         ["perplexity of masked tokens", "12.35 [11.35, 13.35]", "", "5,000"],
     ]
-    assert paragraph_pretraining.score_table(report).html().count("<tr") == 1 + 8
+    assert paragraph_pretraining.score_table(report).data.count("<tr") == 1 + 8
     assert sum(name.startswith(("mspp/", "mlm/")) for name in report.scores) == 8
 
 

@@ -1,16 +1,27 @@
-"""Coreference scores: worked fractions, the published cases of the scorers, topics added up."""
+"""Coreference scores: worked fractions, the published cases of the scorers, topics added up, input that is
+refused, the best alignment in little memory."""
 
+import random
+import re
+import tracemalloc
 import unicodedata
 from dataclasses import astuple
+from itertools import permutations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cdlm_lab.metrics.coreference import (
     CONLL,
     Parts,
+    checked_clusters,
     count_table,
+    joined_topics,
+    largest_total,
     mean_f1,
+    overlaps,
     parts_by_topic,
     score,
     score_parts,
@@ -69,14 +80,14 @@ def test_conll_is_the_mean_of_three():
 
 def test_ceaf_takes_the_best_alignment_not_the_nearest_cluster_first():
     # abcde is most like abcfg (6/10), but with de (4/7), fg goes to abcfg (4/7): 8/7 > 6/10 + 0.
-    found = score(letters("abcde fg"), letters("abcfg de"))["ceaf_e"]
-    assert found.recall == pytest.approx((4 / 7 + 4 / 7) / 2)
+    result = score(letters("abcde fg"), letters("abcfg de"))["ceaf_e"]
+    assert result.recall == pytest.approx((4 / 7 + 4 / 7) / 2)
 
 
 def test_a_singleton_of_lea_has_a_link_to_itself():
     # a is single on both sides; b and d are on one side only, and so are the links cd and bc.
-    found = score(letters("a b cd"), letters("a bc d"))["lea"]
-    assert astuple(found) == pytest.approx((1 / 4, 1 / 4, 1 / 4))
+    result = score(letters("a b cd"), letters("a bc d"))["lea"]
+    assert astuple(result) == pytest.approx((1 / 4, 1 / 4, 1 / 4))
 
 
 def test_without_singletons():
@@ -233,11 +244,11 @@ def test_a_corpus_score_is_no_mean_of_topics():
 
 def test_parts_by_topic():
     key, response = CORPUS[0] + letters("m"), letters("9") + SECOND[1] + FIRST[1]
-    found = parts_by_topic(key, response, topic=unicodedata.category)  # lower case, upper case, digit
-    assert list(found) == ["Ll", "Lu", "Nd"]
-    assert found["Ll"] == score_parts(letters("ab cd e m"), letters("ab cde"))
-    assert found["Lu"] == score_parts(*SECOND)
-    assert found["Nd"] == score_parts([], letters("9"))
+    result = parts_by_topic(key, response, topic=unicodedata.category)  # lower case, upper case, digit
+    assert list(result) == ["Ll", "Lu", "Nd"]
+    assert result["Ll"] == score_parts(letters("ab cd e m"), letters("ab cde"))
+    assert result["Lu"] == score_parts(*SECOND)
+    assert result["Nd"] == score_parts([], letters("9"))
     without = parts_by_topic(*CORPUS, topic=str.isupper, singletons=False)
     assert without == {
         False: score_parts(letters("ab cd"), letters("ab cde")),
@@ -246,8 +257,8 @@ def test_parts_by_topic():
 
 
 def test_parts_by_topic_keeps_topics_that_have_only_singletons():
-    found = parts_by_topic(letters("a BC"), letters("a BC"), topic=str.isupper, singletons=False)
-    assert found[False] == dict.fromkeys(MEASURES, Parts())
+    result = parts_by_topic(letters("a BC"), letters("a BC"), topic=str.isupper, singletons=False)
+    assert result[False] == dict.fromkeys(MEASURES, Parts())
 
 
 def test_a_cluster_across_topics_is_refused():
@@ -287,3 +298,105 @@ def test_parts_are_added_to_parts_only():
         Parts() + 1
     with pytest.raises(KeyError, match="ceaf_e"):
         scores_of_parts({"muc": Parts(), "b_cubed": Parts()})
+
+
+# Input that is refused, clusterings side by side.
+
+# (clusters, error, message after "key")
+REFUSED = [
+    ("ab", TypeError, " is 'ab', a str; it must be a list of clusters"),
+    (b"ab", TypeError, " is b'ab', a bytes; it must be a list of clusters"),
+    (None, TypeError, " is None, a NoneType; it must be a list of clusters"),
+    ({1: ["a"]}, TypeError, " is {1: ['a']}, a dict; it must be a list of clusters; pass its .values()"),
+    (["ab", "c"], TypeError, "[0] is 'ab', a str; it must be a list of mentions"),
+    ([["a"], 7], TypeError, "[1] is 7, a int; it must be a list of mentions"),
+    ([{"a": 1}], TypeError, "[0] is {'a': 1}, a dict; it must be a list of mentions; pass its .values()"),
+    ([["a"], [["b"]]], TypeError, "[1] has the mention ['b'], which is not hashable; make mentions tuples, "),
+    ([["a"], []], ValueError, "[1] is empty; leave out clusters without mentions"),
+    ([["x"], ["a", "b", "a"]], ValueError, "[1] has the mention 'a' twice; name each mention once"),
+]
+
+
+@pytest.mark.parametrize(("clusters", "error", "message"), REFUSED)
+def test_refused_input(clusters, error, message):
+    for side, of_sides in (("key", (clusters, [["m"]])), ("response", ([["m"]], clusters))):
+        with pytest.raises(error, match="^" + re.escape(side + message)):
+            score(*of_sides)
+
+
+def test_a_mention_in_two_clusters_is_named_with_both():
+    message = (
+        "mention ('d', 3) is in response[0] = [('d', 1), ('d', 3)] and in response[2] = [('d', 3)]; "
+        "a mention belongs to one cluster"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        score([[("d", 1)]], [[("d", 1), ("d", 3)], [("d", 2)], [("d", 3)]])
+
+
+def test_a_long_cluster_is_shortened_in_an_error():
+    with pytest.raises(
+        ValueError, match=r"mention 500 is in key\[0\] = \[0, 1, .*\.\.\.\] and in key\[1\]"
+    ) as error:
+        score([range(1000), [500]], [])
+    assert len(str(error.value)) < 200
+
+
+def test_singletons_are_checked_before_they_are_dropped():
+    with pytest.raises(ValueError, match="mention 'a' is in key"):
+        score([["a", "b"], ["a"]], [], singletons=False)
+
+
+def test_checked_clusters_are_lists():
+    assert checked_clusters(({n} for n in (1, 2)), side="key") == [[1], [2]]
+
+
+def test_overlaps():
+    result = overlaps([["ab"], list("cde")], [list("dxe"), list("c")])
+    assert result.key_sizes.tolist() == [1, 3]
+    assert result.response_sizes.tolist() == [3, 1]
+    pairs = zip(result.key.tolist(), result.response.tolist(), result.common.tolist(), strict=True)
+    assert sorted(pairs) == [(1, 0, 2), (1, 1, 1)]
+    assert result.sum_by_key(result.common).tolist() == [0, 3]
+    assert result.exchanged().sum_by_key(result.common).tolist() == [2, 1]
+    without = overlaps([list("ab"), list("c")], [list("ac"), list("b")], singletons=False)
+    assert (without.key_sizes.tolist(), without.response_sizes.tolist()) == ([2], [2])
+    assert without.common.tolist() == [1]
+
+
+def test_topics_that_share_clusters_are_joined():
+    # Mentions are (topic, number). The key joins 3 and 4, one system 1 and 2, the other 2 and 3.
+    key = [[(1, 0)], [(2, 0)], [(3, 0), (4, 0)], [(5, 0)]]
+    systems = [[(1, 0), (2, 0)], [(5, 0)]], [[(2, 0), (3, 0)]]
+    unit = joined_topics(key, *systems, topic=lambda mention: mention[0])
+    assert [unit((topic, 9)) for topic in range(1, 6)] == 4 * [{1, 2, 3, 4}] + [{5}]
+    for system in systems:
+        parts = parts_by_topic(key, system, topic=unit)
+        assert list(parts) == [{1, 2, 3, 4}, {5}]
+        assert total_parts(parts.values())["ceaf_e"].score == score(key, system)["ceaf_e"]
+    with pytest.raises(KeyError):
+        unit((6, 0))
+    with pytest.raises(ValueError, match=r"^clusterings\[1\]\[0\] is empty"):
+        joined_topics(key, [[]], topic=str)
+
+
+@given(st.dictionaries(st.tuples(st.integers(0, 4), st.integers(0, 5)), st.integers(0, 20)))
+def test_largest_total_tries_every_alignment(weight_of):
+    numbers = np.array(list(weight_of), dtype=int).reshape(-1, 2)
+    result = largest_total(numbers[:, 0], numbers[:, 1], np.array(list(weight_of.values()), dtype=float))
+    assert result == max(
+        sum(weight_of.get(pair, 0) for pair in enumerate(p)) for p in permutations(range(6), 5)
+    )
+
+
+def test_components_are_aligned_one_at_a_time():
+    # 4,000 clusters a side in chains of four: one table would take 8 * 4000 * 4000 = 128 million bytes.
+    key = [[(n, 0), (n, 1), (n, 2)] for n in range(4000)]
+    response = [[(n, 0), (n, 1), (n - 1 if n % 4 else n, 2 if n % 4 else 3)] for n in range(4000)]
+    random.Random(0).shuffle(response)
+    score(key[:4], response[:4])  # pays for imports and caches
+    tracemalloc.start()
+    result = score(key, response)["ceaf_e"]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert result.f1 == pytest.approx(2 / 3)
+    assert peak < 20e6

@@ -91,6 +91,14 @@ def test_a_run_goes_on_by_other_processes(tmp_path: Path):
     assert run.write_report(scores={}).parameters["parallel"] == "ddp 2"
 
 
+def test_a_whole_number_may_have_become_a_float(tmp_path: Path):
+    """Runs that are older than the settings kept 4 as it was given, where the settings have 4.0."""
+    open_run(tmp_path / "run", name="x", parameters={"ratio": 4, "flag": True}).close()
+    assert open_run(tmp_path / "run", name="x", parameters={"ratio": 4.0, "flag": True}).resumed
+    with pytest.raises(RunError, match="flag True -> 1"):
+        open_run(tmp_path / "run", name="x", parameters={"ratio": 4, "flag": 1})
+
+
 def test_other_parameters_are_listed(tmp_path: Path):
     interrupted(tmp_path)
     changed = PARAMETERS | {"steps": 4, "extra": None}

@@ -10,9 +10,11 @@ from cdlm_lab.data.candidates import counts_of
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.experiments import answer_selection, fact_verification
-from cdlm_lab.experiments.answer_selection import AnswerPredictions, AnswerRun, AnswerSplit
-from cdlm_lab.experiments.fact_verification import ClaimPredictions, VerificationRun
+from cdlm_lab.experiments.answer_selection import AnswerRun, AnswerSplit
+from cdlm_lab.experiments.fact_verification import VerificationRun
 from cdlm_lab.experiments.perplexity import ClusterLosses, score_rows
+from cdlm_lab.experiments.systems.ranking import AnswerPredictions
+from cdlm_lab.experiments.systems.verifying import ClaimPredictions
 from cdlm_lab.metrics.significance import mean_score
 from cdlm_lab.report import Report, open_run
 

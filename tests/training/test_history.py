@@ -155,10 +155,10 @@ def test_the_bar_says_what_is_left_and_how_well_it_goes(capsys: pytest.CaptureFi
 def test_the_first_interrupt_is_noted_and_the_second_obeyed(capsys: pytest.CaptureFixture[str]):
     with stop_on_signals() as stop:
         assert stop.signal is None
-        assert not stop.asked
+        assert not stop.requested
         signal.raise_signal(signal.SIGINT)
         assert stop.signal == signal.SIGINT
-        assert stop.asked
+        assert stop.requested
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert "Stopping after this step" in capsys.readouterr().err
@@ -182,7 +182,7 @@ def test_in_another_thread_nothing_is_changed():
 def test_a_file_asks_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STOP_FILE_VARIABLE, str(tmp_path / "stop"))
     with stop_on_signals() as stop:
-        assert not stop.asked
+        assert not stop.requested
         (tmp_path / "stop").touch()
-        assert stop.asked
+        assert stop.requested
         assert stop.signal is None

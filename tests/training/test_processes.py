@@ -134,7 +134,7 @@ def test_on_one_machine_nobody_else_can_reach_them(module: str, tmp_path: Path) 
 def test_the_fault_of_one_is_told_and_none_is_left(module: str, tmp_path: Path) -> None:
     looks: list[int] = []
     with pytest.raises(
-        RuntimeError, match=r"2 processes: ValueError: the loss is nan \(all they said: "
+        RuntimeError, match=r"2 processes: ValueError: the loss is nan \(all their output: "
     ) as told:
         run_processes(
             Processes(here=2),

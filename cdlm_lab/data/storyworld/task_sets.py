@@ -50,14 +50,7 @@ class _Stories:
     """
 
     def __init__(
-        self,
-        split: str,
-        stories: int,
-        *,
-        seed: int,
-        start: int,
-        two_for: str = "",
-        **least: tuple[int, int],
+        self, split: str, stories: int, *, seed: int, start: int, two_for: str = "", **least: tuple[int, int]
     ) -> None:
         if split not in SPLIT_NAMES:
             raise ValueError(f"split is {split!r}; choose one of train, dev, test")

@@ -189,13 +189,13 @@ class Reader:
     def positions(self, place: Place) -> np.ndarray:
         """Positions of words; ValueError if they are not in the text that the model reads."""
         document, start, end = place
-        found = self.sequence.positions(document, (start, end))
-        if not len(found):
+        positions = self.sequence.positions(document, (start, end))
+        if not len(positions):
             raise ValueError(
                 f"{self.name} does not read these words: {sum(self.sequence.lost_tokens):,} tokens did not "
                 "fit its length; raise max_length or choose fewer documents"
             )
-        return found
+        return positions
 
     def run(self, selection: Selection) -> SourceAttention:
         """Attention from and to the source in all layers; the last runs are kept."""
@@ -351,7 +351,7 @@ def overview_of(
     """
     sizes = [len(document.sentences) for document in documents]
     turns, all_turns = max(sizes), max(sizes) * len(readers)
-    began, done, found = time.monotonic(), 0, []
+    began, done, matrices = time.monotonic(), 0, []
     for reader in readers:
         sentence = _sentence_of_position(reader, documents)
         matrix = np.zeros((sum(sizes), sum(sizes)))
@@ -361,8 +361,8 @@ def overview_of(
             done += 1
             left = seconds_in_words((time.monotonic() - began) / done * (all_turns - done))
             tell(f"reading sentence by sentence: {done} of {all_turns}, {left} left")
-        found.append(matrix)
-    return found
+        matrices.append(matrix)
+    return matrices
 
 
 def _sentence_of_position(reader: Reader, documents: Sequence[ShownDocument]) -> np.ndarray:

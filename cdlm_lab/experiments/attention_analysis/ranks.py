@@ -38,7 +38,7 @@ from cdlm_lab.examples.mention_pairs import AlignedPair, sample_aligned_pairs
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import (
-    VARIANTS,
+    Checkpoints,
     CoreferenceSplit,
     read_corpus,
     reset_globals,
@@ -62,15 +62,10 @@ PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # what stands in a row of ranks
 
 
 @settings
-class Settings:
+class Settings(Checkpoints):
     """The parameters of notebook 11, whose comments say what they mean."""
 
     run_folder: str = "runs/attention"
-    longformer: str = "storyworld/longformer"
-    local_cdlm: str = "storyworld/local-cdlm"
-    rand_cdlm: str = "storyworld/rand-cdlm"
-    prefix_cdlm: str = "storyworld/prefix-cdlm"
-    cdlm: str = "storyworld/cdlm"
     corpus: str = "storyworld"
     split: CoreferenceSplit = "test"
     stories: int = Field(default=30, ge=1)
@@ -85,12 +80,6 @@ class Settings:
     precision: Precision = "float32"
     reset_globals: bool = True
     seed: int = 0
-
-    @property
-    def checkpoints(self) -> dict[str, str]:
-        """Variant -> folder or name of its model, in paper order, without those that are left out."""
-        named = {variant: getattr(self, variant.replace("-", "_")) for variant in VARIANTS}
-        return {variant: where for variant, where in named.items() if where}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,11 +136,9 @@ Measured = Mapping[str, ModelRanks]  # by variant, in paper order
 def prepare(settings: Settings) -> Analysis:
     """Take the run's folder, read the corpus and draw the pairs; nothing is run.
 
-    Raises ValueError for a bad corpus, one without pairs of a kind in at least two topics, or no model.
+    Raises ValueError for a bad corpus, or one without pairs of a kind in at least two topics.
     """
     opened = open_run(settings.run_folder, name="attention analysis", parameters=parameters_of(settings))
-    if not settings.checkpoints:
-        raise ParameterError("every model is left out; name at least one")
     topics = read_corpus(settings.corpus, settings.split, stories=settings.stories)
     pairs = {
         kind: sample_aligned_pairs(topics, kind, count=settings.pairs, seed=settings.seed) for kind in KINDS

@@ -19,19 +19,12 @@ from cdlm_lab.experiments.systems.answering import Answerer, QuestionPredictions
 from cdlm_lab.metrics.question_answering import question_scores
 from cdlm_lab.models.question_answering import DecodedAnswer
 from cdlm_lab.report import Report
-from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.ask import own_question_box
 from cdlm_lab.widgets.browse import question_browser
 from cdlm_lab.widgets.html import escaped, table_html, variant_name
 from cdlm_lab.widgets.questions import ReadQuestion, question_html, questions_page
-from cdlm_lab.widgets.tables import ScoreTable
 
 OF_KINDS = ("f1", "sp_f1", "joint_f1")
-
-
-def score_table(report: Report, split: str = "test") -> ScoreTable:
-    """Answer, support and joint scores of each encoder beside the paper's."""
-    return score_tables.score_table(report, split=split, caption="Answers and supporting sentences")
 
 
 def kind_table(report: Report, split: str = "test") -> HTML:

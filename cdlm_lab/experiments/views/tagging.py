@@ -43,26 +43,13 @@ from cdlm_lab.widgets.tagged import (
     weights_by_distance_figure,
 )
 
-MEASURES = ("precision", "recall", "f1")
-PAPER_LABELS = {  # by which the paper's corpora are known
-    "litbank": {"PER", "LOC", "FAC", "GPE", "ORG", "VEH"},
-    "jnlpba": {"protein", "DNA", "RNA", "cell_type", "cell_line"},
-}
-
 
 def score_table(report: Report, split: str = "test") -> ScoreTable:
-    """Precision, recall and F1 of each system that is not of the sweep, beside the paper's."""
+    """Precision, recall and F1 of each system that is not of the sweep, on test beside the paper's."""
     labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
-    caption = f"Spans found: {corpus_name(report)}"
-    return score_tables.score_table(report, labels=labels, split=split, caption=caption)
-
-
-def corpus_name(report: Report) -> str:
-    """What the paper calls the corpus, if its labels are those of one of the paper's; else that of its
-    folder."""
-    labels = set(report.data["labels"])
-    known = [name for name, theirs in PAPER_LABELS.items() if labels == theirs]
-    return known[0] if known else _folder_name(report)
+    return score_tables.score_table(
+        report, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
+    )
 
 
 def _folder_name(report: Report) -> str:

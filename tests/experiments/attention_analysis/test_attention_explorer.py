@@ -126,11 +126,11 @@ def test_hidden_words_are_hidden_and_predicted(reader, counts):
 
 def test_the_overview_is_the_mean_weight_between_sentences(reader, documents):
     shown = [shown_document(document) for document in documents]
-    told: list[str] = []
-    (matrix,) = overview_of([reader], shown, told.append)
+    lines: list[str] = []
+    (matrix,) = overview_of([reader], shown, lines.append)
     sizes = [len(document.sentences) for document in shown]
     assert matrix.shape == (sum(sizes), sum(sizes))
-    assert len(told) == max(sizes)
+    assert len(lines) == max(sizes)
     # one pair of sentences by hand: the third of the first document, the fifth of the second
     source = np.concatenate(
         [reader.sequence.positions(n, document.sentences[2]) for n, document in enumerate(shown)]
@@ -281,11 +281,11 @@ def handed(monkeypatch) -> dict:
     """What bertviz is given, and the positions it is of."""
     given = {}
 
-    def asked(model, ids, *, queries, keys, global_mask):
+    def recorded(model, ids, *, queries, keys, global_mask):
         given.update(queries=queries, keys=keys)
         return attention_between(model, ids, queries=queries, keys=keys, global_mask=global_mask)
 
-    monkeypatch.setattr(attention_explorer, "attention_between", asked)
+    monkeypatch.setattr(attention_explorer, "attention_between", recorded)
     monkeypatch.setattr(
         attention_explorer, "bertviz_html", lambda weights, **named: given.update(named, weights=weights)
     )
@@ -298,9 +298,9 @@ def test_bertviz_gets_what_passes_between_the_sentences_of_both_spans(
     explored: ExploredCluster, handed: dict, with_target: bool, direction: str
 ):
     chosen = explored.view.chosen
-    asked = chosen if with_target else replace(chosen, target=None)
+    selection = chosen if with_target else replace(chosen, target=None)
     attention_explorer.sentences_in_bertviz(
-        explored.readers, explored.documents, asked, model="CDLM", view="head", direction=direction
+        explored.readers, explored.documents, selection, model="CDLM", view="head", direction=direction
     )
     reader = explored.readers[1]
     ids, source = reader.sequence.input_ids, reader.positions(chosen.source)
@@ -321,10 +321,10 @@ def test_bertviz_gets_what_passes_between_the_sentences_of_both_spans(
 
 
 def test_where_nothing_passes_it_says_so(explored: ExploredCluster):
-    asked = replace(explored.view.chosen, source_global=False)
+    selection = replace(explored.view.chosen, source_global=False)
     with pytest.raises(ValueError, match="nothing passes between these sentences: they are too far apart"):
         attention_explorer.sentences_in_bertviz(
-            explored.readers, explored.documents, asked, model="CDLM", view="head"
+            explored.readers, explored.documents, selection, model="CDLM", view="head"
         )
 
 

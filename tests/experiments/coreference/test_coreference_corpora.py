@@ -52,8 +52,8 @@ def test_a_corpus_without_splits_is_divided_by_topics(tmp_path: Path):
     (tmp_path / "all.conll").write_text(conll(*DOCUMENTS))
     for corpus in (tmp_path, tmp_path / "all.conll"):
         divided = of(corpus, dev_topics="1", test_topics="2")
-        found = {split: [t.id for t in read_topics(divided, split)] for split in ("train", "dev", "test")}
-        assert found == {"train": ["0"], "dev": ["1"], "test": ["2"]}
+        result = {split: [t.id for t in read_topics(divided, split)] for split in ("train", "dev", "test")}
+        assert result == {"train": ["0"], "dev": ["1"], "test": ["2"]}
         with pytest.raises(ParameterError, match=r"name some of its 3 topics as test_topics.*\(0, 1, 2\)"):
             read_topics(of(corpus, dev_topics="1"), "train")
         with pytest.raises(ParameterError, match="1 is in dev_topics and in test_topics"):
@@ -112,8 +112,8 @@ def test_json_with_one_kind_of_mentions(tmp_path: Path):
 def test_storyworld_and_ecb_plus_lose_nothing():
     for kind in ("event", "entity"):
         passed_over = PassedOver()
-        found = read_topics(replace(SETTINGS, kind=kind), "dev", passed_over)
-        assert found == read_corpus("storyworld", "dev", stories=2)
+        result = read_topics(replace(SETTINGS, kind=kind), "dev", passed_over)
+        assert result == read_corpus("storyworld", "dev", stories=2)
         assert passed_over.counts == {}
 
 

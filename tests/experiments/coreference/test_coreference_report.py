@@ -87,7 +87,7 @@ def test_baselines_and_their_scores(topics: list[Topic]):
         key, responses, topic_of={d.id: t.id for t in topics for d in t.documents}, columns={"split": "test"}
     )
     scores = {(row.system, row.metric): row for row in rows}
-    # of each topic's two links one is found, and no wrong one
+    # of each topic's two links one is result, and no wrong one
     assert scores["same head word", "muc/recall"].value == pytest.approx(1 / 2)
     assert scores["same head word", "muc/precision"].value == pytest.approx(1.0)
     # mentions: the fire whole (2 x 1), the raid in halves (2 x 1/2), of 4
@@ -206,8 +206,8 @@ def test_the_examples_are_well_formed(prepared: Prepared, kind: str):
     topic = parse_marked_documents(own_text("", kind), kind=kind)
     assert len(topic.documents) >= 2
     of_kind = replace(prepared, settings=replace(prepared.settings, kind=kind))
-    found, prediction = cluster_own(of_kind, own_text("", kind))
-    assert found == topic
+    result, prediction = cluster_own(of_kind, own_text("", kind))
+    assert result == topic
     assert len(prediction.group.mentions) == sum(len(document.mentions) for document in topic.documents) >= 6
 
 

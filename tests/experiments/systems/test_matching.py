@@ -39,8 +39,8 @@ def test_names_say_what_a_system_is() -> None:
 
 
 def test_all_published_systems_are_tested_against_one_of_them() -> None:
-    tables = (("cda", "2"), ("cda", "3"), ("cdlm", "4"))
-    published = {row for table in tables for _, row, _ in published_numbers()[table]}
+    tables = [published_numbers()[table] for table in (("cda", "2"), ("cda", "3"), ("cdlm", "4"))]
+    published = {system for table in tables for _, system, _ in table}
     assert set(SYSTEMS) - published == {"tf-idf"}
     assert {one.against for one in SYSTEMS.values()} - {""} <= set(SYSTEMS)
     against = {name: SYSTEMS[name].against for name in ("gru-han-deep", "gru-han-shallow", "cdlm")}

@@ -1,8 +1,9 @@
-"""HotpotQA's files: a file by hand, round trips, and every complaint."""
+"""Multi-hop questions: records, HotpotQA's files and predictions, and where an answer stands."""
 
 import gzip
 import json
-from dataclasses import replace
+import re
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from cdlm_lab.data.files import DataError
 from cdlm_lab.data.questions import (
     MultihopQuestion,
     Paragraph,
+    answer_occurrences,
+    check_question,
     hotpot_record,
     read_hotpotqa,
     read_predictions,
@@ -415,3 +418,165 @@ def test_the_real_files_come_back_as_they_were(real_data, tmp_path, split, count
     assert all(len(question.gold_paragraphs) == 2 for question in found)
     write_hotpot_questions(tmp_path / "again.json", found)
     assert json.loads((tmp_path / "again.json").read_text()) == json.loads(gzip.decompress(path.read_bytes()))
+
+
+MILL = Paragraph(title="Blue Mill", sentences=("Blue Mill is a novel.", " ", " Ann Lee wrote it."))
+LEE = Paragraph(title="Ann Lee", sentences=("Ann Lee is from Ghent.",))
+RAIN = Paragraph(title="Rain", sentences=("It is wet.",))
+QUESTION = MultihopQuestion(
+    id="q1",
+    text="Where is the author of Blue Mill from?",
+    paragraphs=(RAIN, MILL, LEE),
+    answer="Ghent",
+    supporting=(("Ann Lee", 0), ("Blue Mill", 2)),
+    kind="bridge",
+)
+
+
+def test_text_of_a_paragraph_is_its_sentences_and_nothing_between_them():
+    assert MILL.text == "Blue Mill is a novel.  Ann Lee wrote it."
+    assert Paragraph(title="Blue Mill", sentences=()).text == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [("yes", "yes"), ("no", "no"), ("Ghent", "span"), ("No", "span"), ("noanswer", "span"), (None, None)],
+)
+def test_type_is_that_of_the_answer(answer, expected):
+    assert replace(QUESTION, answer=answer).type == expected
+
+
+def test_gold_paragraphs_are_ascending_and_each_there_once():
+    assert QUESTION.gold_paragraphs == (1, 2)
+    assert replace(QUESTION, supporting=(("Ann Lee", 0), ("Ann Lee", 0))).gold_paragraphs == (2,)
+    assert replace(QUESTION, supporting=()).gold_paragraphs == ()
+
+
+def test_records_are_frozen():
+    with pytest.raises(FrozenInstanceError):
+        QUESTION.answer = "Rome"
+    assert hash(QUESTION) == hash(replace(QUESTION))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"answer": None, "supporting": ()},
+        {"answer": "words that stand nowhere"},
+        {"supporting": (("Blue Mill", 1),)},  # a sentence of blanks is one
+        {"supporting": (("Ann Lee", 0), ("Ann Lee", 0))},
+        {"paragraphs": (LEE,), "supporting": ()},
+    ],
+)
+def test_questions_that_can_be_scored_pass(changes):
+    check_question(replace(QUESTION, **changes), where="here")
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"text": " \n"}, "the question is empty"),
+        ({"answer": ""}, "the answer is empty; leave the field out if it is not known"),
+        ({"answer": " "}, "the answer is empty; leave the field out if it is not known"),
+        ({"paragraphs": ()}, "the context is empty; give at least one paragraph"),
+        ({"paragraphs": (*QUESTION.paragraphs, Paragraph(title="Dry", sentences=(" ", "\n")))},
+         "paragraph 3, 'Dry', has no text"),
+        ({"paragraphs": (Paragraph(title="Dry", sentences=()), *QUESTION.paragraphs)},
+         "paragraph 0, 'Dry', has no text"),
+        ({"paragraphs": (*QUESTION.paragraphs, replace(MILL, title="Rain"))},
+         "two paragraphs are called 'Rain'; titles tell paragraphs apart"),
+        ({"supporting": (("Ann Lee", 0), ("ann lee", 0))},
+         "a supporting fact names 'ann lee', which is no paragraph of the context"),
+        ({"supporting": (("Blue Mill", 3),)},
+         "a supporting fact names sentence 3 of 'Blue Mill', which has 3, counted from 0"),
+        ({"supporting": (("Blue Mill", -1),)},
+         "a supporting fact names sentence -1 of 'Blue Mill', which has 3, counted from 0"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(changes, problem):
+    complaint = f"dev.json: question 'q1': {problem}"
+    with pytest.raises(ValueError, match=f"^{re.escape(complaint)}$"):
+        check_question(replace(QUESTION, **changes), where="dev.json")
+
+
+def test_a_question_without_id_is_refused():
+    with pytest.raises(ValueError, match=r"^here: question '': it has no id; give each its own$"):
+        check_question(replace(QUESTION, id=""), where="here")
+
+
+PARAGRAPHS = (
+    Paragraph(title="Mark Twain", sentences=("Mark wrote it. ", "The Market knew Mark, or mark.")),
+    Paragraph(title="Hannibal", sentences=("Twain was here; MARK was not.",)),
+    Paragraph(title="A", sentences=("remarkable remarks",)),
+)
+
+
+def found(answer: str | None, *gold: int, paragraphs: tuple[Paragraph, ...] = PARAGRAPHS) -> list[tuple]:
+    """The places, with the words that stand there in place of their end."""
+    places = answer_occurrences(answer, paragraphs, gold=gold)
+    text = {"title": lambda number: paragraphs[number].title, "body": lambda number: paragraphs[number].text}
+    return [(number, part, start, text[part](number)[start:end]) for number, part, start, end in places]
+
+
+def body(text: str) -> tuple[Paragraph, ...]:
+    return (Paragraph(title="T", sentences=(text,)),)
+
+
+def test_places_by_hand():
+    assert answer_occurrences("Mark", PARAGRAPHS, gold=(0, 1)) == [
+        (0, "title", 0, 4),
+        (0, "body", 0, 4),
+        (0, "body", 31, 35),
+    ]
+
+
+def test_only_paragraphs_that_are_gold_and_in_their_order():
+    assert found("Twain", 0) == [(0, "title", 5, "Twain")]
+    assert found("Twain", 1) == [(1, "body", 0, "Twain")]
+    assert found("Twain", 1, 0) == [(1, "body", 0, "Twain"), (0, "title", 5, "Twain")]
+    assert found("Twain") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "places"),
+    [
+        ("mark", (0,), [(0, "body", 40, "mark")]),  # whole, in its own case
+        ("market", (0,), [(0, "body", 19, "Market")]),  # whole, in another
+        ("mark", (1, 2), [(1, "body", 16, "MARK")]),  # which goes before parts of words, wherever they are
+        ("mark", (2,), [(2, "body", 2, "mark"), (2, "body", 13, "mark")]),  # a part, in its own case
+        ("arket", (0,), [(0, "body", 20, "arket")]),
+        ("WAIN", (0, 1), [(0, "title", 6, "wain"), (1, "body", 1, "wain")]),  # a part, in another
+        ("Samuel", (0, 1, 2), []),
+    ],
+)
+def test_the_strictest_kind_that_there_is(answer, gold, places):
+    assert found(answer, *gold) == places
+
+
+def test_over_the_end_of_a_sentence_and_any_white_space():
+    assert found("wrote it. The", 0) == [(0, "body", 5, "wrote it. The")]
+    assert found(" Mark \n Twain ", 0) == [(0, "title", 0, "Mark Twain")]
+    there = body("to  Žofie\u00a0Ň, to žofie ň")
+    assert found("Žofie Ň", 0, paragraphs=there) == [(0, "body", 4, "Žofie\u00a0Ň")]
+    assert found("was.here", 1) == []
+
+
+def test_occurrences_that_overlap():
+    there = body("the fire the fire the.")
+    assert [start for _, _, start, _ in found("the fire the", 0, paragraphs=there)] == [0, 9]
+
+
+@pytest.mark.parametrize("answer", ["$1,000", "(or 1.000)", "U.S.", "[s]", "a+b", "1.000"])
+def test_signs_are_taken_as_they_are(answer):
+    there = body("It cost $1,000 (or 1.000) in the U.S. of [s] a+b.")
+    assert [text for *_, text in found(answer, 0, paragraphs=there)] == [answer]
+
+
+@pytest.mark.parametrize("answer", [None, "", " ", "yes", "no"])
+def test_what_no_words_of_the_paragraphs_answer(answer):
+    assert found(answer, 0, paragraphs=(Paragraph(title="no", sentences=("yes, no ",)),)) == []
+
+
+def test_yes_in_another_case_is_a_word():
+    assert found("Yes", 0, paragraphs=body("Yes is a band.")) == [(0, "body", 0, "Yes")]

@@ -1,10 +1,10 @@
-"""Passes over the items of a task: how many updates they are, and in which order the items come."""
+"""Epochs over the items of a task: how many updates they are, and in which order the items come."""
 
 from collections import Counter
 
 import pytest
 
-from cdlm_lab.experiments.runs import FineTuning
+from cdlm_lab.experiments.systems.joint import JointSettings
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import config_of_passes, in_training_order
@@ -29,7 +29,7 @@ def test_a_warm_up_that_is_too_long_for_a_short_run_takes_half_of_it() -> None:
 
 
 def test_settings_of_a_fine_tuning_reach_its_config() -> None:
-    given = FineTuning(
+    given = JointSettings(
         epochs=3, batch_size=8, micro_batch_size=4, patience=2, precision="bfloat16", warmup_steps=4
     )
     config = given.config(items=50, seed=7)

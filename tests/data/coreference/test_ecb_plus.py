@@ -1,12 +1,14 @@
-"""ECB+ with its annotation: a corpus of four documents by hand, and the counts of the real one."""
+"""ECB+ by hand: validated mentions, plain text of topics, hostile XML; counts of the real corpus."""
 
+import re
 import tarfile
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from cdlm_lab.data.ecb_plus import CSV_NAME, read_ecb_plus
+from cdlm_lab.data.ecb_plus import CSV_NAME, TOPICS, ecb_plus_files, read_ecb_plus, read_ecb_plus_topics
 from cdlm_lab.data.records import Topic, gold_clusters, mentions_of
 
 TOKEN = '<token t_id="{}" sentence="{}" number="0">{}</token>'
@@ -328,3 +330,326 @@ def test_broken_tokens_of_the_real_corpus(ecb_plus, tmp_path):
             if missing := text.count("<token t_id=") - len(document.tokens):
                 lost[document.id] = missing
     assert lost == {"31_10ecbplus": 1, "9_3ecbplus": 1, "9_4ecbplus": 1}
+
+
+NAME_REMEDY = "keep the official names, <topic>/<topic>_<number>ecb.xml or ...ecbplus.xml, topics 1 to 45"
+
+
+def document(*tokens: tuple[int, str]) -> str:
+    lines = "".join(
+        f'<token t_id="{n}" sentence="{sentence}" number="0">{text}</token>\n'
+        for n, (sentence, text) in enumerate(tokens, start=1)
+    )
+    return f'<Document doc_name="x">\n{lines}<Markables>\n<ACTION m_id="1"/></Markables></Document>\n'
+
+
+TOPICS_WITH_ADDRESS = document(
+    (0, "http"), (0, ":"), (1, "The"), (1, "d&amp;am"), (2, "Broke"), (2, ""), (2, ".")
+)
+
+
+def test_sub_topics(write, tmp_path):
+    for name in (
+        "2/2_1ecb.xml",
+        "10/10_2ecbplus.xml",
+        "10/10_11ecbplus.xml",
+        "10/10_3ecb.xml",
+        "36/36_1ecb.xml",
+    ):
+        write(f"ECB+_LREC2014/ECB+/{name}", TOPICS_WITH_ADDRESS)
+    write("ECB+_LREC2014/ECB+/10/._10_3ecb.xml", b"\0")
+    write("ECB+_LREC2014/README.txt", "x")
+    for folder in (tmp_path, tmp_path / "ECB+_LREC2014", tmp_path / "ECB+_LREC2014" / "ECB+"):
+        clusters = list(read_ecb_plus_topics(folder))
+        assert [cluster.id for cluster in clusters] == ["2ecb", "10ecb", "10ecbplus", "36ecb"]
+    assert [found.id for found in clusters[2].documents] == ["10_2ecbplus", "10_11ecbplus"]
+    plus, plain = clusters[2].documents[0], clusters[1].documents[0]
+    assert plus.text == "The d&am\nBroke ."  # without the address of the page
+    assert plain.text == "http :\nThe d&am\nBroke ."
+    assert [plain.text[start:end] for start, end in plain.sentences] == ["http :", "The d&am", "Broke ."]
+    assert [cluster.id for cluster in read_ecb_plus_topics(tmp_path, split="validation")] == ["2ecb"]
+    assert [cluster.id for cluster in read_ecb_plus_topics(tmp_path, split="test")] == ["36ecb"]
+
+
+def test_whole_topics(write, tmp_path):
+    for name in ("2/2_1ecbplus.xml", "2/2_9ecb.xml", "10/10_3ecb.xml"):
+        write(name, TOPICS_WITH_ADDRESS)
+    clusters = list(read_ecb_plus_topics(tmp_path, by_topic=True))
+    assert [(cluster.id, [document.id for document in cluster.documents]) for cluster in clusters] == [
+        ("2", ["2_9ecb", "2_1ecbplus"]),
+        ("10", ["10_3ecb"]),
+    ]
+
+
+def test_no_files(write, tmp_path, refused):
+    with refused(tmp_path, f"1: folder: no ECB+ files; {NAME_REMEDY}"):
+        list(read_ecb_plus_topics(tmp_path))
+    write("1/1_1ecb.xml", TOPICS_WITH_ADDRESS)
+    assert ecb_plus_files(tmp_path, split="test") == []
+    with refused(tmp_path, f"1: folder: no ECB+ files for the split test; {NAME_REMEDY}"):
+        list(read_ecb_plus_topics(tmp_path, split="test"))
+
+
+@pytest.mark.parametrize("name", ["1/1_1.xml", "1/2_1ecb.xml", "46/46_1ecb.xml", "1/01_1ecb.xml"])
+def test_other_names(write, tmp_path, refused, name):
+    path = write(name, TOPICS_WITH_ADDRESS)
+    with refused(path, f"1: file name: not the name of an ECB+ file; {NAME_REMEDY}"):
+        list(read_ecb_plus_topics(tmp_path))
+
+
+SECOND = '<token t_id="2" sentence="0" number="0">:</token>'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            SECOND,
+            SECOND.replace('sentence="0" ', ""),
+            '3: sentence: missing in the token t_id="2"; write the number from 0, as in sentence="3"',
+        ),
+        (
+            SECOND,
+            SECOND.replace('"0"', '"-1"', 1),
+            "3: sentence: '-1' of the token t_id=\"2\" is not a number; write the number from 0, as in "
+            'sentence="3"',
+        ),
+        (
+            "<Markables>",
+            "<Markables></oops>",
+            "9: column 14: not XML (mismatched tag: line 9, column 13); copy the file again from the "
+            "official release",
+        ),
+    ],
+)
+def test_malformed_line(write: Callable[..., Path], tmp_path, refused, old, new, message):
+    path = write("1/1_1ecb.xml", TOPICS_WITH_ADDRESS.replace(old, new, 1))
+    with refused(path, message):
+        list(read_ecb_plus_topics(tmp_path))
+
+
+def test_entities_are_refused(write, tmp_path):
+    bomb = '<!DOCTYPE d [<!ENTITY a "aaaa">]><Document><token t_id="1" sentence="0">&a;</token></Document>'
+    write("1/1_1ecb.xml", bomb)
+    with pytest.raises(
+        ValueError, match=r"1_1ecb\.xml:1: field DOCTYPE: the XML defines entities .*; remove the"
+    ):
+        list(read_ecb_plus_topics(tmp_path))
+
+
+def test_every_topic_is_in_one_split():
+    assert sorted(topic for topics in TOPICS.values() for topic in topics) == list(range(1, 46))
+
+
+@pytest.fixture(scope="module")
+def topics_ecb_plus(real_data, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("ecb_plus")
+    with tarfile.open(real_data("ecbplus") / "ECB+_LREC2014.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+# Topics and documents of the description that comes with the data.
+@pytest.mark.parametrize(
+    ("split", "topics", "documents"), [("train", 25, 575), ("validation", 8, 197), ("test", 10, 210)]
+)
+def test_counts_of_the_real_corpus_of_topics(topics_ecb_plus, split, topics, documents):
+    clusters = list(read_ecb_plus_topics(topics_ecb_plus, split=split))
+    assert len(clusters) == 2 * topics
+    whole = [
+        len(cluster.documents)
+        for cluster in read_ecb_plus_topics(topics_ecb_plus, split=split, by_topic=True)
+    ]
+    assert (len(whole), sum(whole)) == (topics, documents)
+    assert sum(len(cluster.documents) for cluster in clusters) == documents
+    assert all(document.text and document.sentences for cluster in clusters for document in cluster.documents)
+    assert not any(document.text.startswith("http") for cluster in clusters for document in cluster.documents)
+
+
+def test_documents_of_the_real_corpus_of_topics(topics_ecb_plus):
+    halves = [file.stem.endswith("plus") for file in ecb_plus_files(topics_ecb_plus)]
+    assert (halves.count(False), halves.count(True)) == (480, 502)
+    first, second = islice(read_ecb_plus_topics(topics_ecb_plus, split="train"), 2)
+    assert (first.id, second.id) == ("1ecb", "1ecbplus")
+    document = second.documents[9]
+    assert document.id == "1_10ecbplus"
+    assert document.text.startswith("Lindsay Lohan checks into Betty Ford Center\nMay 03 , 2013\n")
+
+
+def test_a_page_in_place_of_a_document(write, tmp_path, refused):
+    path = write("1/1_1ecb.xml", "<html><body>Not Found</body></html>")
+    remedy = "copy the file again from the official release"
+    with refused(path, f"1: token: no token has any text; {remedy}"):
+        list(read_ecb_plus_topics(tmp_path))
+
+
+# Sentence 1 is validated. Token 4 is white space, token 11 in another sentence.
+ANNOTATED = """\
+<Document doc_name="x">
+<token t_id="1" sentence="0" number="0">Fire</token>
+<token t_id="2" sentence="0" number="0">in</token>
+<token t_id="3" sentence="0" number="0">town</token>
+<token t_id="4" sentence="1" number="0"> </token>
+<token t_id="5" sentence="1" number="0">Fire</token>
+<token t_id="6" sentence="1" number="0">broke</token>
+<token t_id="7" sentence="1" number="0">swiftly</token>
+<token t_id="8" sentence="1" number="0">out</token>
+<token t_id="9" sentence="1" number="0">at</token>
+<token t_id="10" sentence="1" number="0">noon</token>
+<token t_id="11" sentence="2" number="0">It</token>
+<token t_id="12" sentence="2" number="0">burnt</token>
+<Markables>
+<TIME_OF_THE_DAY m_id="9" ><token_anchor t_id="10"/></TIME_OF_THE_DAY>
+<ACTION_OCCURRENCE m_id="1" ><token_anchor t_id="6"/><token_anchor t_id="8"/></ACTION_OCCURRENCE>
+<NEG_ACTION_STATE m_id="2" ><token_anchor t_id="7"/></NEG_ACTION_STATE>
+<HUMAN_PART_PER m_id="3" ><token_anchor t_id="5"/><token_anchor t_id="6"/></HUMAN_PART_PER>
+<ACTION_OCCURRENCE m_id="4" ><token_anchor t_id="5"/></ACTION_OCCURRENCE>
+<ACTION_OCCURRENCE m_id="5" ><token_anchor t_id="1"/></ACTION_OCCURRENCE>
+<LOC_GEO m_id="6" ><token_anchor t_id="3"/><token_anchor t_id="4"/></LOC_GEO>
+<ACTION_STATE m_id="20" RELATED_TO="" TAG_DESCRIPTOR="x" instance_id="ACT7" />
+<ACTION_STATE m_id="21" RELATED_TO="" TAG_DESCRIPTOR="x" />
+</Markables>
+<Relations>
+<CROSS_DOC_COREF r_id="30" ><source m_id="1" /><source m_id="5" /><target m_id="20" /></CROSS_DOC_COREF>
+<INTRA_DOC_COREF r_id="31" ><source m_id="2" /><source m_id="4" /><target m_id="21" /></INTRA_DOC_COREF>
+</Relations>
+</Document>
+"""
+XML_RELEASE = "copy the file again from the official release"
+
+
+@pytest.fixture
+def xml_corpus(write: Callable[..., Path], tmp_path: Path) -> Path:
+    write("ECB+/36/36_1ecb.xml", ANNOTATED)
+    write(CSV_NAME, "Topic,File,Sentence Number\n36,1ecb,1\n")
+    return tmp_path
+
+
+def test_the_file_without_faults(xml_corpus):
+    (topic,) = read_ecb_plus(xml_corpus, "test")
+    assert [len(document.mentions) for document in topic.documents] == [5]
+
+
+BY_T_ID = "name tokens of the document by their t_id"
+BY_M_ID = "name markables by their m_id"
+ONE_TARGET = "give it one: the markable that names it"
+GIVEN = 'the mention m_id="1"'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            '<token_anchor t_id="8"/>',
+            '<token_anchor t_id="99"/>',
+            f"16: token_anchor: {GIVEN} names the token '99', which is not there; {BY_T_ID}",
+        ),
+        (
+            '<token_anchor t_id="6"/><token_anchor t_id="8"/>',
+            "",
+            f"16: token_anchor: {GIVEN} has no tokens; {BY_T_ID}",
+        ),
+        (
+            '<token_anchor t_id="8"/>',
+            '<token_anchor t_id="4"/>',
+            f"16: token_anchor: {GIVEN} has tokens without text or in two sentences; {BY_T_ID}",
+        ),
+        (
+            '<token_anchor t_id="8"/>',
+            '<token_anchor t_id="11"/>',
+            f"16: token_anchor: {GIVEN} has tokens without text or in two sentences; {BY_T_ID}",
+        ),
+        ('m_id="2" >', 'm_id="1" >', '16: m_id: a second markable m_id="1"; number the markables of a file'),
+        (
+            '<HUMAN_PART_PER m_id="3" >',
+            "<HUMAN_PART_PER >",
+            "1: m_id: missing in a markable HUMAN_PART_PER; number the markables of a file",
+        ),
+        ('<target m_id="20" />', "", f'26: target: the relation r_id="30" has 0 targets; {ONE_TARGET}'),
+        (
+            '<target m_id="20" />',
+            '<target m_id="20" /><target m_id="21" />',
+            f'26: target: the relation r_id="30" has 2 targets; {ONE_TARGET}',
+        ),
+        (
+            '<target m_id="20" />',
+            '<target m_id="77" />',
+            f"26: m_id: the relation r_id=\"30\" names the markable '77', which is not there; {BY_M_ID}",
+        ),
+        (
+            '<source m_id="5" />',
+            '<source m_id="78" />',
+            f"26: m_id: the relation r_id=\"30\" names the markable '78', which is not there; {BY_M_ID}",
+        ),
+        (
+            '<source m_id="4" />',
+            '<source m_id="1" />',
+            '27: source: the mention m_id="1" is in two relations; leave it in one of them',
+        ),
+        (
+            'instance_id="ACT7"',
+            "",
+            f'22: instance_id: missing in the markable m_id="20", the target of the relation r_id="30"; '
+            f"{XML_RELEASE}",
+        ),
+        ('<token t_id="3"', '<token t_id="2"', '3: t_id: a second token t_id="2"; number the tokens from 1'),
+        ('<token t_id="3"', "<token", "1: t_id: missing in a token; number the tokens from 1"),
+        (
+            'sentence="1" number="0">noon',
+            'sentence="0" number="0">noon',
+            '11: sentence: 0 of the token t_id="10" comes after 1; put the tokens in order',
+        ),
+        (
+            'sentence="1" number="0">noon',
+            'number="0">noon',
+            '11: sentence: missing in the token t_id="10"; write the number from 0, as in sentence="3"',
+        ),
+        (
+            "</Relations>",
+            "</Relation>",
+            f"28: column 3: not XML (mismatched tag: line 28, column 2); {XML_RELEASE}",
+        ),
+    ],
+)
+def test_malformed_annotation(xml_corpus, write, refused, old, new, message):
+    assert ANNOTATED.count(old) >= 1
+    path = write("ECB+/36/36_1ecb.xml", ANNOTATED.replace(old, new, 1))
+    with refused(path, message):
+        list(read_ecb_plus(xml_corpus, "test"))
+
+
+@pytest.mark.parametrize("name", ["Markables", "Relations"])
+def test_sections_that_are_missing(xml_corpus, write, refused, name):
+    path = write("ECB+/36/36_1ecb.xml", re.sub(f"<{name}>.*</{name}>", "", ANNOTATED, flags=re.DOTALL))
+    with refused(path, f"1: {name}: there is no <{name}>; {XML_RELEASE}"):
+        list(read_ecb_plus(xml_corpus, "test"))
+
+
+LAUGHS = "\n".join(
+    [
+        "<?xml version='1.0'?>",
+        '<!DOCTYPE Document [<!ENTITY a0 "ha">',
+        *(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10)),
+        "]>",
+    ]
+)
+EXTERNAL = '<!DOCTYPE Document [<!ENTITY secret SYSTEM "file:///etc/passwd">]>'
+
+
+@pytest.mark.parametrize(
+    ("head", "entity", "line"),
+    [
+        (LAUGHS, "&a9;", 2),
+        (EXTERNAL, "&secret;", 1),
+        ('<!DOCTYPE Document [<!ENTITY % p SYSTEM "http://127.0.0.1:9/x.dtd"> %p;]>', "x", 1),
+    ],
+    ids=["expansion", "file", "parameter"],
+)
+def test_hostile_xml(xml_corpus, write, head, entity, line):
+    hostile = f'{head}\n<Document>\n<token t_id="1" sentence="0">{entity}</token>\n</Document>'
+    path = write("ECB+/36/36_1ecb.xml", hostile)
+    message = (
+        f"^{re.escape(str(path))}:{line}: field DOCTYPE: the XML defines entities .*; remove the DOCTYPE"
+    )
+    with pytest.raises(ValueError, match=message):
+        list(read_ecb_plus(xml_corpus, "test"))

@@ -1,4 +1,4 @@
-"""Documents that a person typed: worked examples, marks that are read back, and every complaint."""
+"""Documents typed into a box: plain ones, and marked mentions."""
 
 import re
 
@@ -8,9 +8,73 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CoreferenceDocument, Topic, gold_clusters, mentions_of
-from cdlm_lab.data.typed_documents import parse_marked_documents, read_marked_documents
+from cdlm_lab.data.typed_documents import (
+    filled_lines,
+    first_and_others,
+    parse_marked_documents,
+    pasted_documents,
+    read_marked_documents,
+)
 
-TWO = """\
+TWO = """
+== Kiss and Tell ==
+A film of 1945.
+It stars <b>Shirley Temple</b>.
+
+==Shirley   Temple ==
+
+She was an envoy.  Later a == sign.
+"""
+
+
+def test_title_and_text_of_each_document():
+    assert pasted_documents(TWO) == [
+        ("Kiss and Tell", "A film of 1945.\nIt stars <b>Shirley Temple</b>."),
+        ("Shirley Temple", "She was an envoy.  Later a == sign."),
+    ]
+
+
+def test_a_text_without_headings_is_one_document():
+    assert pasted_documents("\n One.\n\nTwo = 2. \n") == [("document 1", "One.\n\nTwo = 2.")]
+
+
+def test_lines_of_windows_and_a_byte_order_mark():
+    assert pasted_documents("\ufeff== a ==\r\nOne.\r\nTwo.\r\n") == [("a", "One.\nTwo.")]
+    assert pasted_documents("One.\r\n\r\nTwo.\r\n") == [("document 1", "One.\n\nTwo.")]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        (" \n", 1, "the text is empty; write or paste a document"),
+        ("\nOne.\n== a ==\nTwo.", 2, "text before the first heading; write a heading above it: == title =="),
+        ("== a\nOne.", 1, "but == at its end is missing; write it as == title =="),
+        ("== a ==\nOne.\n== ==\nTwo.", 3, "no title; write it as == title =="),
+        ("====\nOne.", 1, "no title"),
+        ("== a ==\nOne.\n==  a==\nTwo.", 3, "a document a begins in line 1 already; name them apart"),
+        ("== a ==\n\n== b ==\nTwo.", 1, "the document a has no text; write some, or leave the document out"),
+        ("== a ==\nOne.\n== b ==", 3, "the document b has no text"),
+        ("== a ==\nOne\ud800.", 2, "half a character (U+D800); delete it and type it again"),
+    ],
+)
+def test_complaints_name_the_line(text: str, line: int, message: str):
+    with pytest.raises(DataError, match=rf"^documents:{line}: field .*{re.escape(message)}"):
+        pasted_documents(text)
+
+
+def test_a_first_line_and_others():
+    text = "\ufeff\n Who? \r\n\n  One.\r\nTwo: x = y \n"
+    assert filled_lines(text, source="box", remedy="write") == ["Who?", "One.", "Two: x = y"]
+    words = {"source": "q.txt", "first": "a question", "other": "candidate"}
+    assert first_and_others(text, **words) == ("Who?", "One.\nTwo: x = y")
+    remedy = "write a question on the first line and one candidate on each line below"
+    with pytest.raises(DataError, match=rf"q\.txt.*there is a question but no candidate; {remedy}"):
+        first_and_others("\nWho?\n", **words)
+    with pytest.raises(DataError, match=rf"q\.txt.*the text is empty; {remedy}"):
+        first_and_others(" \n", **words)
+
+
+MARKED_TWO = """\
 == police report ==
 A <m>fire</m> broke out in the <m>old mill</m> on Monday. Nobody was hurt.
 
@@ -38,7 +102,7 @@ def marked(document: CoreferenceDocument) -> list[str]:
 
 
 def test_two_documents():
-    topic = parse_marked_documents(TWO, kind="event")
+    topic = parse_marked_documents(MARKED_TWO, kind="event")
     report, newspaper = topic.documents
     assert topic.id == "own documents"
     assert [(d.id, d.topic, d.subtopic) for d in topic.documents] == [
@@ -58,7 +122,7 @@ def test_two_documents():
 
 
 def test_nothing_is_known_of_clusters():
-    topic = parse_marked_documents(TWO, kind="entity")
+    topic = parse_marked_documents(MARKED_TWO, kind="entity")
     clusters = gold_clusters([topic], kind="entity")
     assert {name: [m.id for m in members] for name, members in clusters.items()} == {
         name: [name] for name in ("police report:0", "police report:1", "newspaper:0", "newspaper:1")
@@ -67,7 +131,9 @@ def test_nothing_is_known_of_clusters():
 
 @pytest.mark.parametrize("change", [lambda t: t.replace("\n", "\r\n"), lambda t: "\ufeff" + t, str.rstrip])
 def test_files_of_other_editors(change):
-    assert parse_marked_documents(change(TWO), kind="event") == parse_marked_documents(TWO, kind="event")
+    assert parse_marked_documents(change(MARKED_TWO), kind="event") == parse_marked_documents(
+        MARKED_TWO, kind="event"
+    )
 
 
 def test_without_headings():
@@ -171,7 +237,7 @@ def test_much_of_everything():
 def test_unknown_kind(tmp_path):
     message = "^kind is 'events'; choose one of event, entity$"
     with pytest.raises(ValueError, match=message):
-        parse_marked_documents(TWO, kind="events")
+        parse_marked_documents(MARKED_TWO, kind="events")
     with pytest.raises(ValueError, match=message):
         read_marked_documents(tmp_path, kind="events")
 
@@ -216,9 +282,9 @@ COMPLAINTS = [
 
 
 def test_marks_in_capitals():
-    capitals = TWO.replace("<m>", "<M>").replace("</m>", "</M>")
-    assert capitals != TWO
-    assert parse_marked_documents(capitals, kind="event") == parse_marked_documents(TWO, kind="event")
+    capitals = MARKED_TWO.replace("<m>", "<M>").replace("</m>", "</M>")
+    assert capitals != MARKED_TWO
+    assert parse_marked_documents(capitals, kind="event") == parse_marked_documents(MARKED_TWO, kind="event")
 
 
 @pytest.mark.parametrize(("text", "line", "field", "what", "remedy"), COMPLAINTS)
@@ -239,8 +305,8 @@ def test_a_long_text_is_not_repeated():
 
 
 def test_a_file(write):
-    path = write("own.md", TWO.replace("\n", "\r\n"))
-    assert read_marked_documents(str(path), kind="event") == parse_marked_documents(TWO, kind="event")
+    path = write("own.md", MARKED_TWO.replace("\n", "\r\n"))
+    assert read_marked_documents(str(path), kind="event") == parse_marked_documents(MARKED_TWO, kind="event")
 
 
 def test_a_folder(write, tmp_path):

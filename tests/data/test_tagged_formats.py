@@ -1,4 +1,4 @@
-"""JNLPBA in both forms: abstracts by hand, that the forms agree, and every complaint."""
+"""Tagged text of other makers: LitBank, columns as CoNLL's, JNLPBA in IOB2 and in standoff."""
 
 import gzip
 
@@ -10,10 +10,165 @@ from cdlm_lab.data.tagged import (
     TagReading,
     read_jnlpba_iob2,
     read_jnlpba_standoff,
+    read_litbank,
+    read_litbank_folder,
+    read_ner_conll,
     spans_of,
 )
 
-IOB2 = (
+NESTED = (
+    "CHAPTER\tO\tO\tO\t\n"
+    "\n"
+    "the\tO\tB-PER\tO\t\n"
+    "maid\tO\tI-PER\tO\t\n"
+    "of\tO\tI-PER\tO\t\n"
+    "Ann\tB-PER\tI-PER\tO\t\n"
+    "slept\tO\tO\tO\t\n"
+    "in\tO\tO\tO\t\n"
+    "Ghent\tB-GPE\tO\tB-FAC\t\n"
+    "'s\tO\tB-PER\tI-FAC\t\n"
+    "inn\tB-FAC\tO\tI-FAC\t\n"
+    "Ann\tB-PER\tB-PER\tO\t\n"
+    "Lee\tO\tI-PER\tO\t\n"
+)
+DOCUMENT = TaggedDocument(
+    id="1_maids_brat",
+    sentences=(
+        TaggedSentence(words=("CHAPTER",), tags=("O",)),
+        TaggedSentence(
+            words=("the", "maid", "of", "Ann", "slept", "in", "Ghent", "'s", "inn", "Ann", "Lee"),
+            tags=("B-PER", *("I-PER",) * 3, "O", "O", "B-FAC", "I-FAC", "I-FAC", "B-PER", "I-PER"),
+        ),
+    ),
+)
+
+
+def test_outermost_spans(write):
+    assert read_litbank(str(write("1_maids_brat.tsv", NESTED))) == DOCUMENT
+    # A document has as many columns as it needs, and the tabs at the end of a line are more or fewer.
+    wider = NESTED.replace("\t\n", "\tO\tO\t\t\n")
+    assert read_litbank(write("1_maids_brat.tsv", wider)) == DOCUMENT
+    assert read_litbank(write("1_maids_brat.tsv", NESTED.replace("\t\n", "\n"))) == DOCUMENT
+
+
+def test_one_place_with_two_labels(write):
+    for columns, tag in (("B-ORG\tB-PER", "B-ORG"), ("B-PER\tB-ORG", "B-PER")):
+        assert read_litbank(write("a.tsv", f"house\t{columns}\t\n")).sentences[0].tags == (tag,)
+
+
+def test_spans_side_by_side_stay_apart(write):
+    # The inner span of the first column may not end the outer one of the second.
+    text = "a\tB-X\tO\t\nb\tB-X\tB-X\t\nc\tI-X\tI-X\t\nd\tO\tI-X\t\ne\tB-X\tB-Y\t\n"
+    (sentence,) = read_litbank(write("a.tsv", text)).sentences
+    assert sentence.tags == ("B-X", "B-X", "I-X", "I-X", "B-X")
+
+
+def test_stray_tags_in_every_column(write, refused):
+    path = write("a.tsv", "a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n")
+    reading = TagReading()
+    assert read_litbank(path, reading=reading).sentences[0].tags == ("B-X", "I-X", "B-Y")
+    assert reading.mended == 2
+    remedy = 'write B- for I-, or read with stray="accept"'
+    with refused(path, f"2: tag: 'I-Y' follows no span of its label; {remedy}"):
+        read_litbank(path, reading=TagReading(stray="refuse"))
+    with refused(path, "1: tag: 'I-X' is not a known tag; the labels are Y"):
+        read_litbank(path, reading=TagReading(labels=("Y",)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "a\tO\nb\t\n",
+            "2: row: one column instead of a word and its tag; write the word, a tab and its tag",
+        ),
+        ("\tO\tO\t\n", "1: word: an empty word; write it, or delete the line"),
+        (
+            "a\tO\n\nb\tO\tO\t\nc\tO\t\n",
+            "4: row: 2 columns where the sentence begins with 3; write O where a word is in no span",
+        ),
+        (
+            "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
+            "3: tag: spans cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); "
+            "put the one inside the other, or leave one of them",
+        ),
+    ],
+)
+def test_complaints(write, refused, text, message):
+    path = write("a.tsv", text)
+    with refused(path, message):
+        read_litbank(path)
+
+
+def test_a_folder(write, tmp_path, refused):
+    with refused(tmp_path, "1: folder: no .tsv files in it; give the folder entities/tsv"):
+        read_litbank_folder(tmp_path)
+    write("b.tsv", "b\tI-X\t\n")
+    write("a.tsv", "a\tI-X\t\n")
+    write("a.ann", "")
+    reading = TagReading()
+    assert [document.id for document in read_litbank_folder(str(tmp_path), reading=reading)] == ["a", "b"]
+    assert reading.mended == 2
+
+
+IOB1 = (
+    "-DOCSTART- -X- -X- O\n\n"
+    "Ann NNP I-NP I-PER\nLee NNP I-NP I-PER\nBo NNP I-NP B-PER\nslept VBD I-VP O\n. . O O\n\n"
+    "Ghent NNP I-NP I-LOC\n\n"
+    "-DOCSTART- -X- O O\nAt IN I-PP O\nhome NN I-NP O"
+)
+IOB2 = IOB1.replace("Ann NNP I-NP I-PER", "Ann NNP I-NP B-PER").replace("I-LOC", "B-LOC")
+
+
+@pytest.mark.parametrize(("text", "mended"), [(IOB1, 2), (IOB2, 0), (IOB2.replace(" ", "\t"), 0)])
+def test_documents(write, text, mended):
+    reading = TagReading()
+    first, second = read_ner_conll(str(write("eng.testa", text)), reading=reading)
+    assert (first.id, second.id) == ("eng.testa:0", "eng.testa:1")
+    assert first.sentences == (
+        TaggedSentence(words=("Ann", "Lee", "Bo", "slept", "."), tags=("B-PER", "I-PER", "B-PER", "O", "O")),
+        TaggedSentence(words=("Ghent",), tags=("B-LOC",)),
+    )
+    assert second.sentences == (TaggedSentence(words=("At", "home"), tags=("O", "O")),)
+    assert reading.mended == mended
+
+
+def test_ontonotes_is_one_document(write):
+    text = "The\tDT\t(NP*\tB-WORK_OF_ART\n4 1/2\tCD\t*)\tI-WORK_OF_ART\n\nsaid\tVBD\t*\tO\n"
+    (document,) = read_ner_conll(write("onto.train.ner", text), reading=TagReading(stray="refuse"))
+    assert document.id == "onto.train.ner:0"
+    assert document.sentences == (
+        TaggedSentence(words=("The", "4 1/2"), tags=("B-WORK_OF_ART", "I-WORK_OF_ART")),
+        TaggedSentence(words=("said",), tags=("O",)),
+    )
+
+
+def test_complaints_of_conll(write, refused):
+    path = write("a.txt", "a NN O\nb\n")
+    remedy = "write the word, white space and its tag"
+    with refused(path, f"2: row: one column instead of a word and its tag; {remedy}"):
+        list(read_ner_conll(path))
+    path = write("a.txt", "a\tNN\tO\nb\tNN\n")
+    with refused(path, "2: tag: 'NN' is not a tag; write O, or B- or I- and a label"):
+        list(read_ner_conll(path))
+    path = write("a.txt", "-DOCSTART- O\n\na O\n-DOCSTART- O\n")
+    remedy = "delete the line, or write the document below it"
+    with refused(path, f"4: document: no sentence follows; {remedy}"):
+        list(read_ner_conll(path))
+    path = write("a.txt", IOB1)
+    remedy = 'write B- for I-, or read with stray="accept"'
+    with refused(path, f"3: tag: 'I-PER' follows no span of its label; {remedy}"):
+        list(read_ner_conll(path, reading=TagReading(stray="refuse")))
+
+
+def test_one_document_at_a_time(write):
+    documents = read_ner_conll(write("a.txt", "-DOCSTART- O\n\na O\n\n-DOCSTART- O\n\nb\n"))
+    assert next(documents).sentences[0].words == ("a",)
+    with pytest.raises(ValueError, match=r"a.txt:7: field row: one column"):
+        next(documents)
+
+
+JNLPBA_IOB2 = (
     "###MEDLINE:91\n\nLevels\tO\nof\tO\nIL-2\tB-protein\nreceptors\tI-protein\n\nWe\tO\nsaw\tO\nnone\tO\n.\tO\n\n"
     "###MEDLINE:92\n\nCD4\tI-DNA\n"
 )
@@ -31,17 +186,17 @@ TITLE = "Levels of IL-2 receptors"
 
 def test_iob2(write):
     reading = TagReading()
-    first, second = read_jnlpba_iob2(str(write("a.iob2", IOB2)), reading=reading)
+    first, second = read_jnlpba_iob2(str(write("a.iob2", JNLPBA_IOB2)), reading=reading)
     assert first == FIRST
     assert second.id == "92"
     assert second.sentences == (TaggedSentence(words=("CD4",), tags=("B-DNA",)),)
     assert reading.mended == 1
-    packed = write("a.iob2.gz", gzip.compress(IOB2.encode()))
+    packed = write("a.iob2.gz", gzip.compress(JNLPBA_IOB2.encode()))
     assert list(read_jnlpba_iob2(packed)) == [first, second]
 
 
 def test_iob2_without_marks(write):
-    (only,) = read_jnlpba_iob2(write("Eval1.iob2", IOB2.partition("\n\n")[2].partition("#")[0]))
+    (only,) = read_jnlpba_iob2(write("Eval1.iob2", JNLPBA_IOB2.partition("\n\n")[2].partition("#")[0]))
     assert (only.id, only.sentences) == ("Eval1", FIRST.sentences)
     before, after = read_jnlpba_iob2(write("b.iob2", "a\tO\n###MEDLINE: 91 \nb\tO\n"))
     assert (before.id, before.sentences[0].words) == ("b", ("a",))

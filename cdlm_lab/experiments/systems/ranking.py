@@ -1,0 +1,238 @@
+"""Systems that rank the candidates of a question (Di Liello et al. 2022, "MSPP", Tables 1, 2 and 7): notebook
+09."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.analysis.joint_diagnosis import ABSENT
+from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.examples.candidates import (
+    CandidateExamples,
+    EncodedCandidates,
+    JointCollate,
+    cascade_scores,
+    chunks,
+    fixed_order,
+    top_k,
+)
+from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.experiments.runs import of_another_run, outputs_by_length, read_rows, write_rows
+from cdlm_lab.models.joint import JointModel, scores_of
+from cdlm_lab.models.precision import Precision
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.widgets.rankings import Latency
+
+PAIRWISE, RANDOM = "pairwise", "random"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSystem:
+    """What ranks the candidates of a question.
+
+    Attributes:
+        name, label: as a parameter, and in tables and figures.
+        head: `ie_1` reads one candidate at a time, `ie_k` and `ae_k` read k.
+        pretrained: head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder.
+        plain: the system that differs from it by pre-training alone; "" = none.
+    """
+
+    name: str
+    label: str
+    head: str
+    pretrained: str = ""
+    plain: str = ""
+
+    @property
+    def is_joint(self) -> bool:
+        """True = it reads several candidates at once."""
+        return self.head != "ie_1"
+
+
+ANSWER_SYSTEMS = {
+    system.name: system
+    for system in (
+        AnswerSystem(PAIRWISE, PAIRWISE, "ie_1"),
+        AnswerSystem("joint-ie", "joint IE_k", "ie_k"),
+        AnswerSystem("joint-ae", "joint AE_k", "ae_k"),
+        AnswerSystem("mspp-ie", "MSPP IE_k", "ie_k", "ie", "joint-ie"),
+        AnswerSystem("mspp-ae", "MSPP AE_k", "ae_k", "ae", "joint-ae"),
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranker:
+    """A model and how it reads questions with candidates."""
+
+    model: JointModel
+    tokenizer: PreTrainedTokenizerBase
+
+    def examples(
+        self, sets: Sequence[CandidateSet], *, config: TrainingConfig | None = None
+    ) -> CandidateExamples:
+        """Groups of candidates: those of a training, in each epoch others and in another order; or each
+        candidate once, in groups of an order that knows nothing of labels."""
+        return CandidateExamples(
+            sets=sets,
+            encoded=EncodedCandidates(sets, self.tokenizer),
+            layout=self.model.head.form.layout,
+            special=from_tokenizer(self.tokenizer),
+            shuffle=config is not None,
+            size=config.steps * config.batch_size if config else None,
+            seed=config.seed if config else 0,
+        )
+
+    @property
+    def collate(self) -> JointCollate:
+        """From examples to batches."""
+        return JointCollate(pad_token_id=self.tokenizer.pad_token_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerPredictions:
+    """How a model scores candidates.
+
+    Attributes:
+        sets: questions, in order.
+        scores: of each float64 (candidates,), log-odds of being right; nan = the model was not given it.
+    """
+
+    sets: Sequence[CandidateSet]
+    scores: Sequence[np.ndarray]
+
+    def groups(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """(scores, labels) of each question, as `metrics.ranking` takes them."""
+        return [(scores, np.array(one.correct)) for one, scores in zip(self.sets, self.scores, strict=True)]
+
+    def after(self, pairwise: AnswerPredictions) -> AnswerPredictions:
+        """One ranking of all candidates: those that this model was given in its order, below them the others
+        in that of the pairwise one; scores are whole numbers then."""
+        both = zip(pairwise.scores, self.scores, strict=True)
+        return replace(self, scores=[cascade_scores(*scores) for scores in both])
+
+    def read_together(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The groups of k in which a joint model has read all candidates, as `joint_diagnosis.diagnose` takes
+        them: scores and labels (groups, k), number of the question (groups,)."""
+        rows, question = [], []
+        for number, (one, scores) in enumerate(zip(self.sets, self.scores, strict=True)):
+            for members in chunks(fixed_order(one.candidates, key=one.id), k=k):
+                room = (0, k - len(members))
+                labels = np.pad(np.array(one.correct, dtype=int)[members], room, constant_values=ABSENT)
+                rows.append((np.pad(scores[members], room), labels))
+                question.append(number)
+        scores, labels = (np.stack(kind) for kind in zip(*rows, strict=True))
+        return scores, labels, np.array(question)
+
+    def save(self, file: Path) -> None:
+        """Write a line for each question, atomically."""
+        plain = ([None if np.isnan(one) else one for one in scores.tolist()] for scores in self.scores)
+        write_rows(file, ({"id": one.id, "scores": row} for one, row in zip(self.sets, plain, strict=True)))
+
+    @classmethod
+    def load(cls, file: Path, *, sets: Sequence[CandidateSet]) -> AnswerPredictions:
+        """Read what `save` wrote. Raises ValueError if it is of other questions."""
+        rows = read_rows(file, [one.id for one in sets], what="questions")
+        scores = [np.array(row["scores"], dtype=np.float64) for row in rows]
+        if [len(row) for row in scores] != [len(one.candidates) for one in sets]:
+            raise of_another_run(file, "questions")
+        return cls(sets=sets, scores=scores)
+
+
+def score_answers(
+    ranker: Ranker, sets: Sequence[CandidateSet], *, name: str | None = None, **reading: Any
+) -> AnswerPredictions:
+    """Score every candidate of every question, in groups of as many as the model reads at once.
+
+    Args:
+        name: beside the progress bar; None = no bar.
+        reading: batch size and precision; scores are float32 in each.
+    """
+    return score_examples(ranker, ranker.examples(sets), name=name, **reading)
+
+
+def score_examples(
+    ranker: Ranker, examples: CandidateExamples, *, name: str | None = None, **reading: Any
+) -> AnswerPredictions:
+    """Score the candidates of examples that are not shuffled."""
+    scores = [np.full(len(one.candidates), np.nan) for one in examples.sets]
+    form = {"name": name, "unit": "group", **reading}
+    for numbers, output in outputs_by_length(ranker.model, examples, ranker.collate, **form):
+        rows = scores_of(output.logits).reshape(len(numbers), -1)  # (examples, k), the pairwise k being 1
+        for row, number in zip(rows, numbers, strict=True):
+            question, candidates = examples.owner(number)
+            scores[question][candidates] = row[: len(candidates)]
+    return AnswerPredictions(sets=examples.sets, scores=scores)
+
+
+def rerank_answers(
+    ranker: Ranker, pairwise: AnswerPredictions, *, name: str | None = None, **reading: Any
+) -> AnswerPredictions:
+    """Score the candidates that a pairwise model ranks highest, as many as the model reads at once; ties go
+    to the first in `fixed_order`. They stand in the sequence in that order too, so that their places do not
+    say how the pairwise model ranks them."""
+    k = ranker.model.head.form.layout.candidates
+    best = [
+        np.sort(top_k(scores, fixed_order(one.candidates, key=one.id), k=k))
+        for one, scores in zip(pairwise.sets, pairwise.scores, strict=True)
+    ]
+    sets = [
+        replace(
+            one,
+            candidates=tuple(one.candidates[number] for number in numbers),
+            correct=tuple(one.correct[number] for number in numbers),
+        )
+        for one, numbers in zip(pairwise.sets, best, strict=True)
+    ]
+    scored = score_answers(ranker, sets, name=name, **reading)
+    every = [np.full(len(one.candidates), np.nan) for one in pairwise.sets]
+    for row, numbers, scores in zip(every, best, scored.scores, strict=True):
+        row[numbers] = scores
+    return AnswerPredictions(sets=pairwise.sets, scores=every)
+
+
+MOST_CANDIDATES = 400  # of the test questions that are timed, together
+RUNS = 3
+
+
+def expected_ratios(k: int) -> tuple[float, float]:
+    """How many times as long as pairwise reading joint reading of k candidates should take (appendix C.3), if
+    every sentence has one length: of what grows with the square of a sequence (self-attention), (k + 1)^2 /
+    4k, and of what grows with its length (all other layers), (k + 1) / 2k."""
+    return (k + 1) ** 2 / (4 * k), (k + 1) / (2 * k)
+
+
+def timed_sets(sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
+    """The first ones, with up to MOST_CANDIDATES candidates together, and at least one."""
+    counts = accumulate(len(one.candidates) for one in sets)
+    return sets[: max(1, sum(count <= MOST_CANDIDATES for count in counts))]
+
+
+def measured_in_turns(
+    rankers: Mapping[str, Ranker], sets: Sequence[CandidateSet], *, precision: Precision
+) -> list[Latency]:
+    """Seconds for one question of each system by its label: one question after the other, all groups of a
+    question at once, without the time for tokenising. Systems take turns, so that whatever else the machine
+    does hits all."""
+    seconds: dict[str, list[float]] = {label: [] for label in rankers}
+    examples = {label: [ranker.examples([one]) for one in sets] for label, ranker in rankers.items()}
+    for number in range(1 + RUNS):  # the first one tokenises, and is not counted
+        for label, ranker in rankers.items():
+            start = time.perf_counter()
+            for question in examples[label]:
+                score_examples(ranker, question, batch_size=len(question), precision=precision)
+            if number:
+                seconds[label].append((time.perf_counter() - start) / len(sets))
+    return [
+        Latency(system=label, seconds=median(each), fastest=min(each), slowest=max(each), runs=RUNS)
+        for label, each in seconds.items()
+    ]

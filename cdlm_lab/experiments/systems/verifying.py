@@ -1,0 +1,259 @@
+"""Systems that judge claims by sentences of evidence (Di Liello et al. 2022, "MSPP", Table 8): notebook
+10."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from cdlm_lab.data.claims import EvidencedClaim
+from cdlm_lab.examples.candidates import (
+    ClaimExamples,
+    EncodedClaims,
+    JointCollate,
+    JointLayout,
+    PairedClaimCollate,
+    joint_sequence,
+)
+from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.experiments.runs import (
+    KeptNumbers,
+    of_another_run,
+    output_of,
+    outputs_by_length,
+    read_rows,
+    write_rows,
+)
+from cdlm_lab.models.joint import POOLINGS, JointModel, PooledPairs
+from cdlm_lab.models.precision import Precision
+from cdlm_lab.progress import Progress
+from cdlm_lab.training.config import TrainingConfig
+
+LEFT_OUT = "share in the verdict: by how much its label falls without the sentence"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSystem:
+    """What labels claims.
+
+    Attributes:
+        name, label: as a parameter and in tables.
+        head: `max` or `weighted_sum`, which pool pairs, or `ie_1` or `ae_1`, which read all at once.
+        pretrained: head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder.
+        reads_evidence: False = it sees the claim alone.
+        shares: what the shares of the evidence are; "" = there are none.
+    """
+
+    name: str
+    label: str
+    head: str
+    pretrained: str = ""
+    reads_evidence: bool = True
+    shares: str = LEFT_OUT
+
+    @property
+    def pairwise(self) -> bool:
+        """True if it reads one sentence of evidence at a time."""
+        return self.head in POOLINGS
+
+
+def _systems() -> Iterator[ClaimSystem]:
+    """Those of the paper's Table 8, and one of ours: the joint model without any evidence. What that gets
+    right the claims give away by themselves; only what others get right beyond it was read in the
+    evidence."""
+    yield ClaimSystem("claim-only", "claim only", "ie_1", reads_evidence=False, shares="")
+    won = "share of the dimensions in which the sentence is largest"
+    yield ClaimSystem("pairwise-max", "pairwise, max", "max", shares=won)
+    yield ClaimSystem("pairwise-sum", "pairwise, weighted sum", "weighted_sum", shares="weight in the sum")
+    for head in ("ie", "ae"):
+        yield ClaimSystem(f"joint-{head}", f"joint {head.upper()}_1", f"{head}_1")
+    for before in ("ie", "ae"):
+        for head in ("ie", "ae"):
+            label = f"MSPP {before.upper()}_k + {head.upper()}_1"
+            yield ClaimSystem(f"mspp-{before}-{head}", label, f"{head}_1", before)
+
+
+CLAIM_SYSTEMS = {system.name: system for system in _systems()}
+
+
+def compared_pairs(systems: Sequence[ClaimSystem]) -> dict[str, list[tuple[str, str]]]:
+    """Which systems are tested against which, by what they are tested for: all that read evidence against
+    what does not, joint reading against the last pairwise one, MSPP against the same head without it."""
+    names = {system.name for system in systems}
+    pairwise = [system.name for system in systems if system.pairwise][-1:]
+    reading = [system for system in systems if system.reads_evidence]
+    joint = [system for system in reading if not system.pairwise]
+    pretrained = [(system.name, f"joint-{system.head[:2]}") for system in joint if system.pretrained]
+    return {
+        "evidence": [(system.name, "claim-only") for system in reading if "claim-only" in names],
+        "joint reading": [(system.name, other) for system in joint for other in pairwise],
+        "pre-training": [pair for pair in pretrained if pair[1] in names],
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verifier:
+    """A model and how it reads claims.
+
+    Attributes:
+        model: its logits are of `labels`, in this order.
+        layout: of a claim with all its evidence.
+    """
+
+    system: ClaimSystem
+    model: JointModel | PooledPairs
+    tokenizer: PreTrainedTokenizerBase
+    layout: JointLayout
+    labels: tuple[str, ...]
+
+    def examples(
+        self, claims: Sequence[EvidencedClaim], *, config: TrainingConfig | None = None
+    ) -> ClaimExamples:
+        """What `collate` makes batches of: those of a training, or each claim once, in order.
+
+        Raises:
+            ValueError: there are no claims.
+        """
+        if not self.system.reads_evidence:
+            claims = [replace(claim, evidence=()) for claim in claims]
+        return ClaimExamples(
+            claims=claims,
+            encoded=EncodedClaims(claims, self.tokenizer),
+            layout=self.layout,
+            special=from_tokenizer(self.tokenizer),
+            seed=config.seed if config else 0,
+            size=config.steps * config.batch_size if config else None,
+            shuffle=config is not None,
+        )
+
+    @property
+    def collate(self) -> JointCollate | PairedClaimCollate:
+        """From examples to batches."""
+        pad = self.tokenizer.pad_token_id
+        return PairedClaimCollate(pad, self.layout) if self.system.pairwise else JointCollate(pad)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClaimPredictions:
+    """Verdicts on claims, in order; `probabilities`: float64 (claims, labels)."""
+
+    claims: Sequence[EvidencedClaim]
+    labels: tuple[str, ...]
+    probabilities: np.ndarray
+
+    @property
+    def predicted(self) -> list[str]:
+        """The label of the highest probability of each claim; ties go to the first."""
+        return [self.labels[number] for number in self.probabilities.argmax(axis=1)]
+
+    @property
+    def right(self) -> np.ndarray:
+        """bool (claims,), True = the gold label is predicted; False where it is not known."""
+        pairs = zip(self.claims, self.predicted, strict=True)
+        return np.array([claim.label == label for claim, label in pairs], dtype=bool)
+
+    def save(self, file: Path) -> None:
+        """Write a line for each claim, atomically."""
+        rows = (dict(zip(self.labels, row.tolist(), strict=True)) for row in self.probabilities)
+        each = zip(self.claims, self.predicted, rows, strict=True)
+        write_rows(
+            file, ({"id": claim.id, "predicted": label, "probabilities": row} for claim, label, row in each)
+        )
+
+    @classmethod
+    def load(
+        cls, file: Path, *, claims: Sequence[EvidencedClaim], labels: tuple[str, ...]
+    ) -> ClaimPredictions:
+        """Read what `save` wrote. Raises ValueError if it is of other claims or labels."""
+        rows = [
+            row["probabilities"] for row in read_rows(file, [claim.id for claim in claims], what="claims")
+        ]
+        if any(tuple(row) != labels for row in rows):
+            raise of_another_run(file, "claims")
+        values = np.array([list(row.values()) for row in rows])
+        return cls(claims=claims, labels=labels, probabilities=values)
+
+
+def predict_verdicts(
+    verifier: Verifier, claims: Sequence[EvidencedClaim], *, name: str | None = None, **reading: Any
+) -> ClaimPredictions:
+    """Label every claim; labels that claims have are not read.
+
+    Args:
+        name: beside the progress bar; None = no bar.
+        reading: batch size and precision.
+    """
+    examples, probabilities = verifier.examples(claims), np.zeros((len(claims), len(verifier.labels)))
+    form = {"name": name, "unit": "claim", **reading}
+    for numbers, output in outputs_by_length(verifier.model, examples, verifier.collate, **form):
+        probabilities[numbers] = np.exp(_log_probabilities(output))
+    return ClaimPredictions(claims=claims, labels=verifier.labels, probabilities=probabilities)
+
+
+def _log_probabilities(output: Any) -> np.ndarray:
+    """float64 (examples, labels)."""
+    return output.logits.double().log_softmax(-1).cpu().numpy()
+
+
+def evidence_shares(
+    verifier: Verifier,
+    claims: Sequence[EvidencedClaim],
+    *,
+    file: Path | None = None,
+    precision: Precision = "float32",
+    name: str | None = None,
+) -> list[tuple[float, ...]]:
+    """The share that each sentence of evidence has in the verdict on its claim, each in [0, 1].
+
+    Of `weighted_sum` it is the sentence's weight in the sum, of `max` the part of the dimensions in which it
+    is the largest; these sum to 1. A joint model has no such number. There each sentence is left out, the
+    others staying at their places, and the share is how much the log-probability of the label that is
+    predicted with all of them falls without it, 0 if it rises, divided by the sum over the sentences. They
+    sum to 1, or are all 0 where no sentence alone is missed. Two sentences that say the same are missed
+    little, however much they count together; the paper has no such numbers.
+
+    Args:
+        verifier: of a system that reads evidence.
+        file: where the shares are kept as they come; None = nowhere.
+        name: beside the progress bar; None = no bar.
+
+    Raises:
+        ValueError: the file has shares of other claims.
+    """
+    examples, k = verifier.examples(claims), verifier.layout.candidates
+    counts = [min(len(claim.evidence), k) for claim in claims]
+    with (
+        KeptNumbers(file, (len(claims), k)) as kept,
+        Progress(total=len(claims), desc=name, unit="claim", disable=name is None) as bar,
+    ):
+        bar.update(len(claims) - len(kept.missing))
+        for number in kept.missing:
+            shares = _shares(verifier, examples, number, precision) if counts[number] else ()
+            kept.values[number] = [*shares, *[0.0] * (k - len(shares))]
+            kept.save_when_due()
+            bar.update(1)
+    return [tuple(row[:count]) for row, count in zip(kept.values.clip(0, 1).tolist(), counts, strict=True)]
+
+
+def _shares(verifier: Verifier, examples: ClaimExamples, number: int, precision: Precision) -> np.ndarray:
+    """Of the sentences of one claim that are read."""
+    reading = {"collate": verifier.collate, "precision": precision}
+    if verifier.system.pairwise:
+        return output_of(verifier.model, [examples[number]], **reading).shares.cpu().numpy()
+    pieces = examples.encoded[examples.claims[number].id][: verifier.layout.sentences]
+    absent = [None] * (verifier.layout.sentences - len(pieces))
+    rows = []
+    for left_out in (None, *range(1, len(pieces))):
+        texts = [None if place == left_out else text for place, text in enumerate(pieces)]
+        sequence = joint_sequence([*texts, *absent], layout=verifier.layout, special=examples.special)
+        inputs = ("input_ids", "token_type_ids", "position_ids", "starts")
+        rows.append({key: getattr(sequence, key) for key in inputs})
+    values = _log_probabilities(output_of(verifier.model, rows, **reading))  # (1 + sentences, labels)
+    of_predicted = values[:, values[0].argmax()]
+    falls = np.maximum(of_predicted[0] - of_predicted[1:], 0)
+    return falls / falls.sum() if falls.any() else falls

@@ -1,0 +1,263 @@
+"""What notebook 09 shows: tables and figures of its report, questions with the candidates in the order of
+systems, and one of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from IPython.display import HTML
+from ipywidgets import Widget
+
+from cdlm_lab.analysis.joint_diagnosis import JointDiagnosis, diagnose
+from cdlm_lab.data.files import read_text, replaced_file
+from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.data.typed_documents import filled_lines, first_and_others
+from cdlm_lab.examples.candidates import fixed_order
+from cdlm_lab.experiments.runs import SystemRun
+from cdlm_lab.experiments.systems.ranking import (
+    ANSWER_SYSTEMS,
+    PAIRWISE,
+    RANDOM,
+    AnswerPredictions,
+    Ranker,
+    expected_ratios,
+    score_answers,
+)
+from cdlm_lab.report import Report
+from cdlm_lab.widgets.ask import own_candidates_box
+from cdlm_lab.widgets.browse import ranking_browser
+from cdlm_lab.widgets.html import MUTED, escaped, points_in_words, share_bar, still_page, table_html
+from cdlm_lab.widgets.rankings import (
+    OUTCOMES,
+    Latency,
+    ReadRanking,
+    accuracy_by_place_figure,
+    latency_figure,
+    rankings_page,
+    score_spread_figure,
+)
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import p_in_words
+
+ALL, RERANKED = "all", "reranked"
+Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (system, seed) -> data set
+
+
+def row_label(system: str, ranking: str, *, k: int) -> str:
+    """What tables and figures call a system with a ranking."""
+    if system == RANDOM:
+        return "random order"
+    label = ANSWER_SYSTEMS[system].label
+    return label if ranking == ALL else f"{label} on pairwise's top {k}"
+
+
+def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> HTML:
+    """The table of one split. With ranking `all`, the paper's Table 1; with `reranked`, Tables 2 and 7:
+    pairwise, and the joint systems on its best candidates. Numbers of the paper stand beside those of
+    test."""
+    k, corpus = report.parameters["candidates"], report.data["format"][split]
+    labels = {
+        name: row_label(name, ALL if name == PAIRWISE else ranking, k=k) for name in (*ANSWER_SYSTEMS, RANDOM)
+    }
+    caption = f"Answers chosen: {corpus}, {split}"
+    return HTML(score_table(report, labels=labels, group=ranking, split=split, caption=caption).html())
+
+
+def comparisons(report: Report, *, ranking: str = ALL) -> HTML:
+    """The tests on test: for each pair of systems and measure the difference in points with its interval, and
+    both p-values."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for row in report.tables["comparisons"]:
+        if row["group"] == ranking:
+            labels = [ANSWER_SYSTEMS[row[side]].label for side in "ab"]
+            rows.setdefault((row["a"], row["b"]), labels).append(_test_cell(row))
+    first = "all candidates" if ranking == ALL else "ranked anew"
+    return HTML(table_html([first, "against", "P@1", "MAP", "MRR"], [*rows.values()], text_columns=(0, 1)))
+
+
+def _test_cell(row: Mapping[str, Any]) -> str:
+    difference, low, high = (points_in_words(row[name]) for name in ("difference", "low", "high"))
+    seeds = "" if row["p_seeds"] is None else f"; over seeds {p_in_words(row['p_seeds'])}"
+    p = f"p {p_in_words(row['p_holm'])}{seeds}"
+    return f'{difference} [{low}, {high}]<div style="font-size:11px;{MUTED}">{p}</div>'
+
+
+def collapses(report: Report) -> HTML:
+    """What became of each joint system with each seed."""
+    rows = [
+        [ANSWER_SYSTEMS[row["system"]].label, str(row["seed"]), escaped(row["verdict"])]
+        for row in report.tables["diagnosis"]
+    ]
+    return HTML(table_html(["system", "seed", "on test"], rows, text_columns=(0, 1, 2)))
+
+
+def diagnoses(run: SystemRun, predictions: Predictions) -> dict[tuple[str, int], JointDiagnosis]:
+    """(joint system, seed) -> what its scores on test look like."""
+    diagnosed = {}
+    for training in run.trainings:
+        if training.system.is_joint:
+            scores, labels, question = predictions[training.key]["test"].read_together(
+                run.settings.candidates
+            )
+            diagnosed[training.key] = diagnose(scores, labels, question=question)
+    return diagnosed
+
+
+def collapse_figures(run: SystemRun, predictions: Predictions) -> list[go.Figure]:
+    """Spread of scores and accuracy by place, of the joint systems with seed 0."""
+    diagnosed = diagnoses(run, predictions).items()
+    first = {ANSWER_SYSTEMS[name].label: one for (name, seed), one in diagnosed if not seed}
+    return [
+        score_spread_figure({label: one.spread for label, one in first.items()}),
+        accuracy_by_place_figure(first),
+    ]
+
+
+def timing_figure(report: Report) -> go.Figure:
+    """Seconds a question, of each system."""
+    return latency_figure([Latency(**row) for row in report.tables["latency"]], against=PAIRWISE)
+
+
+def timing(report: Report) -> HTML:
+    """How many times as long as pairwise reading joint reading takes, measured and by the paper."""
+    seconds = {row["system"]: row["seconds"] for row in report.tables["latency"]}
+    joint = [value for label, value in seconds.items() if label != PAIRWISE]
+    quadratic, linear = expected_ratios(report.parameters["candidates"])
+    return HTML(
+        f"Joint reading takes {np.mean(joint) / seconds[PAIRWISE]:.2f} times as long as pairwise. By the "
+        f"paper's arithmetic, for sentences of one length: (k + 1)&sup2; / 4k = {quadratic:.2f} where time "
+        f"grows with the square of the sequence, (k + 1) / 2k = {linear:.2f} where it grows with its length; "
+        f"it measured 1.14 (k = 5, WikiQA, one A100)."
+    )
+
+
+ON_A_PAGE = 100
+CHANGED = (OUTCOMES[False, True], OUTCOMES[True, False])
+# What stands in the boxes before anything is typed.
+EXAMPLE_QUESTION = "How many passengers were aboard the ferry?"
+EXAMPLE_CANDIDATES = """\
+The ferry to Telk sails again from Monday, the harbour office said.
+Divers searched the harbour of Telk until dark.
+In all, 214 passengers and a crew of nine were aboard when the ferry left Telk.
+The ferry, built in 1987, had passed its last inspection in spring.
+A ticket for the crossing costs 14 crowns.
+"No alarm was heard on board," said Marta Elling, a teacher, one of the passengers.
+"""
+
+
+def read_rankings(run: SystemRun, predictions: Predictions, split: str = "test") -> list[ReadRanking]:
+    """Each question with the scores of all systems with seed 0, and of the joint ones on the best of
+    pairwise."""
+    scores: dict[str, Sequence[np.ndarray]] = {}
+    for system in run.systems:
+        of_system = predictions[system.name, 0]
+        scores[system.label] = of_system[split].scores
+        if again := of_system.get(f"{split}_{RERANKED}"):
+            scores[row_label(system.name, RERANKED, k=run.settings.candidates)] = again.scores
+    return [
+        _read_ranking(one, {label: of_all[number] for label, of_all in scores.items()})
+        for number, one in enumerate(run.questions(split))
+    ]
+
+
+def rankings(run: SystemRun, predictions: Predictions) -> Widget:
+    """Questions of test to leaf through. Those on which a joint system changed what pairwise has right on top
+    (Table 4) also go to `changed/<system>.html` in the folder of the run, which need no kernel; the first
+    ON_A_PAGE of them."""
+    reads = read_rankings(run, predictions)
+    for system in run.systems[1:]:
+        changed = [read for read in reads if read.outcome(system.label, beside=PAIRWISE) in CHANGED]
+        if changed:
+            title = f"Where {system.label} changed the answer"
+            page = rankings_page(changed[:ON_A_PAGE], system=system.label, beside=PAIRWISE, title=title)
+            _write(run.folder / "changed" / f"{system.name}.html", page)
+    return ranking_browser(reads, beside=PAIRWISE)
+
+
+def own_question(run: SystemRun) -> Widget:
+    """Boxes for a question and candidates of one's own, and what every system makes of them, that of what
+    stands in the boxes at first included."""
+    answer = own_ranking(run)
+    question, candidates = own_texts(run.settings.own_question)
+    answered = answer(question, candidate_lines(candidates))
+    return own_candidates_box(answer, query=question, candidates=candidates, answered=answered)
+
+
+def own_ranking(run: SystemRun) -> Callable[[str, Sequence[str]], str]:
+    """From a question and candidates to HTML: what every system trained with seed 0 makes of them. Models are
+    loaded when they are first needed; the answer is also written to `own_question.html` in the folder of the
+    run."""
+    rankers: dict[str, Ranker] = {}
+
+    def answer(question: str, candidates: Sequence[str]) -> str:
+        if not rankers:
+            rankers.update({one.label: run.ranker(one, trained=True) for one in run.systems})
+        correct = (False,) * len(candidates)
+        one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
+        reading = run.settings.predicting
+        scored = {label: score_answers(ranker, [one], **reading) for label, ranker in rankers.items()}
+        scores = {label: predictions.scores[0] for label, predictions in scored.items()}
+        html = _table(_read_ranking(one, scores, known=False))
+        _write(run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates"))
+        return html
+
+    return answer
+
+
+def own_texts(file: str) -> tuple[str, str]:
+    """A question and candidates, one a line, from a text file with the question on the first; the example if
+    `file` is "". Raises DataError if it cannot be read or has no candidates."""
+    if not file:
+        return EXAMPLE_QUESTION, EXAMPLE_CANDIDATES
+    return first_and_others(read_text(file), source=file, first="a question", other="candidate")
+
+
+def candidate_lines(text: str) -> list[str]:
+    """One candidate a line, empty lines left out. Raises DataError if there are none."""
+    return filled_lines(text, source="candidates", remedy="write one candidate on each line")
+
+
+def _read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: bool = True) -> ReadRanking:
+    """The candidates in an order that knows nothing of labels, for what ties leave open."""
+    order = fixed_order(one.candidates, key=one.id)
+    return ReadRanking(
+        id=one.id if known else "",
+        question=one.question,
+        candidates=tuple(one.candidates[number] for number in order),
+        right=tuple(one.correct[number] for number in order) if known else None,
+        scores={
+            label: [None if np.isnan(score) else float(score) for score in values[order]]
+            for label, values in scores.items()
+        },
+    )
+
+
+def _table(read: ReadRanking) -> str:
+    """Candidates in the order of the last system, and of each system place and probability."""
+    systems = list(read.scores)
+    places = {name: {number: at for at, number in enumerate(read.order(name), 1)} for name in systems}
+    probabilities = {name: read.probabilities(name) for name in systems}
+    rows = [
+        [
+            f'<div dir="auto">{escaped(read.candidates[number])}</div>',
+            *(_cell(places[name][number], probabilities[name][number]) for name in systems),
+        ]
+        for number in read.order(systems[-1])
+    ]
+    heading = f"in the order of {escaped(systems[-1])}; of each system, place and probability"
+    return table_html([heading, *map(escaped, systems)], rows)
+
+
+def _cell(place: int, probability: float) -> str:
+    number = f"<b>{place}</b>" if place == 1 else str(place)
+    return f'<div style="display:inline-flex;gap:8px">{number}{share_bar(probability)}</div>'
+
+
+def _write(file: Path, page: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replaced_file(file) as opened:
+        opened.write(page)

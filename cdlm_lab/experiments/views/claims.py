@@ -1,0 +1,227 @@
+"""What notebook 10 shows: tables of its report, claims with verdicts and shares of the evidence, and one of
+one's own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from IPython.display import HTML
+from ipywidgets import Widget
+
+from cdlm_lab.data.claims import EvidencedClaim
+from cdlm_lab.data.files import DataError, read_text, replaced_file
+from cdlm_lab.data.typed_documents import filled_lines, first_and_others
+from cdlm_lab.experiments.runs import SystemRun, Training, comparison_cells
+from cdlm_lab.experiments.systems.joint import JointSettings
+from cdlm_lab.experiments.systems.verifying import (
+    CLAIM_SYSTEMS,
+    ClaimPredictions,
+    ClaimSystem,
+    Verifier,
+    evidence_shares,
+    predict_verdicts,
+)
+from cdlm_lab.models.precision import Precision
+from cdlm_lab.report import Report
+from cdlm_lab.widgets.ask import EVIDENCE, own_candidates_box
+from cdlm_lab.widgets.browse import verdict_browser
+from cdlm_lab.widgets.html import escaped, still_page, table_html
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html, verdicts_page
+
+MAJORITY = "majority"
+SHOWN_ORDER = ("test", "symmetric", "dev")
+SET_NAMES = {"symmetric": "FeverSymmetric"}
+Predictions = Mapping[tuple[str, int], Mapping[str, ClaimPredictions]]  # (system, seed) -> set
+
+
+def score_tables(report: Report) -> HTML:
+    """A table of label accuracy for each set that is scored: first the most frequent label, then the
+    systems."""
+    corpus = Path(report.data["corpus"]).name
+    best = next(row.note for row in report.rows if row.system == MAJORITY)
+    labels = {MAJORITY: f"always \u201c{best}\u201d"}
+    labels |= {name: system.label for name, system in CLAIM_SYSTEMS.items()}
+    tables = [
+        score_table(
+            report,
+            labels=labels,
+            split=name,
+            caption=f"Claims verified: {corpus}, {SET_NAMES.get(name, name)}",
+        )
+        for name in SHOWN_ORDER
+        if name in report.data["scored"]
+    ]
+    return HTML("".join(table.html() for table in tables))
+
+
+def shown_set(report: Report) -> str:
+    """The set whose tests and mistakes are shown: test, if it has labels, else dev."""
+    return "test" if "test" in report.data["scored"] else "dev"
+
+
+def comparisons(report: Report) -> HTML:
+    """The tests between systems on the shown set: the difference with its interval, p corrected, p of the
+    t-test over seeds."""
+    name = shown_set(report)
+    rows = [
+        [
+            escaped(CLAIM_SYSTEMS[row["a"]].label),
+            escaped(CLAIM_SYSTEMS[row["b"]].label),
+            *comparison_cells(row),
+        ]
+        for row in report.tables["comparisons"]
+        if row["split"] == name
+    ]
+    columns = [f"on {name}", "against", "difference [95%]", "p (Holm)", "p over seeds"]
+    return HTML(table_html(columns, rows, text_columns=(0, 1)))
+
+
+def mistakes(report: Report) -> HTML:
+    """Of each system and gold label on the shown set, how many claims there are and which share of them is
+    given each label; with several seeds their mean."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    seeds: Counter[tuple[str, str]] = Counter()
+    for row in report.tables["confusion"]:
+        if row["split"] == shown_set(report):
+            key = row["system"], row["gold"]
+            counts.setdefault(key, Counter()).update(row["predicted"])
+            seeds[key] += 1
+    labels = [*dict.fromkeys(label for shares in counts.values() for label in shares)]
+    order = [*CLAIM_SYSTEMS]
+    rows = []
+    for (system, gold), of_label in sorted(counts.items(), key=lambda item: order.index(item[0][0])):
+        claims = of_label.total() // seeds[system, gold]
+        shares = {label: f"{100 * of_label[label] / of_label.total():.1f}" for label in labels}
+        shares[gold] = f"<b>{shares[gold]}</b>"
+        label = escaped(CLAIM_SYSTEMS[system].label)
+        rows.append([label, escaped(gold), f"{claims:,}", *shares.values()])
+    return HTML(table_html(["system", "gold label", "claims", *labels], rows, text_columns=(0, 1)))
+
+
+MOST_SHOWN = 300  # claims to leaf through: a joint model reads each once more for each sentence
+ON_A_PAGE = 50
+_PAGE_STYLE = "div.cdlm-claim{padding:0 0 22px}"
+# What stands in the boxes before anything is typed.
+EXAMPLE_CLAIM = "The police had 412 officers on duty."
+EXAMPLE_EVIDENCE = """\
+According to the police, order was kept by 412 officers, some of them called back from leave.
+The ferry to Telk sails again from Monday.
+A petition had gathered 11,523 signatures by noon.
+"""
+
+
+def verdicts(run: SystemRun, predictions: Predictions) -> Widget:
+    """The first MOST_SHOWN claims of dev to leaf through, as the shown system with seed 0 judged them; the
+    first ON_A_PAGE also go to `verdicts.html`, which needs no kernel. Their shares are kept in the folder."""
+    system = run.settings.shown
+    reads = read_verdicts(run, system, predictions[system.name, 0]["dev"])
+    title = f"Claims and verdicts: {system.label}"
+    with replaced_file(run.folder / "verdicts.html") as file:
+        file.write(verdicts_page(reads[:ON_A_PAGE], title=title, shares=system.shares))
+    return verdict_browser(reads, shares=system.shares)
+
+
+def read_verdicts(run: SystemRun, system: ClaimSystem, predictions: ClaimPredictions) -> list[ReadClaim]:
+    """The first MOST_SHOWN claims of dev, each with its evidence and its shares."""
+    some = replace(
+        predictions,
+        claims=predictions.claims[:MOST_SHOWN],
+        probabilities=predictions.probabilities[:MOST_SHOWN],
+    )
+    if not system.reads_evidence:
+        return _read_claims(some, None)
+    shares = evidence_shares(
+        run.verifier(system, 0, trained=True),
+        some.claims,
+        file=run.folder_of(Training(system, 0)) / "dev_shares.npy",
+        precision=run.settings.precision,
+        name=f"{system.label}: shares of the evidence",
+    )
+    return _read_claims(some, shares)
+
+
+def _read_claims(
+    predictions: ClaimPredictions, shares: Sequence[tuple[float, ...]] | None
+) -> list[ReadClaim]:
+    """The claims as they are shown."""
+    return [
+        ReadClaim(
+            id=claim.id,
+            claim=claim.text,
+            evidence=claim.evidence,
+            probabilities=dict(zip(predictions.labels, row.tolist(), strict=True)),
+            shares=shares and shares[number],
+            gold=claim.label,
+        )
+        for number, (claim, row) in enumerate(zip(predictions.claims, predictions.probabilities, strict=True))
+    ]
+
+
+def own_claim(run: SystemRun) -> Widget:
+    """Boxes for a claim and its evidence, and the verdict of every system trained with seed 0, that on what
+    stands in the boxes at first included."""
+    judge = own_judge(run)
+    claim, evidence = own_texts(run.settings)
+    answered = judge(claim, own_sentences(evidence))
+    return own_candidates_box(judge, query=claim, candidates=evidence, words=EVIDENCE, answered=answered)
+
+
+def own_judge(run: SystemRun) -> Callable[[str, Sequence[str]], str]:
+    """From a claim and sentences to HTML: the verdict of every system. The models are loaded when they are
+    first needed; the verdicts are also written to `own_claim.html` in the folder of the run.
+
+    The function raises ValueError for more sentences than the systems read.
+    """
+    verifiers: list[Verifier] = []
+
+    def judge(text: str, sentences: Sequence[str]) -> str:
+        most = run.settings.evidence_sentences
+        if len(sentences) > most:
+            raise ValueError(f"there are {len(sentences)} sentences; the systems read {most}: delete some")
+        claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences), label=None, group="")
+        verifiers.extend(() if verifiers else (run.verifier(one, trained=True) for one in run.systems))
+        html = "".join(
+            verdict_html(_judged(one, claim, precision=run.settings.precision), shares=one.system.shares)
+            for one in verifiers
+        )
+        with replaced_file(run.folder / "own_claim.html") as file:
+            note = f"as judged by {', '.join(one.system.label for one in verifiers)}"
+            file.write(still_page(html, title=text, note=note, style=_PAGE_STYLE))
+        return html
+
+    return judge
+
+
+def _judged(verifier: Verifier, claim: EvidencedClaim, *, precision: Precision) -> ReadClaim:
+    """By one system, whose label stands for an id."""
+    predictions = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
+    reads = verifier.system.reads_evidence
+    shares = evidence_shares(verifier, [claim], precision=precision) if reads else None
+    return replace(_read_claims(predictions, shares)[0], id=verifier.system.label)
+
+
+def own_texts(settings: JointSettings) -> tuple[str, str]:
+    """A claim and evidence, a sentence a line, from the text file `own_claim`, or the example.
+
+    Raises:
+        DataError: it cannot be read, has no evidence, or more than the systems read.
+    """
+    most, file = settings.evidence_sentences, settings.own_claim
+    if not file:
+        return EXAMPLE_CLAIM, "\n".join(own_sentences(EXAMPLE_EVIDENCE)[:most])
+    claim, evidence = first_and_others(
+        read_text(file), source=file, first="a claim", other="sentence of evidence"
+    )
+    if (count := len(own_sentences(evidence))) > most:
+        what = f"there are {count} sentences of evidence; the systems read {most}"
+        raise DataError(file, what, "delete some, or raise evidence_sentences", field="evidence")
+    return claim, evidence
+
+
+def own_sentences(text: str) -> list[str]:
+    """The lines of a text that are not empty. Raises DataError if there are none."""
+    return filled_lines(text, source="evidence", remedy="write one sentence on each line")
