@@ -12,7 +12,6 @@ import importlib
 import json
 import shlex
 import sys
-import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -75,8 +74,7 @@ class TrainingJob:
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """How each of several processes makes the same job: a public function of a module of
-    `cdlm_lab.experiments` and its arguments, which are texts, numbers, and dataclasses or mappings of
-    these."""
+    `cdlm_lab.experiments`, and its arguments, which are JSON values."""
 
     function: Callable[..., TrainingJob]
     arguments: Mapping[str, Any]
@@ -86,33 +84,15 @@ class Recipe:
         return self.function(**self.arguments)
 
     def as_json(self) -> dict[str, Any]:
-        """The function by its name, dataclasses as mappings."""
-        arguments = {
-            name: asdict(value) if dataclasses.is_dataclass(value) else value
-            for name, value in self.arguments.items()
-        }
+        """With the function by its name."""
         module = self.function.__module__.removeprefix(f"{EXPERIMENTS}.")
-        return {"module": module, "function": self.function.__name__, "arguments": arguments}
+        return {"module": module, "function": self.function.__name__, "arguments": self.arguments}
 
     @classmethod
     def of_json(cls, values: Mapping[str, Any]) -> Recipe:
         """From `as_json`, also after a journey through JSON."""
         function = getattr(importlib.import_module(f"{EXPERIMENTS}.{values['module']}"), values["function"])
-        kinds = typing.get_type_hints(function)
-        arguments = {name: _restored(kinds[name], value) for name, value in values["arguments"].items()}
-        return cls(function=function, arguments=arguments)
-
-
-def _restored(kind: Any, value: Any) -> Any:
-    """A value of JSON as its annotation has it: dataclasses, and tuples in them, are lost there."""
-    if dataclasses.is_dataclass(kind):
-        kinds = typing.get_type_hints(kind)
-        return kind(**{name: _restored(kinds[name], item) for name, item in value.items()})
-    if typing.get_origin(kind) is tuple:
-        inner = typing.get_args(kind)
-        inner = inner[:1] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(_restored(one, item) for one, item in zip(inner, value, strict=True))
-    return value
+        return cls(function=function, arguments=values["arguments"])
 
 
 def train_in_processes(

@@ -36,9 +36,9 @@ NAN = np.nan
 def test_the_fixed_order_is_that_of_the_hashes():
     texts = ["Ada won.", "Bo came second.", "It rained."]
     by_hand = sorted(range(3), key=lambda n: hashlib.sha256(f"q1\0{texts[n]}".encode()).hexdigest())
-    found = fixed_order(texts, key="q1")
-    assert found.tolist() == by_hand == [0, 2, 1], "the same on every machine"
-    assert found.dtype == np.int64
+    result = fixed_order(texts, key="q1")
+    assert result.tolist() == by_hand == [0, 2, 1], "the same on every machine"
+    assert result.dtype == np.int64
     assert fixed_order([], key="q1").shape == (0,)
 
 
@@ -96,10 +96,10 @@ def test_the_first_k_are_none_worse_than_the_others(scores, k):
 def test_a_cascade_by_hand():
     pairwise = np.array([0.9, 0.8, 0.2, 0.2, 0.7, 0.1])
     joint = np.array([-5.0, 3.0, NAN, NAN, -5.0, NAN])
-    found = cascade_scores(pairwise, joint)
+    result = cascade_scores(pairwise, joint)
     # candidate 1, then 0 and 4 tied, below all of them 2 and 3 tied, then 5
-    assert found.dtype == np.float64
-    assert found[1] > found[0] == found[4] > found[2] == found[3] > found[5]
+    assert result.dtype == np.float64
+    assert result[1] > result[0] == result[4] > result[2] == result[3] > result[5]
 
 
 def test_a_cascade_without_one_of_its_models():
@@ -115,9 +115,9 @@ def test_any_two_of_a_cascade_are_ordered_by_its_definition(candidates):
     pairwise = np.array([first for first, _ in candidates], dtype=float)
     joint = np.array([NAN if second is None else second for _, second in candidates], dtype=float)
     keys = [(1, b) if b is not None else (0, a) for a, b in candidates]
-    found = cascade_scores(pairwise, joint)
-    for first, key in zip(found, keys, strict=True):
-        for second, other in zip(found, keys, strict=True):
+    result = cascade_scores(pairwise, joint)
+    for first, key in zip(result, keys, strict=True):
+        for second, other in zip(result, keys, strict=True):
             assert (first > second) == (key > other)
             assert (first == second) == (key == other)
 
@@ -174,14 +174,14 @@ CANDIDATES = st.lists(st.none() | st.lists(st.integers(6, 99), max_size=6), min_
 
 
 def test_all_of_it_by_hand():
-    found = joint_sequence(PIECES, layout=LAYOUT, special=SPECIAL)
-    assert found.input_ids.tolist() == [3, 10, 11, 12, 4, 20, 21, 22, 4]
-    assert found.token_type_ids.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 3]
-    assert found.sentence.tolist() == found.token_type_ids.tolist()
-    assert found.position_ids.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 12], "sentence 3 starts at 3 * 4"
-    assert found.starts.tolist() == [0, 4, -1, 8]
-    assert found.cut.tolist() == [2, 0, 0, 0]
-    arrays = (found.input_ids, found.token_type_ids, found.position_ids, found.starts, found.cut)
+    result = joint_sequence(PIECES, layout=LAYOUT, special=SPECIAL)
+    assert result.input_ids.tolist() == [3, 10, 11, 12, 4, 20, 21, 22, 4]
+    assert result.token_type_ids.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 3]
+    assert result.sentence.tolist() == result.token_type_ids.tolist()
+    assert result.position_ids.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 12], "sentence 3 starts at 3 * 4"
+    assert result.starts.tolist() == [0, 4, -1, 8]
+    assert result.cut.tolist() == [2, 0, 0, 0]
+    arrays = (result.input_ids, result.token_type_ids, result.position_ids, result.starts, result.cut)
     assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
 
 
@@ -218,15 +218,15 @@ def _padded_positions(pieces: list) -> list[int]:
 @given(st.lists(st.integers(6, 99), max_size=6), CANDIDATES)
 def test_a_sequence_is_the_padded_one_without_padding(question, candidates):
     pieces = [question, *candidates]
-    found = joint_sequence(pieces, layout=LAYOUT, special=SPECIAL)
-    assert found.position_ids.tolist() == _padded_positions(pieces)
-    assert (found.token_type_ids == found.position_ids // LAYOUT.length).all()
+    result = joint_sequence(pieces, layout=LAYOUT, special=SPECIAL)
+    assert result.position_ids.tolist() == _padded_positions(pieces)
+    assert (result.token_type_ids == result.position_ids // LAYOUT.length).all()
     for number, one in enumerate(pieces):
-        own = found.input_ids[found.sentence == number].tolist()
+        own = result.input_ids[result.sentence == number].tolist()
         assert own == ([] if one is None else [3 if number == 0 else 4, *one[:3]])
-        assert found.cut[number] == (0 if one is None else len(one) - len(own) + 1)
-        start = found.starts[number]
-        assert start == -1 if one is None else found.position_ids[start] == number * LAYOUT.length
+        assert result.cut[number] == (0 if one is None else len(one) - len(own) + 1)
+        start = result.starts[number]
+        assert start == -1 if one is None else result.position_ids[start] == number * LAYOUT.length
 
 
 @pytest.mark.parametrize(
@@ -259,12 +259,12 @@ def test_messages_about_sentences(pieces, message):
 
 
 def test_texts_are_tokenised_one_by_one(tokenizer):
-    found = encode_pieces(["w1  w2", " w3\n", "   ", "[SEP] w4"], tokenizer)
+    result = encode_pieces(["w1  w2", " w3\n", "   ", "[SEP] w4"], tokenizer)
     first = tokenizer.convert_tokens_to_ids("w1")
-    assert [ids.tolist() for ids in found[:3]] == [[first, first + 1], [first + 2], []]
-    assert tokenizer.sep_token_id not in found[3], "it is somebody's text"
-    assert found[3][-1] == first + 3
-    assert {ids.dtype for ids in found} == {np.dtype(np.int32)}
+    assert [ids.tolist() for ids in result[:3]] == [[first, first + 1], [first + 2], []]
+    assert tokenizer.sep_token_id not in result[3], "it is somebody's text"
+    assert result[3][-1] == first + 3
+    assert {ids.dtype for ids in result} == {np.dtype(np.int32)}
     assert encode_pieces([], tokenizer) == []
 
 
@@ -349,11 +349,11 @@ def test_an_example_by_hand(make, tokenizer):
 def test_for_testing_each_candidate_is_read_once_in_the_fixed_order(make):
     examples = make()
     assert len(examples) == 4
-    found = owners(examples, 0, 4)
-    assert [number for number, _ in found] == [0, 0, 1, 2]
-    assert found[0][1] + found[1][1] == fixed_order(SETS[0].candidates, key="w100").tolist()
-    assert [len(group) for _, group in found] == [3, 2, 1, 3]
-    for index, (number, group) in enumerate(found):
+    result = owners(examples, 0, 4)
+    assert [number for number, _ in result] == [0, 0, 1, 2]
+    assert result[0][1] + result[1][1] == fixed_order(SETS[0].candidates, key="w100").tolist()
+    assert [len(group) for _, group in result] == [3, 2, 1, 3]
+    for index, (number, group) in enumerate(result):
         labels = [int(SETS[number].correct[candidate]) for candidate in group]
         assert examples[index]["labels"].tolist() == labels + [-100] * (3 - len(group))
     assert examples.describe(0).cut.sum() + examples.describe(1).cut.sum() == 1, "w15 of the third candidate"
@@ -375,8 +375,8 @@ def test_training_reads_each_candidate_once_in_each_pass_in_another_order(make):
     examples = make(shuffle=True, size=10, seed=5)
     assert len(examples) == 10
     passes = [owners(examples, 0, 4), owners(examples, 4, 8)]
-    for found in passes:
-        pairs = sorted((number, candidate) for number, group in found for candidate in group)
+    for result in passes:
+        pairs = sorted((number, candidate) for number, group in result for candidate in group)
         assert pairs == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (2, 0), (2, 1), (2, 2)]
     assert passes[0] != passes[1]
     assert sorted(passes[0]) != sorted(passes[1]), "not only the groups move, their candidates do"
@@ -417,22 +417,22 @@ def test_messages_about_questions(make, settings, message):
 
 
 def test_claims_by_hand(claims, tokenizer):
-    found = [claims[index] for index in range(4)]
-    assert [in_words(one["input_ids"], tokenizer) for one in found] == [
+    result = [claims[index] for index in range(4)]
+    assert [in_words(one["input_ids"], tokenizer) for one in result] == [
         "[CLS] w1 [SEP] w2 w3 [SEP] w4",
         "[CLS] w5",
         "[CLS] w6 w7 [SEP] w8",
         "[CLS] w9 [SEP] w1 [SEP] w2 [SEP] w3",  # there is room for three
     ]
-    assert [one["labels"].tolist() for one in found] == [1, 2, -100, 0]
+    assert [one["labels"].tolist() for one in result] == [1, 2, -100, 0]
     assert [LABELS[number] for number in (1, 2, 0)] == ["refuted", "not enough info", "supported"]
-    assert [one["starts"].tolist() for one in found] == [
+    assert [one["starts"].tolist() for one in result] == [
         [0, 2, 5, -1],
         [0, -1, -1, -1],
         [0, 3, -1, -1],
         [0, 2, 4, 6],
     ]
-    assert found[0]["labels"].shape == ()
+    assert result[0]["labels"].shape == ()
 
 
 def test_claims_are_shuffled_and_their_evidence_is_not(claims, tokenizer):

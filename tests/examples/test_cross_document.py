@@ -45,14 +45,14 @@ class TestKeys:
     def test_they_agree_with_the_description(self, examples, special):
         made = examples()
         for index in range(40):
-            example, told = made[index], made.describe(index)
+            example, given = made[index], made.describe(index)
             masked = example["labels"] != -100
-            assert (told.masked == masked).all()
-            assert (told.packed.input_ids[masked] == example["labels"][masked]).all()
-            assert (told.packed.input_ids[~masked] == example["input_ids"][~masked]).all()
-            assert not special.is_special(told.packed.input_ids[masked]).any()
-            assert told.index == index
-            assert len(told.document_ids) == len(told.cluster_ids) == len(told.packed.kept_tokens)
+            assert (given.masked == masked).all()
+            assert (given.packed.input_ids[masked] == example["labels"][masked]).all()
+            assert (given.packed.input_ids[~masked] == example["input_ids"][~masked]).all()
+            assert not special.is_special(given.packed.input_ids[masked]).any()
+            assert given.index == index
+            assert len(given.document_ids) == len(given.cluster_ids) == len(given.packed.kept_tokens)
 
     @pytest.mark.parametrize("policy", ["masked", "prefix", "none"])
     def test_global_policies(self, examples, policy):
@@ -110,11 +110,11 @@ class TestPurity:
 
     def test_seeds_and_passes_differ(self, examples):
         made = examples(size=80)
-        told = {made.describe(index).row: made.describe(index) for index in range(40)}
+        given = {made.describe(index).row: made.describe(index) for index in range(40)}
         differ = 0
         for index in range(40, 80):
             second = made.describe(index)
-            first = told[second.row]
+            first = given[second.row]
             assert (first.epoch, second.epoch) == (0, 1)
             assert sorted(first.document_ids) == sorted(second.document_ids)
             differ += first.document_ids != second.document_ids and not np.array_equal(
@@ -155,10 +155,10 @@ class TestDocuments:
     def test_related_takes_all_documents_of_one_cluster(self, examples):
         made = examples(shuffle=False)
         for index in range(40):
-            told = made.describe(index)
-            assert set(told.cluster_ids) == {f"c{index}"}
+            given = made.describe(index)
+            assert set(given.cluster_ids) == {f"c{index}"}
             count = (3, 4, 5)[index % 3]
-            assert sorted(told.document_ids) == [f"c{index}d{number}" for number in range(count)]
+            assert sorted(given.document_ids) == [f"c{index}d{number}" for number in range(count)]
 
     def test_every_order_of_documents_is_as_likely(self, tokenised, special):
         corpus = tokenised([Cluster(id="c", documents=tuple(Document(id=d, text="w1") for d in "abc"))])
@@ -171,10 +171,10 @@ class TestDocuments:
         made = examples(size=200, documents="random")
         partners = set()
         for index in range(200):
-            told = made.describe(index)
-            assert len(set(told.cluster_ids)) == len(told.cluster_ids) == (3, 4, 5)[told.row % 3]
-            assert told.cluster_ids[0] == f"c{told.row}"
-            partners |= set(told.cluster_ids[1:])
+            given = made.describe(index)
+            assert len(set(given.cluster_ids)) == len(given.cluster_ids) == (3, 4, 5)[given.row % 3]
+            assert given.cluster_ids[0] == f"c{given.row}"
+            partners |= set(given.cluster_ids[1:])
         assert partners == {f"c{number}" for number in range(40)}
 
     def test_random_has_no_cross_document_tokens(self, examples):
@@ -197,10 +197,10 @@ class TestDocuments:
         made = examples(size=2000, documents="single")
         seen = set()
         for index in range(2000):
-            told = made.describe(index)
-            assert len(told.document_ids) == 1
-            assert not told.cross_document.any()
-            seen |= set(told.document_ids)
+            given = made.describe(index)
+            assert len(given.document_ids) == 1
+            assert not given.cross_document.any()
+            seen |= set(given.document_ids)
         assert len(seen) == 14 * 3 + 13 * 4 + 13 * 5
 
 
@@ -221,11 +221,11 @@ class TestCrossDocumentTokens:
         texts = {"a": "w9 w1 w3 w9 w3", "b": "w3 w1 w9 w2", "c": "w9 w9"}
         corpus = tokenised([Cluster(id="c", documents=tuple(document(n, t) for n, t in texts.items()))])
         made = CrossDocumentExamples(corpus=corpus, special=special, max_length=32)
-        told = made.describe(0)
+        given = made.describe(0)
         flagged = {}
-        for number, name in enumerate(told.document_ids):
-            own = (told.packed.document == number) & told.cross_document
-            flagged[name] = tokenizer.convert_ids_to_tokens(told.packed.input_ids[own].tolist())
+        for number, name in enumerate(given.document_ids):
+            own = (given.packed.document == number) & given.cross_document
+            flagged[name] = tokenizer.convert_ids_to_tokens(given.packed.input_ids[own].tolist())
         assert flagged == {"a": ["w1"], "b": ["w3", "w1"], "c": []}
 
     def test_a_fact_that_was_not_packed_does_not_count(self, forty, special):
@@ -233,9 +233,9 @@ class TestCrossDocumentTokens:
         one = CrossDocumentExamples(corpus=forty, special=special, max_length=16)
         two = CrossDocumentExamples(corpus=forty, special=special, max_length=24)
         for index in range(40):
-            told = two.describe(index)
-            enough = len(told.packed.packed_documents) > 1
-            assert told.cross_document.sum() == (2 if enough else 0)
+            given = two.describe(index)
+            enough = len(given.packed.packed_documents) > 1
+            assert given.cross_document.sum() == (2 if enough else 0)
             assert not one.describe(index).cross_document.any()
 
     @pytest.mark.parametrize(
@@ -260,13 +260,13 @@ class TestCrossDocumentTokens:
         generator = np.random.default_rng(5)
         for _ in range(200):
             facts = [generator.integers(-1, 4, size=generator.integers(1, 12)) for _ in range(3)]
-            for number, found in enumerate(recoverable_facts(facts)):
+            for number, result in enumerate(recoverable_facts(facts)):
                 own = facts[number].tolist()
                 runs = [fact for place, fact in enumerate(own) if place == 0 or own[place - 1] != fact]
                 others = {
                     fact for other, document in enumerate(facts) if other != number for fact in document
                 }
-                assert found.tolist() == [
+                assert result.tolist() == [
                     fact >= 0 and fact in others and runs.count(fact) == 1 for fact in own
                 ]
 

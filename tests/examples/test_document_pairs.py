@@ -56,30 +56,30 @@ def examples(tokenizer, special) -> MatchExamples:
 
 
 def test_all_of_it_by_hand():
-    found = match_sequence(encoded(1, 2), encoded(3, first=20), special=SPECIAL, max_length=50)
-    assert found.input_ids.tolist() == [3, 1, 10, 11, 12, 2, 1, 20, 21, 22, 2, 4]
-    assert found.global_attention_mask.tolist() == [1] + [0] * 11
-    assert found.side.tolist() == [-1, -1, 0, 0, 0, -1, -1, 1, 1, 1, -1, -1]
-    assert found.sentence.tolist() == [-1, -1, 0, 1, 1, -1, -1, 0, 0, 0, -1, -1]
-    assert found.lost_sentences == (0, 0)
-    assert (found.sentence_count(0), found.sentence_count(1)) == (2, 1)
-    arrays = (found.input_ids, found.global_attention_mask, found.side, found.sentence)
+    result = match_sequence(encoded(1, 2), encoded(3, first=20), special=SPECIAL, max_length=50)
+    assert result.input_ids.tolist() == [3, 1, 10, 11, 12, 2, 1, 20, 21, 22, 2, 4]
+    assert result.global_attention_mask.tolist() == [1] + [0] * 11
+    assert result.side.tolist() == [-1, -1, 0, 0, 0, -1, -1, 1, 1, 1, -1, -1]
+    assert result.sentence.tolist() == [-1, -1, 0, 1, 1, -1, -1, 0, 0, 0, -1, -1]
+    assert result.lost_sentences == (0, 0)
+    assert (result.sentence_count(0), result.sentence_count(1)) == (2, 1)
+    arrays = (result.input_ids, result.global_attention_mask, result.side, result.sentence)
     assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
 
 
 def test_what_is_too_long_loses_its_end_and_a_short_one_leaves_room():
     # 12 tokens - 2 - 4 = 6 of text: 1 for the second, 5 for the first, which has 2 + 2 + 2 + 2
-    found = match_sequence(encoded(2, 2, 2, 2), encoded(1, first=30), special=SPECIAL, max_length=12)
-    assert found.input_ids.tolist() == [3, 1, 10, 11, 12, 13, 14, 2, 1, 30, 2, 4]
-    assert found.sentence.tolist() == [-1, -1, 0, 0, 1, 1, 2, -1, -1, 0, -1, -1]
-    assert found.lost_sentences == (1, 0), "a part of the third sentence is there, nothing of the fourth"
-    assert found.sentence_count(0) == 4
+    result = match_sequence(encoded(2, 2, 2, 2), encoded(1, first=30), special=SPECIAL, max_length=12)
+    assert result.input_ids.tolist() == [3, 1, 10, 11, 12, 13, 14, 2, 1, 30, 2, 4]
+    assert result.sentence.tolist() == [-1, -1, 0, 0, 1, 1, 2, -1, -1, 0, -1, -1]
+    assert result.lost_sentences == (1, 0), "a part of the third sentence is there, nothing of the fourth"
+    assert result.sentence_count(0) == 4
 
 
 def test_two_long_ones_share_alike():
-    found = match_sequence(encoded(4, 4), encoded(1, 1, 1, 9, 9, first=50), special=SPECIAL, max_length=12)
-    assert [(found.side == side).sum() for side in (0, 1)] == [3, 3]
-    assert found.lost_sentences == (1, 2)
+    result = match_sequence(encoded(4, 4), encoded(1, 1, 1, 9, 9, first=50), special=SPECIAL, max_length=12)
+    assert [(result.side == side).sum() for side in (0, 1)] == [3, 3]
+    assert result.lost_sentences == (1, 2)
 
 
 @given(
@@ -89,18 +89,20 @@ def test_two_long_ones_share_alike():
 )
 def test_whatever_is_kept_is_the_beginning_of_each_document(first, second, max_length):
     documents = (encoded(*first), encoded(*second, first=60))
-    found = match_sequence(*documents, special=SPECIAL, max_length=max_length)
-    assert len(found.input_ids) == min(max_length, 6 + sum(first) + sum(second))
+    result = match_sequence(*documents, special=SPECIAL, max_length=max_length)
+    assert len(result.input_ids) == min(max_length, 6 + sum(first) + sum(second))
     for side, document in enumerate(documents):
-        ids, sentences = (array[found.side == side].tolist() for array in (found.input_ids, found.sentence))
+        ids, sentences = (
+            array[result.side == side].tolist() for array in (result.input_ids, result.sentence)
+        )
         assert 1 <= len(ids) <= len(document.input_ids)
         assert ids == document.input_ids[: len(ids)].tolist()
         assert sentences == document.sentence[: len(ids)].tolist()
-        assert found.sentence_count(side) == document.sentence_count
-        assert found.lost_sentences[side] == sum(n not in sentences for n in range(document.sentence_count))
-    special = found.side < 0
-    assert (special == (found.sentence < 0)).all()
-    assert (special == (found.input_ids < 6)).all()
+        assert result.sentence_count(side) == document.sentence_count
+        assert result.lost_sentences[side] == sum(n not in sentences for n in range(document.sentence_count))
+    special = result.side < 0
+    assert (special == (result.sentence < 0)).all()
+    assert (special == (result.input_ids < 6)).all()
 
 
 def test_no_room():
@@ -112,10 +114,10 @@ def test_no_room():
 
 
 def test_sentences_are_tokenised_one_by_one(tokenizer):
-    found = encode_sentences(PairDocument(id="d", sentences=("w1 w2", " w3\n", "w4")), tokenizer)
-    assert tokenizer.convert_ids_to_tokens(found.input_ids.tolist()) == ["w1", "w2", "w3", "w4"]
-    assert found.sentence.tolist() == [0, 0, 1, 2]
-    assert found.sentence_count == 3
+    result = encode_sentences(PairDocument(id="d", sentences=("w1 w2", " w3\n", "w4")), tokenizer)
+    assert tokenizer.convert_ids_to_tokens(result.input_ids.tolist()) == ["w1", "w2", "w3", "w4"]
+    assert result.sentence.tolist() == [0, 0, 1, 2]
+    assert result.sentence_count == 3
 
 
 def test_a_sentence_without_tokens_is_lost(tokenizer, special):
@@ -125,9 +127,9 @@ def test_a_sentence_without_tokens_is_lost(tokenizer, special):
         def __call__(self, sentences, **settings):
             return {"input_ids": [[] if "\x07" in s else [9] * len(s.split()) for s in sentences]}
 
-    found = encode_sentences(PairDocument(id="d", sentences=("w1", "\x07", "w2 w3")), Silent())
-    assert found.sentence.tolist() == [0, 2, 2]
-    sequence = match_sequence(found, found, special=special, max_length=40)
+    result = encode_sentences(PairDocument(id="d", sentences=("w1", "\x07", "w2 w3")), Silent())
+    assert result.sentence.tolist() == [0, 2, 2]
+    sequence = match_sequence(result, result, special=special, max_length=40)
     assert sequence.lost_sentences == (1, 1)
     assert sequence.sentence_count(1) == 3
     with pytest.raises(ValueError, match="document e: its sentences have no tokens; leave it out"):
@@ -198,9 +200,9 @@ PAIRS = (a_pair(WET, DRY, related=True), a_pair(DRY, WET, related=False), a_pair
 )
 def test_words_of_sentences(sentences: int, words: int, expected: list):
     encode = SentenceWords(vocabulary=VOCABULARY, most_sentences=sentences, most_words=words)
-    found = encode(WET)
-    assert found.dtype == np.int64
-    assert found.tolist() == expected
+    result = encode(WET)
+    assert result.dtype == np.int64
+    assert result.tolist() == expected
 
 
 def test_no_sentence_is_without_a_word(tokenizer):
@@ -357,20 +359,6 @@ WORDS = example([[5, 7]], [[8]])
 @pytest.mark.parametrize(
     ("examples", "message"),
     [
-        ([], "no examples to collate"),
-        (
-            [WORDS, WORDS | {"labels": np.float32(1)}],
-            "examples[1] has the keys ['first', 'labels', 'second'], but examples[0] ['first', 'second']",
-        ),
-        (
-            [{"first": WORDS["first"]}],
-            "examples[0] has the keys ['first']; they must be first, second, and maybe labels",
-        ),
-        (
-            [WORDS | {"id": np.array(1)}],
-            "examples[0] has the keys ['first', 'id', 'second']; they must be first, second, "
-            "and maybe labels",
-        ),
         (
             [WORDS, example([[1]], [[0.5, 1]], dtype=np.float32)],
             "examples[1]['first'] is float32, but examples[0]['first'] int64; encode all documents alike",

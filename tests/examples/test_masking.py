@@ -187,10 +187,10 @@ class TestWords:
 
     def test_of_byte_level_bpe(self):
         tokenizer = load_tokenizer("tiny")
-        found = words_in(tokenizer, "The qzxv,\nTwo\tmen")
+        result = words_in(tokenizer, "The qzxv,\nTwo\tmen")
         # A blank, a line end and a tab start a word; what follows without one goes on, punctuation too.
-        assert ["".join(word) for word in found] == ["ĠThe", "Ġqzxv,", "ĊTwo", "ĉmen"]
-        assert found[1] == ["Ġ", "q", "z", "x", "v", ","]
+        assert ["".join(word) for word in result] == ["ĠThe", "Ġqzxv,", "ĊTwo", "ĉmen"]
+        assert result[1] == ["Ġ", "q", "z", "x", "v", ","]
         # At the start of a document no blank is needed.
         ids = np.array([tokenizer.cls_token_id, *tokenizer.convert_tokens_to_ids(["z", "x"])])
         table = continuing_pieces(tokenizer)

@@ -290,13 +290,13 @@ def assert_frames_hold_the_context(written: str, pair, spans, settings) -> None:
     order = list(dict.fromkeys(document for document, _, _ in spans))
     for frame, document, kept, lost in zip(frames, order, pair.kept_tokens, pair.lost_tokens, strict=True):
         length, sentence = settings["lengths"][document], settings["sentence"]
-        asked = set(range(length))
+        wanted = set(range(length))
         if settings["context"] == "sentences":
             numbers = {start // sentence for d, start, _ in spans if d == document}
-            asked = {word for word in asked if word // sentence in numbers}
-        found = [int(word) - SECOND * document for word in re.findall(r"\d+", frame)]
-        assert found == sorted(set(found) & asked)
-        assert (len(found), len(asked) - len(found)) == (kept, lost)
+            wanted = {word for word in wanted if word // sentence in numbers}
+        result = [int(word) - SECOND * document for word in re.findall(r"\d+", frame)]
+        assert result == sorted(set(result) & wanted)
+        assert (len(result), len(wanted) - len(result)) == (kept, lost)
         assert frame.count("<") == frame.count(">") == sum(d == document for d, _, _ in spans)
 
 
@@ -352,10 +352,10 @@ def test_global_tokens_of_a_batch(kind):
             [[0, 0, 0, 1, 1, 0, 0, 0], [0, 0, 0, 0, 1, 0, 0, 0]],
         ]
     )
-    found = mention_tokens(input_ids, mentions > 0, others=(2, 8, 9))
-    assert isinstance(found, type(input_ids))
-    assert found.dtype in (bool, torch.bool)
-    assert ["".join(str(int(flag)) for flag in row) for row in found] == ["11111110", "10111100"]
+    result = mention_tokens(input_ids, mentions > 0, others=(2, 8, 9))
+    assert isinstance(result, type(input_ids))
+    assert result.dtype in (bool, torch.bool)
+    assert ["".join(str(int(flag)) for flag in row) for row in result] == ["11111110", "10111100"]
 
 
 @pytest.mark.parametrize(

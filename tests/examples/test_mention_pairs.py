@@ -187,8 +187,8 @@ def test_number_of_negatives(ratio, negatives):
 
 def test_a_sample_is_a_pure_function_of_seed_and_epoch():
     def drawn(**changes):
-        found = sampled_pairs(GROUPS, **{"negatives_per_positive": 1, "seed": 3, "epoch": 2, **changes})
-        return found.pairs.tolist(), found.labels.tolist()
+        result = sampled_pairs(GROUPS, **{"negatives_per_positive": 1, "seed": 3, "epoch": 2, **changes})
+        return result.pairs.tolist(), result.labels.tolist()
 
     assert drawn() == drawn()
     for change in ({"seed": 4}, {"epoch": 3}, {"seed": 2, "epoch": 3}):

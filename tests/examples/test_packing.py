@@ -204,30 +204,32 @@ def encoded(name: str, *subwords: int, first: int = 10) -> EncodedDocument:
 
 
 def test_all_of_it_by_hand():
-    found = document_sequence([encoded("a", 1, 2), encoded("b", 3, first=20)], special=SIX, max_length=50)
-    assert found.input_ids.tolist() == [3, 1, 10, 11, 12, 2, 1, 20, 21, 22, 2, 4]
-    assert found.document.tolist() == [-1, -1, 0, 0, 0, -1, -1, 1, 1, 1, -1, -1]
-    assert found.word.tolist() == [-1, -1, 0, 1, 1, -1, -1, 0, 0, 0, -1, -1]
-    assert found.lost_tokens == (0, 0)
-    assert found.positions(0, (1, 2)).tolist() == [3, 4]
-    assert found.positions(1, (0, 1)).tolist() == [7, 8, 9]
-    assert found.word_numbers([2, 1]).tolist() == [-1, -1, 0, 1, 1, -1, -1, 2, 2, 2, -1, -1]
+    result = document_sequence([encoded("a", 1, 2), encoded("b", 3, first=20)], special=SIX, max_length=50)
+    assert result.input_ids.tolist() == [3, 1, 10, 11, 12, 2, 1, 20, 21, 22, 2, 4]
+    assert result.document.tolist() == [-1, -1, 0, 0, 0, -1, -1, 1, 1, 1, -1, -1]
+    assert result.word.tolist() == [-1, -1, 0, 1, 1, -1, -1, 0, 0, 0, -1, -1]
+    assert result.lost_tokens == (0, 0)
+    assert result.positions(0, (1, 2)).tolist() == [3, 4]
+    assert result.positions(1, (0, 1)).tolist() == [7, 8, 9]
+    assert result.word_numbers([2, 1]).tolist() == [-1, -1, 0, 1, 1, -1, -1, 2, 2, 2, -1, -1]
 
 
 def test_what_is_too_long_loses_its_end():
-    found = document_sequence([encoded("a", *[1] * 9), encoded("b", 1, first=20)], special=SIX, max_length=10)
-    assert found.input_ids.tolist() == [3, 1, 10, 11, 12, 2, 1, 20, 2, 4]
-    assert found.lost_tokens == (6, 0)
-    assert found.positions(0, (8, 9)).tolist() == []
+    result = document_sequence(
+        [encoded("a", *[1] * 9), encoded("b", 1, first=20)], special=SIX, max_length=10
+    )
+    assert result.input_ids.tolist() == [3, 1, 10, 11, 12, 2, 1, 20, 2, 4]
+    assert result.lost_tokens == (6, 0)
+    assert result.positions(0, (8, 9)).tolist() == []
 
 
 @pytest.mark.parametrize(("span", "kept"), [((0, 1), [0, 1, 2]), ((4, 5), [3, 4, 5]), ((8, 9), [6, 7, 8])])
 def test_a_window_is_centred_on_its_span_and_shifted_at_the_borders(span, kept):
-    found = document_sequence(
+    result = document_sequence(
         [encoded("a", *[1] * 9), encoded("b", 1, first=20)], special=SIX, max_length=10,
         around=[span, (0, 1)],
     )  # fmt: skip
-    assert found.word[found.document == 0].tolist() == kept
+    assert result.word[result.document == 0].tolist() == kept
 
 
 @pytest.mark.parametrize(

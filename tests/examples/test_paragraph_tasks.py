@@ -92,21 +92,21 @@ class TestDrawing:
             places = [place(sentence.tokens) for sentence in example.sentences]
             assert len(set(places)) == 6
             (document, paragraph, _), candidates = places[0], places[1:]
-            inside = [found[:2] == (document, paragraph) for found in candidates]
+            inside = [result[:2] == (document, paragraph) for result in candidates]
             assert example.labels.tolist() == inside
             assert sum(inside) == 1
             kinds = [
-                KINDS[0] if found[:2] == (document, paragraph) else KINDS[1 + (found[0] != document)]
-                for found in candidates
+                KINDS[0] if result[:2] == (document, paragraph) else KINDS[1 + (result[0] != document)]
+                for result in candidates
             ]
             assert [sentence.kind for sentence in example.sentences] == [KINDS[0], *kinds]
             counts = Counter(kinds)
             assert counts[KINDS[1]] == 2 - example.replaced
             assert counts[KINDS[2]] == 2 + example.replaced
             assert example.replaced == (document == 4)  # which has one sentence in its other paragraph
-            for sentence, found in zip(example.sentences, places, strict=True):
-                assert (sentence.document_id, sentence.row) == (f"d{found[0]}", found[0])
-                assert sentence.number == sum(SIZES[found[0]][: found[1]]) + found[2]
+            for sentence, result in zip(example.sentences, places, strict=True):
+                assert (sentence.document_id, sentence.row) == (f"d{result[0]}", result[0])
+                assert sentence.number == sum(SIZES[result[0]][: result[1]]) + result[2]
             seen.update(places)
         assert seen == {
             (d, p, s) for d, sizes in enumerate(SIZES) for p, n in enumerate(sizes) for s in range(n)
@@ -125,14 +125,14 @@ class TestDrawing:
         made = tasks(k=k)
         assert made.counts == counts
         assert len(made) == counts.sources
-        found = {place(made.describe(index).sentences[0].tokens)[:2] for index in range(len(made))}
+        result = {place(made.describe(index).sentences[0].tokens)[:2] for index in range(len(made))}
         enough = {
             (d, p)
             for d, sizes in enumerate(SIZES)
             for p, size in enumerate(sizes)
             if size > k[0] and (len(sizes) > 1 or not k[1])
         }
-        assert found == enough
+        assert result == enough
         assert k != (1, 2, 2) or enough == SOURCES
 
     def test_a_pass_has_each_source_once_in_an_order_of_its_own(self, tasks, place):
@@ -153,9 +153,9 @@ class TestDrawing:
             positive = example.sentences[1 + example.labels.tolist().index(1)]
             first, second = place(example.sentences[0].tokens), place(positive.tokens)
             pairs[first[1:], second[2]] += 1
-        found = {key: count for key, count in pairs.items() if key[0][0] == 0}
-        assert set(found) == {((0, a), b) for a in range(3) for b in range(3) if a != b}
-        assert min(found.values()) > 30  # 50 each
+        result = {key: count for key, count in pairs.items() if key[0][0] == 0}
+        assert set(result) == {((0, a), b) for a in range(3) for b in range(3) if a != b}
+        assert min(result.values()) > 30  # 50 each
         assert {pairs[(1, 0), 1] + pairs[(1, 1), 0]} == {300}
 
     def test_no_place_among_the_candidates_is_preferred(self, tasks):
@@ -300,10 +300,10 @@ class TestChance:
 class TestExample:
     def test_names_kinds_and_shapes(self, tasks, special):
         made = tasks()
-        example, told = made[1], made.describe(1)
+        example, given = made[1], made.describe(1)
         assert list(example) == KEYS
         assert {values.dtype.name for values in example.values()} == {"int64"}
-        sequence = joint_sequence([s.tokens for s in told.sentences], layout=made.layout, special=special)
+        sequence = joint_sequence([s.tokens for s in given.sentences], layout=made.layout, special=special)
         for key in ("token_type_ids", "position_ids", "starts"):
             assert np.array_equal(example[key], getattr(sequence, key))
         assert example["input_ids"].shape == example["mlm_labels"].shape == (6 * 4,)
@@ -315,9 +315,9 @@ class TestExample:
         made = tasks(size=400)
         masked = np.zeros(24)
         for index in range(400):
-            example, told = made[index], made.describe(index)
+            example, given = made[index], made.describe(index)
             drawn = example["mlm_labels"] != -100
-            original = told.sequence.input_ids
+            original = given.sequence.input_ids
             assert drawn.any()
             assert not drawn[example["starts"]].any()
             assert np.array_equal(example["mlm_labels"][drawn], original[drawn])

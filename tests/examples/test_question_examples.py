@@ -28,10 +28,10 @@ def write(shipped_question_tokenizer, sequence_of):
 
 
 @pytest.fixture(scope="module")
-def found(write):
+def result(write):
     """The places of an answer: (paragraph, "title" or number of the first token's sentence, text)."""
 
-    def found(
+    def result(
         answer: str | None,
         *paragraphs: tuple[str, tuple[str, ...]],
         gold: tuple[int, ...] = (0,),
@@ -47,7 +47,7 @@ def found(write):
         assert sequence.answerable[positions].all()
         return [place(record, sequence, *each) for each in positions.tolist()]
 
-    return found
+    return result
 
 
 def place(
@@ -66,10 +66,10 @@ FIRST = ("Mark Twain", ("Mark wrote it. ", "The Market knew Mark, or mark."))
 SECOND = ("Hannibal", ("Twain was here; MARK was not.",))
 
 
-def test_every_occurrence_in_gold_paragraphs(found):
-    assert found("Mark", FIRST, SECOND) == [(0, "title", "Mark"), (0, 0, "Mark"), (0, 1, "Mark")]
-    assert found("Twain", FIRST, SECOND, gold=(0, 1)) == [(0, "title", "Twain"), (1, 0, "Twain")]
-    assert found("Twain", FIRST, SECOND, gold=(1,)) == [(1, 0, "Twain")]
+def test_every_occurrence_in_gold_paragraphs(result):
+    assert result("Mark", FIRST, SECOND) == [(0, "title", "Mark"), (0, 0, "Mark"), (0, 1, "Mark")]
+    assert result("Twain", FIRST, SECOND, gold=(0, 1)) == [(0, "title", "Twain"), (1, 0, "Twain")]
+    assert result("Twain", FIRST, SECOND, gold=(1,)) == [(1, 0, "Twain")]
 
 
 def test_positions_by_hand(write, shipped_question_tokenizer):
@@ -101,62 +101,62 @@ def test_positions_by_hand(write, shipped_question_tokenizer):
         (None, []),
     ],
 )
-def test_kinds_of_occurrences(found, answer, expected):
-    assert found(answer, FIRST, SECOND) == expected
+def test_kinds_of_occurrences(result, answer, expected):
+    assert result(answer, FIRST, SECOND) == expected
 
 
 @pytest.mark.parametrize("answer", ["wain", "WAIN"])
-def test_a_part_of_a_word_is_all_of_its_tokens(found, answer):
-    [(number, where, text)] = found(answer, FIRST, SECOND)
+def test_a_part_of_a_word_is_all_of_its_tokens(result, answer):
+    [(number, where, text)] = result(answer, FIRST, SECOND)
     assert (number, where) == (0, "title")
     assert text in ("wain", "Twain")
 
 
-def test_whole_words_in_any_paragraph_go_before_parts_in_another(found):
+def test_whole_words_in_any_paragraph_go_before_parts_in_another(result):
     inside = ("A", ("remarkable remarks",))
-    assert found("mark", inside, SECOND, gold=(0, 1)) == [(1, 0, "MARK")]
-    assert [n for n, _, _ in found("mark", inside, SECOND)] == [0, 0]
+    assert result("mark", inside, SECOND, gold=(0, 1)) == [(1, 0, "MARK")]
+    assert [n for n, _, _ in result("mark", inside, SECOND)] == [0, 0]
 
 
-def test_without_gold_paragraphs_there_is_none(found):
-    assert found("Mark", FIRST, gold=()) == []
+def test_without_gold_paragraphs_there_is_none(result):
+    assert result("Mark", FIRST, gold=()) == []
 
 
-def test_yes_as_a_word_is_no_span(found):
-    assert found("no", ("no", ("no no",))) == []
+def test_yes_as_a_word_is_no_span(result):
+    assert result("no", ("no", ("no no",))) == []
 
 
-def test_overlapping_occurrences(found):
-    assert found("the fire the", ("A", ("the fire the fire the.",))) == [(0, 0, "the fire the")] * 2
+def test_overlapping_occurrences(result):
+    assert result("the fire the", ("A", ("the fire the fire the.",))) == [(0, 0, "the fire the")] * 2
 
 
-def test_signs_are_taken_as_they_are(found):
+def test_signs_are_taken_as_they_are(result):
     text = ("A", ("It cost $1,000 (or 1.000) in the U.S. of [s] a+b.",))
     for answer in ("$1,000", "(or 1.000)", "U.S.", "[s]", "a+b"):
-        assert found(answer, text) == [(0, 0, answer)]
-    assert found("1.000", text) == [(0, 0, "1.000")], "a dot is a dot"
+        assert result(answer, text) == [(0, 0, answer)]
+    assert result("1.000", text) == [(0, 0, "1.000")], "a dot is a dot"
 
 
-def test_letters_of_several_bytes(found):
+def test_letters_of_several_bytes(result):
     text = ("Žofie Ň", (" Byla to  Žofie\u00a0Ň, ne žofie ň.",))
-    assert found("Žofie Ň", text) == [(0, "title", "Žofie Ň"), (0, 0, "Žofie\u00a0Ň")]
-    assert found("to Žofie", text) == [(0, 0, "to  Žofie")]
+    assert result("Žofie Ň", text) == [(0, "title", "Žofie Ň"), (0, 0, "Žofie\u00a0Ň")]
+    assert result("to Žofie", text) == [(0, 0, "to  Žofie")]
 
 
-def test_what_is_cut_is_left_out(found):
+def test_what_is_cut_is_left_out(result):
     text = ("A", ("the fire the fire the fire ", "New York"))
-    places = [len(found("fire", text, max_length=n)) for n in range(13, 24)]
+    places = [len(result("fire", text, max_length=n)) for n in range(13, 24)]
     # [CLS] [q] The [/q] <doc-s> <t> A </t> ... </doc-s> [SEP] are 10; then [s], the, fire, the, ...
     assert places == [0, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3]
-    assert found("A", text, max_length=13) == [(0, "title", "A")]
-    whole = found("the fire the fire the", text)
+    assert result("A", text, max_length=13) == [(0, "title", "A")]
+    whole = result("the fire the fire the", text)
     assert whole == [(0, 0, "the fire the fire the")]
-    assert found("the fire the fire the", text, max_length=16) == []
-    assert found("the fire the fire the", text, max_length=17) == whole
+    assert result("the fire the fire the", text, max_length=16) == []
+    assert result("the fire the fire the", text, max_length=17) == whole
     # That a whole word is cut does not make a part of one an answer.
     inside = ("A", ("bonfires the fire",))
-    assert found("fire", inside) == [(0, 0, "fire")]
-    assert found("fire", inside, max_length=15) == []
+    assert result("fire", inside) == [(0, 0, "fire")]
+    assert result("fire", inside, max_length=15) == []
 
 
 WORDS = ["New", "York", "new", "Newark", "x", "žluť", "(", ".", ",", " ", " ", "  ", "\u00a0"]
@@ -185,13 +185,13 @@ def test_as_many_as_a_reader_counts(write, bodies, answer, cut):
     if whole:
         assert len(positions) == len(whole)
         for first, last in positions.tolist():
-            found = paragraph.text[full.offsets[first, 0] : full.offsets[last, 1]]
-            assert answer in " ".join(found.split())
+            result = paragraph.text[full.offsets[first, 0] : full.offsets[last, 1]]
+            assert answer in " ".join(result.split())
     shorter = write(record, max_length=13 + cut)
     # A letter of several bytes that is cut within has all of its characters still.
-    there = shorter.offsets[shorter.sentence >= 0, 1].max()
+    present = shorter.offsets[shorter.sentence >= 0, 1].max()
     ends = full.offsets[positions[:, 1], 1]
-    assert len(answer_positions(record, shorter)) == int((ends <= there).sum())
+    assert len(answer_positions(record, shorter)) == int((ends <= present).sum())
 
 
 def paragraph(title: str, *sentences: str) -> Paragraph:
@@ -402,18 +402,7 @@ def test_a_batch_without_any_occurrence_or_label(examples):
     }  # fmt: skip
 
 
-def test_what_cannot_be_a_batch(examples):
-    collate = QuestionCollate(pad_token_id=0)
-    with pytest.raises(ValueError, match=r"^no examples to collate$"):
-        collate([])
-    with pytest.raises(ValueError, match=r"^examples\[1\] has the keys .*, but examples\[0\] "):
-        collate([examples[0], replace(examples, labelled=False)[1]])
-    without = {
-        key: {name: array for name, array in examples[0].items() if name != key}
-        for key in ("labels", "input_ids")
-    }
+def test_labels_are_all_in_a_batch_or_none(examples):
+    without = {name: array for name, array in examples[0].items() if name != "labels"}
     with pytest.raises(ValueError, match=r"has some of the labels .*; give all or none"):
-        collate([without["labels"]])
-    for wrong in (without["input_ids"], examples[0] | {"mention_mask": np.zeros(3)}):
-        with pytest.raises(ValueError, match=r"they must be answerable, .*, and maybe answer_positions, "):
-            collate([wrong])
+        QuestionCollate(pad_token_id=0)([without])

@@ -60,10 +60,10 @@ def characters(text: str, offsets: np.ndarray) -> list[str]:
 
 def test_a_question_by_hand(tokenizer):
     record = question((" w1 w2", ("w3  w4 ", " w5.", "", "\n", " w6")), text=" w7 w8 ")
-    found = encode_question(record, tokenizer)
-    only = found.paragraphs[0]
-    assert found.id == "q"
-    assert tokenizer.convert_ids_to_tokens(found.question_ids.tolist()) == ["w7", "w8"]
+    result = encode_question(record, tokenizer)
+    only = result.paragraphs[0]
+    assert result.id == "q"
+    assert tokenizer.convert_ids_to_tokens(result.question_ids.tolist()) == ["w7", "w8"]
     assert tokenizer.convert_ids_to_tokens(only.title_ids.tolist()) == ["w1", "w2"]
     assert only.title_offsets.tolist() == [[1, 3], [4, 6]]
     assert tokenizer.convert_ids_to_tokens(only.ids.tolist()) == ["w3", "w4", "w5", "[UNK]", "w6"]
@@ -71,7 +71,7 @@ def test_a_question_by_hand(tokenizer):
     assert only.offsets.tolist() == [[0, 2], [4, 6], [8, 10], [10, 11], [13, 15]]
     assert only.sentence.tolist() == [0, 0, 1, 1, 4]
     assert only.sentence_count == 5
-    arrays = (found.question_ids, only.title_ids, only.title_offsets, only.ids, only.offsets, only.sentence)
+    arrays = (result.question_ids, only.title_ids, only.title_offsets, only.ids, only.offsets, only.sentence)
     assert {array.dtype for array in arrays} == {np.dtype(np.int32)}
 
 
@@ -88,12 +88,12 @@ def test_bytes_of_a_letter_have_all_of_it(byte_level):
     record = question(("Ž", (" žl  the fire,",)))
     only = encode_question(record, byte_level).paragraphs[0]
     text = record.paragraphs[0].text
-    found = characters(text, only.offsets)
+    result = characters(text, only.offsets)
     pieces = byte_level.convert_ids_to_tokens(only.ids.tolist())
     # The space in front of the sentence and the second of the two are tokens of their own, of no characters.
     assert pieces[:5] == ["Ġ", "Å", "¾", "l", "Ġ"]
-    assert found[:5] == ["", "ž", "ž", "l", ""]
-    assert "".join(found[5:]) == "thefire,"
+    assert result[:5] == ["", "ž", "ž", "l", ""]
+    assert "".join(result[5:]) == "thefire,"
     assert only.offsets[:2].tolist() == [[1, 1], [1, 2]]
     assert set(characters("Ž", only.title_offsets)) == {"", "Ž"}
 
@@ -197,41 +197,41 @@ def words(question_tokenizer):
 
 
 def test_all_of_it_by_hand(write, words):
-    found = write("w1 w2", ("w10", ["w11 w12", "  w13"]), ("w20 w21", ["w22"]))
-    assert words(found.input_ids) == (
+    result = write("w1 w2", ("w10", ["w11 w12", "  w13"]), ("w20 w21", ["w22"]))
+    assert words(result.input_ids) == (
         "[CLS] [q] w1 w2 [/q] "
         "<doc-s> <t> w10 </t> [s] w11 w12 [/s] [s] w13 [/s] </doc-s> "
         "<doc-s> <t> w20 w21 </t> [s] w22 [/s] </doc-s> [SEP]"
     )
-    assert found.global_attention_mask.tolist() == (
+    assert result.global_attention_mask.tolist() == (
         5 * [1]
         + [0, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]
         + [0, 1, 0, 0, 0, 1, 0, 0, 0, 0]
     )  # fmt: skip
-    assert found.paragraph.tolist() == [-1] * 5 + [0] * 12 + [1] * 9 + [-1]
-    assert found.sentence.tolist() == (
+    assert result.paragraph.tolist() == [-1] * 5 + [0] * 12 + [1] * 9 + [-1]
+    assert result.sentence.tolist() == (
         [X] * 5
         + [X, X, TITLE, X, X, 0, 0, X, X, 1, X, X]
         + [X, X, TITLE, TITLE, X, X, 0, X, X, X]
     )  # fmt: skip
-    assert found.offsets[found.sentence != X].tolist() == [
+    assert result.offsets[result.sentence != X].tolist() == [
         [0, 3], [0, 3], [4, 7], [9, 12],  # "w11 w12  w13"
         [0, 3], [4, 7], [0, 3],
     ]  # fmt: skip
-    assert not found.offsets[found.sentence == X].any()
-    assert found.paragraph_positions.tolist() == [6, 18]
-    assert found.sentence_positions.tolist() == [9, 13, 22]
-    assert found.sentence_names.tolist() == [[0, 0], [0, 1], [1, 0]]
-    assert (found.lost_sentences, found.lost_tokens) == ((0, 0), 0)
-    assert found.answerable.tolist() == (found.sentence != X).tolist()
-    integers = [getattr(found, name) for name in QuestionSequence.__dataclass_fields__][:8]
+    assert not result.offsets[result.sentence == X].any()
+    assert result.paragraph_positions.tolist() == [6, 18]
+    assert result.sentence_positions.tolist() == [9, 13, 22]
+    assert result.sentence_names.tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert (result.lost_sentences, result.lost_tokens) == ((0, 0), 0)
+    assert result.answerable.tolist() == (result.sentence != X).tolist()
+    integers = [getattr(result, name) for name in QuestionSequence.__dataclass_fields__][:8]
     assert {array.dtype for array in integers} == {np.dtype(np.int64)}
 
 
 def test_what_a_model_reads(write):
-    found = write("w1", ("w10", ["w11", "w12"]))
-    assert {name: array.tolist() for name, array in found.inputs.items()} == {
-        "input_ids": found.input_ids.tolist(),
+    result = write("w1", ("w10", ["w11", "w12"]))
+    assert {name: array.tolist() for name, array in result.inputs.items()} == {
+        "input_ids": result.input_ids.tolist(),
         "global_attention_mask": [1, 1, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0],
         "answerable": [n in (6, 9, 12) for n in range(16)],
         "paragraph_positions": [5],
@@ -249,8 +249,8 @@ def test_types_and_marks_are_numbered_as_they_are_named():
 
 def test_marks_that_somebody_wrote_are_text(write, question_tokenizer):
     sign = "[s] </doc-s> [MASK] [/q] <t> w1"
-    found = write(sign, (sign, [sign, "[s]"]), ("w2", ["w3 [/s]"]))
-    ids = found.input_ids.tolist()
+    result = write(sign, (sign, [sign, "[s]"]), ("w2", ["w3 [/s]"]))
+    ids = result.input_ids.tolist()
     assert [ids.count(question_tokenizer.convert_tokens_to_ids(mark)) for mark in QUESTION_MARKS] == [
         1,
         1,
@@ -261,32 +261,32 @@ def test_marks_that_somebody_wrote_are_text(write, question_tokenizer):
     ]
     assert ids.count(question_tokenizer.convert_tokens_to_ids("</doc-s>")) == 2
     assert question_tokenizer.mask_token_id not in ids
-    assert found.sentence_names.tolist() == [[0, 0], [0, 1], [1, 0]]
-    assert len(found.paragraph_positions) == 2
+    assert result.sentence_names.tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert len(result.paragraph_positions) == 2
 
 
 def test_sentences_and_titles_without_tokens(write, words):
-    found = write("w1", ("", [" ", "w2", ""]), ("w3", ["w4"]))
-    assert words(found.input_ids) == (
+    result = write("w1", ("", [" ", "w2", ""]), ("w3", ["w4"]))
+    assert words(result.input_ids) == (
         "[CLS] [q] w1 [/q] <doc-s> <t> </t> [s] w2 [/s] </doc-s> "
         "<doc-s> <t> w3 </t> [s] w4 [/s] </doc-s> [SEP]"
     )
-    assert found.sentence_names.tolist() == [[0, 1], [1, 0]]
-    assert found.offsets[found.sentence == 1].tolist() == [[1, 3]]
-    assert (found.lost_sentences, found.lost_tokens) == ((2, 0), 0)
+    assert result.sentence_names.tolist() == [[0, 1], [1, 0]]
+    assert result.offsets[result.sentence == 1].tolist() == [[1, 3]]
+    assert (result.lost_sentences, result.lost_tokens) == ((2, 0), 0)
 
 
 def test_white_space_is_no_answer(shipped_question_tokenizer, sequence_of):
     record = MultihopQuestion(id="q", text="?", paragraphs=(Paragraph(title="T", sentences=("a   b",)),))
-    found = sequence_of(record, shipped_question_tokenizer)
-    body = found.sentence == 0
-    assert shipped_question_tokenizer.convert_ids_to_tokens(found.input_ids[body].tolist()) == [
+    result = sequence_of(record, shipped_question_tokenizer)
+    body = result.sentence == 0
+    assert shipped_question_tokenizer.convert_ids_to_tokens(result.input_ids[body].tolist()) == [
         "Ġa",
         "Ġ",
         "Ġ",
         "Ġb",
     ]
-    assert found.answerable[body].tolist() == [True, False, False, True]
+    assert result.answerable[body].tolist() == [True, False, False, True]
 
 
 # The frame of a question of 1 token and two paragraphs with titles of 1 token: 4 + 1 + 2 x 5 = 15.
@@ -317,12 +317,12 @@ LONG = [
     ],
 )
 def test_what_is_cut(write, words, room, first, second, lost, tokens):
-    found = write("w1", *LONG, max_length=15 + room)
-    text = words(found.input_ids).replace("w", "")
+    result = write("w1", *LONG, max_length=15 + room)
+    text = words(result.input_ids).replace("w", "")
     assert text == (
         f"[CLS] [q] 1 [/q] <doc-s> <t> 10 </t> {first} </doc-s> <doc-s> <t> 20 </t> {second} </doc-s> [SEP]"
     )
-    assert (found.lost_sentences, found.lost_tokens) == (lost, tokens)
+    assert (result.lost_sentences, result.lost_tokens) == (lost, tokens)
 
 
 def test_no_room(write):
@@ -343,39 +343,41 @@ PARAGRAPHS = st.lists(
 
 
 @given(PARAGRAPHS, st.integers(1, 4), st.integers(1, 140))
-def test_whatever_is_kept_is_the_beginning_of_each_paragraph(write, question_tokenizer, sizes, asked, room):
+def test_whatever_is_kept_is_the_beginning_of_each_paragraph(write, question_tokenizer, sizes, wanted, room):
     """Counts add up, nothing is too long, and a longer sequence never loses more."""
     count = iter(range(300))
     make = lambda size: " ".join(f"w{next(count)}" for _ in range(size))  # noqa: E731
-    question = make(asked)
+    question = make(wanted)
     texts = [(make(title), [make(size) for size in body]) for title, body in sizes]
-    frame = 4 + asked + sum(4 + title for title, _ in sizes)
+    frame = 4 + wanted + sum(4 + title for title, _ in sizes)
     least = frame + 3 * len(sizes)
-    found, more = (write(question, *texts, max_length=least + extra) for extra in (room, room + 1))
+    result, more = (write(question, *texts, max_length=least + extra) for extra in (room, room + 1))
     full = write(question, *texts)
-    assert len(found.input_ids) <= min(least + room, len(full.input_ids))
+    assert len(result.input_ids) <= min(least + room, len(full.input_ids))
     assert len(full.input_ids) == frame + sum(size + 2 * bool(size) for _, body in sizes for size in body)
     if len(full.input_ids) <= least + room:
-        assert found.input_ids.tolist() == full.input_ids.tolist()
-        assert found.lost_tokens == 0
+        assert result.input_ids.tolist() == full.input_ids.tolist()
+        assert result.lost_tokens == 0
     else:
-        assert found.lost_tokens > 0
+        assert result.lost_tokens > 0
     for number, (title, sentences) in enumerate(texts):
-        here = found.paragraph == number
+        here = result.paragraph == number
         written = question_tokenizer.convert_ids_to_tokens(
-            found.input_ids[here & (found.sentence >= 0)].tolist()
+            result.input_ids[here & (result.sentence >= 0)].tolist()
         )
         assert written == " ".join(sentences).split()[: len(written)]
         assert len(written) >= 1
-        assert question_tokenizer.decode(found.input_ids[here & (found.sentence == TITLE)].tolist()) == title
-        kept = sorted(set(found.sentence[here & (found.sentence >= 0)].tolist()))
-        assert found.sentence_names[found.sentence_names[:, 0] == number, 1].tolist() == kept
-        assert found.lost_sentences[number] == len(sentences) - len(kept)
-        assert more.lost_sentences[number] <= found.lost_sentences[number]
+        assert (
+            question_tokenizer.decode(result.input_ids[here & (result.sentence == TITLE)].tolist()) == title
+        )
+        kept = sorted(set(result.sentence[here & (result.sentence >= 0)].tolist()))
+        assert result.sentence_names[result.sentence_names[:, 0] == number, 1].tolist() == kept
+        assert result.lost_sentences[number] == len(sentences) - len(kept)
+        assert more.lost_sentences[number] <= result.lost_sentences[number]
     body = sum(size for _, sizes_of in sizes for size in sizes_of)
-    assert int((found.sentence >= 0).sum()) + found.lost_tokens == body
-    assert more.lost_tokens <= found.lost_tokens
-    assert found.global_attention_mask.sum() == 3 + asked + len(sizes) + len(found.sentence_positions)
+    assert int((result.sentence >= 0).sum()) + result.lost_tokens == body
+    assert more.lost_tokens <= result.lost_tokens
+    assert result.global_attention_mask.sum() == 3 + wanted + len(sizes) + len(result.sentence_positions)
 
 
 def test_marks_of_a_tokenizer(tokenizer, question_tokenizer):

@@ -228,9 +228,9 @@ def subwords(tokenizer) -> Vocabulary:
 
 
 def numbers(vocabulary: Vocabulary, sentence: str, most: int = 99) -> list[int]:
-    found = vocabulary.numbers(sentence, most=most)
-    assert found.dtype == np.int64
-    return found.tolist()
+    result = vocabulary.numbers(sentence, most=most)
+    assert result.dtype == np.int64
+    return result.tolist()
 
 
 def test_the_two_numbers_in_front():

@@ -12,13 +12,17 @@ import yaml
 from cdlm_lab.batch.marked_yaml import read_yaml
 from cdlm_lab.experiments import (
     answer_selection,
+    attention_analysis,
+    coreference,
     document_matching,
     document_tagging,
     fact_verification,
     multihop_qa,
     paragraph_pretraining,
+    perplexity,
     pretraining,
     sentence_alignment,
+    tour,
 )
 from cdlm_lab.models.frozen import lengths_of
 from cdlm_lab.parameters import parameter_names, parameters_of, settings_of
@@ -174,6 +178,10 @@ def test_paper_parameters_of_claims_are_those_of_their_notebook_and_the_papers()
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
+        ("00_tour", tour.Settings()),
+        ("01_pretraining", pretraining.Settings()),
+        ("02_cross_document_perplexity", perplexity.Settings()),
+        ("03_coreference", coreference.Settings()),
         ("04_document_matching", document_matching.Settings()),
         ("05_sentence_alignment", sentence_alignment.Settings()),
         ("06_multihop_qa", multihop_qa.Settings()),
@@ -181,6 +189,7 @@ def test_paper_parameters_of_claims_are_those_of_their_notebook_and_the_papers()
         ("08_paragraph_pretraining", paragraph_pretraining.Settings()),
         ("09_answer_selection", answer_selection.Settings()),
         ("10_fact_verification", fact_verification.Settings()),
+        ("11_attention_analysis", attention_analysis.Settings()),
     ],
 )
 def test_notebooks_come_with_the_values_of_the_library(name: str, settings: Any) -> None:

@@ -108,38 +108,29 @@ def test_text_is_shown_in_order_with_spaces():
     ]
 
 
-def test_word_pieces_are_joined():
-    starts = np.array([True] * 11)
-    starts[[3, 4]] = False
-    assert text_of(preview(SMALL, starts_word=starts)._repr_html_())[1] == "<doc-s> Thestormhit </doc-s>"
+PIECES = np.isin(np.arange(11), [3, 4], invert=True)
 
 
-def test_word_pieces_are_joined_across_marks():
-    starts = np.array([True] * 11)
-    starts[[3, 4]] = False
-    html = preview(SMALL, masked=[3], global_=[3, 4], starts_word=starts)._repr_html_()
-    assert "The<u><mark>storm</mark>hit</u> <small" in html
-
-
-def test_each_property_has_its_mark():
-    html = preview(SMALL, masked=[3], global_=[4], cross=[7])._repr_html_()
-    assert "The <mark>storm</mark> <u>hit</u>" in html
-    assert "<b>Storm</b> closes" in html
-
-
-def test_properties_meet_on_one_token():
-    html = preview(SMALL, masked=[3], global_=[3], cross=[3])._repr_html_()
-    assert "<u><mark><b>storm</b></mark></u>" in html
-
-
-def test_a_run_of_global_tokens_has_one_line_below_it():
-    html = preview(SMALL, masked=[3], global_=range(1, 6))._repr_html_()
-    assert '<u><small dir="ltr">&lt;doc-s&gt;</small> The <mark>storm</mark> hit <small' in html
-
-
-def test_what_stands_in_place_of_a_masked_token():
-    html = preview(SMALL, masked=[2, 3, 4], replacement={3: "cheese", 4: "hit"})._repr_html_()
-    assert "<mark>The</mark> <mark>storm<i>→<bdi>cheese</bdi></i></mark> <mark>hit<i>=</i></mark>" in html
+@pytest.mark.parametrize(
+    ("marked", "shown"),
+    [
+        ({"starts_word": PIECES}, "</small> Thestormhit <small"),
+        ({"starts_word": PIECES, "masked": [3], "global_": [3, 4]}, "The<u><mark>storm</mark>hit</u> <small"),
+        ({"masked": [3], "global_": [4], "cross": [7]}, "The <mark>storm</mark> <u>hit</u>"),
+        ({"cross": [7]}, "<b>Storm</b> closes"),
+        ({"masked": [3], "global_": [3], "cross": [3]}, "<u><mark><b>storm</b></mark></u>"),
+        (
+            {"masked": [3], "global_": range(1, 6)},
+            '<u><small dir="ltr">&lt;doc-s&gt;</small> The <mark>storm</mark> hit <small',
+        ),
+        (
+            {"masked": [2, 3, 4], "replacement": {3: "cheese", 4: "hit"}},
+            "<mark>The</mark> <mark>storm<i>→<bdi>cheese</bdi></i></mark> <mark>hit<i>=</i></mark>",
+        ),
+    ],
+)
+def test_each_property_has_its_mark_and_all_can_meet(marked, shown):
+    assert shown in preview(SMALL, **marked)._repr_html_()
 
 
 def headline(html: str) -> dict[str, tuple[str, str]]:
@@ -254,28 +245,18 @@ def evil_html():
     return shown._repr_html_()
 
 
-def test_untrusted_text_makes_no_element(evil_html):
-    assert set(read(evil_html).tags) <= ALLOWED_TAGS
-    assert read(evil_html).tags.count("style") == 1
-
-
-def test_untrusted_text_makes_no_attribute(evil_html):
-    names = {name for name, _ in read(evil_html).attributes}
-    assert names <= {"class", "style", "dir", "alt", "src"}
-    assert not any(name.startswith("on") for name in names)
-    sources = [value for name, value in read(evil_html).attributes if name == "src"]
-    assert [s.split(",")[0] for s in sources] == ["data:image/svg+xml;base64"]
-
-
-def test_untrusted_text_is_shown_as_text(evil_html):
-    shown = " ".join(read(evil_html).blocks)
+def test_untrusted_text_is_text_and_no_element_or_attribute(evil_html):
+    found = read(evil_html)
+    assert set(found.tags) <= ALLOWED_TAGS
+    assert found.tags.count("style") == 1
+    opened = [tag for tag in found.tags if tag != "img"]
+    assert sorted(opened) == sorted(re.findall(r"</([a-z]+)>", evil_html)), "tags are balanced"
+    assert {name for name, _ in found.attributes} <= {"class", "style", "dir", "alt", "src"}
+    sources = [value.split(",")[0] for name, value in found.attributes if name == "src"]
+    assert sources == ["data:image/svg+xml;base64"]
+    shown = " ".join(found.blocks)
     for text in [*EVIL[:8], EVIL[9], EVIL[10], "\u2039U+202E\u203a", "\u2400", "x" * 10_000]:
         assert text in shown
-
-
-def test_tags_are_balanced_whatever_the_text_says(evil_html):
-    opened = [tag for tag in read(evil_html).tags if tag != "img"]
-    assert sorted(opened) == sorted(re.findall(r"</([a-z]+)>", evil_html))
 
 
 def test_a_document_that_runs_right_to_left_is_recognised():
@@ -300,31 +281,23 @@ def test_a_short_example_is_not_folded():
     assert "<details>" not in preview([["word"] * 300, ["word"] * 300])._repr_html_()
 
 
-def test_padding_is_shown_once_with_its_number():
-    shown = PackedPreview(
-        tokens=["[CLS]", "a", "[SEP]", *["[PAD]"] * 5],
-        document=np.array([-1, 0, -1, -1, -1, -1, -1, -1]),
-        masked=np.zeros(8, bool),
-        replacement=[None] * 8,
-        global_=np.zeros(8, bool),
-        special=np.array([True, False, *[True] * 6]),
-        documents=[DocumentLoss(title="a", kept=1)],
-    )
-    assert text_of(packed_example_html(shown)) == ["[CLS]", "a", "[SEP] [PAD] × 5"]
+def test_padding_is_shown_once_with_its_number_and_nothing_at_all_can_be_shown():
+    def bare(tokens, special, documents):
+        none = np.zeros(len(tokens), bool)
+        return PackedPreview(
+            tokens=tokens,
+            document=np.where(special, -1, 0).astype(int),
+            masked=none,
+            replacement=[None] * len(tokens),
+            global_=none,
+            special=np.array(special, bool),
+            documents=documents,
+        )
 
-
-def test_an_empty_example_can_be_shown():
-    empty = np.zeros(0, bool)
-    shown = PackedPreview(
-        tokens=[],
-        document=np.zeros(0, int),
-        masked=empty,
-        replacement=[],
-        global_=empty,
-        special=empty,
-        documents=[],
-    )
-    assert headline(packed_example_html(shown))["tokens"] == ("0", "0 of them text")
+    padded = ["[CLS]", "a", "[SEP]", *["[PAD]"] * 5]
+    shown = bare(padded, [token != "a" for token in padded], [DocumentLoss(title="a", kept=1)])
+    assert text_of(packed_example_html(shown)) == ["[CLS]", "a", "[SEP] [PAD] \u00d7 5"]
+    assert headline(packed_example_html(bare([], [], [])))["tokens"] == ("0", "0 of them text")
 
 
 def _fields(**changes):

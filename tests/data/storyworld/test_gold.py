@@ -33,18 +33,18 @@ def test_mentions_are_names_descriptions_or_pronouns(many):
     for one in many:
         for mention in one.mentions:
             text = one.cluster.documents[mention.document].text
-            said = text[mention.start : mention.end]
-            assert said == said.strip()
+            wording = text[mention.start : mention.end]
+            assert wording == wording.strip()
             if mention.kind == "event":
                 assert mention.chain.startswith("event:")
-                assert re.fullmatch(r"[A-Za-z -]+", said), said
+                assert re.fullmatch(r"[A-Za-z -]+", wording), wording
                 continue
-            if said.lower() in PRONOUNS:
+            if wording.lower() in PRONOUNS:
                 kinds["pronoun"] += 1
-            elif said.lower().startswith("the "):
+            elif wording.lower().startswith("the "):
                 kinds["description"] += 1
             else:
-                assert said[0].isupper(), (one.cluster.id, said)
+                assert wording[0].isupper(), (one.cluster.id, wording)
                 kinds["name"] += 1
             assert not text[mention.end : mention.end + 1].isalpha()
             assert not text[max(0, mention.start - 1) : mention.start].isalpha()
@@ -55,16 +55,16 @@ def test_a_chain_has_one_name(many):
     for one in many:
         names = defaultdict(set)
         for mention in one.mentions:
-            said = one.cluster.documents[mention.document].text[mention.start : mention.end]
+            wording = one.cluster.documents[mention.document].text[mention.start : mention.end]
             if (
                 mention.kind == "entity"
-                and said[0].isupper()
-                and said.lower().split()[0] not in {"the", *PRONOUNS}
+                and wording[0].isupper()
+                and wording.lower().split()[0] not in {"the", *PRONOUNS}
             ):
-                names[mention.chain].add(said)
-        for chain, said in names.items():
-            longest = max(said, key=len)
-            assert all(name == longest or longest.endswith(f" {name}") for name in said), (chain, said)
+                names[mention.chain].add(wording)
+        for chain, wording in names.items():
+            longest = max(wording, key=len)
+            assert all(name == longest or longest.endswith(f" {name}") for name in wording), (chain, wording)
 
 
 def test_chains_span_documents(many):
@@ -73,16 +73,16 @@ def test_chains_span_documents(many):
         for mention in one.mentions:
             places[mention.chain].add(mention.document)
         assert len(places["event:main"]) > 1
-        assert sum(len(found) > 1 for found in places.values()) >= 6, one.cluster.id
+        assert sum(len(result) > 1 for result in places.values()) >= 6, one.cluster.id
 
 
 def test_a_pronoun_follows_a_mention_of_its_chain(many):
     for one in many:
         known: set[tuple[int, str]] = set()
         for mention in sorted(one.mentions, key=lambda mention: (mention.document, mention.start)):
-            said = one.cluster.documents[mention.document].text[mention.start : mention.end].lower()
+            wording = one.cluster.documents[mention.document].text[mention.start : mention.end].lower()
             if mention.kind == "entity":
-                assert said not in PRONOUNS or (mention.document, mention.chain) in known
+                assert wording not in PRONOUNS or (mention.document, mention.chain) in known
                 known.add((mention.document, mention.chain))
 
 
@@ -90,12 +90,12 @@ def test_tags(many):
     labels: Counter[str] = Counter()
     for one in many:
         for tag in one.tags:
-            said = one.cluster.documents[tag.document].text[tag.start : tag.end]
+            wording = one.cluster.documents[tag.document].text[tag.start : tag.end]
             labels[tag.label] += 1
             if tag.label in ("NUM", "DATE"):
-                assert re.fullmatch(r"\d{4}" if tag.label == "DATE" else r"\d+(,\d{3})*", said)
+                assert re.fullmatch(r"\d{4}" if tag.label == "DATE" else r"\d+(,\d{3})*", wording)
             else:
-                assert said[0].isupper()
+                assert wording[0].isupper()
     assert set(labels) == {"PER", "LOC", "ORG", "FAC", "DATE", "NUM", "MISC"}
 
 
@@ -176,15 +176,15 @@ def assert_bridge(one: Story, answer: str, *, clue: SentenceRef, reply: Sentence
 
 def test_the_deed_that_a_bridge_question_asks_for_is_in_one_document_only(many):
     deeds = [deed for event in catalogue().events for deed in event.words["deed"]]
-    asked = 0
+    wanted = 0
     for one in many:
         for question in one.questions:
             asked_for = question.text.removeprefix("Where did the person grow up who ").removesuffix("?")
             for deed in (deed for deed in deeds if deed == asked_for):
-                asked += 1
+                wanted += 1
                 holders = [number for number, doc in enumerate(one.cluster.documents) if deed in doc.text]
                 assert holders == [question.supporting[0].document]
-    assert asked > 20
+    assert wanted > 20
 
 
 def test_comparisons_are_right(many):
@@ -200,9 +200,9 @@ def test_comparisons_are_right(many):
                 if m.document == ref.document and m.chain.startswith("place_")
             )
             text = re.sub(r"of [\d,]+ people", "", at(one, ref))
-            found = [int(number) for number in re.findall(r"\b\d{3}\b", text)]
-            if len(found) == 1:
-                counts[named] = found[0]
+            result = [int(number) for number in re.findall(r"\b\d{3}\b", text)]
+            if len(result) == 1:
+                counts[named] = result[0]
         assert all(named in question.text for named in counts)
         if len(counts) == 2:
             checked += 1
@@ -217,16 +217,16 @@ def test_comparisons_are_right(many):
 def test_candidates(many):
     for one in many:
         assert 1 <= len(one.candidate_sets) <= SETS
-        for found in one.candidate_sets:
-            assert found.question.endswith("?")
-            assert len(found.candidates) == len(found.correct) == len(set(found.candidates))
-            assert len(found.candidates) <= CANDIDATES
-            assert any(found.correct)
-            assert not all(found.correct)
+        for result in one.candidate_sets:
+            assert result.question.endswith("?")
+            assert len(result.candidates) == len(result.correct) == len(set(result.candidates))
+            assert len(result.candidates) <= CANDIDATES
+            assert any(result.correct)
+            assert not all(result.correct)
             documents = [document.text for document in one.cluster.documents]
-            assert any(all(sentence in text for sentence in found.candidates) for text in documents)
+            assert any(all(sentence in text for sentence in result.candidates) for text in documents)
             right = [
-                numbers(text) for text, good in zip(found.candidates, found.correct, strict=True) if good
+                numbers(text) for text, good in zip(result.candidates, result.correct, strict=True) if good
             ]
             assert set.intersection(*right)
 

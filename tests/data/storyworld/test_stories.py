@@ -143,7 +143,7 @@ def test_facts_come_early(many):
 
 def test_the_words_around_a_fact_are_found_around_it_elsewhere(many):
     plain = set(pieces("the a an of in to and was were by at on for with is had has that it from as"))
-    found, count = 0, 0
+    result, count = 0, 0
     for one in many[:60]:
         around: dict[str, list[set[str]]] = {}
         for document in one.cluster.documents:
@@ -153,9 +153,9 @@ def test_the_words_around_a_fact_are_found_around_it_elsewhere(many):
                 around.setdefault(fact.id, []).append(set(before + after) - plain)
         for contexts in around.values():
             for number, words in enumerate(contexts):
-                found += any(words & other for place, other in enumerate(contexts) if place != number)
+                result += any(words & other for place, other in enumerate(contexts) if place != number)
                 count += 1
-    assert found / count > 0.85
+    assert result / count > 0.85
 
 
 @pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.slow)])
@@ -169,7 +169,7 @@ def test_names_are_not_shared_by_stories(count):
                         continue
                     owners.setdefault(document.text[fact.start : fact.end], set()).add(one.cluster.id)
     # 400 or 2,000 stories with 25 shared name words each: a draw from millions rarely meets an old one
-    repeated = sum(len(found) > 1 for found in owners.values())
+    repeated = sum(len(result) > 1 for result in owners.values())
     assert len(owners) > 90 * count
     assert repeated / len(owners) < 0.01
 
@@ -201,10 +201,10 @@ def test_a_million_words_of_each_kind(number, kind):
 )
 def test_the_texts_are_clean(many, fault):
     faults = [
-        text[max(0, found.start() - 30) : found.end() + 30]
+        text[max(0, result.start() - 30) : result.end() + 30]
         for one in many
         for text in texts(of=one)
-        for found in re.finditer(fault, text)
+        for result in re.finditer(fault, text)
     ]
     assert faults == []
 

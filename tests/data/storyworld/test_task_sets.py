@@ -325,11 +325,11 @@ class TestPairs:
             assert pair.aligned
             assert 0 not in pair.aligned  # the headline
             assert len(pair.aligned) < len(pair.first.sentences)
-            there = set(NUMBER.findall(pair.second.text_of()))
+            present = set(NUMBER.findall(pair.second.text_of()))
             for sentence in (pair.first.sentences[number] for number in pair.aligned):
                 here = set(NUMBER.findall(sentence))
                 checked += bool(here)
-                assert not here or here & there, sentence
+                assert not here or here & present, sentence
         assert checked > 150
 
     def test_aligned_is_the_gold_of_the_story(self, many):

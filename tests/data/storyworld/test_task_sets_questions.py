@@ -32,10 +32,10 @@ def source_of(question: MultihopQuestion):
     return next(one for one in tale(number_of(question)).questions if one.id == question.id)
 
 
-def sentences_of(number: int, asked) -> list[str]:
+def sentences_of(number: int, wanted) -> list[str]:
     """The supporting sentences that the story's own record names."""
     documents = tale(number).cluster.documents
-    spans = [(at.document, *documents[at.document].sentences[at.sentence]) for at in asked.supporting]
+    spans = [(at.document, *documents[at.document].sentences[at.sentence]) for at in wanted.supporting]
     return [documents[document].text[start:end] for document, start, end in spans]
 
 
@@ -104,9 +104,9 @@ def test_the_same_question_withheld():
 
 def test_all_questions_of_all_stories_in_order():
     questions = read()
-    asked = [one for number in range(STORIES) for one in tale(number).questions]
-    assert [one.id for one in questions] == [one.id for one in asked]
-    for question, one in zip(questions, asked, strict=True):
+    wanted = [one for number in range(STORIES) for one in tale(number).questions]
+    assert [one.id for one in questions] == [one.id for one in wanted]
+    for question, one in zip(questions, wanted, strict=True):
         assert (question.text, question.answer, question.type) == (one.text, one.answer, one.type)
         assert question.kind == one.hops
     assert {one.type for one in questions if one.kind == "comparison"} == {"span", "yes", "no"}

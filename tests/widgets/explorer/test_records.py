@@ -25,8 +25,6 @@ def test_a_document_as_the_browser_has_it():
     assert values["sentences"] == [[0, 4], [4, 7]]
     assert values["mentions"] == [[4, 5, "her"]]
 
-
-def test_text_stays_text_and_turns_nothing_round():
     document = replace(DOCUMENT, name="\u202ea", words=("<script>", "\u202e", "\x00", "é", "🙂", "a", "b"))
     values = document.for_browser()
     assert values["words"] == ["<script>", "\u2039U+202E\u203a", "\u2400", "é", "🙂", "a", "b"]
