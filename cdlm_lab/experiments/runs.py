@@ -64,7 +64,7 @@ from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, fine_tune
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
-from cdlm_lab.widgets.matching_table import p_in_words
+from cdlm_lab.widgets.tables import p_in_words
 
 # ---- systems x seeds in the folder of a run ----
 

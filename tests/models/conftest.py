@@ -1,5 +1,7 @@
-"""Small random models of each kind, and a word-level tokenizer that fits them."""
+"""Small random models of each kind, and a word-level tokenizer that fits them. Puts this folder on the path,
+so that tests share model_cases.py."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,10 @@ from transformers import (
 )
 
 from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 WORDS = [f"w{number}" for number in range(50)]
 SIZES = {
@@ -76,6 +81,16 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
         vocab_size=len(tokenizer), max_position_embeddings=26, pad_token_id=1, type_vocab_size=1, **SIZES
     )
     return saved(RobertaForMaskedLM(config), tokenizer, tmp_path_factory.mktemp("roberta"))
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small language model of 64 tokens with a vocabulary of its own."""
+    sizes = TinySizes(
+        hidden_size=16, layers=2, heads=2, intermediate_size=32, vocabulary=300, initializer_range=0.2
+    )
+    model, tokenizer = load_language_model("tiny", max_length=64, window=8, sizes=sizes)
+    return saved(model, tokenizer, tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture

@@ -1,16 +1,52 @@
-"""Loading: what is added, what comes from the seed, and what is refused with one clear line."""
+"""Loading encoders: what is added, what comes from the seed, what is refused; conversion of BERT and RoBERTa,
+the small model from scratch, and dropout."""
 
+from __future__ import annotations
+
+import copy
+import hashlib
 import json
+import math
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    BertConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 
 from cdlm_lab.models import encoder
 from cdlm_lab.models.checkpoint import CheckpointError
-from cdlm_lab.models.encoder import load_encoder, load_language_model
+from cdlm_lab.models.conversion import copy_local_to_global, longformer_config, tiled_positions
+from cdlm_lab.models.coreference import load_pair_scorer
+from cdlm_lab.models.encoder import (
+    TinySizes,
+    load_encoder,
+    load_language_model,
+    start_positions_as_sinusoids,
+    tiny_tokenizer,
+)
+from cdlm_lab.models.estimate import parameter_count
+from cdlm_lab.models.joint import (
+    JointHead,
+    PooledHead,
+    load_joint_model,
+    load_paragraph_model,
+    load_pooled_pairs,
+)
+from cdlm_lab.models.matching import load_finetuned_matcher, load_pair_classifier
+from cdlm_lab.models.question_answering import load_question_answerer
+from cdlm_lab.models.tagging import TaggerHead, load_dynamic_tagger
 
 
 def copied(source: Path, tmp_path: Path) -> Path:
@@ -129,3 +165,239 @@ def test_minilm_is_the_known_one_and_computes_what_it_did(monkeypatch) -> None:
     monkeypatch.setattr(encoder, "MINILM_SHA256", "0" * 64)
     with pytest.raises(CheckpointError, match="expected 0000"):
         load_encoder("minilm", max_length=1024, window=64)
+
+
+PRINT_HASH = (
+    "import hashlib; from cdlm_lab.models.encoder import tiny_tokenizer;"
+    "print(hashlib.sha256(tiny_tokenizer().backend_tokenizer.to_str().encode()).hexdigest())"
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    """Trained once: it takes seconds."""
+    return tiny_tokenizer()
+
+
+def test_the_tokenizer_is_the_same_in_another_process(tokenizer) -> None:
+    here = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
+    there = subprocess.run([sys.executable, "-c", PRINT_HASH], check=True, capture_output=True, text=True)
+    assert there.stdout.strip() == here
+
+
+def test_text_survives_a_round_trip(tokenizer) -> None:
+    text = 'The mayor of Ostrelin said: "41,870 crowns." Ünïcode \U0001f30a too.'
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert tokenizer.decode(ids).strip() == text
+    assert tokenizer.unk_token_id not in ids
+
+
+def test_offsets_are_those_of_the_words_without_the_space_before_them(tokenizer) -> None:
+    text = "The mayor of Ostrelin said 41,870."
+    found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    pieces = [text[start:end] for start, end in found]
+    assert "".join(pieces) == text.replace(" ", "")
+    assert pieces[:3] == ["The", "mayor", "of"]
+
+
+def test_a_word_is_the_same_at_the_beginning_of_a_text(tokenizer) -> None:
+    first = tokenizer("river", add_special_tokens=False)["input_ids"]
+    assert tokenizer("the river", add_special_tokens=False)["input_ids"][-len(first) :] == first
+
+
+def test_size_of_the_default_and_what_is_loaded_again(monkeypatch, tokenizer, tmp_path) -> None:
+    monkeypatch.setattr("cdlm_lab.models.encoder.tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
+    before = torch.get_rng_state()
+    model, tokenizer = load_language_model("tiny", max_length=1024, window=64)
+    again, _ = load_language_model("tiny", max_length=1024, window=64)
+    assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+    # 1,024 x 128 words + 1,026 x 128 positions + 3 layers of 247,680 (with global projections) + the head
+    layer = 7 * (128 * 128 + 128) + 2 * 128 * 512 + 512 + 128 + 4 * 128
+    head = 128 * 128 + 128 + 2 * 128 + 1024
+    embeddings = (1024 + 1026 + 1) * 128 + 2 * 128
+    assert len(tokenizer) == 1024
+    assert parameter_count(model) == embeddings + 3 * layer + head
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    loaded, words = load_language_model(tmp_path, max_length=1024, window=64)
+    assert words.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
+    assert words.all_special_ids == tokenizer.all_special_ids
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), loaded.parameters(), strict=True))
+
+
+def test_positions_start_as_sinusoids() -> None:
+    embedding = torch.nn.Embedding(700, 6, padding_idx=1)
+    start_positions_as_sinusoids(embedding, size=0.1)
+    for position in (0, 2, 699):
+        for pair in range(3):  # sine and cosine of position / 10000^(2 pair / width)
+            angle = position / 10_000 ** (2 * pair / 6)
+            expected = [0.1 * math.sqrt(2) * math.sin(angle), 0.1 * math.sqrt(2) * math.cos(angle)]
+            assert embedding.weight[position, 2 * pair : 2 * pair + 2].tolist() == pytest.approx(
+                expected, abs=1e-5
+            )
+    assert not embedding.weight[1].any(), "the padding row"
+    assert embedding.weight[2:].square().mean().sqrt().item() == pytest.approx(0.1, rel=1e-3)
+    # what makes them useful: the product of two depends on their distance alone
+    products = embedding.weight @ embedding.weight.T
+    assert products[10, 13].item() == pytest.approx(products[500, 503].item(), abs=1e-5)
+
+
+def test_positions_of_tiny_are_sinusoids_unless_told(monkeypatch, tokenizer) -> None:
+    monkeypatch.setattr("cdlm_lab.models.encoder.tiny_tokenizer", lambda sizes: copy.deepcopy(tokenizer))
+    for size, is_smooth in ((0.1, True), (0.0, False)):
+        model, _ = load_language_model("tiny", max_length=64, window=8, sizes=TinySizes(position_size=size))
+        weight = model.longformer.embeddings.position_embeddings.weight[2:]
+        neighbours = torch.cosine_similarity(weight[:-1], weight[1:]).mean().item()
+        assert (neighbours > 0.9) == is_smooth
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"heads": 3}, r"hidden_size \(128\) must be divisible by heads \(3\)"),
+        ({"vocabulary": 100}, "at least 263"),
+    ],
+)
+def test_sizes_that_cannot_be(sizes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TinySizes(**sizes)
+
+
+TEXT = "w3 w7 w1 w1 w40 w22 w9 w30 w3 w14"
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+@pytest.mark.parametrize("all_global", [False, True])
+def test_hidden_states_and_logits_are_kept(
+    kind: str, all_global: bool, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(kind)
+    original = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    ids = AutoTokenizer.from_pretrained(folder)(TEXT, return_tensors="pt")["input_ids"]
+    model, _ = load_language_model(folder, max_length=64, window=32)
+    encoder, _ = load_encoder(folder, max_length=64, window=32)
+    globals_ = torch.full_like(ids, int(all_global))
+    with torch.no_grad():
+        expected = original(ids, output_hidden_states=True)
+        logits = model(ids, global_attention_mask=globals_).logits
+        hidden = encoder(ids, global_attention_mask=globals_).last_hidden_state
+    torch.testing.assert_close(hidden, expected.hidden_states[-1], rtol=0, atol=1e-5)
+    words = expected.logits.shape[-1]
+    torch.testing.assert_close(logits[..., :words], expected.logits, rtol=0, atol=1e-5)
+
+
+def test_positions_are_tiled_past_the_old_limit(roberta) -> None:
+    model, _ = load_language_model(roberta, max_length=60, window=8)
+    table = model.longformer.embeddings.position_embeddings.weight
+    assert len(table) == 62, "padding_idx + 1 rows that nobody uses, then 60 positions"
+    torch.testing.assert_close(table[2 + 24 : 2 + 48], table[2 : 2 + 24], rtol=0, atol=0)
+    torch.testing.assert_close(table[2 + 48 :], table[2 : 2 + 12], rtol=0, atol=0)
+
+
+def test_tiling_worked() -> None:
+    """Two unused rows, three positions, seven wanted."""
+    table = torch.tensor([[9.0], [9.0], [1.0], [2.0], [3.0]])
+    tiled = tiled_positions(table, first=2, padding_idx=1, max_length=7)
+    assert tiled.flatten().tolist() == [0, 0, 1, 2, 3, 1, 2, 3, 1]
+
+
+def test_global_projections_start_as_the_local_ones(bert) -> None:
+    model, _ = load_language_model(bert, max_length=32, window=8)
+    attention = model.longformer.encoder.layer[1].attention.self
+    for name in ("query", "key", "value"):
+        local, global_ = getattr(attention, name), getattr(attention, f"{name}_global")
+        assert torch.equal(local.weight, global_.weight)
+        assert torch.equal(local.bias, global_.bias)
+        assert local.weight.data_ptr() != global_.weight.data_ptr(), "a copy: they learn apart"
+    with torch.no_grad():
+        attention.query.weight += 1
+    copy_local_to_global(model)
+    assert torch.equal(attention.query.weight, attention.query_global.weight)
+
+
+def test_other_models_are_not_converted() -> None:
+    config = BertConfig()
+    config.model_type = "albert"
+    with pytest.raises(ValueError, match="albert"):
+        longformer_config(config, max_length=64, window=8)
+
+
+LENGTHS = {"max_length": 32, "window": 8}
+LAST = {"head": JointHead(kind="ie_1", sentences=3, length=6)}
+LOADERS: dict[str, tuple[Callable, dict[str, Any]]] = {
+    "language model": (load_language_model, LENGTHS),
+    "its own layer": (load_language_model, LENGTHS | {"attention": "huggingface"}),
+    "encoder": (load_encoder, LENGTHS),
+    "pair scorer": (load_pair_scorer, LENGTHS),
+    "pair classifier": (load_pair_classifier, LENGTHS),
+    "question answerer": (load_question_answerer, LENGTHS),
+    "tagger": (load_dynamic_tagger, LENGTHS | {"head": TaggerHead(tags=("O", "B-a", "I-a"), hidden_size=4)}),
+    "joint model": (load_joint_model, LAST),
+    "paragraph model": (load_paragraph_model, {"head": JointHead(kind="ie_k", sentences=3, length=6)}),
+    "pooled pairs": (load_pooled_pairs, {"head": PooledHead(pooling="max", labels=3, length=6)}),
+    "matcher": (
+        load_finetuned_matcher,
+        {"matcher": {"encoder": "average", "cda": "none", "hidden_size": 4}, "max_tokens": 16},
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def shaky(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Longformer with 0.1 of both, as released ones have."""
+    folder = tmp_path_factory.mktemp("shaky")
+    model, tokenizer = load_language_model("tiny", **LENGTHS, dropout=0.1, attention_dropout=0.1)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def dropouts(model: PreTrainedModel) -> tuple[set[float], set[float]]:
+    """That of hidden states in the layers of the encoder, and that of attention weights."""
+    layers = model.base_model.encoder.layer
+    hidden = {module.p for module in layers.modules() if isinstance(module, torch.nn.Dropout)}
+    return hidden, {layer.attention.self.dropout for layer in layers}
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_attention_has_none_unless_it_is_asked_for(name: str, shaky: Path) -> None:
+    load, form = LOADERS[name]
+    assert dropouts(load(shaky, **form)[0]) == ({0.1}, {0.0})
+    assert dropouts(load(shaky, **form, attention_dropout=0.3)[0]) == ({0.1}, {0.3})
+    model, _ = load(shaky, **form, attention_dropout="checkpoint")
+    assert dropouts(model) == ({0.1}, {0.1})
+    assert model.config.attention_probs_dropout_prob == 0.1
+
+
+@pytest.mark.parametrize("name", [name for name in LOADERS if name != "matcher"])
+def test_each_is_set_for_itself(name: str, shaky: Path) -> None:
+    load, form = LOADERS[name]
+    assert dropouts(load(shaky, **form, dropout=0.2)[0]) == ({0.2}, {0.0})
+    assert dropouts(load(shaky, **form, dropout=0.0, attention_dropout="checkpoint")[0]) == ({0.0}, {0.1})
+
+
+def test_a_trained_model_is_read_with_either(shaky: Path, tmp_path: Path) -> None:
+    model, tokenizer = load_pair_scorer(shaky, **LENGTHS)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    for given, expected in (("checkpoint", 0.0), (0.2, 0.2)):  # it was trained with none
+        again, _ = load_pair_scorer(tmp_path, **LENGTHS, attention_dropout=given)
+        assert dropouts(again) == ({0.1}, {expected})
+
+
+@pytest.mark.parametrize("converted", ["bert", "roberta"])
+def test_converted_encoders_have_what_is_asked_for(
+    converted: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    source = request.getfixturevalue(converted)
+    assert dropouts(load_encoder(source, **LENGTHS, attention_dropout=0.3)[0])[1] == {0.3}
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, 2, "model", "0.1"])
+def test_shares_that_cannot_be(share: float | str) -> None:
+    with pytest.raises(ValueError, match=rf"^attention_dropout \({share}\) must be in \[0, 1\), or 'checkp"):
+        load_encoder("tiny", **LENGTHS, attention_dropout=share)
+    if not isinstance(share, str):
+        with pytest.raises(ValueError, match=r"^dropout "):
+            load_encoder("tiny", **LENGTHS, dropout=share)

@@ -1,13 +1,24 @@
-"""The language model: Hugging Face's numbers on masked tokens only."""
+"""The language model, Hugging Face's numbers on masked tokens only; its loss; in which precision models
+compute, the memory they keep, and what training them costs."""
+
+from __future__ import annotations
 
 import copy
+import subprocess
+import sys
 
 import pytest
 import torch
-from torch import Tensor
-from transformers import LongformerForMaskedLM
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import LongformerConfig, LongformerForMaskedLM
 
-from cdlm_lab.models.language_model import CrossDocumentLM
+from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.models import precision
+from cdlm_lab.models.estimate import estimate, parameter_count
+from cdlm_lab.models.language_model import ROWS_AT_ONCE, CrossDocumentLM, over_items, word_losses
+from cdlm_lab.models.precision import bfloat16_units, computing_in, in_full, precision_told, resolve_precision
+from cdlm_lab.parameters import ParameterError
 
 
 def batch_of(rows: int = 3, length: int = 32, globals_: bool = True) -> dict[str, Tensor]:
@@ -158,3 +169,253 @@ def test_it_learns_eight_examples_by_heart(language_model: CrossDocumentLM) -> N
         model(**batch).loss.backward()
         optimiser.step()
     assert model(**batch).loss.item() < 0.1 * start
+
+
+@pytest.mark.parametrize(
+    ("items", "in_batch", "expected"),
+    [(4, None, 1.5), (4, 12, 0.5), (torch.tensor(3), None, 2), (3, torch.tensor(24), 0.25), (0, None, 6)],
+)
+def test_the_sum_is_divided_by_the_items_of_the_effective_batch(items, in_batch, expected) -> None:
+    found = over_items(torch.tensor(6.0), items=items, num_items_in_batch=in_batch)
+    assert found.item() == expected
+    assert found.shape == ()
+
+
+@pytest.mark.parametrize("rows", [0, 1, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_word_losses_and_their_gradient_are_those_of_pytorch(rows: int, dtype: torch.dtype) -> None:
+    """Both compute in float32 and round once; so equal but for the order of sums."""
+    generator = torch.Generator().manual_seed(rows)
+    logits = (4 * torch.randn(rows, 300, generator=generator)).to(dtype)
+    labels = torch.randint(300, (rows,), generator=generator)
+    weight = torch.rand(rows, generator=generator)
+    found, expected = (logits.clone().requires_grad_() for _ in range(2))
+    losses = word_losses(found, labels)
+    theirs = torch.nn.functional.cross_entropy(expected.float(), labels, reduction="none")
+    (losses * weight).sum().backward()
+    (theirs * weight).sum().backward()
+    assert losses.dtype == torch.float32
+    torch.testing.assert_close(losses, theirs, rtol=1e-6, atol=1e-6)
+    rounding = {torch.float32: 1e-5, torch.bfloat16: 2**-8}[dtype]
+    assert found.grad is not None
+    assert found.grad.dtype == dtype
+    torch.testing.assert_close(found.grad, expected.grad, rtol=rounding, atol=1e-7)
+
+
+def test_word_losses_hold_no_more_than_one_gradient() -> None:
+    """What the backward needs is the logits that are there already."""
+    logits = torch.randn(8, 300).requires_grad_()
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda x: x):
+        word_losses(logits, torch.zeros(8, dtype=torch.int64))
+    assert [tensor.data_ptr() for tensor in kept if tensor.is_floating_point()] == [logits.data_ptr()]
+
+
+def test_a_model_computes_in_what_is_asked_for_and_a_head_in_float32():
+    layer, x = nn.Linear(3, 2), torch.randn(4, 3)
+    assert layer(x).dtype == torch.float32
+    with torch.no_grad(), computing_in("bfloat16", "cpu"):
+        rounded = layer(x)
+        with in_full(x.device):
+            full = layer(rounded.new_ones(4, 3).float())
+        assert layer(x).dtype == torch.bfloat16
+    assert (rounded.dtype, full.dtype, layer.weight.dtype) == (torch.bfloat16, torch.float32, torch.float32)
+    with torch.no_grad(), computing_in("float32", torch.device("cpu")):
+        assert torch.equal(layer(x), layer(x))
+        assert layer(x).dtype == torch.float32
+    with pytest.raises(ParameterError, match="needs CUDA"), computing_in("float16", "cpu"):
+        pass
+
+
+@pytest.mark.parametrize(("has_bfloat16", "chosen"), [(True, "bfloat16"), (False, "float16")])
+def test_precision(monkeypatch: pytest.MonkeyPatch, has_bfloat16: bool, chosen: str):
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has_bfloat16)
+    assert resolve_precision("auto", device="cuda") == chosen
+    assert resolve_precision("auto", device="mps") == "float32"
+    assert resolve_precision("bfloat16", device="cpu") == "bfloat16"
+    assert resolve_precision("float16", device="cuda") == "float16"
+    with pytest.raises(ParameterError, match="needs CUDA, but the device is 'cpu'"):
+        resolve_precision("float16", device="cpu")
+    if not has_bfloat16:
+        with pytest.raises(ParameterError, match="does not have"):
+            resolve_precision("bfloat16", device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("amx", "avx512", "units"),
+    [
+        (True, True, ("AMX", "AVX512-BF16")),
+        (True, False, ("AMX",)),
+        (False, True, ("AVX512-BF16",)),
+        (False, False, ()),
+        (None, None, ()),  # a torch that does not know
+    ],
+)
+def test_precision_of_a_cpu(
+    monkeypatch: pytest.MonkeyPatch, amx: bool | None, avx512: bool | None, units: tuple[str, ...]
+):
+    for name, has in (("_is_amx_tile_supported", amx), ("_is_avx512_bf16_supported", avx512)):
+        if has is None:
+            monkeypatch.delattr(torch.cpu, name, raising=False)
+        else:
+            monkeypatch.setattr(torch.cpu, name, lambda has=has: has, raising=False)
+    assert bfloat16_units() == units
+    assert resolve_precision("auto", device="cpu") == ("bfloat16" if units else "float32")
+    assert resolve_precision("float32", device="cpu") == "float32"
+    assert resolve_precision("auto", device="mps") == "float32"
+
+
+@pytest.mark.parametrize(
+    ("device", "units", "told"),
+    [
+        ("cpu", ("AVX512-BF16",), "bfloat16: this CPU has AVX512-BF16"),
+        ("cpu", ("AMX", "AVX512-BF16"), "bfloat16: this CPU has AMX and AVX512-BF16"),
+        ("cpu", (), "float32: this CPU has neither AMX nor AVX512-BF16"),
+        ("cuda", ("it",), "bfloat16: this GPU has it"),
+        ("cuda", (), "float16: this GPU has no bfloat16"),
+    ],
+)
+def test_why_a_precision_was_chosen(
+    monkeypatch: pytest.MonkeyPatch, device: str, units: tuple[str, ...], told: str
+):
+    monkeypatch.setattr(precision, "default_device", lambda: device)
+    monkeypatch.setattr(precision, "bfloat16_units", lambda: units)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bool(units))
+    assert precision_told("auto") == told
+    assert precision_told("float32") == "float32"
+
+
+SCRIPT = """
+import resource
+from pathlib import Path
+import torch
+from cdlm_lab.models.precision import memory_kept
+
+faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+resident = lambda: int(Path("/proc/self/statm").read_text().split()[1])
+
+def faults_of(steps):
+    before = faults()
+    for _ in range(steps):
+        kept_for_the_backward = [torch.ones(4 << 20) for _ in range(10)]  # 160 MB: 40,960 pages
+    return faults() - before
+
+torch.set_num_threads(1)
+faults_of(2)
+print(faults_of(5))
+with memory_kept():
+    with memory_kept():
+        faults_of(15)
+    print(faults_of(5))
+    within = resident()
+print(within - resident())
+print(faults_of(5))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator, until others need the like")
+def test_what_is_freed_is_kept_within_and_handed_back_at_the_end():
+    ended = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    before, within, handed_back, after = map(int, ended.stdout.split())
+    assert within < 40_960, "five steps touched 204,800 pages"
+    assert handed_back > 30_000
+    assert after > before / 10, "the outer one ended, so nothing is kept"
+
+
+LENGTH = 128
+
+
+def small_config(window: int, width: int = 64) -> LongformerConfig:
+    return LongformerConfig(
+        vocab_size=500,
+        hidden_size=width,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=4 * width,
+        attention_window=[window] * 3,
+        max_position_embeddings=4 * LENGTH + 2,
+        pad_token_id=1,
+    )
+
+
+def test_forward_operations_are_those_that_pytorch_counts() -> None:
+    """All tokens global: every pair counts, so the dense backend does just the estimated work twice over
+    (it also computes the local scores, which are thrown away; their share is taken off)."""
+    config = small_config(window=LENGTH)
+    model = replace_self_attention(CrossDocumentLM(config), "dense").eval()
+    ids = torch.arange(2, 2 + LENGTH)[None]
+    labels = torch.where(torch.arange(LENGTH) % 5 == 0, ids, -100)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(ids, labels=labels)
+    dense_attention = 3 * 2 * 2 * 2 * LENGTH * LENGTH * 64  # layers, both kinds, two products
+    linear = counter.get_total_flops() - dense_attention
+    found = estimate(config, length=LENGTH, batch=1, global_tokens=0, masked_tokens=26)
+    pairs = sum(min(LENGTH, i + LENGTH // 2 + 1) - max(0, i - LENGTH // 2) for i in range(LENGTH))
+    assert found.forward_flops == pytest.approx(linear + 3 * 2 * 2 * pairs * 64, rel=0.2)
+
+
+def test_more_globals_cost_more_and_checkpointing_trades_memory_for_work() -> None:
+    config = small_config(window=16)
+    none, some = (estimate(config, length=LENGTH, batch=2, global_tokens=n) for n in (0, 20))
+    assert some.forward_flops > none.forward_flops
+    spared = estimate(config, length=LENGTH, batch=2, global_tokens=20, gradient_checkpointing=True)
+    assert spared.training_flops > some.training_flops
+    assert spared.activation_bytes < some.activation_bytes
+    assert some.parameters == parameter_count(CrossDocumentLM(config))
+
+
+@pytest.mark.parametrize(("length", "globals_"), [(0, 0), (10, 11), (10, -1)])
+def test_sizes_that_cannot_be(length: int, globals_: int) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        estimate(small_config(window=8), length=length, batch=1, global_tokens=globals_)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("width", "length", "window", "globals_"),
+    [(64, 128, 16, 20), (64, 128, 16, 0), (64, 65, 64, 0), (16, 512, 64, 100), (16, 512, 512, 200)],
+)
+def test_training_operations_and_memory_are_near_what_is_measured(
+    width: int, length: int, window: int, globals_: int, dtype: torch.dtype, dropout: float
+) -> None:
+    """Operations are counted in bfloat16, where they are matrix products that PyTorch can count. Linear
+    layers dominate where the width is 64, attention where it is 16; 65 tokens are not filled up to 128."""
+    config = small_config(window, width)
+    config.hidden_dropout_prob, config.attention_probs_dropout_prob = dropout, 0.0
+    torch.manual_seed(0)
+    model = replace_self_attention(CrossDocumentLM(config))
+    ids = torch.randint(3, 500, (2, length))
+    labels = torch.where(torch.arange(length) % 5 == 0, ids, -100)
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
+    batch["global_attention_mask"] = (torch.arange(length) < globals_).long().expand_as(ids)
+    found = estimate(
+        config,
+        length=length,
+        batch=2,
+        global_tokens=globals_,
+        masked_tokens=length / 5,
+        bytes_per_number=dtype.itemsize,
+    )
+    half = torch.autocast("cpu", dtype=torch.bfloat16)
+    with FlopCounterMode(display=False) as counter, half:
+        model(**batch).loss.backward()
+    assert 2 * found.training_flops == pytest.approx(counter.get_total_flops(), rel=0.2)
+    assert found.activation_bytes == pytest.approx(kept_bytes(model, batch, dtype), rel=0.2)
+
+
+def kept_bytes(model: CrossDocumentLM, batch: dict[str, torch.Tensor], dtype: torch.dtype) -> int:
+    """Storages that autograd keeps, weights aside, and the logits with their gradient."""
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    kept = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    half = torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32)
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), half:
+        output = model(**batch)
+    return sum(kept.values()) + 2 * output.logits.numel() * 4

@@ -1,17 +1,15 @@
-"""Pre-training with paragraphs: the loss is the formula, micro-batches add up to it, and what is saved is a
-plain language model with a head beside it."""
+"""Pre-training with paragraphs: the loss is the formula, and what is saved is a plain language model with a
+head beside it."""
 
 import copy
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from model_cases import MASKED, PARAGRAPH_FORM, PARAGRAPH_HEADS, Batch, paragraphs, row_of
 from transformers import BertModel, LongformerForMaskedLM, PreTrainedTokenizerFast
 
-from cdlm_lab.examples.candidates import JointCollate, joint_sequence
-from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.checkpoint import is_trained
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.models.joint import (
@@ -22,21 +20,19 @@ from cdlm_lab.models.joint import (
     save_paragraph_model,
 )
 
-FORM = {"sentences": 4, "length": 6}
-HEADS = {
-    "ie_k": JointHead(kind="ie_k", **FORM),
-    "ae_k": JointHead(kind="ae_k", layers="tanh", **FORM),
-}
-PIECES = [[3, 5, 2, 4], [5, 1, None, 3], [4, 2, 2, 5]]
-LABELS = torch.tensor([[1, 0, 0], [0, -100, 1], [-100, 1, -100]])
-CANDIDATES = [3, 2, 1]
-MASKED = [[1, 3, 5, 6], [2, 9], []]  # tokens of each example
-Batch = dict[str, torch.Tensor]
+
+@pytest.fixture
+def batch(loaded, head: JointHead) -> Batch:
+    return paragraphs(loaded[1], head)
 
 
-@pytest.fixture(params=HEADS)
+def without_labels(batch: Batch) -> Batch:
+    return {name: values for name, values in batch.items() if name not in ("labels", "mlm_labels")}
+
+
+@pytest.fixture(params=PARAGRAPH_HEADS)
 def head(request: pytest.FixtureRequest) -> JointHead:
-    return HEADS[request.param]
+    return PARAGRAPH_HEADS[request.param]
 
 
 @pytest.fixture
@@ -47,36 +43,6 @@ def loaded(bert: Path, head: JointHead) -> tuple[ParagraphModel, PreTrainedToken
 @pytest.fixture
 def model(loaded) -> ParagraphModel:
     return loaded[0]
-
-
-@pytest.fixture
-def batch(loaded, head: JointHead) -> Batch:
-    random, special = np.random.default_rng(0), from_tokenizer(loaded[1])
-    examples = []
-    for pieces, labels, masked in zip(PIECES, LABELS, MASKED, strict=True):
-        texts = [None if n is None else random.integers(5, 55, n) for n in pieces]
-        one = joint_sequence(texts, layout=head.layout, special=special)
-        mlm_labels = np.full_like(one.input_ids, -100)
-        mlm_labels[masked] = one.input_ids[masked]
-        one.input_ids[masked] = special.mask
-        names = ("input_ids", "token_type_ids", "position_ids", "starts")
-        examples.append(
-            {name: getattr(one, name) for name in names}
-            | {"labels": labels.numpy(), "mlm_labels": mlm_labels}
-        )
-    return JointCollate(special.pad)(examples)
-
-
-def without_labels(batch: Batch) -> Batch:
-    return {name: values for name, values in batch.items() if name not in ("labels", "mlm_labels")}
-
-
-def row_of(batch: Batch, row: int) -> Batch:
-    width = int(batch["attention_mask"][row].sum())
-    wide = batch["input_ids"].shape
-    return {
-        name: t[row : row + 1, :width] if t.shape == wide else t[row : row + 1] for name, t in batch.items()
-    }
 
 
 def test_the_loss_is_the_formula(model: ParagraphModel, batch: Batch):
@@ -135,28 +101,6 @@ def test_micro_batches_add_up_to_the_full_batch(model: ParagraphModel, batch: Ba
             torch.testing.assert_close(weight.grad, other.grad, rtol=1e-3, atol=1e-6, msg=name)
 
 
-@torch.no_grad()
-def test_a_row_alone_is_the_row_in_its_batch_and_padding_is_inert(model: ParagraphModel, batch: Batch):
-    together = model(**batch)
-    for row in range(3):
-        alone = model(**row_of(batch, row))
-        torch.testing.assert_close(alone.logits[0], together.logits[row], rtol=1e-4, atol=1e-5)
-    padding = batch["attention_mask"] == 0
-    assert padding.any()
-    other = model(**batch | {"input_ids": batch["input_ids"].masked_fill(padding, 33)})
-    torch.testing.assert_close(other.logits, together.logits, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(other.loss, together.loss, rtol=1e-4, atol=1e-5)
-
-
-def test_every_weight_but_the_global_projections_gets_a_gradient(model: ParagraphModel, batch: Batch):
-    model(**batch).loss.backward()
-    without = {name for name, w in model.named_parameters() if w.grad is None or not w.grad.any()}
-    # a bias on all keys, which the softmax cancels, has a gradient of rounding errors or none
-    keys = {name for name in without if name.endswith("self.key.bias")}
-    assert without - keys == {name for name, _ in model.named_parameters() if "_global." in name}
-    assert model.lm_head.decoder.weight is model.get_input_embeddings().weight
-
-
 def test_nothing_masked_and_nothing_labelled(model: ParagraphModel, batch: Batch):
     out = model(**batch | {"mlm_labels": torch.full_like(batch["mlm_labels"], -100)})
     assert out.parts["mlm"] == 0
@@ -174,14 +118,6 @@ def test_labels_that_cannot_be(model: ParagraphModel, batch: Batch):
     batch["labels"][1, 1] = 0
     with pytest.raises(ValueError, match=r"^an absent candidate has a label"):
         model(**batch)
-
-
-def test_in_half_precision_logits_and_losses_are_float32(model: ParagraphModel, batch: Batch):
-    exact = model(**batch)
-    with torch.autocast("cpu", torch.bfloat16):
-        rounded = model(**batch)
-    assert rounded.loss.dtype == rounded.logits.dtype == rounded.parts["mlm"].dtype == torch.float32
-    assert rounded.loss.item() == pytest.approx(exact.loss.item(), rel=0.05)
 
 
 def test_it_learns_by_heart(model: ParagraphModel, batch: Batch):
@@ -248,7 +184,7 @@ def test_a_joint_model_keeps_the_head_of_its_kind_alone(loaded, head: JointHead,
         assert torch.equal(drawn.head.state_dict()[name], weight) == name.endswith("bias"), name
     for name, weight in model.longformer.state_dict().items():
         assert torch.equal(drawn.longformer.state_dict()[name], weight), name
-    claims = JointHead(kind="ie_1", labels=3, **FORM)
+    claims = JointHead(kind="ie_1", labels=3, **PARAGRAPH_FORM)
     assert load_joint_model(tmp_path, head=claims)[0].head.layers[0].weight.shape == (3, 32)
     pairs = JointHead(
         kind=head.kind, layers=head.layers, sentences=2, length=6
@@ -265,18 +201,18 @@ def test_only_a_head_of_candidates_of_two_labels(bert: Path, form: dict, named: 
     with pytest.raises(
         ValueError, match=rf"^the head is {named} labels; paragraphs need ie_k or ae_k of two$"
     ):
-        load_paragraph_model(bert, head=JointHead(**form, **FORM))
+        load_paragraph_model(bert, head=JointHead(**form, **PARAGRAPH_FORM))
 
 
 def test_an_encoder_alone_gets_a_language_model_head_with_a_warning(bert: Path, tmp_path: Path):
     BertModel.from_pretrained(bert).save_pretrained(tmp_path)
     load_encoder(bert, max_length=24, window=24)[1].save_pretrained(tmp_path)
     with pytest.warns(UserWarning, match="a new one was drawn from seed 4"):
-        model, _ = load_paragraph_model(tmp_path, head=HEADS["ie_k"], seed=4)
+        model, _ = load_paragraph_model(tmp_path, head=PARAGRAPH_HEADS["ie_k"], seed=4)
     assert model.lm_head.decoder.weight is model.get_input_embeddings().weight
 
 
 def test_room_for_longer_texts_than_it_is_trained_with(bert: Path):
-    model, _ = load_paragraph_model(bert, head=HEADS["ie_k"], max_length=100)
+    model, _ = load_paragraph_model(bert, head=PARAGRAPH_HEADS["ie_k"], max_length=100)
     assert model.config.max_position_embeddings == 101
     assert {layer.attention.self.window for layer in model.longformer.encoder.layer} == {48}

@@ -1,0 +1,572 @@
+"""Every model that gives a loss: how one is made, and a batch of it. test_contract.py holds all to the same
+rules; what a model alone has is tested in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from cdlm_lab.examples.candidates import JointCollate, JointLayout, PairedClaimCollate, joint_sequence
+from cdlm_lab.examples.questions import NO, SPAN, YES, QuestionCollate
+from cdlm_lab.examples.tokens import Vocabulary, from_tokenizer
+from cdlm_lab.models.checkpoint import is_trained, read_own_model
+from cdlm_lab.models.coreference import load_pair_scorer
+from cdlm_lab.models.joint import (
+    JointHead,
+    JointModel,
+    PooledHead,
+    load_joint_model,
+    load_paragraph_model,
+    load_pooled_pairs,
+)
+from cdlm_lab.models.matching import (
+    DocumentMatcher,
+    HierarchicalConfig,
+    load_finetuned_matcher,
+    load_pair_classifier,
+)
+from cdlm_lab.models.question_answering import load_question_answerer
+from cdlm_lab.models.tagging import (
+    StaticTaggerConfig,
+    TaggerHead,
+    load_dynamic_tagger,
+    load_static_tagger,
+    new_static_tagger,
+)
+
+Batch = dict[str, Tensor]
+Loaded = tuple[PreTrainedModel, PreTrainedTokenizerFast | None]
+
+# ---- pairs of texts in one sequence, on `tiny` of 64 tokens; the first token and what is read is global
+
+LENGTHS = (40, 24, 33, 29)
+
+
+def texts() -> Batch:
+    """Four texts of 24 to 40 tokens, padded to 40; the first token is global."""
+    batch = {
+        "input_ids": torch.randint(10, 290, (4, 40), generator=torch.Generator().manual_seed(0)),
+        "attention_mask": torch.zeros(4, 40, dtype=torch.int64),
+        "global_attention_mask": torch.zeros(4, 40, dtype=torch.int64),
+    }
+    batch["global_attention_mask"][:, 0] = 1
+    for row, length in enumerate(LENGTHS):
+        batch["attention_mask"][row, :length] = 1
+        batch["input_ids"][row, length:] = 1  # the padding token
+    return batch
+
+
+def classified() -> Batch:
+    return texts() | {"labels": torch.tensor([1, 0, 0, 1])}
+
+
+def scored() -> Batch:
+    """Mentions of 1 to 3 tokens are global."""
+    batch = texts() | {"mention_mask": torch.zeros(4, 2, 40, dtype=torch.bool)}
+    batch["global_attention_mask"][:, 5] = 1
+    for row in range(4):
+        for mention, start in enumerate((6, 15)):
+            where = slice(start, start + 1 + (row + mention) % 3)
+            batch["mention_mask"][row, mention, where] = True
+            batch["global_attention_mask"][row, where] = 1
+    return batch | {"labels": torch.tensor([1.0, 0.0, 0.0, 1.0])}
+
+
+def row_of(batch: Batch, row: int) -> Batch:
+    """One row, cut to its tokens; what is as wide as the tokens is cut."""
+    width, wide = int(batch["attention_mask"][row].sum()), batch["input_ids"].shape[1]
+    return {
+        name: (values[..., :width] if values.dim() > 1 and values.shape[-1] == wide else values)[
+            row : row + 1
+        ]
+        for name, values in batch.items()
+    }
+
+
+def wider_texts(batch: Batch) -> Batch:
+    """Other tokens at padding, and five more."""
+    ids = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, 77)
+    wide = {name: pad(values, (0, 5)) for name, values in batch.items() if name != "labels"}
+    return batch | wide | {"input_ids": pad(ids, (0, 5), value=88)}
+
+
+# ---- questions over paragraphs
+
+PARAGRAPHS = ([6, 20], [5], [7, 15, 24], [4, 12])  # positions of their <t>
+SENTENCES = ([9, 14, 24, 30], [8], [10, 18, 26, 29], [7, 15])
+OCCURRENCES = ([[10, 12], [25, 25]], [], [[11, 11]], [])
+TYPES = (SPAN, SPAN, YES, NO)
+SENTENCE_LABELS = ([1, 0, 1, 0], [1], [0, 0, 1, 1], [0, 0])
+PARAGRAPH_LABELS = ([1, 1], [0], [0, 1, 1], [1, 0])
+ANSWER_LABELS = ("labels", "answer_positions", "sentence_labels", "paragraph_labels")
+
+
+def question(number: int) -> dict[str, np.ndarray]:
+    """One question: [CLS] and two tokens of the question, then paragraphs with their marks."""
+    length = LENGTHS[number]
+    read = [*PARAGRAPHS[number], *SENTENCES[number]]
+    is_global, answerable = np.zeros(length, dtype=np.int64), np.ones(length, dtype=bool)
+    is_global[[0, 1, 2, *read]] = 1
+    answerable[[0, 1, 2, *read, length - 1]] = False
+    return {
+        "input_ids": np.random.default_rng(number).integers(10, 290, size=length),
+        "global_attention_mask": is_global,
+        "answerable": answerable,
+        "paragraph_positions": np.array(PARAGRAPHS[number]),
+        "sentence_positions": np.array(SENTENCES[number]),
+        "labels": np.array(TYPES[number]),
+        "answer_positions": np.array(OCCURRENCES[number], dtype=np.int64).reshape(-1, 2),
+        "sentence_labels": np.array(SENTENCE_LABELS[number]),
+        "paragraph_labels": np.array(PARAGRAPH_LABELS[number]),
+    }
+
+
+def questions(*numbers: int) -> Batch:
+    """A span with two occurrences, a span without one, yes (with an occurrence all the same), and no."""
+    return QuestionCollate(pad_token_id=1)([question(number) for number in numbers or range(4)])
+
+
+def wider_questions(batch: Batch) -> Batch:
+    ids = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, 77)
+    fills = {
+        "sentence_positions": -1,
+        "paragraph_positions": -1,
+        "sentence_labels": -100,
+        "paragraph_labels": -100,
+    }
+    wide = {
+        name: pad(batch[name], (0, 5)) for name in ("attention_mask", "global_attention_mask", "answerable")
+    }
+    wide |= {name: pad(batch[name], (0, 3), value=fill) for name, fill in fills.items()}
+    answers = pad(batch["answer_positions"], (0, 0, 0, 2), value=-1)
+    return batch | wide | {"input_ids": pad(ids, (0, 5), value=88), "answer_positions": answers}
+
+
+# ---- sentences read together, on a BERT of 24 positions
+
+K, LENGTH = 2, 8
+LAYOUT = {"sentences": K + 1, "length": LENGTH}
+PIECES: list[list[int | None]] = [[3, 6, 11], [2, None, 4], [5, 0, 7]]  # one is cut, one absent, one empty
+JOINT_LABELS = {"k": torch.tensor([[1, 0], [-100, 1], [0, -100]]), "1": torch.tensor([2, 0, 1])}
+JOINT_HEADS = {
+    f"{kind} {layers}": JointHead(kind=kind, layers=layers, labels=3 if kind.endswith("1") else 2, **LAYOUT)
+    for kind in ("ie_1", "ae_1", "ie_k", "ae_k")
+    for layers in ("linear", "tanh")
+}
+POOLED_HEADS = {name: PooledHead(pooling=name, length=8) for name in ("max", "weighted_sum")}
+OF_SEQUENCE = ("input_ids", "token_type_ids", "position_ids", "starts")
+
+
+def sequences(
+    tokenizer: PreTrainedTokenizerFast,
+    pieces: Sequence[Sequence[int | None]] = PIECES,
+    *,
+    positions: str = "strided",
+    labels: Tensor | None = None,
+) -> Batch:
+    """Sentences of so many random pieces each; None = absent."""
+    random, special = np.random.default_rng(0), from_tokenizer(tokenizer)
+    layout = JointLayout(positions=positions, **LAYOUT)
+    groups = ([None if n is None else random.integers(5, 55, n) for n in group] for group in pieces)
+    made = [joint_sequence(group, layout=layout, special=special) for group in groups]
+    batch = JointCollate(special.pad)([{name: getattr(one, name) for name in OF_SEQUENCE} for one in made])
+    return batch if labels is None else batch | {"labels": labels}
+
+
+def own_token_types(loaded: Loaded) -> Loaded:
+    """Token types that differ: those that were copied would hide a wrong one."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(5)
+        nn.init.normal_(loaded[0].longformer.embeddings.token_type_embeddings.weight, std=0.5)
+    return loaded
+
+
+def wider_sequences(batch: Batch) -> Batch:
+    padding = batch["attention_mask"] == 0
+    assert padding.any()
+    garbage = {"input_ids": 33, "position_ids": 9, "token_type_ids": 1}
+    return batch | {name: batch[name].masked_fill(padding, value) for name, value in garbage.items()}
+
+
+EVIDENCE = ([4, 7, 2], [5], [])  # pieces of the evidence of each of three claims
+CLAIM = [0, 0, 0, 1, 2]
+
+
+def claims(tokenizer: PreTrainedTokenizerFast) -> Batch:
+    """Three claims, one of them without evidence, in five pairs."""
+    random, special = np.random.default_rng(0), from_tokenizer(tokenizer)
+    layout, examples = JointLayout(sentences=4, length=8), []
+    for evidence, label in zip(EVIDENCE, torch.tensor([2, 0, 1]), strict=True):
+        pieces = [random.integers(5, 55, n) for n in (3, *evidence)] + [None] * (3 - len(evidence))
+        one = joint_sequence(pieces, layout=layout, special=special)
+        examples.append({name: getattr(one, name) for name in OF_SEQUENCE} | {"labels": label.numpy()})
+    return PairedClaimCollate(special.pad, layout)(examples)
+
+
+def some_pairs(batch: Batch, pairs: list[int], claims: list[int]) -> Batch:
+    """Some pairs, with their claims numbered anew."""
+    taken = {name: values[pairs] for name, values in batch.items() if name != "labels"}
+    numbers = torch.tensor([claims.index(number) for number in taken["claim"].tolist()])
+    return taken | {"claim": numbers, "labels": batch["labels"][claims]}
+
+
+PARAGRAPH_FORM = {"sentences": 4, "length": 6}
+PARAGRAPH_HEADS = {
+    "ie_k": JointHead(kind="ie_k", **PARAGRAPH_FORM),
+    "ae_k": JointHead(kind="ae_k", layers="tanh", **PARAGRAPH_FORM),
+}
+PARAGRAPH_PIECES = [[3, 5, 2, 4], [5, 1, None, 3], [4, 2, 2, 5]]
+MSPP_LABELS = torch.tensor([[1, 0, 0], [0, -100, 1], [-100, 1, -100]])
+MASKED = [[1, 3, 5, 6], [2, 9], []]  # tokens of each example
+
+
+def paragraphs(tokenizer: PreTrainedTokenizerFast, head: JointHead) -> Batch:
+    random, special = np.random.default_rng(0), from_tokenizer(tokenizer)
+    examples = []
+    for pieces, labels, masked in zip(PARAGRAPH_PIECES, MSPP_LABELS, MASKED, strict=True):
+        sentences = [None if n is None else random.integers(5, 55, n) for n in pieces]
+        one = joint_sequence(sentences, layout=head.layout, special=special)
+        mlm_labels = np.full_like(one.input_ids, -100)
+        mlm_labels[masked] = one.input_ids[masked]
+        one.input_ids[masked] = special.mask
+        example = {name: getattr(one, name) for name in OF_SEQUENCE}
+        examples.append(example | {"labels": labels.numpy(), "mlm_labels": mlm_labels})
+    return JointCollate(special.pad)(examples)
+
+
+# ---- documents of sentences
+
+MATCHERS = [("gru", "none"), ("gru", "shallow"), ("gru", "deep"), ("vectors", "none"), ("vectors", "shallow")]
+MATCHERS += [("average", "none")]
+MAX_TOKENS = 8
+SHALLOW = {"encoder": "vectors", "cda": "shallow", "hidden_size": 5, "initializer_range": 0.4}
+# Three pairs; the words of one sentence are too many, one is a special token as text, one has none.
+DOCUMENTS = [
+    (["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w10 w11 w12"], ["w2 w13"]),
+    (["w20 w21"], ["w22 w23 [SEP] w24", "w1 w2 w3"]),
+    (["w30", "w31 w32 w33 w34 w35 w36"], [" ", "w4"]),
+]
+
+
+def matcher_of(encoder: str, cda: str) -> DocumentMatcher:
+    sizes = {"vocabulary_size": 30, "word_size": 5, "vector_size": 6, "hidden_size": 4}
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        config = HierarchicalConfig(encoder=encoder, cda=cda, initializer_range=0.4, **sizes)
+        return DocumentMatcher(config).eval()
+
+
+def document_pairs(encoder: str) -> Batch:
+    generator = torch.Generator().manual_seed(1)
+    mask = torch.rand(4, 2, 3, generator=generator).sort(descending=True).values > 0.4
+    mask[..., 0] = True
+    words = torch.randint(1, 30, (4, 2, 3, 4), generator=generator) * mask[..., None]
+    vectors = torch.randn(4, 2, 3, 6, generator=generator)
+    labels = torch.tensor([1.0, 0.0, 0.0, 1.0])
+    return {"inputs": words if encoder == "gru" else vectors, "sentence_mask": mask, "labels": labels}
+
+
+def sentences_of_documents(tokenizer: PreTrainedTokenizerFast) -> Batch:
+    """DOCUMENTS as numbers, with room for ten words in four sentences."""
+    vocabulary = Vocabulary.of_tokenizer(tokenizer)
+    inputs, mask = torch.zeros(3, 2, 4, 10, dtype=torch.int64), torch.zeros(3, 2, 4, dtype=torch.bool)
+    for row, pair in enumerate(DOCUMENTS):
+        for side, sentences in enumerate(pair):
+            for place, sentence in enumerate(sentences):
+                numbers = vocabulary.numbers(sentence, most=10)
+                inputs[row, side, place, : len(numbers)] = torch.from_numpy(numbers)
+                mask[row, side, place] = True
+    return {"inputs": inputs, "sentence_mask": mask, "labels": torch.tensor([1.0, 0.0, 1.0])}
+
+
+def wider_documents(batch: Batch, *, value: int = 9) -> Batch:
+    """Two sentences more, all filling, and for words three words more in each."""
+    inputs, last = batch["inputs"], (0, 0) if batch["inputs"].is_floating_point() else (0, 3)
+    wide = pad(inputs, (*last, 0, 2))
+    wide[:, :, inputs.shape[2] :] = value  # sentences that are not present
+    return batch | {"inputs": wide, "sentence_mask": pad(batch["sentence_mask"], (0, 2))}
+
+
+# ---- tagged sentences
+
+SIZE, OCCURRENCES_MOST = 6, 3
+TAGS = ("O", "B-PER", "I-PER", "B-GPE", "I-GPE")
+TAGGED_LENGTHS, CONTEXT = (5, 3, 1, 4), 12  # words of sentences to be tagged, and words of the context
+STATIC_FORM = {"size": SIZE, "tags": TAGS, "hidden_size": 4, "distance_size": 3}
+STATIC_KINDS: dict[str, dict[str, Any]] = {
+    "bilstm": STATIC_FORM,
+    "sentence": STATIC_FORM | {"context_order": "sentence"},
+    "linear": STATIC_FORM | {"context_encoder": "linear"},
+    "baseline": STATIC_FORM | {"context": False},
+}
+WITHOUT_OCCURRENCES = (2, 0)  # row and number of a word
+CONTEXT_LENGTHS = (4, 6, 2)  # words of the sentences that the context is of
+CONTEXT_NAMES = ("context", "places", "buckets")
+STATIC_BY_ROW = ("targets", "attention_mask", "places", "buckets", "labels")
+
+
+def static_tagger(kind: str, folder: Path | None = None) -> Loaded:
+    if folder is not None:
+        return load_static_tagger(folder), None
+    tagger = new_static_tagger(StaticTaggerConfig(**STATIC_KINDS[kind]), seed=3)
+    with torch.no_grad():  # so that attention is far from even
+        for weight in tagger.parameters():
+            weight.mul_(2)
+    return tagger, None
+
+
+def encoded_words(kind: str) -> Batch:
+    """Four sentences over the words of others; some words have all K occurrences, most fewer, one none."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(1)
+        mask = torch.arange(max(TAGGED_LENGTHS)) < torch.tensor(TAGGED_LENGTHS)[:, None]
+        targets = torch.randn(*mask.shape, SIZE) * mask[..., None]
+        context = torch.randn(CONTEXT, SIZE)
+        # the last three are nobody's occurrence
+        places = torch.randint(CONTEXT - 3, (*mask.shape, OCCURRENCES_MOST))
+        present = (torch.rand(places.shape) < 0.6) & mask[..., None]
+        present[0, 0], present[WITHOUT_OCCURRENCES] = True, False
+        labels = torch.randint(len(TAGS), mask.shape).masked_fill(~mask, -100)
+        labels[1, 1] = -100
+        batch = {
+            "targets": targets,
+            "attention_mask": mask,
+            "context": context,
+            "places": places.masked_fill(~present, -1),
+            "buckets": torch.randint(9, places.shape).masked_fill(~present, 0),
+            "labels": labels,
+        }
+    if kind == "sentence":
+        batch["context_lengths"] = torch.tensor(CONTEXT_LENGTHS)
+    return {name: values for name, values in batch.items() if kind != "baseline" or name not in CONTEXT_NAMES}
+
+
+def rows_of_words(batch: Batch, rows: slice) -> Batch:
+    return {name: values[rows] if name in STATIC_BY_ROW else values for name, values in batch.items()}
+
+
+def sentence_of_words(batch: Batch, row: int) -> Batch:
+    length = TAGGED_LENGTHS[row]
+    cut = {name: values[:, :length] if name in STATIC_BY_ROW else values for name, values in batch.items()}
+    return rows_of_words(cut, slice(row, row + 1))
+
+
+def wider_words(batch: Batch) -> Batch:
+    targets = batch["targets"].masked_fill(~batch["attention_mask"][..., None], 7.0)
+    wide = batch | {
+        "targets": pad(targets, (0, 0, 0, 2), value=9.0),
+        "attention_mask": pad(batch["attention_mask"], (0, 2)),
+        "labels": pad(batch["labels"], (0, 2), value=-100),
+    }
+    if "context_lengths" in batch:
+        wide["context_lengths"] = torch.tensor([*CONTEXT_LENGTHS, 3])
+    if "context" in batch:
+        wide["context"] = pad(batch["context"], (0, 0, 0, 3), value=8.0)
+        wide |= wider_occurrences(batch, batch["places"] >= 0, words=2)
+    return wide
+
+
+def wider_occurrences(batch: Batch, present: Tensor, *, words: int) -> Batch:
+    """One occurrence more for each word, and more words; buckets where there is none are anything."""
+    last = (0, 0) * (batch["places"].dim() - 3)
+    places = pad(batch["places"], (*last, 0, 1, 0, words), value=-1)
+    buckets = pad(batch["buckets"].masked_fill(~present, 5), (0, 1, 0, words), value=6)
+    return {"places": places, "buckets": buckets}
+
+
+CLS, SEP, PAD = 1, 2, 0
+# Of each sequence the number of the word that each of its pieces is of.
+WORD_PIECES = ([0, 1, 1, 2], [0, 0, 0], [0, 1, 2, 3, 4, 4, 5], [0])
+TARGETS, TARGET_WORDS = (2, 0), (6, 3)  # rows of sentences to be tagged, and how many words they have
+NO_OCCURRENCE = (0, 4)  # row and number of a word
+DYNAMIC_BY_ROW = ("target_rows", "word_mask", "places", "buckets", "labels")
+DYNAMIC_TAGS = ["O", "B-PER", "I-PER"]
+DYNAMIC_HEADS = {
+    "context": TaggerHead(tags=DYNAMIC_TAGS, hidden_size=4, distance_size=3),
+    "context alone": TaggerHead(tags=DYNAMIC_TAGS, sequence_encoder="none", distance_size=3),
+    "lstm": TaggerHead(tags=DYNAMIC_TAGS, context=False, hidden_size=4),
+    "fine-tuned": TaggerHead(tags=DYNAMIC_TAGS, context=False, sequence_encoder="none"),
+}
+
+
+def tokens_of_words(head: TaggerHead) -> Batch:
+    """Two sentences to be tagged among four that are attended to."""
+    generator = torch.Generator().manual_seed(0)
+    width = max(map(len, WORD_PIECES)) + 2
+    ids, numbers = torch.full((4, width), PAD), torch.full((4, width), -1)
+    for row, pieces in enumerate(WORD_PIECES):
+        tokens = torch.randint(5, 55, (len(pieces),), generator=generator)
+        ids[row, : len(pieces) + 2] = torch.tensor([CLS, *tokens, SEP])
+        numbers[row, 1 : len(pieces) + 1] = torch.tensor(pieces)
+    mask = torch.arange(6) < torch.tensor(TARGET_WORDS)[:, None]
+    row = torch.randint(4, (2, 6, 2), generator=generator)
+    count = torch.tensor([pieces[-1] + 1 for pieces in WORD_PIECES])[row]
+    word = (torch.rand(row.shape, generator=generator) * count).long()
+    present = (torch.rand(row.shape, generator=generator) < 0.6) & mask[..., None]
+    present[0, 0], present[NO_OCCURRENCE] = True, False
+    batch = {
+        "input_ids": ids,
+        "attention_mask": (ids != PAD).long(),
+        "words": numbers,
+        "target_rows": torch.tensor(TARGETS),
+        "word_mask": mask,
+        "labels": torch.tensor([[0, 1, 2, -100, 0, 1], [1, 2, 0, -100, -100, -100]]),
+    }
+    if head.context:
+        batch["places"] = torch.stack([row, word], -1).masked_fill(~present[..., None], -1)
+        batch["buckets"] = torch.randint(9, row.shape, generator=generator).masked_fill(~present, 0)
+    return batch
+
+
+def sentence_of_tokens(batch: Batch, row: int) -> Batch:
+    """One sentence to be tagged; without context it needs its own sequence alone."""
+    alone = {
+        name: values[row : row + 1] if name in DYNAMIC_BY_ROW else values for name, values in batch.items()
+    }
+    words = TARGET_WORDS[row]
+    alone |= {name: alone[name][:, :words] for name in DYNAMIC_BY_ROW[1:] if name in alone}
+    if "places" not in batch:
+        for name in ("input_ids", "attention_mask", "words"):
+            width = len(WORD_PIECES[TARGETS[row]]) + 2
+            alone[name] = alone[name][TARGETS[row] : TARGETS[row] + 1, :width]
+        alone["target_rows"] = torch.tensor([0])
+    return alone
+
+
+def wider_tokens(batch: Batch) -> Batch:
+    """More words than a sequence has tokens."""
+    ids = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, 30)
+    wide = batch | {
+        "input_ids": pad(ids, (0, 1), value=33),
+        "attention_mask": pad(batch["attention_mask"], (0, 1)),
+        "words": pad(batch["words"], (0, 1), value=-1),
+        "word_mask": pad(batch["word_mask"], (0, 8)),
+        "labels": pad(batch["labels"], (0, 8), value=-100),
+    }
+    if "places" in batch:
+        wide |= wider_occurrences(batch, batch["places"][..., 0] >= 0, words=8)
+    return wide
+
+
+# ---- all of them
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, a batch for it, and what is true of it."""
+
+    # On an encoder in a folder (None: it has none), or trained, from its folder; options as of
+    # `load_encoder`.
+    load: Callable[..., Loaded]
+    batch: Callable[[PreTrainedTokenizerFast | None], Batch]
+    row: Callable[[Batch, int], Batch]  # one row alone, without padding
+    wider: Callable[[Batch], Batch]  # the same with more padding, and other things in it
+    rows: int
+    items: int  # labels
+    dropped: str  # a weight without which a trained one is refused
+    encoder: str = "tiny"  # the encoder's fixture; "" = it has none
+    labels: tuple[str, ...] = ("labels",)
+    without: str = ""  # weights that get no gradient
+    rate: float = 3e-3  # of learning by heart
+    full_head: bool = False  # the head computes in the precision of its weights, whatever the encoder does
+
+
+def _fixed(load: Callable[..., Loaded], **form: Any) -> Callable[..., Loaded]:
+    return lambda folder, **options: load(folder, **(form | options))
+
+
+def _joint(load: Callable[..., Loaded], model_class: type, head: Any) -> Callable[..., Loaded]:
+    """On an encoder with token types that differ, or trained."""
+
+    def made(folder: Path, **options: Any) -> Loaded:
+        trained = is_trained(str(folder), model_class)
+        loaded = load(folder, head=head, **options)
+        return loaded if trained else own_token_types(loaded)
+
+    return made
+
+
+TINY = {"max_length": 64, "window": 8}
+GLOBAL = r"_global\."
+LOCAL_OF_LAST = r"layer\.1\.attention\.self\.(query|key|value)\."
+CASES: dict[str, Case] = {
+    "pair scorer": Case(
+        _fixed(load_pair_scorer, **TINY), lambda _: scored(), row_of, wider_texts, 4, 4, "scorer.2.weight",
+        without=LOCAL_OF_LAST, full_head=True,
+    ),
+    "pair classifier": Case(
+        _fixed(load_pair_classifier, **TINY), lambda _: classified(), row_of, wider_texts, 4, 4,
+        "classifier.dense.weight", without=LOCAL_OF_LAST, full_head=True,
+    ),
+    "question answerer": Case(
+        _fixed(load_question_answerer, **TINY), lambda _: questions(), lambda _, row: questions(row),
+        wider_questions, 4, 4, "span_head.3.weight", labels=ANSWER_LABELS,
+    ),
+    "fine-tuned matcher": Case(
+        _fixed(load_finetuned_matcher, matcher=SHALLOW, max_tokens=MAX_TOKENS), sentences_of_documents,
+        lambda batch, row: {name: values[row : row + 1] for name, values in batch.items()}, wider_documents,
+        3, 3, "matcher.head.2.weight", "bert", without=GLOBAL, rate=5e-3,
+    ),
+}  # fmt: skip
+CASES |= {
+    f"joint {name}": Case(
+        _joint(load_joint_model, JointModel, head),
+        lambda words, kind=name[3]: sequences(words, labels=JOINT_LABELS[kind]),
+        row_of, wider_sequences, 3, 4 if name[3] == "k" else 3,
+        f"head.layers.{int(head.layers == 'tanh')}.bias", "bert", without=GLOBAL, full_head=True,
+    )
+    for name, head in JOINT_HEADS.items()
+}  # fmt: skip
+PAIRS_OF_CLAIM = ([0, 1, 2], [3], [4])
+CASES |= {
+    f"pooled {name}": Case(
+        _fixed(load_pooled_pairs, head=head), claims,
+        lambda batch, row: some_pairs(batch, PAIRS_OF_CLAIM[row], [row]), wider_sequences, 3, 3,
+        "classifier.weight", "bert", without=GLOBAL, full_head=True,
+    )
+    for name, head in POOLED_HEADS.items()
+}  # fmt: skip
+CASES |= {
+    f"paragraph {name}": Case(
+        _fixed(load_paragraph_model, head=head), lambda words, head=head: paragraphs(words, head),
+        row_of, wider_sequences, 3, 6, "lm_head.dense.weight", "bert", labels=("labels", "mlm_labels"),
+        without=GLOBAL, rate=5e-3,
+    )
+    for name, head in PARAGRAPH_HEADS.items()
+}  # fmt: skip
+CASES |= {
+    f"matcher {encoder} {cda}": Case(
+        lambda folder, encoder=encoder, cda=cda: (
+            read_own_model(DocumentMatcher, str(folder)) if folder else matcher_of(encoder, cda), None
+        ),
+        lambda _, encoder=encoder: document_pairs(encoder),
+        lambda batch, row: {name: values[row : row + 1] for name, values in batch.items()},
+        # words are attended to one by one, so that filling must be 0 there
+        lambda batch, encoder=encoder: wider_documents(batch, value=0 if encoder == "gru" else 9),
+        4, 4, "head.2.weight", "", rate=2e-2,
+    )
+    for encoder, cda in MATCHERS
+}  # fmt: skip
+CASES |= {
+    f"static tagger {kind}": Case(
+        lambda folder, kind=kind: static_tagger(kind, folder), lambda _, kind=kind: encoded_words(kind),
+        sentence_of_words, wider_words, 4, 12, "classifier.weight", "", rate=2e-2,
+    )
+    for kind in STATIC_KINDS
+}  # fmt: skip
+CASES |= {
+    f"dynamic tagger {name}": Case(
+        _fixed(load_dynamic_tagger, head=head, max_length=12, window=12),
+        lambda _, head=head: tokens_of_words(head), sentence_of_tokens, wider_tokens, 2, 8,
+        "head.classifier.bias", "bert", without=GLOBAL, rate=1e-2,
+    )
+    for name, head in DYNAMIC_HEADS.items()
+}  # fmt: skip

@@ -1,0 +1,216 @@
+"""Rules that hold for every model: a row alone is the row in its batch, padding is inert, every weight that
+is read gets a gradient, micro-batches add up to the full batch, what is saved is loaded again, and it learns
+by heart."""
+
+from __future__ import annotations
+
+import copy
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from model_cases import CASES, TINY, Batch, Case, Loaded
+from safetensors.torch import load_file, save_file
+from transformers import PreTrainedModel
+
+from cdlm_lab.models.checkpoint import CheckpointError, is_trained
+from cdlm_lab.models.encoder import load_encoder
+
+ON_ENCODER = [name for name, case in CASES.items() if case.encoder]
+LOGITS = ("logits", "type_logits", "start_logits", "end_logits", "sentence_logits", "paragraph_logits")
+FLOAT32 = ("loss", *LOGITS, "shares", "weights")
+ON_TINY = [name for name, case in CASES.items() if case.encoder == "tiny"]
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+@pytest.fixture
+def source(case: Case, request: pytest.FixtureRequest) -> Path | None:
+    return request.getfixturevalue(case.encoder) if case.encoder else None
+
+
+@pytest.fixture
+def loaded(case: Case, source: Path | None) -> Loaded:
+    return case.load(source)
+
+
+@pytest.fixture
+def model(loaded: Loaded) -> PreTrainedModel:
+    return loaded[0]
+
+
+@pytest.fixture
+def batch(case: Case, loaded: Loaded) -> Batch:
+    return case.batch(loaded[1])
+
+
+@pytest.fixture
+def saved(loaded: Loaded, tmp_path: Path) -> Path:
+    """As a training leaves it."""
+    for part in loaded:
+        if part is not None:
+            part.save_pretrained(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def without_labels(case: Case, batch: Batch) -> Batch:
+    return {name: values for name, values in batch.items() if name not in case.labels}
+
+
+def assert_within(part: torch.Tensor, whole: torch.Tensor, message: str) -> None:
+    """`part` is the beginning of `whole` in every dimension."""
+    beginning = whole[tuple(map(slice, part.shape))]
+    torch.testing.assert_close(part, beginning, rtol=1e-4, atol=1e-5, msg=lambda text: f"{message}: {text}")
+
+
+def by_row(outputs: dict, rows: int) -> dict[str, torch.Tensor]:
+    """What has a row for each row of the batch."""
+    return {name: values for name, values in outputs.items() if name != "loss" and len(values) == rows}
+
+
+@torch.no_grad()
+def test_a_row_alone_is_the_row_in_its_batch(case: Case, model: PreTrainedModel, batch: Batch):
+    together = by_row(model(**without_labels(case, batch)), case.rows)
+    assert "logits" in together or "type_logits" in together
+    for row in range(case.rows):
+        alone = model(**without_labels(case, case.row(batch, row)))
+        for name, values in together.items():
+            assert_within(alone[name][0], values[row], f"{name} of row {row}")
+    logits = together.get("logits", together.get("type_logits"))
+    assert logits.std(0).max() > 1e-3, "rows differ, or the test says nothing"
+
+
+@torch.no_grad()
+def test_padding_is_inert(case: Case, model: PreTrainedModel, batch: Batch):
+    expected, wider = model(**batch), model(**case.wider(batch))
+    torch.testing.assert_close(wider.loss, expected.loss, rtol=1e-4, atol=1e-5)
+    for name, values in by_row(expected, case.rows).items():
+        assert_within(values, wider[name], name)
+
+
+def test_every_weight_that_is_read_gets_a_gradient(case: Case, model: PreTrainedModel, batch: Batch):
+    model(**batch).loss.backward()
+    without = {
+        name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()
+    }
+    expected = {
+        name for name, _ in model.named_parameters() if case.without and re.search(case.without, name)
+    }
+    # a bias on all keys, which the softmax cancels, has a gradient of rounding errors or none
+    keys = {name for name in without - expected if name.endswith("self.key.bias")}
+    assert without - keys == expected
+    assert all(weight.grad is None or weight.grad.isfinite().all() for weight in model.parameters())
+
+
+def test_micro_batches_add_up_to_the_full_batch(case: Case, model: PreTrainedModel, batch: Batch):
+    twin, total = copy.deepcopy(model), 0.0
+    full = model(**batch).loss
+    full.backward()
+    assert type(model).accepts_loss_kwargs
+    for row in range(case.rows):
+        loss = twin(**case.row(batch, row), num_items_in_batch=torch.tensor(case.items)).loss
+        loss.backward()
+        total += loss.item()
+    assert total == pytest.approx(full.item(), rel=1e-5)
+    for (name, weight), other in zip(model.named_parameters(), twin.parameters(), strict=True):
+        if weight.grad is not None and weight.grad.any():
+            torch.testing.assert_close(other.grad, weight.grad, rtol=1e-3, atol=2e-6, msg=name)
+
+
+def test_without_labels_there_is_no_loss(case: Case, model: PreTrainedModel, batch: Batch):
+    assert model(**without_labels(case, batch)).loss is None
+
+
+@torch.no_grad()
+def test_in_half_precision_losses_and_logits_are_float32(case: Case, model: PreTrainedModel, batch: Batch):
+    exact = model(**batch).loss.item()
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = model(**batch)
+    outputs = [rounded]
+    if case.full_head:
+        assert (rounded.logits != rounded.logits.bfloat16()).any(), "the head computes in float32"
+        outputs.append(copy.deepcopy(model).bfloat16()(**batch))
+    for output in outputs:
+        assert {values.dtype for name, values in output.items() if name in FLOAT32} == {torch.float32}
+        assert output.loss.item() == pytest.approx(exact, rel=0.1)
+
+
+def test_save_and_load_agree(case: Case, loaded: Loaded, batch: Batch, saved: Path, source: Path | None):
+    assert [file.name for file in saved.glob("*.safetensors")] == ["model.safetensors"]
+    assert not list(saved.glob("*.bin"))
+    again, tokenizer = case.load(saved, **({"seed": 9} if source else {}))
+    assert not any(module.training for module in again.modules())
+    expected, outputs = loaded[0](**batch), again(**batch)
+    for name, values in by_row(expected, case.rows).items():
+        torch.testing.assert_close(outputs[name], values, rtol=0, atol=1e-6)
+    for (name, weight), other in zip(
+        loaded[0].state_dict().items(), again.state_dict().values(), strict=True
+    ):
+        assert torch.equal(weight, other), name
+    if source is not None:
+        assert is_trained(str(saved), type(again))
+        assert not is_trained(str(source), type(again))
+        assert tokenizer.get_vocab() == loaded[1].get_vocab()
+
+
+def test_a_trained_one_that_lacks_a_weight_is_refused(case: Case, saved: Path):
+    weights = load_file(saved / "model.safetensors")
+    if case.dropped not in weights:
+        case.load(saved)  # so that a wrong name does not pass
+        pytest.fail(f"no weight {case.dropped} in {sorted(weights)}")
+    del weights[case.dropped]
+    save_file(weights, saved / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match=f"missing: {re.escape(case.dropped)}"):
+        case.load(saved)
+
+
+@pytest.mark.parametrize("name", ON_ENCODER)
+def test_the_head_is_drawn_from_the_seed_and_the_encoder_is_the_one_named(name: str, request):
+    case = CASES[name]
+    source, before = request.getfixturevalue(case.encoder), torch.get_rng_state()
+    first, same, other = (case.load(source, seed=seed)[0].state_dict() for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
+    moved = {name for name, weight in first.items() if not torch.equal(weight, other[name])}
+    assert all(torch.equal(weight, same[name]) for name, weight in first.items())
+    assert any(not name.startswith("longformer.") for name in moved) or "lm_head" in str([*first])
+    encoder = load_encoder(source, max_length=16, window=8)[0].state_dict()
+    for name, weight in encoder.items():
+        if "embeddings" not in name:
+            assert torch.equal(other[f"longformer.{name}"], weight), name
+
+
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_length": 128}, r"max_length \(128\) is longer than .* was made for \(64\)"),
+        ({"window": 7}, r"window \(7\) must be even"),
+        ({"window": 66}, "wider than the longest sequence"),
+        ({"dropout": 1.5}, "dropout"),
+        ({"attention": "quick"}, "unknown attention backend 'quick'"),
+    ],
+)
+@pytest.mark.parametrize("case", [CASES[name] for name in ON_TINY], ids=ON_TINY)
+def test_what_cannot_be_loaded(
+    case: Case, source: Path, saved: Path, trained: bool, change: dict, message: str
+):
+    with pytest.raises(ValueError, match=message):
+        case.load(saved if trained else source, **(TINY | change))
+
+
+def test_it_learns_by_heart(case: Case, model: PreTrainedModel, batch: Batch):
+    """What of it can be learned: an encoder's vectors alone may not tell words apart."""
+    optimiser = torch.optim.AdamW(model.parameters(), lr=case.rate)
+    start = model(**batch).loss.item()
+    for _ in range(120):
+        loss = model(**batch).loss
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        if loss.item() < 0.05:
+            break
+    assert loss.item() < 0.1 * start

@@ -1,0 +1,648 @@
+"""Joint reading and pooled pairs: embeddings are those of plain BERT and RoBERTa with every sentence padded,
+heads, poolings and losses are the equations; every token sees every other; the file of a pre-trained head."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from model_cases import (
+    CLAIM,
+    JOINT_HEADS,
+    JOINT_LABELS,
+    LAYOUT,
+    LENGTH,
+    PIECES,
+    POOLED_HEADS,
+    Batch,
+    K,
+    Loaded,
+    claims,
+    own_token_types,
+    sequences,
+    some_pairs,
+)
+from safetensors.torch import load_file, save_file
+from torch import nn
+from transformers import AutoTokenizer, BertModel, LongformerConfig, PreTrainedTokenizerFast, RobertaModel
+
+from cdlm_lab.examples.candidates import JointCollate, JointLayout, joint_sequence
+from cdlm_lab.examples.tokens import from_tokenizer
+from cdlm_lab.models.checkpoint import CheckpointError, is_trained, own_randomness
+from cdlm_lab.models.encoder import load_encoder
+from cdlm_lab.models.joint import (
+    HEAD_FILE,
+    JointHead,
+    JointHeadLayers,
+    JointModel,
+    PooledHead,
+    PooledPairs,
+    largest,
+    lengths_for,
+    load_joint_model,
+    load_pooled_pairs,
+    paragraph_head,
+    scores_of,
+    start_from_paragraph_head,
+    weighted_sum,
+    widen_token_types,
+    write_head,
+)
+from cdlm_lab.models.language_model import CrossDocumentLM
+
+
+def layers_of(seed: int, *, size: int = 12, **form: str | int) -> JointHeadLayers:
+    with own_randomness(seed):
+        return JointHeadLayers(JointHead(**form), LongformerConfig(hidden_size=size))
+
+
+def test_the_layout_is_that_of_the_sequences():
+    head = JointHead(kind="ie_k", sentences=4, length=10, positions="compact")
+    assert head.layout == JointLayout(sentences=4, length=10, positions="compact")
+    assert JointHead(kind="ae_1").layout.tokens == 384, "the paper's 64 * (5 + 1)"
+    assert [JointHead(kind=kind).of_candidates for kind in ("ie_1", "ae_1", "ie_k", "ae_k")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"kind": "AE_K"}, "kind is 'AE_K'; it must be one of 'ie_1', 'ae_1', 'ie_k', 'ae_k'"),
+        ({"kind": "ie_k", "layers": "deep"}, "layers is 'deep'; it must be one of 'linear', 'tanh'"),
+        ({"kind": "ie_k", "labels": 1}, "labels is 1; it must be at least 2"),
+        ({"kind": "ie_k", "sentences": 1}, "sentences is 1"),
+        ({"kind": "ie_k", "positions": "none"}, "unknown positions 'none'"),
+    ],
+)
+def test_forms_that_cannot_be(form: dict, message: str):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        JointHead(**form)
+
+
+@pytest.mark.parametrize(
+    ("kind", "layers", "weights"),
+    # 2 labels on 12 numbers or 24; the hidden layer is as wide as what it reads, as in the released code
+    [
+        ("ie_1", "linear", 12 * 2 + 2),
+        ("ae_1", "linear", 12 * 2 + 2),
+        ("ie_k", "linear", 12 * 2 + 2),
+        ("ae_k", "linear", 24 * 2 + 2),
+        ("ie_k", "tanh", 12 * 12 + 12 + 12 * 2 + 2),
+        ("ae_k", "tanh", 24 * 24 + 24 + 24 * 2 + 2),
+    ],
+)
+def test_the_number_of_weights(kind: str, layers: str, weights: int):
+    made = layers_of(0, kind=kind, layers=layers)
+    assert sum(weight.numel() for weight in made.parameters()) == weights
+
+
+def test_hidden_dropout_is_twice_in_a_tanh_head():
+    made = layers_of(0, kind="ie_k", layers="tanh")
+    assert [type(layer).__name__ for layer in made.layers] == [
+        "Dropout",
+        "Linear",
+        "Tanh",
+        "Dropout",
+        "Linear",
+    ]
+
+
+@pytest.mark.parametrize("layers", ["linear", "tanh"])
+def test_a_head_starts_from_the_file_of_one_of_its_form(tmp_path: Path, layers: str):
+    written = layers_of(0, kind="ae_k", layers=layers, length=20)
+    assert paragraph_head(str(tmp_path)) is None
+    write_head(written, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [HEAD_FILE]
+    form, weights = paragraph_head(str(tmp_path))
+    assert form == written.form
+    assert weights.keys() == written.state_dict().keys()
+    # the layout may be another: the head does not know of it
+    head = layers_of(1, kind="ae_k", layers=layers, sentences=3)
+    assert start_from_paragraph_head(head, str(tmp_path))
+    for name, weight in head.state_dict().items():
+        assert torch.equal(weight, written.state_dict()[name]), name
+
+
+@pytest.mark.parametrize(
+    "other", [{"kind": "ie_k"}, {"kind": "ae_k", "labels": 3}, {"kind": "ae_k", "layers": "tanh"}]
+)
+def test_a_head_of_another_form_stays_as_drawn(tmp_path: Path, other: dict):
+    write_head(layers_of(0, kind="ae_k"), tmp_path)
+    head, untouched = layers_of(1, **other), layers_of(1, **other)
+    assert not start_from_paragraph_head(head, str(tmp_path))
+    for name, weight in head.state_dict().items():
+        assert torch.equal(weight, untouched.state_dict()[name]), name
+
+
+def test_a_file_that_is_no_head(tmp_path: Path):
+    file = tmp_path / HEAD_FILE
+    message = rf"^{re.escape(str(file))}: no head of paragraph pre-training \(.*\); save the model again$"
+    save_file({"layers.0.weight": torch.zeros(2, 12)}, file)  # which does not say what it is
+    with pytest.raises(CheckpointError, match=message):
+        paragraph_head(str(tmp_path))
+    write_head(layers_of(0, kind="ie_k"), tmp_path)
+    file.write_bytes(file.read_bytes()[:-3])
+    with pytest.raises(CheckpointError, match=message):
+        paragraph_head(str(tmp_path))
+
+
+def test_a_head_of_another_encoder(tmp_path: Path):
+    write_head(layers_of(0, kind="ie_k"), tmp_path)
+    message = rf"^{re.escape(str(tmp_path))}: {HEAD_FILE} is not of the encoder beside it; remove it"
+    with pytest.raises(CheckpointError, match=message):
+        start_from_paragraph_head(layers_of(1, kind="ie_k", size=16), str(tmp_path))
+
+
+ROOM = 40
+HEAD = JointHead(kind="ie_1", sentences=4, length=10)
+
+
+@pytest.fixture
+def longformer(language_model: CrossDocumentLM, roberta: Path, tmp_path: Path) -> Path:
+    """A Longformer with 40 positions."""
+    language_model.save_pretrained(tmp_path / "longformer")
+    AutoTokenizer.from_pretrained(roberta).save_pretrained(tmp_path / "longformer")
+    return tmp_path / "longformer"
+
+
+def test_lengths(longformer: Path, bert: Path):
+    assert lengths_for("minilm", tokens=384, window=None) == {"max_length": 768, "window": 768}
+    assert lengths_for("tiny", tokens=20, window=None, max_length=100) == {"max_length": 100, "window": 40}
+    assert lengths_for(str(bert), tokens=20, window=None, max_length=30) == {"max_length": 40, "window": 40}
+    assert lengths_for(str(bert), tokens=20, window=8) == {"max_length": 20, "window": 8}
+    name = str(longformer)
+    assert lengths_for(name, tokens=15, window=None) == {"max_length": 30, "window": 30}
+    assert lengths_for(name, tokens=39, window=None) == {"max_length": 40, "window": 40}
+    assert lengths_for(name, tokens=39, window=6) == {"max_length": 39, "window": 6}
+    # longer is what load_encoder refuses: a Longformer is never extended
+    for asked, given in ((20, 40), (41, 41)):
+        assert lengths_for(name, tokens=39, window=None, max_length=asked)["max_length"] == given
+    with pytest.raises(
+        CheckpointError, match="reads 40 tokens, but the sentences may have 41 together; take"
+    ):
+        lengths_for(name, tokens=41, window=None)
+
+
+def test_a_shipped_checkpoint_with_fewer_positions_than_the_window():
+    assert lengths_for("storyworld/cdlm", tokens=384, window=None) == {"max_length": 512, "window": 512}
+
+
+def changed(model, ids: torch.Tensor) -> list[bool]:
+    """Which states change if the last token does."""
+    other = ids.clone()
+    other[0, -1] += 1
+    with torch.no_grad():
+        states, others = (model(tokens).last_hidden_state[0] for tokens in (ids, other))
+    return (states - others).abs().gt(1e-6).any(1).tolist()
+
+
+@pytest.mark.parametrize("attention", ["auto", "huggingface"])
+def test_a_longformer_with_few_positions_sees_all(longformer: Path, attention: str):
+    """40 positions allow a window of 40, which is 20 on each side; two layers would hide that."""
+    ids = torch.randint(10, 50, (1, ROOM), generator=torch.Generator().manual_seed(0))
+    model, _ = load_joint_model(longformer, head=HEAD, attention=attention)
+    assert model.config.attention_window == [80, 80]
+    model.longformer.encoder.layer = model.longformer.encoder.layer[:1]
+    assert changed(model.longformer, ids) == [True] * 40
+    narrow, _ = load_joint_model(longformer, head=HEAD, attention=attention, window=4)
+    assert narrow.config.attention_window == [4, 4]
+    assert changed(narrow.longformer, ids) == [False] * 35 + [True] * 5
+
+
+def test_a_trained_model_sees_all_again(longformer: Path, tmp_path: Path):
+    model, tokenizer = load_joint_model(longformer, head=HEAD)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    for window, width in ((None, 80), (8, 8)):
+        again, _ = load_joint_model(tmp_path, window=window)
+        assert {layer.attention.self.window for layer in again.longformer.encoder.layer} == {width}
+
+
+def test_token_types_are_widened_with_copies_and_never_narrowed(bert: Path):
+    encoder, _ = load_encoder(bert, max_length=24, window=24)
+    first = encoder.embeddings.token_type_embeddings.weight.detach().clone()
+    assert len(first) == 2
+    widen_token_types(encoder, 5)
+    table = encoder.embeddings.token_type_embeddings.weight
+    assert table.requires_grad
+    assert torch.equal(table, torch.stack([first[0], *[first[1]] * 4]))
+    assert encoder.config.type_vocab_size == 5
+    widen_token_types(encoder, 3)
+    assert encoder.embeddings.token_type_embeddings.weight is table
+    assert encoder.config.type_vocab_size == 5
+    with torch.no_grad():
+        table[3] = 7.0
+    assert table[4].ne(7).all(), "copies, not one row seen several times"
+
+
+@pytest.fixture
+def loaded(bert: Path, head: JointHead) -> Loaded:
+    return own_token_types(load_joint_model(bert, head=head, seed=1))
+
+
+@pytest.fixture(params=JOINT_HEADS)
+def head(request: pytest.FixtureRequest) -> JointHead:
+    return JOINT_HEADS[request.param]
+
+
+@pytest.fixture
+def model(loaded) -> JointModel:
+    return loaded[0]
+
+
+@pytest.fixture
+def batch(loaded, head: JointHead) -> Batch:
+    return sequences(loaded[1], labels=JOINT_LABELS[head.kind[-1]])
+
+
+def padded(batch: Batch, *, pad: int) -> Batch:
+    """The same sentences, each padded to L, in the words of plain BERT."""
+    rows, tokens = len(batch["input_ids"]), (K + 1) * LENGTH
+    made = {
+        "input_ids": torch.full((rows, tokens), pad),
+        "attention_mask": torch.zeros(rows, tokens, dtype=torch.long),
+        "token_type_ids": torch.arange(K + 1).repeat_interleave(LENGTH).repeat(rows, 1),
+        "position_ids": torch.arange(tokens).repeat(rows, 1),
+    }
+    for row in range(rows):
+        kept = batch["attention_mask"][row].bool()
+        sentence = batch["token_type_ids"][row][kept]
+        for number in sentence.unique().tolist():
+            ids = batch["input_ids"][row][kept][sentence == number]
+            place = slice(number * LENGTH, number * LENGTH + len(ids))
+            made["input_ids"][row, place] = ids
+            made["attention_mask"][row, place] = 1
+    return made
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("positions", ["strided", "compact"])
+@pytest.mark.parametrize("attention", ["auto", "huggingface"])
+@pytest.mark.parametrize(("name", "plain_class"), [("bert", BertModel), ("roberta", RobertaModel)])
+def test_embeddings_are_those_of_the_plain_model_with_every_sentence_padded(
+    name, plain_class, attention, positions, request: pytest.FixtureRequest
+):
+    folder = request.getfixturevalue(name)
+    head = JointHead(kind="ie_k", positions=positions, **LAYOUT)
+    model, tokenizer = load_joint_model(folder, head=head, attention=attention)
+    own_token_types((model, tokenizer))
+    plain = plain_class.from_pretrained(folder, add_pooling_layer=False).eval()
+    plain.embeddings.token_type_embeddings = model.longformer.embeddings.token_type_embeddings
+    batch = sequences(tokenizer, positions=positions)
+    theirs = padded(batch, pad=tokenizer.pad_token_id)
+    if positions == "compact":  # as RoBERTa numbers tokens by itself, skipping padding
+        theirs["position_ids"] = (theirs["attention_mask"].cumsum(1) - 1).clamp(min=0)
+    if name == "roberta":
+        theirs["position_ids"] += tokenizer.pad_token_id + 1
+    expected = plain(**theirs).last_hidden_state[:, ::LENGTH]
+    there = batch["starts"] >= 0
+    assert there.sum() == 8
+    found = model(**batch).embeddings
+    torch.testing.assert_close(found[there], expected[there], rtol=1e-4, atol=1e-5)
+    assert not found[~there].any()
+
+
+def by_formula(model: JointModel, embeddings: torch.Tensor, row: int) -> list[torch.Tensor]:
+    """The logits of a group, one for each label that it is to get, in the order of section 3.3."""
+    head = model.head.form
+
+    def labelled(vector: torch.Tensor) -> torch.Tensor:
+        linear = [layer for layer in model.head.layers if isinstance(layer, nn.Linear)]
+        if head.layers == "tanh":
+            vector = torch.tanh(linear[0].weight @ vector + linear[0].bias)
+        return linear[-1].weight @ vector + linear[-1].bias
+
+    first, *others = [
+        None if pieces is None else e for pieces, e in zip(PIECES[row], embeddings[row], strict=True)
+    ]
+    there = [first, *[e for e in others if e is not None]]
+    if head.kind == "ie_1":
+        return [labelled(first)]
+    if head.kind == "ae_1":
+        return [labelled(sum(there) / len(there))]
+    none = torch.zeros(2)
+    if head.kind == "ie_k":
+        return [none if e is None else labelled(e) for e in others]
+    return [none if e is None else labelled(torch.cat([first, e])) for e in others]
+
+
+@torch.no_grad()
+def test_heads_are_the_equations(model: JointModel, batch: Batch, head: JointHead):
+    out = model(**{name: values for name, values in batch.items() if name != "labels"})
+    assert out.loss is None
+    assert out.logits.dtype == torch.float32
+    assert out.logits.shape == ((3, K, 2) if head.kind.endswith("k") else (3, 3))
+    for row in range(3):
+        found = out.logits[row] if head.kind.endswith("k") else out.logits[row][None]
+        expected = torch.stack(by_formula(model, out.embeddings, row))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert out.logits.std() > 0.05, "all the same would show nothing"
+
+
+def test_the_loss_is_the_mean_over_labels(model: JointModel, batch: Batch, head: JointHead):
+    out = model(**batch)
+    p = out.logits.double().softmax(-1)
+    right = [(0, 0, 1), (0, 1, 0), (1, 1, 1), (2, 0, 0)]
+    if head.kind.endswith("1"):
+        right = [(0, 2), (1, 0), (2, 1)]
+    expected = sum(-math.log(p[at].item()) for at in right) / len(right)
+    assert out.loss.item() == pytest.approx(expected, rel=1e-5)
+    nothing = model(**batch | {"labels": torch.full_like(batch["labels"], -100)}).loss
+    nothing.backward()
+    assert nothing == 0
+    assert not any(w.grad.any() for w in model.parameters() if w.grad is not None)
+
+
+@pytest.mark.parametrize("kind", ["ie_k", "ae_k"])
+def test_an_absent_candidate_leaves_nothing(bert: Path, kind: str):
+    model, tokenizer = load_joint_model(bert, head=JointHead(kind=kind, **LAYOUT))
+    batch = sequences(tokenizer, [[3, 4, None]])
+    out = model(**batch, labels=torch.tensor([[1, -100]]))
+    assert not out.logits[0, 1].any()
+    assert out.loss.item() == pytest.approx(-out.logits[0, 0].log_softmax(-1)[1].item(), rel=1e-6)
+    out.loss.backward()
+    used = model.longformer.embeddings.token_type_embeddings.weight.grad.any(1)
+    assert used.tolist() == [True, True, False]
+    with pytest.raises(ValueError, match=r"^an absent candidate has a label; give it -100$"):
+        model(**batch, labels=torch.tensor([[1, 0]]))
+
+
+def test_it_learns_groups_by_heart(bert: Path):
+    model, tokenizer = load_joint_model(bert, head=JointHead(kind="ie_k", **LAYOUT))
+    labels = torch.tensor([[1, 0], [-100, 1], [0, 0], [0, 1]])
+    batch = sequences(tokenizer, [*PIECES, [4, 3, 6]], labels=labels)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(30):
+        out = model(**batch)
+        optimiser.zero_grad()
+        out.loss.backward()
+        optimiser.step()
+    assert out.loss.item() < 0.05
+    assert (scores_of(out.logits) > 0)[labels != -100].tolist() == [
+        True,
+        False,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_save_and_load_agree(bert: Path, loaded, head: JointHead, batch: Batch, tmp_path: Path):
+    model, tokenizer = loaded
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert is_trained(str(tmp_path), JointModel)
+    assert not is_trained(str(bert), JointModel)
+    for given in (head, None):
+        again, words = load_joint_model(tmp_path, head=given, seed=9)
+        assert not again.training
+        assert again.head.form == head
+        assert torch.equal(again(**batch).logits, model(**batch).logits)
+    assert words.get_vocab() == tokenizer.get_vocab()
+
+
+@pytest.mark.parametrize("head", [JOINT_HEADS["ie_k linear"]], ids=[""])
+def test_what_cannot_be_loaded(bert: Path, loaded, tmp_path: Path):
+    model, tokenizer = loaded
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    other = JointHead(kind="ae_k", **LAYOUT)
+    with pytest.raises(
+        ValueError, match=r"trained with JointHead\(kind='ie_k'.*, not .*'ae_k'.* ask for that"
+    ):
+        load_joint_model(tmp_path, head=other)
+    with pytest.raises(ValueError, match=r"not a trained JointModel; give a head for it$"):
+        load_joint_model(bert)
+    with pytest.raises(ValueError, match="dropout"):
+        load_joint_model(bert, head=other, dropout=1.5)
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["head.layers.0.bias"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match=r"missing: head\.layers\.0\.bias"):
+        load_joint_model(tmp_path)
+
+
+def test_the_head_is_drawn_from_the_seed_and_the_encoder_is_the_one_named(bert: Path):
+    before = torch.get_rng_state()
+    head = JOINT_HEADS["ae_k tanh"]
+    first, same, other = (load_joint_model(bert, head=head, seed=seed)[0] for seed in (0, 0, 1))
+    assert torch.equal(torch.get_rng_state(), before), "the global generator was moved"
+    for name, weight in first.head.state_dict().items():
+        assert torch.equal(weight, same.head.state_dict()[name])
+        assert torch.equal(weight, other.head.state_dict()[name]) == name.endswith("bias"), name
+    lengths = {"max_length": 48, "window": 48}
+    encoder = load_encoder(bert, **lengths, seed=1)[0].state_dict()
+    types = "embeddings.token_type_embeddings.weight"
+    for name, weight in other.longformer.state_dict().items():
+        kept = weight[:2] if name == types else weight
+        assert torch.equal(kept, encoder[name]), name
+    assert torch.equal(other.longformer.state_dict()[types][2], encoder[types][1])
+
+
+def test_dropout_is_of_encoder_and_head(bert: Path):
+    model, _ = load_joint_model(bert, head=JOINT_HEADS["ie_k tanh"], dropout=0.25)
+    assert model.longformer.embeddings.dropout.p == 0.25
+    assert [layer.p for layer in model.head.layers if isinstance(layer, nn.Dropout)] == [0.25, 0.25]
+
+
+def test_other_sentences_than_the_head_reads_are_refused(bert: Path):
+    model, tokenizer = load_joint_model(bert, head=JointHead(kind="ie_1", sentences=4, length=6))
+    with pytest.raises(
+        ValueError, match=r"^the sequences have 3 sentences, the model reads 4; write them by"
+    ):
+        model(**sequences(tokenizer))
+
+
+def test_scores_are_log_odds():
+    logits = torch.tensor([[[0.5, 2.0], [3.0, -1.0]], [[0.0, 40.0], [0.0, 41.0]]])
+    scores = scores_of(logits.requires_grad_())
+    assert scores.dtype == np.float64
+    assert scores.tolist() == [[1.5, -4.0], [40.0, 41.0]]
+    probabilities = logits.double().softmax(-1)[..., 1].detach().numpy()
+    np.testing.assert_allclose(np.log(probabilities[0] / (1 - probabilities[0])), scores[0], rtol=1e-9)
+    assert probabilities[1, 0] == probabilities[1, 1] == 1, "which is why"
+    with pytest.raises(ValueError, match=r"^logits are of 3 labels; log-odds are of two$"):
+        scores_of(torch.zeros(2, 3))
+
+
+@pytest.fixture
+def claim_batch(loaded_pairs) -> Batch:
+    return claims(loaded_pairs[1])
+
+
+@pytest.fixture(params=POOLED_HEADS)
+def pooled_head(request: pytest.FixtureRequest) -> PooledHead:
+    return POOLED_HEADS[request.param]
+
+
+@pytest.fixture
+def loaded_pairs(bert: Path, pooled_head: PooledHead) -> tuple[PooledPairs, PreTrainedTokenizerFast]:
+    return load_pooled_pairs(bert, head=pooled_head, seed=2)
+
+
+@pytest.fixture
+def pairs_model(loaded_pairs) -> PooledPairs:
+    return loaded_pairs[0]
+
+
+def by_loops(pairs_model: PooledPairs, claim_batch: Batch) -> tuple[torch.Tensor, list[float]]:
+    """Logits of the claims and shares of the pairs, each pair through the encoder by itself."""
+    read = []
+    for row in range(len(CLAIM)):
+        width = int(claim_batch["attention_mask"][row].sum())
+        ids, types, positions = (
+            claim_batch[name][row : row + 1, :width]
+            for name in ("input_ids", "token_type_ids", "position_ids")
+        )
+        states = pairs_model.longformer(
+            ids, token_type_ids=types, position_ids=positions + 1
+        ).last_hidden_state
+        read.append(states[0, 0])
+    logits, shares = [], []
+    for claim in range(3):
+        own = [e for e, number in zip(read, CLAIM, strict=True) if number == claim]
+        if pairs_model.score is None:
+            pooled = torch.stack([max(values) for values in zip(*own, strict=True)])
+            best = [max(range(len(own)), key=lambda i, d=d: own[i][d]) for d in range(len(pooled))]
+            weights = [best.count(i) / len(best) for i in range(len(own))]
+        else:
+            powers = [math.exp(pairs_model.score.weight[0] @ e) for e in own]
+            weights = [power / sum(powers) for power in powers]
+            pooled = sum(weight * e for weight, e in zip(weights, own, strict=True))
+        logits.append(pairs_model.classifier.weight @ pooled + pairs_model.classifier.bias)
+        shares += weights
+    return torch.stack(logits), shares
+
+
+@torch.no_grad()
+def test_equals_loops_over_pairs(pairs_model: PooledPairs, claim_batch: Batch):
+    assert claim_batch["claim"].tolist() == CLAIM
+    out = pairs_model(**claim_batch)
+    logits, shares = by_loops(pairs_model, claim_batch)
+    torch.testing.assert_close(out.logits, logits, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(out.shares, torch.tensor(shares), rtol=1e-4, atol=1e-5)
+    assert out.logits.std(0).min() > 0.01, "claims differ, or the test says nothing"
+    assert out.shares[:3].std() > 0.01
+    assert out.shares[3:].tolist() == [1, 1]
+
+
+def test_the_loss_is_the_mean_over_claims(pairs_model: PooledPairs, claim_batch: Batch):
+    out = pairs_model(**claim_batch)
+    p = out.logits.double().softmax(-1)
+    expected = -(p[0, 2].log() + p[1, 0].log() + p[2, 1].log()) / 3
+    assert out.loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    some = pairs_model(**claim_batch | {"labels": torch.tensor([2, -100, 1])}).loss
+    assert some.item() == pytest.approx(-(p[0, 2].log() + p[2, 1].log()).item() / 2, rel=1e-5)
+    bare = pairs_model(**{name: values for name, values in claim_batch.items() if name != "labels"})
+    assert bare.loss is None
+    assert torch.equal(bare.logits, out.logits)
+    assert not out.shares.requires_grad
+
+
+@torch.no_grad()
+def test_a_claim_alone_is_the_claim_in_its_batch_and_padding_is_inert(
+    pairs_model: PooledPairs, claim_batch: Batch
+):
+    together = pairs_model(**claim_batch)
+    for claim, pairs in enumerate(([0, 1, 2], [3], [4])):
+        alone = pairs_model(**some_pairs(claim_batch, pairs, [claim]))
+        torch.testing.assert_close(alone.logits[0], together.logits[claim], rtol=1e-4, atol=1e-5)
+    order = [3, 1, 4, 0, 2]
+    mixed = pairs_model(**some_pairs(claim_batch, order, [1, 0, 2]))
+    torch.testing.assert_close(mixed.logits, together.logits[[1, 0, 2]], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(mixed.shares, together.shares[order], rtol=1e-4, atol=1e-5)
+    padding = claim_batch["attention_mask"] == 0
+    assert padding.any()
+    other = claim_batch | {"input_ids": claim_batch["input_ids"].masked_fill(padding, 33)}
+    torch.testing.assert_close(pairs_model(**other).logits, together.logits, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ([0, 0, 0, 2, 2], "of 3 claims 2 have pairs, numbered up to 2"),
+        ([0, 0, 1, 2, 3], "of 3 claims 4 have pairs, numbered up to 3"),
+    ],
+)
+@pytest.mark.parametrize("pooled_head", [POOLED_HEADS["max"]], ids=[""])
+def test_each_claim_has_a_pair(pairs_model: PooledPairs, claim_batch: Batch, claim: list[int], message: str):
+    with pytest.raises(ValueError, match=f"^{message}; number them from 0, and give one without evidence"):
+        pairs_model(**claim_batch | {"claim": torch.tensor(claim)})
+
+
+def test_the_largest_by_hand():
+    read = torch.tensor([[1.0, 5.0, 2.0, -3.0], [7.0, 7.0, 7.0, 7.0], [4.0, 0.0, 2.0, -9.0]])
+    pooled, shares = largest(read, torch.tensor([1, 0, 1]), claims=2)
+    assert pooled.tolist() == [[7, 7, 7, 7], [4, 5, 2, -3]]
+    # the first has the second and the fourth dimension and half of the third
+    assert shares.tolist() == [2.5 / 4, 1, 1.5 / 4]
+
+
+def test_the_weighted_sum_by_hand():
+    read = torch.tensor([[8.0, 4.0], [1.0, 1.0], [0.0, 2.0]])
+    scores = torch.tensor([100 + math.log(3), -1e4, 100.0])  # which would overflow as they are
+    pooled, weights = weighted_sum(read, scores, torch.tensor([1, 0, 1]), claims=2)
+    torch.testing.assert_close(weights, torch.tensor([3 / 4, 1, 1 / 4]))
+    torch.testing.assert_close(pooled, torch.tensor([[1.0, 1.0], [6.0, 3.5]]))
+
+
+def test_gradients_of_both_poolings_are_those_of_differences():
+    generator = torch.Generator().manual_seed(0)
+    read = torch.randn(5, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    scores = torch.randn(5, generator=generator, dtype=torch.float64, requires_grad=True)
+    claim = torch.tensor([1, 0, 1, 1, 0])
+    assert torch.autograd.gradcheck(lambda x: largest(x, claim, claims=2)[0], read)
+    assert torch.autograd.gradcheck(lambda x, s: weighted_sum(x, s, claim, claims=2), (read, scores))
+
+
+def test_pooled_pairs_are_loaded_as_they_were_saved(
+    bert: Path, loaded_pairs, pooled_head: PooledHead, claim_batch: Batch, tmp_path: Path
+):
+    pairs_model, tokenizer = loaded_pairs
+    pairs_model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert is_trained(str(tmp_path), PooledPairs)
+    for given in (pooled_head, None):
+        again, _ = load_pooled_pairs(tmp_path, head=given, seed=9)
+        assert not again.training
+        assert torch.equal(again(**claim_batch).logits, pairs_model(**claim_batch).logits)
+    other = PooledHead(pooling=pooled_head.pooling, labels=4, length=8)
+    with pytest.raises(
+        ValueError, match=r"trained with PooledHead\(.*labels=3.*\), not PooledHead\(.*labels=4"
+    ):
+        load_pooled_pairs(tmp_path, head=other)
+    with pytest.raises(ValueError, match="not a trained PooledPairs; give a head for it"):
+        load_pooled_pairs(bert)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"pooling": "mean"}, "pooling is 'mean'; it must be one of 'max', 'weighted_sum'"),
+        ({"pooling": "max", "labels": 1}, "labels is 1; it must be at least 2"),
+        ({"pooling": "max", "length": 1}, "length is 1"),
+    ],
+)
+def test_poolings_that_cannot_be(form: dict, message: str):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        PooledHead(**form)
+
+
+def test_a_pair_takes_the_place_of_a_group_of_one(loaded_pairs, pooled_head: PooledHead):
+    """The same layout as joint reading with k = 1, so an encoder can serve both."""
+    assert pooled_head.layout == JointLayout(sentences=2, length=8)
+    special = from_tokenizer(loaded_pairs[1])
+    one = joint_sequence([[7, 8], [9]], layout=pooled_head.layout, special=special)
+    names = ("input_ids", "token_type_ids", "position_ids", "starts")
+    claim_batch = JointCollate(special.pad)([{name: getattr(one, name) for name in names}])
+    assert loaded_pairs[0](**claim_batch, claim=torch.tensor([0])).logits.shape == (1, 3)
