@@ -96,8 +96,8 @@ class PairSequence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSize:
-    """What there is to know of a `PairSequence` without writing it: its tokens, how many of them are global,
-    and how many tokens of text are left out."""
+    """How long a `PairSequence` will be, how many of its tokens are global, and how many tokens of text are
+    left out."""
 
     length: int
     global_count: int
@@ -141,7 +141,6 @@ def pair_sequence(
 
     Args:
         first: its document stands first, unless both stand in one, which keeps its own order.
-        second: the other.
         documents: those of both mentions, by id.
         context: `documents` or `sentences`. Two sentences of one document stand in one frame, in order.
         max_length: of the whole sequence, special tokens and marks included.
@@ -151,7 +150,7 @@ def pair_sequence(
             that do not fit.
     """
     passages = _passages((first, second), documents=documents, context=context)
-    room = _room(passages, mentions=(first, second), max_length=max_length, special=special)
+    room = _room(passages, (first, second), max_length=max_length, special=special)
     kept = [passage.cut(pieces) for passage, pieces in zip(passages, _pieces(passages, room), strict=True)]
     written = [_marked(passage, special=special, marks=marks) for passage in kept]
     input_ids = np.concatenate([[special.cls], *(ids for ids, _ in written), [special.sep]]).astype(np.int64)
@@ -184,7 +183,7 @@ def pair_size(
 ) -> PairSize:
     """How long the sequence of a pair will be, which may be impossible for the same reasons."""
     passages = _passages((first, second), documents=documents, context=context)
-    room = _room(passages, mentions=(first, second), max_length=max_length, special=special)
+    room = _room(passages, (first, second), max_length=max_length, special=special)
     text = sum(len(passage.ids) for passage in passages)
     lost = max(0, text - room)
     return PairSize(
@@ -201,10 +200,7 @@ def check_context(context: str) -> None:
 
 
 def _passages(
-    mentions: tuple[CoreferenceMention, CoreferenceMention],
-    *,
-    documents: Mapping[str, EncodedDocument],
-    context: str,
+    mentions: Sequence[CoreferenceMention], *, documents: Mapping[str, EncodedDocument], context: str
 ) -> list[_Passage]:
     """One passage if both mentions stand in one document, else two."""
     check_context(context)
@@ -227,8 +223,8 @@ def _passages(
 
 def _room(
     passages: Sequence[_Passage],
+    mentions: Sequence[CoreferenceMention],
     *,
-    mentions: tuple[CoreferenceMention, CoreferenceMention],
     max_length: int,
     special: SpecialTokens,
 ) -> int:

@@ -529,11 +529,6 @@ def test_cross_document_can_be_left_out():
 @pytest.mark.parametrize(
     ("examples", "message"),
     [
-        ([], "no examples to collate"),
-        (
-            [example(2), {"input_ids": np.ones(2)}],
-            r"examples\[1\] has the keys \['input_ids'\], but examples\[0\]",
-        ),
         (
             [example(3), example(3, labels=np.ones(2))],
             r"examples\[1\]\['labels'\] has shape \(2,\), but there are 3",

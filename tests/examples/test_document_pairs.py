@@ -359,20 +359,6 @@ WORDS = example([[5, 7]], [[8]])
 @pytest.mark.parametrize(
     ("examples", "message"),
     [
-        ([], "no examples to collate"),
-        (
-            [WORDS, WORDS | {"labels": np.float32(1)}],
-            "examples[1] has the keys ['first', 'labels', 'second'], but examples[0] ['first', 'second']",
-        ),
-        (
-            [{"first": WORDS["first"]}],
-            "examples[0] has the keys ['first']; they must be first, second, and maybe labels",
-        ),
-        (
-            [WORDS | {"id": np.array(1)}],
-            "examples[0] has the keys ['first', 'id', 'second']; they must be first, second, "
-            "and maybe labels",
-        ),
         (
             [WORDS, example([[1]], [[0.5, 1]], dtype=np.float32)],
             "examples[1]['first'] is float32, but examples[0]['first'] int64; encode all documents alike",
