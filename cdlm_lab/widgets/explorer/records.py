@@ -26,7 +26,7 @@ class ShownDocument:
         name: above its column.
         words: words and punctuation.
         sentences: half-open spans of words that follow each other and cover them all.
-        mentions: (start, end, label): a half-open span of words, and what it is a mention of ("" = not known).
+        mentions: (start, end, label): a half-open span of words and whose mention it is ("" = unknown).
     """
 
     name: str
