@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cdlm_lab.widgets.bertviz import bertviz_html
+from cdlm_lab.widgets.explorer.bertviz import bertviz_html
 
 from .conftest import PATIENCE
 

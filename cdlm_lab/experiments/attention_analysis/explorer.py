@@ -29,8 +29,8 @@ from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.encoder import load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.widgets.ask import ChosenSentences
-from cdlm_lab.widgets.bertviz import bertviz_html
 from cdlm_lab.widgets.explorer import Explorer, Panel, Prediction, Selection, ShownDocument
+from cdlm_lab.widgets.explorer.bertviz import bertviz_html
 from cdlm_lab.widgets.explorer.records import Place
 from cdlm_lab.widgets.html import seconds_in_words, variant_name
 

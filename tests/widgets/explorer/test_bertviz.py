@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdlm_lab.widgets.bertviz import LIBRARIES, SUPPORTED, VENDOR, bertviz_html
+from cdlm_lab.widgets.explorer.bertviz import LIBRARIES, SUPPORTED, VENDOR, bertviz_html
 
 # bertviz leaves a file open each time it draws
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 bertviz = pytest.importorskip("bertviz", reason="needs bertviz: skipped until cdlm_lab[lab] is installed")
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = [
     "<script>h=1</script>",
     "</script><b id=h>",
