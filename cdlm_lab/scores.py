@@ -210,7 +210,7 @@ def rows_of_names(
         KeyError, TypeError, ValueError: the report is not as its notebook wrote it.
     """
     naming = NAMINGS.get(experiment, Naming())
-    group = str(parameters[naming.group]) if naming.group and scores else ""
+    group = str(parameters.get(naming.group, ""))
     tests = {}
     for row in tables.get("comparisons", ()) if naming.test else ():
         if tested := naming.test(row):

@@ -1,29 +1,56 @@
-"""The tables of README.md are what the recorded runs in data/results say."""
+"""The tables of README.md and data/results/README.md are what the recorded runs say, and its Python runs."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from cdlm_lab.results.claims import verdict
 from cdlm_lab.results.readme import marked_tables, stale_tables
 from cdlm_lab.results.readme_tables import JOINT_TABLES, TABLES
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+ROOT = Path(__file__).resolve().parents[1]
+READMES = (ROOT / "README.md", ROOT / "data" / "results" / "README.md")
 
 
-@pytest.fixture(scope="module")
-def stale() -> list[str]:
-    return stale_tables(README)
-
-
-def test_no_table_is_stale(stale: list[str]):
+@pytest.mark.parametrize("readme", READMES, ids=lambda readme: readme.parent.name)
+def test_no_table_is_stale(readme: Path):
+    stale = stale_tables(readme)
     assert not stale, "\n".join(stale)
 
 
-@pytest.mark.parametrize("name", ["wikiqa", "trecqa", "fm2"])
-def test_recorded_runs_are_shown(name: str):
-    """Those whose tables wait for them; all others are marked, or their test above would not be."""
-    marked = {one.name for one in marked_tables(README, known=TABLES)}
-    folder = README.parent / "data" / "results" / f"{name}_minilm"
-    shown = [table for table in marked if table.partition("-")[0] == name]
-    assert bool(shown) == folder.exists(), f"mark table {name} in README.md, or take its markers away"
+def test_every_table_is_shown_and_joint_ones_where_they_are_recorded():
+    marked = {one.name for readme in READMES for one in marked_tables(readme, known=TABLES)}
     assert {table for table in TABLES if table not in JOINT_TABLES} <= marked
+    for name in ("wikiqa", "trecqa", "fm2"):
+        shown = [table for table in marked if table.partition("-")[0] == name]
+        folder = READMES[1].parent / f"{name}_minilm"
+        assert bool(shown) == folder.exists(), f"mark table {name}, or take its markers away"
+
+
+def test_readme_is_short_and_its_links_lead_somewhere():
+    for readme in (*READMES, ROOT / "notebooks" / "README.md", ROOT / "cdlm_lab" / "README.md"):
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", readme.read_text(encoding="utf-8")):
+            assert link.startswith("http") or (readme.parent / link).exists(), f"{readme}: {link}"
+    assert len(READMES[0].read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
+    monkeypatch.chdir(ROOT)
+    (code,) = re.findall(r"```python\n(.*?)```", READMES[0].read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})
+    assert "on cross-document tokens" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("better", "other", "p", "lower", "expected"),
+    [
+        (0.6, 0.5, 0.01, False, "holds"),
+        (0.5, 0.6, 0.01, False, "does not"),
+        (0.6, 0.5, 0.05, False, "undecided"),
+        (2.0, 3.0, 0.01, True, "holds"),
+        (3.0, 2.0, 0.01, True, "does not"),
+    ],
+)
+def test_verdicts(better: float, other: float, p: float, lower: bool, expected: str):
+    assert verdict(better, other, p, lower=lower) == expected

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 import torch
-from IPython.display import HTML
 
 from cdlm_lab.data.files import named
 from cdlm_lab.examples.collate import Collate, batches_by_length
@@ -45,8 +44,8 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import perplexity_figure
-from cdlm_lab.widgets.perplexity_table import PAPER_TABLE_1, PerplexityRow, perplexity_table_html
-from cdlm_lab.widgets.perplexity_table import Perplexity as ShownPerplexity
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report"]
 # What is measured: over all masked tokens, and over those that only another document tells.
@@ -255,12 +254,12 @@ def comparisons_of(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
 def figure_view(report: Report, *, title: str = "") -> go.Figure:
     """The perplexities with their intervals, one panel a metric."""
     parameters = report.parameters
-    return perplexity_figure(rows_of(report), title=title or f"{parameters['corpus']}, {parameters['split']}")
+    return perplexity_figure(report.rows, title=title or f"{parameters['corpus']}, {parameters['split']}")
 
 
-def table_view(report: Report) -> HTML:
+def table_view(report: Report) -> ScoreTable:
     """Table 1, beside the paper's."""
-    return HTML(perplexity_table_html(rows_of(report), paper=PAPER_TABLE_1))
+    return score_table(report, experiment="cross-document perplexity")
 
 
 def summary(report: Report) -> str:
@@ -270,25 +269,3 @@ def summary(report: Report) -> str:
         f"[{row['low']:+.3f}, {row['high']:+.3f}], p = {row['p_holm']:.4f}"
         for row in report.tables["comparisons"]
     )
-
-
-def rows_of(report: Report) -> list[PerplexityRow]:
-    """The rows of the table and the figure, from the report and nothing else."""
-    scores = {(row.system, row.metric): row for row in report.rows}
-
-    def shown(variant: str, metric: str) -> ShownPerplexity | None:
-        row = scores.get((variant, metric))
-        if row is None:
-            return None
-        return ShownPerplexity(value=row.value, low=row.low, high=row.high, tokens=row.n, p_next=row.p)
-
-    return [
-        PerplexityRow(
-            variant=variant,
-            clusters=row.clusters,
-            all_masked=shown(variant, "perplexity"),
-            cross_document=shown(variant, "cross_document_perplexity"),
-        )
-        for (variant, metric), row in scores.items()
-        if metric == "perplexity"
-    ]

@@ -37,9 +37,8 @@ from cdlm_lab.report import REPORT_FILE, Report, Run, open_run, read_report
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
-from cdlm_lab.widgets.alignment_table import AlignmentRow
 from cdlm_lab.widgets.ask import OwnPair
-from cdlm_lab.widgets.tables import ScoreTable
+from cdlm_lab.widgets.tables import ScoreTable, system_rows
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 
@@ -398,14 +397,8 @@ def _label_and_by(way: str) -> tuple[str, str]:
 
 def mrr_figure(report: Report) -> go.Figure:
     """MRR given that the documents are related, as in CDA's Figure 3."""
-    rows = []
-    for row in report.rows:
-        if (row.group, row.metric) == (ORACLE, "mrr"):
-            label, by = _label_and_by(row.system)
-            names = {"system": row.system.partition("/")[0], "label": label, "by": by}
-            interval = {} if row.low is None else {"mrr": (row.low, row.high)}
-            rows.append(AlignmentRow(**names, values={"mrr": row.value}, intervals=interval))
-    return alignment_figure(rows)
+    rows = system_rows(report.rows, split="", group=ORACLE)
+    return alignment_figure([replace(row, label=_label_and_by(row.system)[0]) for row in rows])
 
 
 # ---- the sentences of one pair ----

@@ -1,7 +1,7 @@
 """The tables of README.md and data/results/README.md, written anew from the recorded runs.
 
-    python -m cdlm_lab.results.readme README.md            # writes them anew
-    python -m cdlm_lab.results.readme README.md --check    # says which are stale, changes nothing
+    python -m cdlm_lab.results.readme README.md data/results/README.md            # writes them anew
+    python -m cdlm_lab.results.readme README.md data/results/README.md --check    # says which are stale
 
 What stands between `<!-- table NAME begin -->` and `<!-- table NAME end -->` is written anew, and all else
 stays as it is, byte for byte. The recorded runs lie in data/results beside a README, or in its own folder.
@@ -170,15 +170,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("readme", type=Path, help="the file with the markers")
+    parser.add_argument("readmes", type=Path, nargs="+", metavar="README", help="a file with markers")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a table is stale")
     given = parser.parse_args(arguments)
     try:
         if given.check:
-            stale = stale_tables(given.readme)
+            stale = [line for readme in given.readmes for line in stale_tables(readme)]
             print("\n".join(stale) or "all tables are what the recorded runs say")
             return 1 if stale else 0
-        changed = write_readme(given.readme)
+        changed = [name for readme in given.readmes for name in write_readme(readme)]
     except RunError as error:
         print(error, file=sys.stderr)
         return 2

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.report import RunError, read_report
+from cdlm_lab.results.claims import claims_table
 from cdlm_lab.results.reports import ANSWERS, CLAIMS, report_rows
 from cdlm_lab.widgets.score_tables import (
     ANSWER_MEASURES,
@@ -457,4 +458,10 @@ BENCHMARK_TABLES: Mapping[str, Made] = {
     "cross-document-cost": cross_document_cost,
     "tagging-cost": tagging_cost,
 }
-TABLES: Mapping[str, Made] = {**RUN_TABLES, **JOINT_TABLES, **BENCHMARK_TABLES}
+TABLES: Mapping[str, Made] = {
+    "claims": claims_table,
+    "headlines": partial(claims_table, headlines=True),
+    **RUN_TABLES,
+    **JOINT_TABLES,
+    **BENCHMARK_TABLES,
+}

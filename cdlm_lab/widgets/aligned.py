@@ -13,7 +13,6 @@ from textwrap import wrap
 
 import plotly.graph_objects as go
 
-from cdlm_lab.widgets.alignment_table import RANDOM, AlignmentRow, mrr_in_words
 from cdlm_lab.widgets.charts import interval, lay_out, plain_text
 from cdlm_lab.widgets.html import (
     CROSS,
@@ -33,9 +32,9 @@ from cdlm_lab.widgets.html import (
     view_html,
     visible,
 )
-from cdlm_lab.widgets.matching_table import check_distinct
+from cdlm_lab.widgets.tables import SystemRow
 
-TRUE = "the true sentence"
+TRUE, RANDOM = "the true sentence", "random"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,34 +170,38 @@ _LINE = 14  # characters of a name side by side
 _PATTERNS = ("", "/", ".", "x")  # so that bars are told apart without their hue
 
 
-def alignment_figure(rows: Sequence[AlignmentRow], *, title: str = "") -> go.Figure:
+def alignment_figure(rows: Sequence[SystemRow], *, title: str = "") -> go.Figure:
     """The MRR of each system as a group of bars, one for each way of ranking, with 95% intervals; the groups
-    stand in the order of the rows, and those of the system `random` become a dashed line."""
-    check_distinct([row.name for row in rows])
-    if without := [row.name for row in rows if "mrr" not in row.values]:
-        raise ValueError(f"{without[0]} has no mrr; leave the row out")
-    bars = [row for row in rows if row.system != RANDOM]
-    if not bars:
-        raise ValueError("there is no system to show: all rows are random")
-    groups: dict[str, list[AlignmentRow]] = {}
+    stand in the order of the rows, and those of the system `random` become a dashed line.
+
+    Args:
+        rows: of systems and ways of ranking, `gru-han/cosine`, with labels of the systems alone.
+
+    Raises:
+        ValueError: no system, or one without MRR.
+    """
+    bars = _checked_bars(rows)
+    groups: dict[str, list[SystemRow]] = {}
     for row in bars:
-        groups.setdefault(row.system, []).append(row)
+        groups.setdefault(row.system.partition("/")[0], []).append(row)
     width = 0.7 / max(map(len, groups.values()))
     places = {
-        row.name: place + (number - (len(group) - 1) / 2) * width
+        row.system: place + (number - (len(group) - 1) / 2) * width
         for place, group in enumerate(groups.values())
         for number, row in enumerate(group)
     }
     figure = go.Figure()
-    for number, by in enumerate(dict.fromkeys(row.by for row in bars)):
-        shown = [row for row in bars if row.by == by]
-        figure.add_trace(_bars(shown, [places[row.name] for row in shown], width=0.92 * width, number=number))
+    for number, by in enumerate(dict.fromkeys(_way(row) for row in bars)):
+        shown = [row for row in bars if _way(row) == by]
+        figure.add_trace(
+            _bars(shown, [places[row.system] for row in shown], width=0.92 * width, number=number)
+        )
     ends = [-0.55, len(groups) - 0.45]
     for row in rows:
         if row.system == RANDOM:
             line = {"color": TEXT, "width": 2, "dash": "dash"}
             words = {"name": plain_text(row.label), "hovertext": _in_words(row), "hoverinfo": "text"}
-            figure.add_scatter(x=ends, y=[row.values["mrr"]] * 2, mode="lines", line=line, **words)
+            figure.add_scatter(x=ends, y=[row.scores["mrr"].value] * 2, mode="lines", line=line, **words)
     labels = [wrap(visible(group[0].label), _LINE) for group in groups.values()]  # short, so never turned
     figure.update_xaxes(
         tickvals=list(range(len(groups))),
@@ -214,16 +217,36 @@ def alignment_figure(rows: Sequence[AlignmentRow], *, title: str = "") -> go.Fig
     return figure
 
 
-def _bars(rows: Sequence[AlignmentRow], places: Sequence[float], *, width: float, number: int) -> go.Bar:
+def _checked_bars(rows: Sequence[SystemRow]) -> list[SystemRow]:
+    """Those that are bars."""
+    names = [row.system for row in rows]
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two rows of {repeated[0]}; give each system once")
+    if without := [row.system for row in rows if "mrr" not in row.scores]:
+        raise ValueError(f"{without[0]} has no mrr; leave the row out")
+    bars = [row for row in rows if row.system != RANDOM]
+    if not bars:
+        what = "all rows are random" if rows else "rows is empty"
+        raise ValueError(f"there is no system to show: {what}")
+    return bars
+
+
+def _way(row: SystemRow) -> str:
+    return row.system.partition("/")[2]
+
+
+def _bars(rows: Sequence[SystemRow], places: Sequence[float], *, width: float, number: int) -> go.Bar:
     """The bars of one way of ranking; `number` of it chooses colour and pattern."""
-    values = [row.values["mrr"] for row in rows]
-    lows, highs = zip(*(row.intervals.get("mrr", (row.values["mrr"],) * 2) for row in rows), strict=True)
+    values = [row.scores["mrr"].value for row in rows]
+    scores = [row.scores["mrr"] for row in rows]
+    lows = [score.value if score.low is None else score.low for score in scores]
+    highs = [score.value if score.high is None else score.high for score in scores]
     shape = _PATTERNS[number % len(_PATTERNS)]
     return go.Bar(
         x=list(places),
         y=values,
         width=width,
-        name=plain_text(rows[0].by) or "all",
+        name=plain_text(_way(rows[0])) or "all",
         marker={
             "color": _COLOURS[number % len(_COLOURS)],
             "opacity": 0.7,  # so that the lower end of an interval is seen
@@ -241,10 +264,8 @@ def _bars(rows: Sequence[AlignmentRow], places: Sequence[float], *, width: float
     )
 
 
-def _in_words(row: AlignmentRow) -> str:
+def _in_words(row: SystemRow) -> str:
     """`GRU-HAN, attention: MRR 0.5430 (0.5200 to 0.5600)`."""
-    name = f"{row.label}, {row.by}" if row.by else row.label
-    bounds = ""
-    if "mrr" in row.intervals:
-        bounds = " ({} to {})".format(*map(mrr_in_words, row.intervals["mrr"]))
-    return plain_text(f"{name}: MRR {mrr_in_words(row.values['mrr'])}{bounds}")
+    name, score = ", ".join(filter(None, (row.label, _way(row)))), row.scores["mrr"]
+    bounds = "" if score.low is None else f" ({score.low:.4f} to {score.high:.4f})"
+    return plain_text(f"{name}: MRR {score.value:.4f}{bounds}")

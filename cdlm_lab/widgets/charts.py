@@ -16,6 +16,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from cdlm_lab.scores import Score
 from cdlm_lab.widgets.html import (
     FONT,
     GLOBAL,
@@ -26,7 +27,6 @@ from cdlm_lab.widgets.html import (
     TEXT,
     VARIANT_COLOURS,
     VARIANT_SYMBOLS,
-    in_paper_order,
     paper_order,
     shortened,
     variant_colours,
@@ -34,9 +34,11 @@ from cdlm_lab.widgets.html import (
     visible,
 )
 from cdlm_lab.widgets.live_curve import smoothed, thinned, ticks
-from cdlm_lab.widgets.perplexity_table import Perplexity, PerplexityRow, perplexity_in_words
-from cdlm_lab.widgets.rank_table import KIND_NAMES, KINDS, SORTS, check_cell_names, pairs_in_words
+from cdlm_lab.widgets.score_tables import RANK_CELLS, pairs_in_words
+from cdlm_lab.widgets.tables import PERPLEXITY
 
+SORTS = ("positive", "negative")  # the two mentions of a pair corefer, or they do not
+KIND_NAMES = {"event": "events", "entity": "entities"}
 LONGEST_NAME = 28  # characters
 SYMBOLS = tuple(VARIANT_SYMBOLS.values())
 SMALL = "font-size:11px;font-weight:normal"
@@ -153,17 +155,24 @@ def not_empty(numbers: Mapping[str, Sequence[Numbers]], name: str) -> dict[str, 
 
 
 def perplexity_figure(
-    rows: Sequence[PerplexityRow], *, title: str = "", paper: Mapping[str, tuple[float, float]] | None = None
+    scores: Iterable[Score], *, title: str = "", paper: Mapping[str, tuple[float, float]] | None = None
 ) -> go.Figure:
     """Dot and 95% interval for each variant, in paper order, on a logarithmic axis; lower is better.
 
-    A second panel with the cross-document tokens is added where any row has them. `paper` has the published
-    (validation, test) perplexities, drawn as faint strokes in the first panel; None = none.
+    A second panel with the cross-document tokens is added where any variant has them. `scores`: rows of a
+    report. `paper` has the published (validation, test) perplexities, drawn as faint strokes in the first
+    panel; None = none.
+
+    Raises:
+        ValueError: there is no perplexity.
     """
-    ordered = in_paper_order(rows)
-    panels = {"all masked tokens": {row.variant: row.all_masked for row in ordered}}
-    crossing = {row.variant: row.cross_document for row in ordered if row.cross_document is not None}
-    if crossing:
+    named = {(score.metric, score.system): score for score in scores}
+    ordered = paper_order(system for metric, system in named if metric == "perplexity")
+    if not ordered:
+        raise ValueError("there is no variant to show: no row is a perplexity")
+    panels = {"all masked tokens": {variant: named["perplexity", variant] for variant in ordered}}
+    metric = "cross_document_perplexity"
+    if crossing := {variant: named[metric, variant] for variant in ordered if (metric, variant) in named}:
         panels["tokens that another document states too"] = crossing
     figure = make_subplots(
         rows=1, cols=len(panels), shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=list(panels)
@@ -173,7 +182,7 @@ def perplexity_figure(
         _add_panel(figure, column, measured, {v: published[v] for v in measured if v in published})
     figure.update_yaxes(
         categoryorder="array",
-        categoryarray=[_named(row.variant) for row in ordered][::-1],
+        categoryarray=[_named(variant) for variant in ordered][::-1],
         range=[-0.6, len(ordered) - 0.35],  # room for the number above the topmost dot
         showgrid=False,
         ticks="",
@@ -193,7 +202,7 @@ def perplexity_figure(
 def _add_panel(
     figure: go.Figure,
     column: int,
-    measured: Mapping[str, Perplexity],
+    measured: Mapping[str, Score],
     paper: Mapping[str, tuple[float, float]],
 ) -> None:
     colours = variant_colours(measured)
@@ -209,7 +218,8 @@ def _add_panel(
         xs, ys = [value for _, value, _ in points], [_named(variant) for variant, _, _ in points]
         published = marks(xs, ys, words, mode="markers", marker=look, opacity=0.75, name=name)
         figure.add_trace(published, row=1, col=column)
-    bounds = [b for p in measured.values() for b in (p.low, p.high) if math.isfinite(b)]
+    bounds = [bound for one in measured.values() for bound in (one.low, one.value, one.high)]
+    bounds = [bound for bound in bounds if bound is not None and math.isfinite(bound)]
     bounds += [value for pair in paper.values() for value in pair]
     low, high = min(bounds) / 1.06, max(bounds) * 1.06
     round_numbers = logarithmic_ticks(low, high)
@@ -224,13 +234,14 @@ def _add_panel(
     )
 
 
-def _dot(variant: str, perplexity: Perplexity, colour: str) -> go.Scatter:
-    value, low, high = perplexity.value, perplexity.low, perplexity.high
-    number, lowest, highest = map(perplexity_in_words, (value, low, high))
+def _dot(variant: str, perplexity: Score, colour: str) -> go.Scatter:
+    value = perplexity.value
+    low, high = (value, value) if perplexity.low is None else (perplexity.low, perplexity.high)
+    number, lowest, highest = (PERPLEXITY.write([bound])[0] for bound in (value, low, high))
     return marks(
         [value],
         [_named(variant)],
-        f"{_named(variant)}: {number} ({lowest} to {highest}), {perplexity.tokens:,} tokens",
+        f"{_named(variant)}: {number} ({lowest} to {highest}), {perplexity.n or 0:,} tokens",
         error_x=interval([value], [low], [high], color=colour),
         mode="markers+text",
         marker={"color": colour, "size": 12, "symbol": VARIANT_SYMBOLS.get(variant, "circle")},
@@ -400,7 +411,8 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
         title: shown above (plain text).
     """
     shown = {variant: _checked_ranks(variant, ranks[variant]) for variant in paper_order(ranks)}
-    kinds = [k for k in KINDS if any(f"{sort}/{k}" in cells for cells in shown.values() for sort in SORTS)]
+    measured = {cell for cells in shown.values() for cell in cells}
+    kinds = [kind for kind in KIND_NAMES if any(f"{sort}/{kind}" in measured for sort in SORTS)]
     if not kinds:
         raise ValueError("there are no ranks to show: every variant is empty")
     figure = make_subplots(
@@ -439,7 +451,8 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
 
 
 def _checked_ranks(variant: str, cells: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    check_cell_names(variant, cells)
+    if unknown := [name for name in cells if name not in RANK_CELLS]:
+        raise ValueError(f"{variant}: unknown cell {unknown[0]!r}; choose from {', '.join(RANK_CELLS)}")
     arrays = {cell: np.asarray(values, dtype=float) for cell, values in cells.items()}
     for cell, values in arrays.items():
         if values.ndim != 1:

@@ -37,6 +37,7 @@ QUESTION_MEASURES = {
     for metric in ("em", "f1")
 }
 ANSWER_MEASURES = {"p_at_1": "P@1", "map": "MAP", "mrr": "MRR"}
+ANSWER_CORPORA = {"asnq": "ASNQ", "wikiqa": "WikiQA", "trecqa": "TREC-QA"}
 RANK_CELLS = {
     "positive/event": "events that corefer",
     "positive/entity": "entities that corefer",
@@ -74,6 +75,7 @@ def score_table(
     split: str | None = None,
     caption: str = "",
     others: Sequence[SystemRow] = (),
+    experiment: str = "",
 ) -> ScoreTable:
     """The table of a report: a row for each system, and beside it what the papers have.
 
@@ -84,11 +86,12 @@ def score_table(
         split: None = that of the experiment; beside others there are no numbers of papers.
         caption: what was measured; the size is added.
         others: rows below ours, such as those of a paper.
+        experiment: of whose columns the table is; "" = that of the report.
 
     Raises:
         ValueError: there is no score of that split and group.
     """
-    layout = LAYOUTS[report.name]
+    layout = LAYOUTS[experiment or report.name]
     wanted = layout.split if split is None else split
     if labels is None:
         names = paper_order(score.system for score in report.rows if score.system)

@@ -197,6 +197,11 @@ def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def p_in_words(p: float | None) -> str:
+    """The same as HTML; a dash where nothing was tested."""
+    return NONE if p is None else escaped(p_text(p))
+
+
 def number_cell(score: Score | None, form: Form, *, with_p: bool = False, against: str = "") -> Cell:
     """A score with its deviation and interval, and with p if that is asked for; no score is an empty cell.
 

@@ -14,7 +14,6 @@ from cdlm_lab.experiments.perplexity import (
     comparisons_of,
     evaluate,
     measure,
-    rows_of,
     score_rows,
     summary,
 )
@@ -98,16 +97,16 @@ def test_views_are_made_from_the_report_alone(
     perplexity.report(perplexity.prepare(settings), evaluate(predictions, seed=0))
     report = read_report(tmp_path / "run")
     assert report.data["clusters"] == 6
-    rows = rows_of(report)
-    assert [row.variant for row in rows] == ["longformer", "cdlm"]
-    assert rows[0].all_masked.p_next is not None
-    assert rows[1].all_masked.p_next is None
-    assert rows[0].clusters == 6
+    first, second = (row for row in report.rows if row.metric == "perplexity")
+    assert (first.system, second.system) == ("longformer", "cdlm")
+    assert first.p is not None
+    assert second.p is None
+    assert first.clusters == 6
     expected = math.exp(losses["cdlm"].loss.sum() / losses["cdlm"].tokens.sum())
-    assert rows[1].all_masked.value == pytest.approx(expected)
+    assert second.value == pytest.approx(expected)
     assert summary(report).startswith("perplexity: longformer against cdlm: -0.00")
     assert "storyworld, validation" in perplexity.figure_view(report).layout.title.text
-    assert "CDLM" in perplexity.table_view(report).data
+    assert "CDLM" in perplexity.table_view(report).html()
 
 
 def test_from_settings_to_a_report(

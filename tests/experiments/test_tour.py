@@ -25,11 +25,12 @@ def test_five_models_and_none_trained_twice(tmp_path: Path, cache: Path) -> None
     assert tour.train(prepared, curve=trained.append) == models
     assert len(trained) == 5, "the second time all models were there"
     live = tour.report(prepared, tour.evaluate(tour.predict(prepared, models), seed=0))
-    assert [row.variant for row in perplexity.rows_of(live)] == list(VARIANTS)
+    assert list(dict.fromkeys(row.system for row in live.rows)) == list(VARIANTS)
     assert "Trained here" in perplexity.figure_view(live, title="Trained here").layout.title.text
     shipped = tour.measure_shipped(replace(prepared, settings=replace(settings, held_out_clusters=2)))
     assert (tmp_path / "run" / "shipped" / "report.json").is_file()
-    assert {row.clusters for row in perplexity.rows_of(shipped)} == {2}
+    assert {row.clusters for row in shipped.rows} == {2}
+    assert len(perplexity.table_view(shipped).rows) == 5
 
 
 def weights_of(folder: Path) -> torch.Tensor:

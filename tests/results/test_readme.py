@@ -101,11 +101,8 @@ def test_of_several_reports_in_a_folder_the_newest_is_taken(tmp_path: Path):
     for name, finished, value in (("a", "2026-02", 0.25), ("b", "2026-01", 0.5)):
         record(tmp_path / "claims", folder / f"{name}.json")
         values = json.loads((folder / f"{name}.json").read_text()) | {"finished": finished}
-        (row,) = (
-            row
-            for row in values["scores"]
-            if (row["system"], row["split"]) == ("joint-ie", "test") and "seed" not in row
-        )
+        wanted = {"system": "joint-ie", "split": "test"}
+        (row,) = (row for row in values["scores"] if wanted.items() <= row.items() and "seed" not in row)
         row["value"] = value
         (folder / f"{name}.json").write_text(json.dumps(values))
     table = TABLES["fm2"](tmp_path / "results")

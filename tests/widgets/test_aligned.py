@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from shown_reads import plain
 
+from cdlm_lab.scores import Score
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
-from cdlm_lab.widgets.alignment_table import AlignmentRow
 from cdlm_lab.widgets.html import CROSS, GLOBAL
+from cdlm_lab.widgets.tables import SystemRow
 
 SENTENCES = ["One.", "Two.", "Three."]
 
@@ -119,12 +120,14 @@ def test_what_makes_no_sense_is_refused():
 
 
 def row(system, by, mrr, *, label=None, **more):
-    return AlignmentRow(system=system, label=label or system.upper(), by=by, values={"mrr": mrr}, **more)
+    name = f"{system}/{by}" if by else system
+    score = Score(system=name, metric="mrr", value=mrr, **more)
+    return SystemRow(system=name, label=label or system.upper(), scores={"mrr": score})
 
 
 ROWS = [
     row("random", "", 0.3611, label="Random"),
-    row("gru-han", "attention", 0.543, intervals={"mrr": (0.5, 0.56)}),
+    row("gru-han", "attention", 0.543, low=0.5, high=0.56),
     row("gru-han", "cosine", 0.4742),
     row("cdlm", "attention", 0.75, label="BERT-HAN + shallow CDA"),
 ]
@@ -157,7 +160,7 @@ def test_rows_that_make_no_sense_are_refused():
         alignment_figure([])
     with pytest.raises(ValueError, match="all rows are random"):
         alignment_figure(ROWS[:1])
-    with pytest.raises(ValueError, match="two rows of cdlm by attention"):
+    with pytest.raises(ValueError, match="two rows of cdlm/attention"):
         alignment_figure([ROWS[3], ROWS[3]])
-    with pytest.raises(ValueError, match="a by b has no mrr"):
-        alignment_figure([AlignmentRow(system="a", label="a", by="b", values={"at_1": 0.5})])
+    with pytest.raises(ValueError, match="a/b has no mrr"):
+        alignment_figure([SystemRow(system="a/b", label="a")])

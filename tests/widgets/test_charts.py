@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import (
     TaskLosses,
     density,
@@ -25,22 +26,25 @@ from cdlm_lab.widgets.html import (
     paper_order,
     variant_colours,
 )
-from cdlm_lab.widgets.perplexity_table import PAPER_TABLE_1, Perplexity, PerplexityRow
-from cdlm_lab.widgets.rank_table import CELLS
+from cdlm_lab.widgets.score_tables import RANK_CELLS as CELLS
 
+PAPER = {
+    "longformer": (3.89, 3.94),
+    "local-cdlm": (3.78, 3.84),
+    "rand-cdlm": (3.68, 3.81),
+    "prefix-cdlm": (3.20, 3.41),
+    "cdlm": (3.23, 3.39),
+}
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
 
 
 def rows(*, cross=True):
-    return [
-        PerplexityRow(
-            variant=variant,
-            clusters=10,
-            all_masked=Perplexity(value=4.0 + i, low=3.5 + i, high=5.0 + i, tokens=100),
-            cross_document=Perplexity(value=40.0, low=30.0, high=60.0, tokens=10) if cross else None,
-        )
+    every = [
+        Score(system=variant, metric="perplexity", value=4.0 + i, low=3.5 + i, high=5.0 + i, n=100)
         for i, variant in enumerate(reversed(VARIANTS))
     ]
+    crossing = {"metric": "cross_document_perplexity", "value": 40.0, "low": 30.0, "high": 60.0, "n": 10}
+    return every + [Score(system=one.system, **crossing) for one in every] * cross
 
 
 def test_one_dot_for_each_variant_and_panel():
@@ -68,7 +72,7 @@ def test_one_panel_without_cross_document_tokens():
 
 
 def test_the_papers_numbers_are_marks_in_the_first_panel():
-    published = perplexity_figure(rows(), paper=PAPER_TABLE_1).data[5]
+    published = perplexity_figure(rows(), paper=PAPER).data[5]
     assert published.xaxis == "x"
     assert list(published.x) == [3.89, 3.94, 3.78, 3.84, 3.68, 3.81, 3.20, 3.41, 3.23, 3.39]
     assert list(published.y)[::2] == NAMES

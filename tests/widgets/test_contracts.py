@@ -12,8 +12,8 @@ from shown_reads import HOSTILE, QUESTION, SHOWN, claim, plain, question, rankin
 from cdlm_lab.analysis.tf_idf import QuantileShare
 from cdlm_lab.clustering import merge_tree
 from cdlm_lab.data.questions import Paragraph
+from cdlm_lab.scores import Score
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
-from cdlm_lab.widgets.alignment_table import AlignmentRow
 from cdlm_lab.widgets.charts import (
     TaskLosses,
     head_maps,
@@ -38,7 +38,6 @@ from cdlm_lab.widgets.packed import (
     ParagraphExampleView,
     TaskSentence,
 )
-from cdlm_lab.widgets.perplexity_table import Perplexity, PerplexityRow
 from cdlm_lab.widgets.questions import question_html, questions_page
 from cdlm_lab.widgets.rankings import (
     Latency,
@@ -49,6 +48,7 @@ from cdlm_lab.widgets.rankings import (
     rankings_page,
     score_spread_figure,
 )
+from cdlm_lab.widgets.tables import SystemRow
 from cdlm_lab.widgets.tagged import (
     DistanceWeights,
     ReadOccurrence,
@@ -254,7 +254,7 @@ def test_a_page_says_how_many_are_right(page_of, reads, more, note):
 
 GRID = np.random.default_rng(0)
 RANKS = {HOSTILE: {"positive/event": 100 * GRID.random(30), "negative/event": 100 * GRID.random(30)}}
-PERPLEXITY = Perplexity(value=4.0, low=3.5, high=5.0, tokens=100)
+PERPLEXITY = Score(system=HOSTILE, metric="perplexity", value=4.0, low=3.5, high=5.0, n=100)
 LOSSES = TaskLosses(steps=[1, 2], losses=[2.0, 1.0])
 PLACED = SimpleNamespace(accuracy=[0.5, 0.25], always_wrong=[0.9, 0.8])
 LATENCY = Latency(system=HOSTILE, seconds=0.05, fastest=0.04, slowest=0.06, runs=3)
@@ -262,12 +262,10 @@ GAIN = WordGain(stratum=HOSTILE, gain=0.0312, low=0.01, high=0.05, words=5321)
 SHARE = QuantileShare(start=0, stop=100, lowest=0.1, highest=0.2, words=3, share=0.5)
 NEAR = DistanceWeights(bucket=HOSTILE, quantiles=(0.1, 0.2, 0.4, 0.6, 0.9), mean=0.45, count=1200)
 POINT = SweepPoint(k=2, f1=0.5, deviation=0.01, seeds=3)
-ALIGNED = AlignmentRow(system="a", label=HOSTILE, by=HOSTILE, values={"mrr": 0.5})
+ALIGNED = SystemRow(system=f"a/{HOSTILE}", label=HOSTILE, scores={"mrr": Score(metric="mrr", value=0.5)})
 TREE = merge_tree(np.array([[1, 0.5], [0.5, 1]]))
 FIGURES = {
-    "perplexity": lambda **more: perplexity_figure(
-        [PerplexityRow(variant=HOSTILE, clusters=10, all_masked=PERPLEXITY, cross_document=None)], **more
-    ),
+    "perplexity": lambda **more: perplexity_figure([PERPLEXITY], **more),
     "losses": lambda **more: pretraining_losses_figure(LOSSES, LOSSES, **more),
     "ranks": lambda **more: rank_distributions(RANKS, **more),
     "heads": lambda **more: head_maps({HOSTILE: np.array([[np.nan, 1]])}, **more),

@@ -52,9 +52,10 @@ from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
-from cdlm_lab.widgets.charts import head_maps, rank_distributions
+from cdlm_lab.widgets.charts import SORTS, head_maps, rank_distributions
 from cdlm_lab.widgets.html import seconds_in_words, table_html, variant_name
-from cdlm_lab.widgets.rank_table import PAPER_TABLE_6, SORTS, RankCell, RankRow, rank_table_html
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable, SystemRow
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
 PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # what stands in a row of ranks
@@ -375,25 +376,14 @@ def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any
 # ---- views ----
 
 
-def table_view(report: Report) -> HTML:
-    """Table 6, beside the paper's."""
-    return HTML(rank_table_html(table_rows(report), paper=PAPER_TABLE_6))
-
-
-def table_rows(report: Report) -> list[RankRow]:
-    """The rows of Table 6, from the report and nothing else."""
-    cells: dict[str, dict[str, RankCell]] = {}
+def table_view(report: Report) -> ScoreTable:
+    """Table 6, beside the paper's, and the mean rank of random spans as long as the second mentions."""
+    chances: dict[str, list[float]] = {}
     for row in report.rows:
-        if row.metric.partition("/")[0] in SORTS:
-            cells.setdefault(row.system, {})[row.metric] = RankCell(
-                mean=row.value,
-                low=min(row.low, row.value),  # where all ranks are equal, they differ by rounding
-                high=max(row.high, row.value),
-                pairs=row.n,
-                chance=row.chance,
-                p_next=row.p,
-            )
-    return [RankRow(variant=variant, cells=of_variant) for variant, of_variant in cells.items()]
+        if row.chance is not None:
+            chances.setdefault(row.metric, []).append(row.chance)
+    random = {metric: Score(metric=metric, value=float(np.mean(of))) for metric, of in chances.items()}
+    return score_table(report, others=[SystemRow(system="random span", label="random span", scores=random)])
 
 
 def gap_view(report: Report) -> HTML:

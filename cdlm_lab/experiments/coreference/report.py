@@ -47,7 +47,7 @@ from cdlm_lab.experiments.coreference.scorer import (
     probabilities,
     response_at,
 )
-from cdlm_lab.experiments.runs import Scores, facts_table, report, time_told
+from cdlm_lab.experiments.runs import Scores, facts_table, report, time_in_words
 from cdlm_lab.metrics.coreference import (
     SCORE_PARTS,
     count_table,
@@ -58,7 +58,6 @@ from cdlm_lab.metrics.coreference import (
     scores_of_parts,
     total_parts,
 )
-from cdlm_lab.metrics.coreference import Score as MeasuredScore
 from cdlm_lab.metrics.significance import compare, holm, percentile_interval, resampled_sums
 from cdlm_lab.models.precision import computing_in, precision_told
 from cdlm_lab.parameters import ParameterError
@@ -75,8 +74,9 @@ from cdlm_lab.widgets.coreference import (
     dendrogram_figure,
     errors_html,
 )
-from cdlm_lab.widgets.coreference_table import CoreferenceRow, coreference_table_html
 from cdlm_lab.widgets.html import ShownMention, joined, seconds_in_words
+from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable, published_rows
 
 __all__ = ["evaluate", "preview", "report"]
 Clusters = Sequence[Sequence[tuple[str, int, int]]]  # of places of mentions: document, start, end
@@ -108,7 +108,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     looks = 1 + (settings.epochs if dev_judge(prepared) else 0)
     to_score = len(pairs_within(prepared.groups["dev"])) * looks + len(pairs_within(prepared.groups["test"]))
     to_score *= 1 + settings.both_orders
-    training = time_told(_training_seconds(prepared), Processes.of(settings.parallel))
+    training = time_in_words(_training_seconds(prepared), Processes.of(settings.parallel))
     share = prepared.train_examples.labels.mean()
     facts = [
         ("mentions", ", ".join(f"{split} {count:,}" for split, count in counts.items())),
@@ -392,33 +392,19 @@ def errors_view(prepared: Prepared, predictions: Predictions) -> HTML:
     return HTML(errors_html(errors))
 
 
-def table_view(report: Report) -> HTML:
-    """The scores of test, beside those of the paper."""
-    kind, singletons = report.parameters["kind"], report.parameters["singletons"]
-    return HTML(coreference_table_html(score_rows(report), kind=kind, singletons=singletons))
-
-
-def score_rows(report: Report) -> list[CoreferenceRow]:
-    """The systems of the table, from the report and nothing else."""
-    scores = {(row.system, row.metric): row for row in report.rows if row.split == "test"}
-    rows = []
-    for system in dict.fromkeys(system for system, _ in scores):
-        values = {metric: row.value for (name, metric), row in scores.items() if name == system}
-        measures = dict.fromkeys(metric.partition("/")[0] for metric in values)
-        conll = scores[system, "conll/f1"]
-        rows.append(
-            CoreferenceRow(
-                system=system,
-                scores={
-                    measure: MeasuredScore(**{part: values[f"{measure}/{part}"] for part in SCORE_PARTS})
-                    for measure in measures
-                },
-                interval=(conll.low, conll.high),
-                p=conll.p,
-                is_baseline=system in BASELINES,
-            )
-        )
-    return rows
+def table_view(report: Report) -> ScoreTable:
+    """Baselines, the systems of test, and below them what the paper reports on the same kind of mentions."""
+    kind, systems = report.parameters["kind"], dict.fromkeys(row.system for row in report.rows if row.system)
+    names = sorted(systems, key=lambda name: name not in BASELINES)
+    papers = [
+        replace(row, label=f"paper: {row.label.replace('cdlm/documents', 'CDLM')}")
+        for row in published_rows("cdlm", "2", f"ECB+ {kind}")
+    ]
+    table = score_table(report, labels={name: name for name in names}, group=kind, others=papers)
+    if report.parameters["singletons"]:
+        return table
+    note = "Without singletons: not to be compared with scores that keep them, as the paper's do."
+    return replace(table, note=f"{table.note} {note}")
 
 
 def shown_clusters(

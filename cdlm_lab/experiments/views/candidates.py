@@ -31,7 +31,6 @@ from cdlm_lab.report import Report
 from cdlm_lab.widgets.ask import own_candidates_box
 from cdlm_lab.widgets.browse import ranking_browser
 from cdlm_lab.widgets.html import MUTED, escaped, points_in_words, share_bar, still_page, table_html
-from cdlm_lab.widgets.matching_table import p_in_words
 from cdlm_lab.widgets.rankings import (
     OUTCOMES,
     Latency,
@@ -42,6 +41,7 @@ from cdlm_lab.widgets.rankings import (
     score_spread_figure,
 )
 from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import p_in_words
 
 ALL, RERANKED = "all", "reranked"
 Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (system, seed) -> data set

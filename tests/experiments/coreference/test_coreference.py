@@ -28,8 +28,8 @@ from cdlm_lab.experiments.coreference.report import (
     facts_of,
     preview,
     report,
-    score_rows,
     summary,
+    table_view,
     what_sentences_lose,
 )
 from cdlm_lab.experiments.coreference.scorer import (
@@ -139,9 +139,9 @@ def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
     assert finished.data["topic_level"] == {"train": "topic", "dev": "subtopic", "test": "subtopic"}
     assert finished.data["precision"] == precision_told("auto")
     assert summary(finished).startswith(f"threshold {predictions.threshold:.2f}, with CoNLL F1")
-    rows = score_rows(finished)
-    assert [row.system for row in rows] == [SYSTEM, "singletons", "one cluster", "same head word"]
-    assert [row.is_baseline for row in rows] == [False, True, True, True]
+    rows = [row[0].text for row in table_view(finished).rows]
+    assert rows[:4] == ["singletons", "one cluster", "same head word", SYSTEM]
+    assert rows[-1] == "paper: CDLM"
 
 
 def test_another_run_on_the_same_mentions_is_tested_beside_this_one(

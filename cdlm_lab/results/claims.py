@@ -1,0 +1,91 @@
+"""What the papers claim and what the recorded runs say of it: `claims.csv` names a report and two systems for
+each claim; scores, test and verdict are made from the report.
+
+Columns of the CSV: `better` is claimed to be above `other`, or below it in perplexity; `metric` and `group`
+are those of the score rows (of fact verification the group is the set of claims); `test` is what names the
+row of the table of comparisons beside the two systems; a `headline` stands in README.md, too.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from cdlm_lab.report import Report, read_report
+from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, size_of
+from cdlm_lab.scores import Score
+from cdlm_lab.widgets.score_tables import LAYOUTS
+from cdlm_lab.widgets.tables import PER_CENT, POINTS, Cell, Form, Heading, ScoreTable, number_cell, p_text
+from cdlm_lab.widgets.tables import PERPLEXITY as AS_PERPLEXITY
+
+CLAIMS_FILE = Path(__file__).with_name("claims.csv")
+SURE = 0.05  # p, corrected, below which a difference is one
+_NAMES = {"this run": "our scorer", "ecb_event_sentences": "from sentences"}
+
+
+def verdict(better: float, other: float, p: float, *, lower: bool = False) -> str:
+    """`holds`, `does not` or `undecided`, of two scores and the corrected p of their difference; `lower`: the
+    lower one is the better."""
+    if p >= SURE:
+        return "undecided"
+    return "holds" if (better < other if lower else better > other) else "does not"
+
+
+def claims_table(results: Path, *, headlines: bool = False) -> ScoreTable:
+    """Each claim, what we measured, and whether it holds there.
+
+    Args:
+        results: the folder of recorded runs.
+        headlines: only those of README.md, with less said of each.
+    """
+    with CLAIMS_FILE.open(encoding="utf-8", newline="") as file:
+        claims = [claim for claim in csv.DictReader(file) if claim["headline"] or not headlines]
+    columns = {
+        "paper, table": [claim["table"] for claim in claims],
+        "claimed": [claim["claim"] for claim in claims],
+        "measured on": [f"{claim['corpus']}, {claim['measure']}" for claim in claims],
+    }
+    measured = [_measured(read_report(results / claim["file"]), claim) for claim in claims]
+    more = () if headlines else ("n", "seeds")
+    columns |= {name: [row[name] for row in measured] for name in ("ours", "against", *more, "p", "there it")}
+    folder = "data/results/" if headlines else ""
+    columns["file"] = [f"{folder}{claim['file']}" for claim in claims]
+    headings = [Heading(name=name, is_text=name not in ("seeds", "p")) for name in columns]
+    rows = [[Cell(text=text) for text in row] for row in zip(*columns.values(), strict=True)]
+    return ScoreTable(caption="", columns=headings, rows=rows)
+
+
+def _measured(report: Report, claim: Mapping[str, str]) -> dict[str, str]:
+    """What a report says of a claim, by the columns of the table."""
+    better, other = (_score(report, claim, claim[name]) for name in ("better", "other"))
+    p, lower = _p(report, claim), report.name == PERPLEXITY
+    form: Form = AS_PERPLEXITY if lower else POINTS if claim["metric"].endswith("/event") else PER_CENT
+    labels = EXPERIMENTS[report.name].labels(report)
+    cells = [(_NAMES.get(one.system, labels[one.system]), number_cell(one, form)) for one in (better, other)]
+    ours, against = (f"{name}: {cell.text} {cell.below}".strip() for name, cell in cells)
+    return {
+        "ours": ours,
+        "against": against,
+        "n": size_of(report, claim["group"])[1].partition(" of ")[0],
+        "seeds": str(better.seeds or 1),
+        "p": p_text(p),
+        "there it": verdict(better.value, other.value, p, lower=lower),
+    }
+
+
+def _score(report: Report, claim: Mapping[str, str], system: str) -> Score:
+    of_set = report.name == CLAIMS
+    split = claim["group"] if of_set else LAYOUTS[report.name].split
+    wanted = (system, split, "" if of_set else claim["group"], claim["metric"], None)
+    return next(row for row in report.rows if row.key == wanted)
+
+
+def _p(report: Report, claim: Mapping[str, str]) -> float:
+    names = {claim[name].partition("/")[0] for name in ("better", "other")}
+    test = dict(part.split("=") for part in claim["test"].split("; ") if part)
+    return next(
+        row["p_holm"]
+        for row in report.tables["comparisons"]
+        if {row["a"], row["b"]} == names and all(row[key] == value for key, value in test.items())
+    )
