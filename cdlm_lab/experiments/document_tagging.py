@@ -337,7 +337,9 @@ class TaggingRun(SystemRun):
         encoder = training.system.trains_encoder, training.system.small
         key = *encoder, training.most
         if key not in self._examples:
-            tagger, splits = tagger or self.load(training), self.corpus.documents
+            trained = self.model_folder(training).is_dir()
+            tagger = tagger or (self.load if trained else self.new)(training)
+            splits = self.corpus.documents
             if encoder not in self._cut:
                 documents = list(chain.from_iterable(splits.values()))
                 with_bar = tracked(documents, desc="sentences in pieces", unit=" documents")
@@ -468,7 +470,7 @@ def shortened_facts(run: TaggingRun) -> list[tuple[str, str]]:
     rows, room = [], run.settings.most_tokens - ENDS
     for system in run.systems:
         training = next(one for one in run.trainings if one.system is system)
-        examples = run.examples(training, run.new(training))["train"]
+        examples = run.examples(training)["train"]
         if cut := sum(shortened_words(run, examples).values()):
             rows.append((f"{system.label}: cut", f"of {cut:,} long words the first {room} pieces are read"))
     return rows

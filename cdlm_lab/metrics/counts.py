@@ -200,7 +200,7 @@ def _seqeval_spans(documents: Tags) -> Spans:
 
 def _strict_spans(documents: Tags) -> Spans:
     each = (Entities([list(sentence) for sentence in sentences], scheme=IOB2) for sentences in documents)
-    return [{entity.to_tuple() for row in found.entities for entity in row} for found in each]
+    return [{entity.to_tuple() for row in one.entities for entity in row} for one in each]
 
 
 def _released_spans(documents: Tags) -> Spans:

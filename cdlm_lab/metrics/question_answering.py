@@ -33,7 +33,7 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def hotpotqa(gold: Sequence[Mapping[str, Any]], predictions: Mapping[str, Any]) -> dict[str, float]:
-    """The official scores: means of `scores_by_question`, with arguments and errors as there."""
+    """The official scores: the mean of each over the questions."""
     return {name: float(values.mean()) for name, values in scores_by_question(gold, predictions).items()}
 
 
@@ -63,8 +63,8 @@ def scores_by_question(
     rows = []
     for number, question in enumerate(gold):
         name = _field(question, "_id", where=f"gold[{number}]")
-        for part, found in (("answer", answers), ("sp", supporting)):
-            if name in found and found[name] is None:  # None would pass for a missing one
+        for part, values in (("answer", answers), ("sp", supporting)):
+            if name in values and values[name] is None:  # None would pass for a missing one
                 raise ValueError(f"the predicted {part!r} of question {name!r} is None; leave it out")
         rows.append(question_scores(question, answer=answers.get(name), supporting=supporting.get(name)))
     return {name: np.array([row[name] for row in rows]) for name in HOTPOTQA_SCORES}
