@@ -461,7 +461,7 @@ def evaluate(
     return Scores(
         rows=[*score_rows(values, clusters, against_pairwise), *_random_rows(run)],
         tables={
-            "comparisons": [{**row, "ranking": row["group"]} for row in tests],
+            "comparisons": tests,
             "diagnosis": diagnosis,
             "latency": [asdict(one) for one in timed],
         },

@@ -176,8 +176,7 @@ def _drawn(claims: Sequence[EvidencedClaim], name: str, settings: Settings) -> t
 
 def labels_of(claims: Claims) -> tuple[str, ...]:
     """The labels to choose from: those of LABELS up to the last that any claim has. One that no training
-    claim
-    has stays among them: claims that have it are to be counted as wrong."""
+    claim has stays among them: claims that have it are to be counted as wrong."""
     used = {claim.label for of_set in claims.values() for claim in of_set}
     return LABELS[: 1 + max(place for place, label in enumerate(LABELS) if label in used)]
 
@@ -192,9 +191,6 @@ def majority_label(claims: Claims) -> str:
     """The label that most training claims have; ties go to the first of LABELS."""
     counts = label_counts(claims["train"], LABELS)
     return max(counts, key=counts.__getitem__)
-
-
-# ---- models and what they predict ----
 
 
 # ---- the run ----
@@ -422,7 +418,7 @@ def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
     return Scores(
         rows=[*score_rows(values, groups, against_pairwise), *of_majority],
         tables={
-            "comparisons": [{**row, "set": row["split"]} for row in tests],
+            "comparisons": tests,
             "confusion": [
                 {"system": system, "seed": seed, "split": name, **row}
                 for (system, seed), of_set in predictions.items()

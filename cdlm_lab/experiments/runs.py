@@ -10,29 +10,28 @@ An experiment is a module with the same verbs in the same order, which its noteb
     report = experiment.report(run, experiment.evaluate(run, predictions))
     experiment.some_view(report)          # every view is something for `display`: HTML, a figure, a widget
 
-`Settings` is one frozen dataclass with a field for each parameter of the notebook, `run_folder` among them.
-It
+`Settings` (see `parameters.settings`) has a field for each parameter of the notebook, `run_folder` too. It
 checks itself, and its values are JSON: other processes and `run.json` get them by `asdict`.
 
-The run is a `SystemRun`, a frozen dataclass of the settings and of what was read. An experiment says there
+The run is a `SystemRun`, a frozen dataclass of the settings and of what was read. An experiment defines there
 - `NAME`, under which reports know it, and `systems`, each with `name` and `label` (`trainings` are these with
-  each seed; an experiment with other trainings says so by `trainings`, each with `name`, `label` and `key`);
+  each seed; an experiment with other trainings overrides it: each has `name`, `label` and `key`);
 - `read(settings)`, which reads the data and writes nothing: every process of a training calls it;
 - `sets(training)`, names of what is predicted; `job(training)`, a new model and what it is trained on (None =
   nothing is to be trained); `load(training)`, the trained model with all it needs;
 - `predict_set(loaded, name, bar)`, predictions with `save(file)`, and `read_predictions(file, name)`, which
   refuses those of other data;
 - `data`, what the report says of the data.
+
 `SystemRun.open(settings)` takes the folder and reads. `train`, `predict` and `report` are then complete, and
-the
-module imports them as its verbs: they do what is missing in `systems/<training>/`, so a stopped run goes on.
-An experiment with a single training calls `fine_tune` itself, with the curve of its notebook as `on_log`.
+the module imports them as its verbs: they do what is missing in `systems/<training>/`, so a stopped run goes
+on. An experiment with a single training calls `fine_tune` itself, with the curve of its notebook as `on_log`.
 
 For `preview`: `cost_facts(run)` learns from one batch of each system, `facts_table` is the table. For
-`predict`: `outputs_by_length` reads all examples in batches; `write_rows` and `read_rows` keep a line of
-JSON for each item, `KeptNumbers` numbers that come one by one, as scores of pairs. For `evaluate`: put the
-values of all items with each seed into a dict of (row, split, measure); `scores_of` gives means with
-intervals, `seed_rows` the mean of each seed, `paired_tests` the tests between rows, corrected by Holm.
+`predict`: `outputs_by_length` reads all examples in batches; `write_rows` and `read_rows` keep a line of JSON
+for each item, `KeptNumbers` numbers that come one by one, as scores of pairs. For `evaluate`: put the values
+of all items with each seed into a dict of `Cell`s; `paired_tests` compares cells, corrected by Holm, and
+`score_rows` makes the rows of the report.
 """
 
 from __future__ import annotations
@@ -381,11 +380,11 @@ def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
     total = seconds * config.steps * config.batch_size / config.micro_batch_size
     return (
         f"{parameter_count(model) / 1e6:.1f} million parameters; {config.steps:,} updates with "
-        f"{config.batch_size} {items}, about {time_told(total, Processes.of(parallel))}"
+        f"{config.batch_size} {items}, about {time_in_words(total, Processes.of(parallel))}"
     )
 
 
-def time_told(seconds: float, processes: Processes) -> str:
+def time_in_words(seconds: float, processes: Processes) -> str:
     """How long several processes train, in words, where one alone takes so many seconds."""
     by = f" with {processes.total} processes" if processes.total > 1 else ""
     return f"{seconds_in_words(seconds / processes.total)}{by}"

@@ -144,7 +144,7 @@ def test_every_training_has_a_row(report: Report):
 
 
 def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(report: Report):
-    rows = {(row["a"], row["b"], row["ranking"], row["measure"]): row for row in report.tables["comparisons"]}
+    rows = {(row["a"], row["b"], row["group"], row["measure"]): row for row in report.tables["comparisons"]}
     pairs = [("joint-ie", "pairwise"), ("mspp-ie", "pairwise"), ("mspp-ie", "joint-ie")]
     assert {key[:2] for key in rows} == set(pairs)
     assert len(rows) == 3 * 2 * 3
@@ -161,9 +161,7 @@ def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(repor
 
 
 def test_p_values_are_corrected_for_the_systems_tested_with_one_measure(report: Report):
-    rows = [
-        row for row in report.tables["comparisons"] if row["ranking"] == "all" and row["measure"] == "map"
-    ]
+    rows = [row for row in report.tables["comparisons"] if row["group"] == "all" and row["measure"] == "map"]
     against, alone = rows[:2], rows[2]
     lower, upper = sorted(row["p"] for row in against)
     held = {row["p"]: row["p_holm"] for row in against}
@@ -240,7 +238,7 @@ def test_the_table_of_all_candidates(report: Report):
     p = next(
         row["p_holm"]
         for row in report.tables["comparisons"]
-        if (row["a"], row["b"], row["measure"], row["ranking"]) == ("mspp-ie", "pairwise", "mrr", "all")
+        if (row["a"], row["b"], row["measure"], row["group"]) == ("mspp-ie", "pairwise", "mrr", "all")
     )
     assert f"p = {p:.3f}" in by_name["MSPP IE_k"]["MRR"]
     assert "p " not in by_name["pairwise"]["MRR"]

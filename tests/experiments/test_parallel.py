@@ -128,8 +128,8 @@ def assert_same(found: Path, expected: Path) -> None:
 
 
 def test_several_processes_take_a_share_of_the_time() -> None:
-    assert runs.time_told(7260, Processes()) == "2 h 1 min"
-    assert runs.time_told(7260, Processes(here=2, machines=2, meeting="a:1")) == (
+    assert runs.time_in_words(7260, Processes()) == "2 h 1 min"
+    assert runs.time_in_words(7260, Processes(here=2, machines=2, meeting="a:1")) == (
         "30 min 15 s with 4 processes"
     )
 

@@ -47,7 +47,7 @@ from cdlm_lab.experiments.coreference.scorer import (
     probabilities,
     response_at,
 )
-from cdlm_lab.experiments.runs import Scores, facts_table, report, time_told
+from cdlm_lab.experiments.runs import Scores, facts_table, report, time_in_words
 from cdlm_lab.metrics.coreference import (
     SCORE_PARTS,
     count_table,
@@ -108,7 +108,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     looks = 1 + (settings.epochs if dev_judge(prepared) else 0)
     to_score = len(pairs_within(prepared.groups["dev"])) * looks + len(pairs_within(prepared.groups["test"]))
     to_score *= 1 + settings.both_orders
-    training = time_told(_training_seconds(prepared), Processes.of(settings.parallel))
+    training = time_in_words(_training_seconds(prepared), Processes.of(settings.parallel))
     share = prepared.train_examples.labels.mean()
     facts = [
         ("mentions", ", ".join(f"{split} {count:,}" for split, count in counts.items())),
