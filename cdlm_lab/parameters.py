@@ -135,28 +135,6 @@ def check_like(name: str, value: object, default: object) -> None:
         raise ParameterError(f"{fault}, or {WORDS[name]!r}") if name in WORDS else fault from None
 
 
-def check_least(instance: object, least: int, *names: str) -> None:
-    """Hold fields of a dataclass instance, by their names, against the least value that they may have.
-
-    Raises:
-        ParameterError: names the field, its value and the least.
-    """
-    for name in names:
-        if (value := getattr(instance, name)) < least:
-            raise ParameterError(f"{name} is {value}; it must be at least {least}")
-
-
-def check_choice(instance: object, choices: Collection[str], *names: str) -> None:
-    """Hold fields of a dataclass instance, by their names, against the values that they may have.
-
-    Raises:
-        ParameterError: names the field, its value and the choices.
-    """
-    for name in names:
-        if (value := getattr(instance, name)) not in choices:
-            raise ParameterError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
-
-
 def with_those_of_before(parameters: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The parameters of a run, which may be older than some of `names` are, with what it had of these:
     `dropout` was of attention weights too, and the checkpoint's where there was none."""

@@ -15,8 +15,6 @@ from pydantic import Field
 
 from cdlm_lab.parameters import (
     ParameterError,
-    check_choice,
-    check_least,
     check_like,
     closest_name,
     parameter_names,
@@ -102,18 +100,6 @@ def test_right_types_pass():
 def test_wrong_types_are_named(values: dict[str, Any], message: str):
     with pytest.raises(ParameterError, match=re.escape(message)):
         Settings(**values)
-
-
-def test_the_least_is_allowed_and_less_is_named():
-    check_least(Settings(steps=2), 2, "steps")
-    with pytest.raises(ParameterError, match=r"^steps is 1; it must be at least 2$"):
-        check_least(Settings(rate=3.0, steps=1), 2, "rate", "steps")
-
-
-def test_choices_are_told():
-    check_choice(Settings(name="b"), ("a", "b"), "name")
-    with pytest.raises(ParameterError, match=r"^name is 'c'; choose one of a, b$"):
-        check_choice(Settings(name="c"), ("a", "b"), "name")
 
 
 @settings

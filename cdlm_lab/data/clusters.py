@@ -297,8 +297,8 @@ class _Event(Fields):
 def read_cluster_jsonl(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
     """Clusters of a user's own file, one a line, in order; `split` None for those of every split.
 
-        {"id": "flood", "documents": ["Text.", {"id": "b", "title": "Title", "text": "Text."}], "split":
-        "test"}
+        {"id": "flood", "split": "test",
+         "documents": ["Text.", {"id": "b", "title": "Title", "text": "Text."}]}
 
     A title becomes the first line of what the model reads. Documents without an id are numbered from 0.
     Without "split" it is a hash of the id. Empty documents beside filled ones are no fault.
@@ -310,7 +310,7 @@ def read_allsides(path: str | Path, *, split: Split | None = None) -> Iterator[C
     """Full news articles from AllSides, one event a line; a file without splits (`allsides_weak_clusters`) is
     all for training.
 
-    {"cluster_id": "a", "split": "train", "docs": [{"id": "b", "title": "Title", "text": "Text."}]}
+        {"cluster_id": "a", "split": "train", "docs": [{"id": "b", "title": "Title", "text": "Text."}]}
     """
     return _read_records(path, _Event, "docs", split, lambda cluster_id: "train")
 

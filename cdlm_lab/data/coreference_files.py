@@ -94,8 +94,8 @@ def read_coreference_json(
     of Cattan et al.: a folder with
 
         {split}.json            document id -> [[sentence id, token id, text, validated], ...]
-        {split}_events.json     [{"doc_id", "m_id", "tokens_ids": [token id, ...], "cluster_id", "topic"},
-        ...] {split}_entities.json   the same for entities
+        {split}_events.json     [{"doc_id", "m_id", "tokens_ids": [token id], "cluster_id", "topic"}, ...]
+        {split}_entities.json   the same for entities
 
     Ids lose their ".xml"; a mention without `m_id`, or with one that was there before, is numbered. The topic
     of a document is that of its mentions. If they have none, it is its id up to the first "_", where that is
@@ -383,8 +383,7 @@ class ConllSection:
         if not self.documents or self.documents[-1].id != name:
             self._end_document()
             if name in self.names:
-                what = f"{name} comes a second time"
-                remedy = "keep the lines of a document together"
+                what, remedy = f"{name} comes a second time", "keep the lines of a document together"
                 raise DataError(self.path, what, remedy, line=line, field="document")
             self.names.add(name)
             self.documents.append(ConllDraft(id=name))
@@ -411,9 +410,9 @@ class ConllSection:
         end = len(draft.tokens)
         sentences = 1 + sum(start < border < end for _, border in draft.sentences[-_MOST_SENTENCES:])
         if (start, end, chain) in draft.mentions:
-            reason = "mention that is there already, in the same chain"
             what = f"the mention of {chain} from token {start} comes a second time"
-            self.pass_over(reason, what, "write it once", line, column)
+            reason, remedy = "mention that is there already, in the same chain", "write it once"
+            self.pass_over(reason, what, remedy, line, column)
         elif sentences > _MOST_SENTENCES:
             what, remedy = f"the mention of {chain} goes across three sentences", "end it in the first"
             self.pass_over("mention across three sentences or more", what, remedy, line, column)
@@ -453,11 +452,8 @@ class ConllSection:
 
 Level = Literal["corpus", "topic", "document"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-_BEGIN = re.compile(r"#\s*begin document\s*(.*)")
-_END = re.compile(r"#\s*end document")
-_ENDINGS = (".conll", "_conll")
+_BEGIN, _END = re.compile(r"#\s*begin document\s*(.*)"), re.compile(r"#\s*end document")
 _OTHERS: dict[Kind, set[str]] = {"event": {"entity", "entities"}, "entity": {"event", "events"}}
-_TABS = re.compile(r"[\t\r\n]")
 
 
 def write_conll(
@@ -573,7 +569,7 @@ def _rows(
 
 
 def _plain(text: str, what: str) -> str:
-    if _TABS.search(text) or not text or (what == "document" and text.startswith("#")):
+    if not text or set(text) & set("\t\r\n") or (what == "document" and text.startswith("#")):
         raise ValueError(f"{what} {text!r} cannot stand in a CoNLL file: empty, a tab, a line break or a #")
     return text
 
@@ -648,7 +644,7 @@ def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
     for file in files:
         *folders, name = file.relative_to(corpus.parent if corpus.is_file() else corpus).parts
         words = re.findall(r"[a-z]+", plain_name(name).lower())
-        is_conll = file.is_file() and plain_name(name).endswith(_ENDINGS)
+        is_conll = file.is_file() and plain_name(name).endswith((".conll", "_conll"))
         if not is_conll or _OTHERS[kind] & {*folders, *words}:
             continue
         places = [*folders, *words[:1], *words[-2:-1]]  # the last word is conll
@@ -692,8 +688,8 @@ def _read_sections(path: Path, passed_over: PassedOver | None) -> Iterator[Conll
         elif section:
             section.add(text, line)
         elif text.strip() and passed_over is None:
-            what = "a line outside of a document"
-            raise DataError(path, what, "write #begin document above it", line=line, field="row")
+            what, remedy = "a line outside of a document", "write #begin document above it"
+            raise DataError(path, what, remedy, line=line, field="row")
         elif text.strip() and not text.startswith("#"):
             passed_over.add("rows without #begin document, which are one document", f"{path}:{line}")
             name = path.name.partition(".")[0]

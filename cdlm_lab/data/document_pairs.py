@@ -330,12 +330,16 @@ def read_pair_csv(
     _check_rows(path, row + 1, listed or {}, positions)
 
 
+def sentence_starts(text: str) -> list[int]:
+    """Places where the English sentences of a text begin, however its lines are wrapped."""
+    # sentencex 1.0.32 panics at white space of several bytes, and takes line breaks for ends of sentences.
+    return [one["start_index"] for one in get_sentence_boundaries("en", _SPACE.sub(" ", text))]
+
+
 def split_sentences(text: str) -> list[str]:
     """English sentences of a text, without white space around them; none of an empty text."""
-    # sentencex 1.0.32 panics at white space of several bytes, and takes line breaks for ends of sentences.
     plain = _SPACE.sub(" ", text)
-    starts = [found["start_index"] for found in get_sentence_boundaries("en", plain)]
-    sentences = (plain[start:end].strip() for start, end in pairwise([*starts, len(plain)]))
+    sentences = (plain[start:end].strip() for start, end in pairwise([*sentence_starts(text), len(plain)]))
     return [sentence for sentence in sentences if sentence]
 
 

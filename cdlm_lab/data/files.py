@@ -399,15 +399,16 @@ def read_json_lines(
     `unique`: a field of which each value may occur once; only these values are kept in memory.
     """
     lines: dict[object, int] = {}
-    remedy = "write one complete JSON object on each line"
+    complete = "write one complete JSON object on each line"
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        value = parse_json(line, path, line=number, field="line", remedy=remedy)
+        value = parse_json(line, path, line=number, field="line", remedy=complete)
         record = JsonRecord(path=Path(path), line=number, fields=value).checked(kind)
-        field = kind.model_fields[unique].alias or unique if unique else ""
         if unique and (first := lines.setdefault(name := getattr(record.fields, unique), number)) != number:
-            raise record.error(field, f"{name!r} stands in line {first} already", "give each record its own")
+            field = kind.model_fields[unique].alias or unique
+            what, remedy = f"{name!r} stands in line {first} already", f"give each record its own {field}"
+            raise record.error(field, what, remedy)
         yield record
 
 

@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 from itertools import count, groupby, pairwise
 from pathlib import Path
 
-from sentencex import get_sentence_boundaries
-
+from cdlm_lab.data.document_pairs import sentence_starts
 from cdlm_lab.data.files import DataError, entries, read_lines
 from cdlm_lab.data.records import CoreferenceDocument, Kind, TokenSpan, Topic, check_kind, document_of_spans
 
@@ -123,7 +122,6 @@ _Marked = tuple[int, int, int]  # start and end of a mention in characters, line
 
 _MARK = re.compile(r"(</?m>)", re.IGNORECASE)
 _NEARLY_A_MARK = re.compile(r"</?m>|\[/?m\]|&lt;/?m&gt;", re.IGNORECASE)  # spaces are gone by then
-_SPACE = re.compile(r"\s")
 _ENDING = r"['’](?:s|m|d|re|ve|ll)(?!\w)"
 # Characters that belong to the one before: accents (U+0300-036F), how to draw an emoji (U+FE00-FE0F), and the
 # soft hyphen (U+00AD), which no token keeps.
@@ -147,7 +145,7 @@ class _Body:
 
     def add(self, source: str | Path, text: str, marked: Sequence[_Marked]) -> None:
         """Add the tokens, sentences and mentions of the next paragraph."""
-        starts = _sentence_starts(text)
+        starts = sentence_starts(text)
         cuts = {0, len(text), *starts, *(place for start, end, _ in marked for place in (start, end))}
         counts: dict[int, int] = {}  # place in the text -> number of tokens before it
         first = len(self.tokens)
@@ -302,9 +300,3 @@ def _tokens(text: str, start: int, end: int) -> Iterator[str]:
     for match in _TOKEN.finditer(text, start, end):
         if unicodedata.category(match[0][0]) not in ("Cc", "Cf"):
             yield match[0].replace("\xad", "")
-
-
-def _sentence_starts(text: str) -> list[int]:
-    # A text is the same however its lines are wrapped. And sentencex 1.0.32 panics at white space of several
-    # bytes, as in "J", no-break space, full stop.
-    return [found["start_index"] for found in get_sentence_boundaries("en", _SPACE.sub(" ", text))]

@@ -26,22 +26,16 @@ PAGES = tuple(f"page {number}" for number in range(40))
 
 def fever(**fields):
     return {
-        "id": 91,
-        "claim": "Ann -LRB- A -RRB- wrote it.",
-        "label": "SUPPORTS",
-        "evidence": [MILL, LEE],
-    } | fields
+        "id": 91, "claim": "Ann -LRB- A -RRB- wrote it.", "label": "SUPPORTS", "evidence": [MILL, LEE],
+    } | fields  # fmt: skip
 
 
 def fm2(**fields):
     plot = [{"section_header": "Plot", "text": f"s{n}."} for n in range(10)]
     stands = {"section_header": "Summary", "text": "It stands."}
     claim = {
-        "id": "x1",
-        "text": "The mill burnt down.",
-        "label": "REFUTES",
-        "wikipedia_page": "Blue Mill (Orn)",
-    }
+        "id": "x1", "text": "The mill burnt down.", "label": "REFUTES", "wikipedia_page": "Blue Mill (Orn)",
+    }  # fmt: skip
     return claim | {"gold_evidence": [stands], "retrieved_evidence": [*plot, stands]} | fields
 
 
@@ -143,8 +137,8 @@ TEXT = f"a number where a text belongs; {QUOTES}"
 @pytest.mark.parametrize(
     ("form", "fields", "message"),
     [
-        ("symmetric", {"id": "12"}, "id: '12' stands in line 1 already; give each record its own"),
-        ("symmetric", {"id": 12}, "id: '12' stands in line 1 already; give each record its own"),
+        ("symmetric", {"id": "12"}, "id: '12' stands in line 1 already; give each record its own id"),
+        ("symmetric", {"id": 12}, "id: '12' stands in line 1 already; give each record its own id"),
         ("symmetric", {"id": True}, f"id: true or false where a text belongs; {QUOTES}"),
         ("symmetric", {"id": ...}, 'id: missing; add "id" to the record'),
         ("symmetric", {"claim": " "}, f"claim: {EMPTY}"),
@@ -294,11 +288,8 @@ def test_fever_with_a_test_set_beside_it(write, tmp_path):
     assert claim_sets(tmp_path) == ("train", "dev", "test", "symmetric")
     assert format_of(tmp_path) == "fever"
     assert [ids(tmp_path, split) for split in claim_sets(tmp_path)] == [
-        ["train"],
-        ["dev"],
-        ["test"],
-        ["full"],
-    ]
+        ["train"], ["dev"], ["test"], ["full"],
+    ]  # fmt: skip
     write("fever_symmetric_test.jsonl", [symmetric(id="new")])
     write("v0.2_fever_symmetric_dev.jsonl", [symmetric(id="dev")])
     assert ids(tmp_path, "symmetric") == ["new"]

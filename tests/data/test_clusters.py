@@ -135,13 +135,9 @@ def test_checksum_of_storyworld_names_all_that_decides(monkeypatch):
         return corpus_checksum("storyworld", split=split, size=size, seed=seed)
 
     sums = {
-        checksum(),
-        checksum("test"),
-        checksum(size=4),
-        checksum(seed=1),
-        checksum(size=31),
+        checksum(), checksum("test"), checksum(size=4), checksum(seed=1), checksum(size=31),
         checksum(seed=31),
-    }
+    }  # fmt: skip
     assert len(sums) == 6
     assert checksum() in sums
     before = checksum()
@@ -354,7 +350,8 @@ def test_without_a_split_the_hash_of_the_id_decides(write):
     [
         ('{"documents": ["t"]}', '3: id: missing; add "id" to the record'),
         ('{"id": 5, "documents": ["t"]}', "3: id: a number where a text belongs; put it in quotes"),
-        ('{"id": "a", "documents": ["t"]}', "3: id: 'a' stands in line 1 already; give each record its own"),
+        ('{"id": "a", "documents": ["t"]}',
+         "3: id: 'a' stands in line 1 already; give each record its own id"),
         ('{"id": "c"}', '3: documents: missing; add "documents" to the record'),
         ('{"id": "c", "documents": "t"}', "3: documents: a text where a list belongs; write it as [...]"),
         ('{"id": "c", "documents": []}',
@@ -515,7 +512,7 @@ def test_allsides_records(write):
         (allsides("b", ("1", "", ""), ("1", "", "")),
          "2: docs[1].id: '1' is in this cluster already; give every document its own id"),
         (allsides("a", ("1", "", "")),
-         "2: cluster_id: 'a' stands in line 1 already; give each record its own"),
+         "2: cluster_id: 'a' stands in line 1 already; give each record its own cluster_id"),
     ],
 )  # fmt: skip
 def test_malformed_allsides_line(write, refused, line, message):

@@ -183,11 +183,8 @@ def test_check_splits():
 
 def test_twins_stay_together():
     documents = [
-        document("a", "X.", "1."),
-        document("b", "Y."),
-        document("c", "X.", "2."),
-        document("d", "Y."),
-    ]
+        document("a", "X.", "1."), document("b", "Y."), document("c", "X.", "2."), document("d", "Y."),
+    ]  # fmt: skip
     assert twins(documents) == {"d": "b"}
     assert twins(documents, sentences=1) == {"c": "a", "d": "b"}
     pairs = [pair(f"{name}{n}", f"{name}{n + 1}") for name in "pqr" for n in (0, 2)]
@@ -323,11 +320,8 @@ def test_own_splitter(write):
 def test_split_sentences():
     assert split_sentences("") == split_sentences(" \n") == []
     assert split_sentences("One\nline. Mr. Smith left.\n\nJ\u00a0. Two") == [
-        "One line.",
-        "Mr. Smith left.",
-        "J .",
-        "Two",
-    ]
+        "One line.", "Mr. Smith left.", "J .", "Two",
+    ]  # fmt: skip
 
 
 def test_positions(write):

@@ -47,11 +47,8 @@ def test_lines_end_at_line_feeds_only(write, ending, pack):
     text = "one\u2028still one\u0085and\x0bon\r\n\n  three  \nlast"
     path = write("x.txt" + ending, pack(text.encode()))
     assert list(files.read_lines(path)) == [
-        (1, "one\u2028still one\u0085and\x0bon"),
-        (2, ""),
-        (3, "  three  "),
-        (4, "last"),
-    ]
+        (1, "one\u2028still one\u0085and\x0bon"), (2, ""), (3, "  three  "), (4, "last"),
+    ]  # fmt: skip
     assert files.read_text(path) == "one\u2028still one\u0085and\x0bon\n\n  three  \nlast"
 
 
@@ -257,7 +254,7 @@ def test_records_know_their_line_and_blank_lines_are_skipped(write):
 def test_a_field_may_have_to_be_unique(write, refused):
     path = write("x.jsonl", [{"a": "1"}, {"a": "2"}, {"a": "1"}])
     assert len(list(read_json_lines(path, Record))) == 3
-    with refused(path, "3: a: '1' stands in line 1 already; give each record its own"):
+    with refused(path, "3: a: '1' stands in line 1 already; give each record its own a"):
         list(read_json_lines(path, Record, unique="a"))
 
 
@@ -472,18 +469,9 @@ def test_recorded_runs_have_no_card(write, tmp_path):
 def test_the_projects_own_cards():
     cards = read_cards(DATA)
     assert {card.name for card in cards} == {
-        "asnq",
-        "ecb_plus",
-        "docarc_ner",
-        "fever_related",
-        "hotpotqa",
-        "multi_news",
-        "news_clusters",
-        "scisumm",
-        "storyworld",
-        "trecqa",
-        "wikiqa",
-    }
+        "asnq", "ecb_plus", "docarc_ner", "fever_related", "hotpotqa", "multi_news", "news_clusters",
+        "scisumm", "storyworld", "trecqa", "wikiqa",
+    }  # fmt: skip
     for card in cards:
         assert read_card(DATA / card.name / "README.md") == card  # named after its folder
         assert "corpus = " in card.text

@@ -109,11 +109,8 @@ def test_facts_that_name_no_sentence_are_kept_apart_and_scored(questions):
     assert (first.supporting, first.unknown_supporting) == ((("Blue Mill", 2), ("Ann Lee", 0)), ())
     assert second.supporting == (("Ann Lee", 0), ("Rain", 0))
     assert second.unknown_supporting == (
-        ("Blue Mill", 3),
-        ("Blue Mill", -1),
-        ("blue mill", 0),
-        ("Ann Lee", 2),
-    )
+        ("Blue Mill", 3), ("Blue Mill", -1), ("blue mill", 0), ("Ann Lee", 2),
+    )  # fmt: skip
     assert second.gold_paragraphs == (0, 1, 2), "the paragraph of a fact is needed, whatever its sentence"
     found = {"answer": {"q1": "Ghent", "q2": "yes"}, "sp": {"q1": BRIDGE["supporting_facts"]}}
     found["sp"]["q2"] = [list(fact) for fact in second.supporting]

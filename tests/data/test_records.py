@@ -13,18 +13,10 @@ from cdlm_lab.data import records
 from cdlm_lab.data.records import token_spans
 
 RECORDS = (
-    records.Fact,
-    records.Document,
-    records.Cluster,
-    records.Mention,
-    records.SentenceRef,
-    records.SentenceAlignment,
-    records.EntityTag,
-    records.Question,
-    records.CandidateSet,
-    records.Claim,
+    records.Fact, records.Document, records.Cluster, records.Mention, records.SentenceRef,
+    records.SentenceAlignment, records.EntityTag, records.Question, records.CandidateSet, records.Claim,
     records.Story,
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
@@ -84,12 +76,9 @@ def test_a_hashed_split_follows_from_the_id_alone():
 
 def test_names_of_splits():
     named = {
-        "train": "train",
-        "dev": "validation",
-        "val": "validation",
-        "development": "validation",
+        "train": "train", "dev": "validation", "val": "validation", "development": "validation",
         "test": "test",
-    }
+    }  # fmt: skip
     assert {name: records.split_named(name) for name in named} == named
     with pytest.raises(ValueError, match=r"^split is 'all'; choose one of train, dev, test$"):
         records.split_named("all")

@@ -146,11 +146,8 @@ def test_papers(build):
         "R00-0001", "C01-0001", "C02-0002", "R00-0001/pproc-d10", "T00-0001", "N00-0001", "N00-0002",
     }  # fmt: skip
     assert papers["R00-0001"].sentences == (
-        "Of Trees",
-        "We grow trees.",
-        'They < 40 "words".',
-        "Trees are tall.",
-    )
+        "Of Trees", "We grow trees.", 'They < 40 "words".', "Trees are tall.",
+    )  # fmt: skip
     assert papers["C02-0002"].sentences == ("A.", "étude")
     assert papers["R00-0001/pproc-d10"].sentences == ("\ufffdt\ufffd \ufffd",)
 
@@ -492,12 +489,8 @@ class TestText:
         assert found.title == "Of Trees"
         assert found.text == "Of Trees\nAbstract.\nWe < grow. They are tall.\nThe end."
         assert [found.text[start:end] for start, end in found.sentences] == [
-            "Of Trees",
-            "Abstract.",
-            "We < grow.",
-            "They are tall.",
-            "The end.",
-        ]
+            "Of Trees", "Abstract.", "We < grow.", "They are tall.", "The end.",
+        ]  # fmt: skip
 
     def test_without_title(self, write, tmp_path):
         found = read(write, tmp_path, corpus_paper("", section("We grow.")))
@@ -548,12 +541,9 @@ class TestEachPaperOnce:
         """Papers with ids of their own stay apart; short beginnings say nothing."""
         titles = {identifier: found.title for identifier, found in documents(folder).items()}
         assert titles == {
-            "R00-0001": "Reference text",
-            "C01-0001": "Net's text",
-            "N00-0001": "Journal",
-            "R00-0001/p2": "Other",
-            "R00-0001/p3": "Another",
-        }
+            "R00-0001": "Reference text", "C01-0001": "Net's text", "N00-0001": "Journal",
+            "R00-0001/p2": "Other", "R00-0001/p3": "Another",
+        }  # fmt: skip
         assert next(iter(titles)) == "R00-0001"  # reference papers of the task first
 
     def test_as_scisumm_knows_them(self, folder, write):

@@ -194,13 +194,8 @@ def test_blocks(write):
         [(12, "d")],
     ]
     assert list(line_blocks(path, mark="#")) == [
-        [(3, "a"), (4, "b")],
-        [(7, "#x")],
-        [(8, "c")],
-        [(9, "#y")],
-        [(10, "#z")],
-        [(12, "d")],
-    ]
+        [(3, "a"), (4, "b")], [(7, "#x")], [(8, "c")], [(9, "#y")], [(10, "#z")], [(12, "d")],
+    ]  # fmt: skip
 
 
 def test_parts(write, refused):

@@ -214,11 +214,8 @@ def test_sentences(text, expected):
 def test_the_sentence_of_a_mention():
     document = only("It <m>burns</m>. Mud. <m>Big fire. Help</m> came. <m>Rain</m>.\n\n<m>Mud</m>")
     assert [(m.tokens, m.sentence) for m in document.mentions] == [
-        ((1, 2), 0),
-        ((5, 9), 2),
-        ((11, 12), 3),
-        ((13, 14), 4),
-    ]
+        ((1, 2), 0), ((5, 9), 2), ((11, 12), 3), ((13, 14), 4),
+    ]  # fmt: skip
 
 
 def test_white_space_at_which_the_sentence_splitter_panics():
@@ -395,21 +392,9 @@ def test_marks_are_read_back(tokens, spans, gap, space):
 
 
 PARTS = [
-    "<m>",
-    "</m>",
-    "<m>a</m>",
-    "\n",
-    "\n\n",
-    "== a ==\n",
-    "==",
-    "a",
-    ".",
-    " ",
-    "\0",
-    "\u202e",
-    "\ud800",
+    "<m>", "</m>", "<m>a</m>", "\n", "\n\n", "== a ==\n", "==", "a", ".", " ", "\0", "\u202e", "\ud800",
     "J\xa0",
-]
+]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(PARTS) | st.text(max_size=3), max_size=12).map("".join))

@@ -476,7 +476,34 @@ class Case:
     labels: tuple[str, ...] = ("labels",)
     without: str = ""  # weights that get no gradient
     rate: float = 3e-3  # of learning by heart
+    # Of one whose config has its head: how it is loaded with any, and another head that could be
+    plain: Callable[..., Loaded] | None = None
+    other: Any = None
     full_head: bool = False  # the head computes in the precision of its weights, whatever the encoder does
+
+
+def learn(model: PreTrainedModel, batch: Batch, *, steps: int, rate: float, until: float = 0.0) -> Any:
+    """The last output of a training on one batch, which ends when the loss is below `until`."""
+    optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
+    for _ in range(steps):
+        output = model(**batch)
+        optimiser.zero_grad()
+        output.loss.backward()
+        optimiser.step()
+        if output.loss.item() < until:
+            break
+    return output
+
+
+def assert_same_gradients(
+    model: PreTrainedModel, other: PreTrainedModel, *, rtol: float, atol: float
+) -> None:
+    """One without a gradient in `model` has none or zeros in `other`."""
+    for (name, weight), twin in zip(model.named_parameters(), other.parameters(), strict=True):
+        if weight.grad is None:
+            assert twin.grad is None or not twin.grad.any(), name
+        else:
+            torch.testing.assert_close(weight.grad, twin.grad, rtol=rtol, atol=atol, msg=name)
 
 
 def _fixed(load: Callable[..., Loaded], **form: Any) -> Callable[..., Loaded]:
@@ -522,6 +549,7 @@ CASES |= {
         lambda words, kind=name[3]: sequences(words, labels=JOINT_LABELS[kind]),
         row_of, wider_sequences, 3, 4 if name[3] == "k" else 3,
         f"head.layers.{int(head.layers == 'tanh')}.bias", "bert", without=GLOBAL, full_head=True,
+        plain=load_joint_model, other=JointHead(kind="ie_1", labels=5, **LAYOUT),
     )
     for name, head in JOINT_HEADS.items()
 }  # fmt: skip
@@ -530,7 +558,8 @@ CASES |= {
     f"pooled {name}": Case(
         _fixed(load_pooled_pairs, head=head), claims,
         lambda batch, row: some_pairs(batch, PAIRS_OF_CLAIM[row], [row]), wider_sequences, 3, 3,
-        "classifier.weight", "bert", without=GLOBAL, full_head=True,
+        "classifier.weight", "bert", without=GLOBAL, full_head=True, plain=load_pooled_pairs,
+        other=PooledHead(pooling="max", labels=4, length=8),
     )
     for name, head in POOLED_HEADS.items()
 }  # fmt: skip
@@ -538,7 +567,8 @@ CASES |= {
     f"paragraph {name}": Case(
         _fixed(load_paragraph_model, head=head), lambda words, head=head: paragraphs(words, head),
         row_of, wider_sequences, 3, 6, "lm_head.dense.weight", "bert", labels=("labels", "mlm_labels"),
-        without=GLOBAL, rate=5e-3,
+        without=GLOBAL, rate=5e-3, plain=load_paragraph_model,
+        other=JointHead(kind="ie_k", sentences=3, length=6),
     )
     for name, head in PARAGRAPH_HEADS.items()
 }  # fmt: skip
@@ -567,6 +597,8 @@ CASES |= {
         _fixed(load_dynamic_tagger, head=head, max_length=12, window=12),
         lambda _, head=head: tokens_of_words(head), sentence_of_tokens, wider_tokens, 2, 8,
         "head.classifier.bias", "bert", without=GLOBAL, rate=1e-2,
+        plain=_fixed(load_dynamic_tagger, max_length=12, window=12),
+        other=TaggerHead(tags=DYNAMIC_TAGS, hidden_size=5),
     )
     for name, head in DYNAMIC_HEADS.items()
 }  # fmt: skip

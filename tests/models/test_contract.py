@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from model_cases import CASES, TINY, Batch, Case, Loaded
+from model_cases import CASES, TINY, Batch, Case, Loaded, learn
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
@@ -20,6 +20,7 @@ from cdlm_lab.models.encoder import load_encoder
 ON_ENCODER = [name for name, case in CASES.items() if case.encoder]
 LOGITS = ("logits", "type_logits", "start_logits", "end_logits", "sentence_logits", "paragraph_logits")
 FLOAT32 = ("loss", *LOGITS, "shares", "weights")
+WITH_HEADS = [name for name, case in CASES.items() if case.plain]
 ON_TINY = [name for name, case in CASES.items() if case.encoder == "tiny"]
 
 
@@ -168,6 +169,20 @@ def test_a_trained_one_that_lacks_a_weight_is_refused(case: Case, saved: Path):
         case.load(saved)
 
 
+@pytest.mark.parametrize("case", [CASES[name] for name in WITH_HEADS], ids=WITH_HEADS)
+def test_a_trained_head_is_kept_and_another_refused(
+    case: Case, source: Path, loaded: Loaded, saved: Path, batch
+):
+    again, _ = case.plain(saved)
+    torch.testing.assert_close(again(**batch).logits, loaded[0](**batch).logits, rtol=0, atol=1e-6)
+    with pytest.raises(
+        ValueError, match=r"trained with \w+\(.*\), not \w+\(.*\); ask for that, or give no head$"
+    ):
+        case.plain(saved, head=case.other)
+    with pytest.raises(ValueError, match=f"not a trained {type(again).__name__}; give a head for it$"):
+        case.plain(source)
+
+
 @pytest.mark.parametrize("name", ON_ENCODER)
 def test_the_head_is_drawn_from_the_seed_and_the_encoder_is_the_one_named(name: str, request):
     case = CASES[name]
@@ -204,13 +219,5 @@ def test_what_cannot_be_loaded(
 
 def test_it_learns_by_heart(case: Case, model: PreTrainedModel, batch: Batch):
     """What of it can be learned: an encoder's vectors alone may not tell words apart."""
-    optimiser = torch.optim.AdamW(model.parameters(), lr=case.rate)
     start = model(**batch).loss.item()
-    for _ in range(120):
-        loss = model(**batch).loss
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        if loss.item() < 0.05:
-            break
-    assert loss.item() < 0.1 * start
+    assert learn(model, batch, steps=120, rate=case.rate, until=0.05).loss.item() < 0.1 * start

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.models import frozen as sentence_encodings
-from cdlm_lab.models import frozen as word_encodings
+from cdlm_lab.models import frozen
 from cdlm_lab.models.frozen import EncodingStore, SentenceEncodings, WordEncodings, key_of, load_word_encoder
 
 RECORD = 16 + 8  # bytes of a key with the number of rows
@@ -259,16 +258,17 @@ class Letters:
     size, fingerprint = 3, "abc"
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.encoded: list[str] = []
 
     def encode(self, sentences: Sequence[str]) -> np.ndarray:
-        self.asked += sentences
+        self.encoded += sentences
         return np.array([[len(text), ord(text[0]), 0.5] for text in sentences], dtype=np.float32)
 
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentence_encodings, "SENTENCE_PIECE", 2)
+    monkeypatch.setattr(frozen, "SENTENCE_PIECE", 2)
+    monkeypatch.setattr(frozen, "PIECE", 2)
 
 
 def files(folder: Path) -> tuple[Path, Path]:
@@ -282,12 +282,12 @@ def test_each_sentence_is_computed_once(tmp_path: Path):
     assert found.tolist() == [[1, 98, 0.5], [2, 97, 0.5], [1, 98, 0.5]]
     assert found.dtype == np.float32
     assert kept.vectors(["ccc", "aa"]).tolist() == [[3, 99, 0.5], [2, 97, 0.5]]
-    assert first.asked == ["b", "aa", "ccc"]
+    assert first.encoded == ["b", "aa", "ccc"]
     second = Letters()
     again = SentenceEncodings(second, tmp_path)
     assert len(again) == 3
     assert again.vectors(["aa", "ccc", "d"]).tolist() == [[2, 97, 0.5], [3, 99, 0.5], [1, 100, 0.5]]
-    assert second.asked == ["d"]
+    assert second.encoded == ["d"]
 
 
 def test_the_layout(tmp_path: Path):
@@ -311,19 +311,7 @@ def test_other_encoders_have_folders_of_their_own(tmp_path: Path):
     other.fingerprint = "def"
     SentenceEncodings(Letters(), tmp_path).ensure(["b"])
     SentenceEncodings(other, tmp_path).ensure(["b"])
-    assert other.asked == ["b"]
-
-
-def test_a_killed_run_loses_its_last_piece_alone(tmp_path: Path):
-    class Killed(Letters):
-        def encode(self, sentences: Sequence[str]) -> np.ndarray:
-            if "e" in sentences:
-                raise KeyboardInterrupt
-            return super().encode(sentences)
-
-    with pytest.raises(KeyboardInterrupt):
-        SentenceEncodings(Killed(), tmp_path).ensure(["a", "b", "c", "d", "e"])
-    assert len(SentenceEncodings(Letters(), tmp_path)) == 4
+    assert other.encoded == ["b"]
 
 
 @pytest.mark.parametrize("tail", ["half a vector", "a vector without key", "half a key"])
@@ -339,7 +327,7 @@ def test_a_half_written_tail_is_cut_off(tmp_path: Path, tail: str):
     kept = SentenceEncodings(encoder, tmp_path)
     assert (len(kept), vectors.stat().st_size, keys.stat().st_size) == (2, 2 * ROW, 32)
     assert kept.vectors(["ccc", "aa"]).tolist() == [[3, 99, 0.5], [2, 97, 0.5]]
-    assert encoder.asked == ["ccc"]
+    assert encoder.encoded == ["ccc"]
 
 
 def test_two_at_once_keep_one_row_for_each_sentence(tmp_path: Path):
@@ -355,30 +343,9 @@ def test_two_at_once_keep_one_row_for_each_sentence(tmp_path: Path):
 
     second._encoder = other = Meanwhile()
     assert second.vectors(["ccc", "bb", "dddd"]).tolist() == [[3, 99, 0.5], [2, 98, 0.5], [4, 100, 0.5]]
-    assert other.asked == ["ccc", "dddd"], "bb was there"
+    assert other.encoded == ["ccc", "dddd"], "bb was there"
     assert files(tmp_path)[1].stat().st_size == 4 * 16
     assert first.vectors(["dddd", "a"]).tolist() == [[4, 100, 0.5], [1, 97, 0.5]]
-
-
-def _ensure(folder: Path, start: int) -> None:
-    texts = [chr(97 + (start + n) % 26) * (1 + (start + n) % 40) for n in range(40)]
-    SentenceEncodings(Letters(), folder).ensure(texts)
-
-
-def test_processes_that_encode_at_once_do_not_disturb_each_other(tmp_path: Path):
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=_ensure, args=(tmp_path, start)) for start in (0, 7, 20)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0, 0, 0]
-    encoder = Letters()
-    kept = SentenceEncodings(encoder, tmp_path)
-    texts = [chr(97 + n % 26) * (1 + n % 40) for n in range(60)]
-    assert kept.vectors(texts).tolist() == [[len(text), ord(text[0]), 0.5] for text in texts]
-    assert encoder.asked == []
-    assert files(tmp_path)[1].stat().st_size == 16 * len(set(texts))
 
 
 @pytest.mark.parametrize(
@@ -403,39 +370,24 @@ def test_files_of_sentences_that_do_not_fit_are_refused(tmp_path: Path, fault: s
         SentenceEncodings(Letters(), tmp_path)
 
 
-def test_the_bar_counts_sentences_that_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    kept = SentenceEncodings(Letters(), tmp_path)
-    kept.ensure(["b", "aa"])
-    kept.ensure(["b", "c", "d", "e"], name="test sentences")
-    assert "test sentences: 100%" in (shown := capsys.readouterr().out)
-    assert "3/3" in shown
-    kept.ensure(["b"])
-    assert capsys.readouterr().out == ""
-
-
 class WordLetters:
     """Stands for a `WordEncoder`: a word's vector is its length, its first letter and a third."""
 
     size, fingerprint = 3, "abc"
 
     def __init__(self) -> None:
-        self.asked: list[list[str]] = []
+        self.encoded: list[list[str]] = []
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        self.asked += [list(words) for words in sentences]
+        self.encoded += [list(words) for words in sentences]
         return [np.array([[len(word), ord(word[0]), 1 / 3] for word in words], "f4") for words in sentences]
-
-
-@pytest.fixture(autouse=True)
-def small_pieces_of_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_encodings, "PIECE", 2)
 
 
 def test_the_words_of_each_sentence_are_computed_once(tmp_path: Path):
     first = WordLetters()
     kept = WordEncodings(first, tmp_path, half=False)
     kept.ensure([["b", "aa"], ("ccc",), ["b", "aa"], [], ["d"]])
-    assert first.asked == [["b", "aa"], ["ccc"], ["d"]]
+    assert first.encoded == [["b", "aa"], ["ccc"], ["d"]]
     third = np.float32(1 / 3)
     assert kept.rows(("b", "aa")).tolist() == [[1, 98, third], [2, 97, third]]
     assert (len(kept), kept.size, kept.rows(["ccc"]).dtype) == (3, 3, np.float32)
@@ -443,7 +395,7 @@ def test_the_words_of_each_sentence_are_computed_once(tmp_path: Path):
     again = WordEncodings(second, tmp_path, half=False)
     again.ensure([["ccc"], ["b"]])
     assert again.rows(["ccc"]).tolist() == [[3, 99, third]]
-    assert second.asked == [["b"]], "words that stood in another sentence are others"
+    assert second.encoded == [["b"]], "words that stood in another sentence are others"
 
 
 def test_what_is_missing_is_computed_when_it_is_read(tmp_path: Path):
@@ -451,7 +403,7 @@ def test_what_is_missing_is_computed_when_it_is_read(tmp_path: Path):
     kept = WordEncodings(encoder, tmp_path)
     assert kept.rows(["b", "aa"])[:, :2].tolist() == [[1, 98], [2, 97]]
     assert kept.rows(["b", "aa"]).shape == (2, 3)
-    assert encoder.asked == [["b", "aa"]]
+    assert encoder.encoded == [["b", "aa"]]
 
 
 def test_a_sentence_without_words_has_no_rows(tmp_path: Path):
@@ -485,7 +437,7 @@ def test_rows_are_a_part_of_the_mapped_file(tmp_path: Path):
 def test_sentences_with_other_words_have_other_keys(tmp_path: Path):
     encoder = WordLetters()
     WordEncodings(encoder, tmp_path).ensure([["a b"], ["a", "b"], ["ab"]])
-    assert len(encoder.asked) == 3
+    assert len(encoder.encoded) == 3
     with pytest.raises(ValueError, match=r"word 1, 'c\\nd', has a line feed in it; take it out"):
         WordEncodings(WordLetters(), tmp_path).ensure([["b", "c\nd"]])
 
@@ -512,11 +464,12 @@ def test_a_sentence_that_is_too_long_stops_the_filling(tmp_path: Path):
     assert len(kept) == 2
 
 
-def test_the_bar_counts_sentences_of_words_that_are_missing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    kept = WordEncodings(WordLetters(), tmp_path)
-    kept.ensure([["b"], ["aa"]])
-    kept.ensure([["b"], ["c"], ["d"], ["e"]], name="test sentences")
+@pytest.mark.parametrize(("kind", "letters"), [(SentenceEncodings, Letters), (WordEncodings, WordLetters)])
+def test_the_bar_counts_sentences_that_are_missing(kind: type, letters: type, tmp_path: Path, capsys):
+    kept = kind(letters(), tmp_path)
+    kept.ensure(["b", "aa"])
+    kept.ensure(["b", "c", "d", "e"], name="test sentences")
     assert "test sentences: 100%" in (shown := capsys.readouterr().out)
     assert "3/3" in shown
+    kept.ensure(["b"])
+    assert capsys.readouterr().out == ""

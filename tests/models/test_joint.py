@@ -22,17 +22,18 @@ from model_cases import (
     K,
     Loaded,
     claims,
+    learn,
     own_token_types,
     sequences,
     some_pairs,
 )
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 from transformers import AutoTokenizer, BertModel, LongformerConfig, PreTrainedTokenizerFast, RobertaModel
 
 from cdlm_lab.examples.candidates import JointCollate, JointLayout, joint_sequence
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.models.checkpoint import CheckpointError, is_trained, own_randomness
+from cdlm_lab.models.checkpoint import CheckpointError, own_randomness
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.joint import (
     HEAD_FILE,
@@ -379,12 +380,7 @@ def test_it_learns_groups_by_heart(bert: Path):
     model, tokenizer = load_joint_model(bert, head=JointHead(kind="ie_k", **LAYOUT))
     labels = torch.tensor([[1, 0], [-100, 1], [0, 0], [0, 1]])
     batch = sequences(tokenizer, [*PIECES, [4, 3, 6]], labels=labels)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(30):
-        out = model(**batch)
-        optimiser.zero_grad()
-        out.loss.backward()
-        optimiser.step()
+    out = learn(model, batch, steps=30, rate=3e-3)
     assert out.loss.item() < 0.05
     assert (scores_of(out.logits) > 0)[labels != -100].tolist() == [
         True,
@@ -397,39 +393,9 @@ def test_it_learns_groups_by_heart(bert: Path):
     ]
 
 
-def test_save_and_load_agree(bert: Path, loaded, head: JointHead, batch: Batch, tmp_path: Path):
-    model, tokenizer = loaded
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    assert is_trained(str(tmp_path), JointModel)
-    assert not is_trained(str(bert), JointModel)
-    for given in (head, None):
-        again, words = load_joint_model(tmp_path, head=given, seed=9)
-        assert not again.training
-        assert again.head.form == head
-        assert torch.equal(again(**batch).logits, model(**batch).logits)
-    assert words.get_vocab() == tokenizer.get_vocab()
-
-
-@pytest.mark.parametrize("head", [JOINT_HEADS["ie_k linear"]], ids=[""])
-def test_what_cannot_be_loaded(bert: Path, loaded, tmp_path: Path):
-    model, tokenizer = loaded
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    other = JointHead(kind="ae_k", **LAYOUT)
-    with pytest.raises(
-        ValueError, match=r"trained with JointHead\(kind='ie_k'.*, not .*'ae_k'.* ask for that"
-    ):
-        load_joint_model(tmp_path, head=other)
-    with pytest.raises(ValueError, match=r"not a trained JointModel; give a head for it$"):
-        load_joint_model(bert)
+def test_dropout_that_cannot_be(bert: Path):
     with pytest.raises(ValueError, match="dropout"):
-        load_joint_model(bert, head=other, dropout=1.5)
-    weights = load_file(tmp_path / "model.safetensors")
-    del weights["head.layers.0.bias"]
-    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(CheckpointError, match=r"missing: head\.layers\.0\.bias"):
-        load_joint_model(tmp_path)
+        load_joint_model(bert, head=JOINT_HEADS["ie_k linear"], dropout=1.5)
 
 
 def test_the_head_is_drawn_from_the_seed_and_the_encoder_is_the_one_named(bert: Path):
@@ -603,26 +569,6 @@ def test_gradients_of_both_poolings_are_those_of_differences():
     claim = torch.tensor([1, 0, 1, 1, 0])
     assert torch.autograd.gradcheck(lambda x: largest(x, claim, claims=2)[0], read)
     assert torch.autograd.gradcheck(lambda x, s: weighted_sum(x, s, claim, claims=2), (read, scores))
-
-
-def test_pooled_pairs_are_loaded_as_they_were_saved(
-    bert: Path, loaded_pairs, pooled_head: PooledHead, claim_batch: Batch, tmp_path: Path
-):
-    pairs_model, tokenizer = loaded_pairs
-    pairs_model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    assert is_trained(str(tmp_path), PooledPairs)
-    for given in (pooled_head, None):
-        again, _ = load_pooled_pairs(tmp_path, head=given, seed=9)
-        assert not again.training
-        assert torch.equal(again(**claim_batch).logits, pairs_model(**claim_batch).logits)
-    other = PooledHead(pooling=pooled_head.pooling, labels=4, length=8)
-    with pytest.raises(
-        ValueError, match=r"trained with PooledHead\(.*labels=3.*\), not PooledHead\(.*labels=4"
-    ):
-        load_pooled_pairs(tmp_path, head=other)
-    with pytest.raises(ValueError, match="not a trained PooledPairs; give a head for it"):
-        load_pooled_pairs(bert)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 import torch
+from model_cases import learn
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LongformerConfig, LongformerForMaskedLM
@@ -162,12 +163,8 @@ def test_the_loss_is_float32_in_a_bfloat16_model(language_model: CrossDocumentLM
 def test_it_learns_eight_examples_by_heart(language_model: CrossDocumentLM) -> None:
     model = copy.deepcopy(language_model).train()
     batch = batch_of(rows=8)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
     start = model(**batch).loss.item()
-    for _ in range(150):
-        optimiser.zero_grad()
-        model(**batch).loss.backward()
-        optimiser.step()
+    learn(model, batch, steps=150, rate=3e-3)
     assert model(**batch).loss.item() < 0.1 * start
 
 

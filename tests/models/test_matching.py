@@ -15,6 +15,7 @@ from model_cases import (
     MAX_TOKENS,
     SHALLOW,
     Batch,
+    assert_same_gradients,
     classified,
     document_pairs,
     matcher_of,
@@ -94,11 +95,7 @@ def test_a_whole_last_layer_changes_no_logit_and_no_gradient(tiny, batch, tmp_pa
     torch.testing.assert_close(found.logits, expected.logits, rtol=1e-5, atol=1e-6)
     found.loss.backward()
     expected.loss.backward()
-    for (name, weight), other in zip(model.named_parameters(), whole.parameters(), strict=True):
-        if weight.grad is None:
-            assert not other.grad.any(), name
-        else:
-            torch.testing.assert_close(weight.grad, other.grad, rtol=1e-4, atol=1e-6, msg=name)
+    assert_same_gradients(model, whole, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("missing", ["all", "in one row"])
@@ -486,11 +483,7 @@ def test_a_whole_last_layer_would_change_nothing(
     torch.testing.assert_close(found.logits, expected.logits, rtol=1e-5, atol=1e-6)
     found.loss.backward()
     expected.loss.backward()
-    for (name, weight), other in zip(scorer.named_parameters(), whole.parameters(), strict=True):
-        if weight.grad is None:
-            assert not other.grad.any(), name
-        else:
-            torch.testing.assert_close(weight.grad, other.grad, rtol=1e-4, atol=1e-6, msg=name)
+    assert_same_gradients(scorer, whole, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("missing", ["all", "[CLS]", "a mention"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from model_cases import MASKED, PARAGRAPH_FORM, PARAGRAPH_HEADS, Batch, paragraphs, row_of
+from model_cases import MASKED, PARAGRAPH_FORM, PARAGRAPH_HEADS, Batch, learn, paragraphs, row_of
 from transformers import BertModel, LongformerForMaskedLM, PreTrainedTokenizerFast
 
 from cdlm_lab.models.checkpoint import is_trained
@@ -121,13 +121,8 @@ def test_labels_that_cannot_be(model: ParagraphModel, batch: Batch):
 
 
 def test_it_learns_by_heart(model: ParagraphModel, batch: Batch):
-    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
     start = model(**batch).parts
-    for _ in range(25):
-        out = model(**batch)
-        optimiser.zero_grad()
-        out.loss.backward()
-        optimiser.step()
+    out = learn(model, batch, steps=25, rate=5e-3)
     for name, part in out.parts.items():
         assert part < 0.1 * start[name], name
 

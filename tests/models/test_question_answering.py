@@ -16,6 +16,7 @@ from model_cases import (
     SENTENCES,
     TYPES,
     Batch,
+    learn,
     question,
     questions,
 )
@@ -31,7 +32,6 @@ from cdlm_lab.examples.questions import (
     question_marks_of,
 )
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.models.checkpoint import is_trained
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.question_answering import LOSS_WEIGHTS, QuestionAnswerer, decode, load_question_answerer
 from cdlm_lab.training.checkpoints import save_model
@@ -248,18 +248,16 @@ def test_labels_come_together(answerer: QuestionAnswerer, batch: Batch, missing:
         answerer(**batch)
 
 
-def test_save_and_load_agree(answerer: QuestionAnswerer, tiny: Path, batch: Batch, tmp_path: Path):
+def test_loss_weights_and_marks_are_saved(
+    answerer: QuestionAnswerer, tiny: Path, batch: Batch, tmp_path: Path
+):
     _, tokenizer = load_question_answerer(tiny, **FORM)
     answerer.config.loss_weights["span"] = 2.0
     save_model(answerer, tokenizer, tmp_path)
-    assert is_trained(str(tmp_path), QuestionAnswerer)
-    assert not is_trained(str(tiny), QuestionAnswerer)
     again, words = load_question_answerer(tmp_path, **FORM, seed=9)
     expected, found = answerer(**batch), again(**batch)
     assert all(torch.equal(values, found[name]) for name, values in expected.items())
     assert again.config.loss_weights == LOSS_WEIGHTS | {"span": 2.0}
-    assert not again.training
-    assert words.get_vocab() == tokenizer.get_vocab()
     assert question_marks_of(words) == question_marks_of(tokenizer)
 
 
@@ -327,12 +325,7 @@ def test_it_learns_four_questions_by_heart():
         max_length=128,
     )
     batch = QuestionCollate(pad_token_id=tokenizer.pad_token_id)([examples[n] for n in range(4)])
-    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(25):
-        out = model(**batch)
-        optimiser.zero_grad()
-        out.loss.backward()
-        optimiser.step()
+    out = learn(model, batch, steps=25, rate=3e-3)
     assert out.loss.item() < 0.01
     for number, asked in enumerate(questions):
         answer = decode(asked, examples.describe(number), out.row(number))

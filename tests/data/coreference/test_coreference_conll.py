@@ -58,28 +58,12 @@ def test_what_is_written(tmp_path):
     numbers = write_conll(tmp_path / "key.conll", given_topics, gold_clusters(given_topics))
     assert numbers == {"y": 1, "P": 2, "x": 3, "z": 4, "alone": 5}
     rows = [
-        "#begin document (36); part 000",
-        "a\t36_ecb\t0\tPolice\t(1|(2)",
-        "a\t36_ecb\t1\tmade\t(3|(3|1)",
-        "a\t36_ecb\t2\ttwo\t(2|(4",
-        "a\t36_ecb\t3\tarrests\t4)|2)|3)",
-        "a\t36_ecb\t4\t.\t3)",
-        "",
-        "a\t36_ecb\t0\tThey\t(2)",
-        "a\t36_ecb\t1\tleft\t-",
-        "",
-        "b\t36_ecb\t0\tPolice\t-",
-        "b\t36_ecb\t1\tmade\t-",
-        "b\t36_ecb\t2\ttwo\t-",
-        "b\t36_ecb\t3\tarrests\t-",
-        "b\t36_ecb\t4\t.\t-",
-        "",
-        "b\t36_ecb\t0\tThey\t-",
-        "b\t36_ecb\t1\tleft\t(5)",
-        "",
-        "#end document",
-        "",
-    ]
+        "#begin document (36); part 000", "a\t36_ecb\t0\tPolice\t(1|(2)", "a\t36_ecb\t1\tmade\t(3|(3|1)",
+        "a\t36_ecb\t2\ttwo\t(2|(4", "a\t36_ecb\t3\tarrests\t4)|2)|3)", "a\t36_ecb\t4\t.\t3)", "",
+        "a\t36_ecb\t0\tThey\t(2)", "a\t36_ecb\t1\tleft\t-", "", "b\t36_ecb\t0\tPolice\t-",
+        "b\t36_ecb\t1\tmade\t-", "b\t36_ecb\t2\ttwo\t-", "b\t36_ecb\t3\tarrests\t-", "b\t36_ecb\t4\t.\t-", "",
+        "b\t36_ecb\t0\tThey\t-", "b\t36_ecb\t1\tleft\t(5)", "", "#end document", "",
+    ]  # fmt: skip
     assert (tmp_path / "key.conll").read_bytes().decode() == "\n".join(rows)
     (topic,) = read_conll(tmp_path / "key.conll", kind="event")
     assert [(d.id, d.tokens, d.sentences, d.validated) for d in topic.documents] == [
@@ -253,14 +237,9 @@ def _file(folder, text: str):
 def test_files_of_the_shared_task(tmp_path):
     row = "bc/x/01 {part} {number} {word} NN * - - - - {mentions}\n"
     words = [
-        ("I", "(0)"),
-        ("saw", "-"),
-        ("her", "(12|(3)"),
-        ("car", "12)"),
-        None,
-        ("She", "(3)|(0"),
+        ("I", "(0)"), ("saw", "-"), ("her", "(12|(3)"), ("car", "12)"), None, ("She", "(3)|(0"),
         ("left", "0)"),
-    ]
+    ]  # fmt: skip
     text = ""
     for part in (0, 1):
         text += f"#begin document (bc/x/01); part 00{part}\n"
@@ -275,12 +254,9 @@ def test_files_of_the_shared_task(tmp_path):
     assert found.tokens == ("I", "saw", "her", "car", "She", "left")
     assert found.sentences == ((0, 4), (4, 6))
     assert [(m.cluster, m.tokens, m.sentence) for m in found.mentions] == [
-        ("bc/x/01:0", (0, 1), 0),
-        ("bc/x/01:3", (2, 3), 0),
-        ("bc/x/01:12", (2, 4), 0),
-        ("bc/x/01:3", (4, 5), 1),
-        ("bc/x/01:0", (4, 6), 1),
-    ]
+        ("bc/x/01:0", (0, 1), 0), ("bc/x/01:3", (2, 3), 0), ("bc/x/01:12", (2, 4), 0),
+        ("bc/x/01:3", (4, 5), 1), ("bc/x/01:0", (4, 6), 1),
+    ]  # fmt: skip
     assert {mention.kind for mention in found.mentions} == {"entity"}
     assert len(gold_clusters([first, second])) == 6
 
@@ -411,14 +387,10 @@ def test_what_cannot_be_used_is_counted(tmp_path):
         "air:2": {("air/1", 2, 3)},
     }
     assert passed_over == {
-        "mention that is there already, in the same chain": 1,
-        "end of a mention that does not start": 1,
-        "last column that holds no mentions": 1,
-        "mention across three sentences or more": 1,
-        "row of one column": 1,
-        "section without tokens": 1,
-        "section without #end document": 1,
-    }
+        "mention that is there already, in the same chain": 1, "end of a mention that does not start": 1,
+        "last column that holds no mentions": 1, "mention across three sentences or more": 1,
+        "row of one column": 1, "section without tokens": 1, "section without #end document": 1,
+    }  # fmt: skip
 
 
 def test_chains_of_the_shared_task_end_with_the_document(tmp_path):

@@ -11,39 +11,24 @@ from cdlm_lab.data.records import PassedOver, gold_clusters, mentions_of
 
 DOCUMENTS: dict[str, Any] = {
     "36_1ecb.xml": [
-        [0, 1, "Fire", False],
-        [2, 4, "It", True],
-        [2, 5, " ", True],
-        [2, 6, " burnt", True],
+        [0, 1, "Fire", False], [2, 4, "It", True], [2, 5, " ", True], [2, 6, " burnt", True],
         ["3", "7", "Rain", False],
     ],
     "36_2ecbplus.xml": [
-        [0, 1, "http", False],
-        [1, 2, "Blaze", True],
-        [1, 4, "out", True],
-        [1, 5, "now", True],
+        [0, 1, "http", False], [1, 2, "Blaze", True], [1, 4, "out", True], [1, 5, "now", True],
     ],
     "36_3ecb.xml": [[0, 1, "Nothing", False]],
     "37_1ecb.xml": [[0, 1, "Quake", True]],
-}
+}  # fmt: skip
 EVENTS: list[Any] = [
     {
-        "doc_id": "36_2ecbplus.xml",
-        "topic": "36",
-        "subtopic": "36_0",
-        "m_id": "9",
-        "sentence_id": "1",
-        "tokens_ids": [2, 5],
-        "tokens": "Blaze now",
-        "tags": "NN RB",
-        "lemmas": "blaze now",
-        "cluster_id": 7,
-        "cluster_desc": "fire",
-        "singleton": False,
+        "doc_id": "36_2ecbplus.xml", "topic": "36", "subtopic": "36_0", "m_id": "9", "sentence_id": "1",
+        "tokens_ids": [2, 5], "tokens": "Blaze now", "tags": "NN RB", "lemmas": "blaze now", "cluster_id": 7,
+        "cluster_desc": "fire", "singleton": False,
     },
     {"doc_id": "36_1ecb.xml", "topic": "36", "m_id": 3, "tokens_ids": [6], "cluster_id": 7},
     {"doc_id": "37_1ecb.xml", "topic": None, "m_id": "1", "tokens_ids": [1], "cluster_id": "quake"},
-]
+]  # fmt: skip
 ENTITIES: list[Any] = [
     {"doc_id": "36_1ecb.xml", "topic": "36", "m_id": "4", "tokens_ids": ["4", 4], "cluster_id": 200000000}
 ]
@@ -263,12 +248,9 @@ def test_what_corpora_of_others_hold(split):
     """Numeric topics, mentions without a name or with the same, a mention across two sentences; what cannot
     be used is counted, or refused if nothing counts."""
     words = [
-        [0, 0, "A", True],
-        [0, 1, "virus", True],
-        [1, 2, "flu", False],
-        [1, 3, "It", False],
+        [0, 0, "A", True], [0, 1, "virus", True], [1, 2, "flu", False], [1, 3, "It", False],
         [2, 4, "he", True],
-    ]
+    ]  # fmt: skip
     documents = {"0_news_1": words, "0_news_2": words[:1], "1_news_3": words[:1]}
     folder, passed_over = split(documents, LENIENT, []), PassedOver()
     found = list(read_coreference_json(folder, "dev", kinds=("event",), passed_over=passed_over))

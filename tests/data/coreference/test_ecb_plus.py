@@ -93,18 +93,8 @@ def test_topics(corpus):
     plain, plus = first.documents
     assert (plain.id, plain.topic, plain.subtopic) == ("36_1ecb", "36", "36_ecb")
     assert plain.tokens == (
-        "Fire",
-        "in",
-        "town",
-        "Fire",
-        "broke",
-        "swiftly",
-        "out",
-        "at",
-        "noon",
-        "It",
-        "burnt",
-    )
+        "Fire", "in", "town", "Fire", "broke", "swiftly", "out", "at", "noon", "It", "burnt",
+    )  # fmt: skip
     assert plain.sentences == ((0, 3), (3, 9), (9, 11))
     assert plain.validated == (1,)
     assert (plus.id, plus.topic, plus.subtopic) == ("36_1ecbplus", "36", "36_ecbplus")
@@ -127,12 +117,8 @@ def test_mentions(corpus):
         ("36_1ecb:9", (8, 9), 1, "entity", "36_1ecb:9", "TIME_OF_THE_DAY"),
     ]
     assert [plain.text_of(mention) for mention in plain.mentions] == [
-        "Fire",
-        "Fire broke",
-        "broke swiftly out",
-        "swiftly",
-        "noon",
-    ]
+        "Fire", "Fire broke", "broke swiftly out", "swiftly", "noon",
+    ]  # fmt: skip
     assert [(m.id, plus.text_of(m), m.sentence) for m in plus.mentions] == [
         ("36_1ecbplus:1", "blaze", 0),
         ("36_1ecbplus:2", "Out", 1),

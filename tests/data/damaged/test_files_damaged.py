@@ -40,21 +40,9 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsiz
 # Damage to the bytes of a file; each takes them and chance.
 
 ODD = (
-    "\0",
-    "\x1b[2J",
-    "\u2028",
-    "\u0085",
-    "\u200f",
-    "\ufeff",
-    "\u0661",
-    "\U0001f525",
-    " " * 3000,
-    "\t",
-    "\r",
-    '"',
-    "<",
-    "|",
-)
+    "\0", "\x1b[2J", "\u2028", "\u0085", "\u200f", "\ufeff", "\u0661", "\U0001f525", " " * 3000, "\t",
+    "\r", '"', "<", "|",
+)  # fmt: skip
 RAW = (b"\xff", b"\xe9", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80")
 NUMBERS = ("9" * 5000, "9" * 25, "-1", "1e999", "0x1", "nan", "1.5", "", "\u0661\u0662")
 
@@ -162,25 +150,9 @@ def replaced(data: bytes, rng: Chance) -> bytes:
 
 
 WRONG = (
-    None,
-    True,
-    -1,
-    0,
-    1.5,
-    10**30,
-    float("inf"),
-    "",
-    " ",
-    "x",
-    "\ud800",
-    "\0",
-    "a\nb",
-    [],
-    {},
-    [[]],
-    {"a": 1},
-    ["x", 1],
-)
+    None, True, -1, 0, 1.5, 10**30, float("inf"), "", " ", "x", "\ud800", "\0", "a\nb", [], {}, [[]],
+    {"a": 1}, ["x", 1],
+)  # fmt: skip
 RAW_JSON = ("[" * 100_000, '{"a":' * 3000, "9" * 5000, "NaN", '"\\ud83d"', "'x'", "[1,]", '{"a": 1, "a": 2}')
 
 

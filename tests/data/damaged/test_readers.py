@@ -14,32 +14,21 @@ from cdlm_lab.data.files import DataError
 # Known by their names, plain or compressed; the others are given by their path, or are read as they lie.
 COMPRESSED = (
     *(
-        "cluster_folder",
-        "multi_news",
-        "allsides",
-        "neus",
-        "docarc",
-        "docarc_passages",
-        "litbank",
+        "cluster_folder", "multi_news", "allsides", "neus", "docarc", "docarc_passages", "litbank",
         "ner_conll",
     ),
     *("jnlpba_iob2", "wikiqa", "trecqa_xml", "asnq", "fever", "fm2", "fever_symmetric", "linked_collection"),
-)
+)  # fmt: skip
 # Files of theirs may be missing or nothing: a folder of documents is then smaller, a paper without text is
 # counted. What is typed into a box is no file.
 TOLERANT = {
     "missing": (
-        "cluster_folder",
-        "docarc",
-        "docarc_passages",
-        "ecb_plus_topics",
-        "marked_documents",
-        "cards",
+        "cluster_folder", "docarc", "docarc_passages", "ecb_plus_topics", "marked_documents", "cards",
     ),
     "empty": ("cluster_folder",),
     "folder": ("cluster_folder",),
     "binary": ("pasted_documents",),
-}
+}  # fmt: skip
 
 
 def folder_of(tmp_path: Path, files: Files) -> Path:

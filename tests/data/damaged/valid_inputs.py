@@ -27,22 +27,8 @@ from cdlm_lab.data.typed_documents import pasted_documents, read_marked_document
 Files = dict[str, bytes]
 Chance = random.Random
 WORDS = (
-    "Fire",
-    "broke",
-    "out",
-    "in",
-    "the",
-    "old",
-    "mill",
-    "at",
-    "noon",
-    ",",
-    "Müller",
-    "said",
-    "on",
-    "3",
-    "May",
-)
+    "Fire", "broke", "out", "in", "the", "old", "mill", "at", "noon", ",", "Müller", "said", "on", "3", "May",
+)  # fmt: skip
 
 
 def words(rng: Chance, count: int = 6) -> str:
@@ -247,16 +233,12 @@ def _questions(rng: Chance) -> list[dict[str, Any]]:
     context = [["Mill", [f"{words(rng)}.", f" {words(rng)}."]], ["Rain", [words(rng)]]]
     return [
         {
-            "_id": f"q{number}",
-            "question": "Who?",
-            "answer": rng.choice(["yes", "Müller"]),
-            "type": "bridge",
-            "level": "hard",
-            "supporting_facts": [["Mill", 1], ["Rain", 0]],
+            "_id": f"q{number}", "question": "Who?", "answer": rng.choice(["yes", "Müller"]),
+            "type": "bridge", "level": "hard", "supporting_facts": [["Mill", 1], ["Rain", 0]],
             "context": context,
         }
         for number in range(2)
-    ]
+    ]  # fmt: skip
 
 
 def hotpotqa(rng: Chance) -> Files:
@@ -329,15 +311,11 @@ def fm2(rng: Chance) -> Files:
     found = [{"section_header": "Plot", "text": words(rng)}]
     records = [
         {
-            "id": f"{n}",
-            "text": words(rng),
-            "label": "REFUTES",
-            "wikipedia_page": f"P{n}",
-            "gold_evidence": found,
-            "retrieved_evidence": found,
+            "id": f"{n}", "text": words(rng), "label": "REFUTES", "wikipedia_page": f"P{n}",
+            "gold_evidence": found, "retrieved_evidence": found,
         }
         for n in range(3)
-    ]
+    ]  # fmt: skip
     return {f"{split}.jsonl": json_lines(*records) for split in ("dev", "test")}
 
 
