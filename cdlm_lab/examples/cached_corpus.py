@@ -133,33 +133,19 @@ def _counts_beside(cache_dir: Path, fingerprint: str, *, maker: str) -> dict[str
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenisedCluster:
-    """One row of a corpus of clusters.
-
-    Attributes:
-        document_ids: of its non-empty documents.
-        input_ids: of each document int32 (tokens,), no special tokens; views of the file, not to be written
-            to.
-        fact_ids: of each document int32 (tokens,): the number, within the cluster, of the fact a token
-            belongs to; -1 = none.
-    """
+    """One row of a corpus of clusters; arrays are views of the file, not to be written to."""
 
     id: str
-    document_ids: tuple[str, ...]
-    input_ids: tuple[np.ndarray, ...]
-    fact_ids: tuple[np.ndarray, ...]
+    document_ids: tuple[str, ...]  # of its non-empty documents
+    input_ids: tuple[np.ndarray, ...]  # of each document int32 (tokens,), no special tokens
+    fact_ids: tuple[np.ndarray, ...]  # of each token the number of its fact in the cluster; -1 = none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusCounts:
-    """What went into a corpus of clusters.
-
-    Attributes:
-        clusters_read: all clusters of the source.
-        clusters_kept, clusters_dropped: those with `minimum_documents` non-empty documents, and the others.
-        documents, tokens, longest_document: of the clusters kept, special tokens not counted.
-        empty_documents_removed: documents without text in all clusters read.
-        documents_per_cluster: number of documents -> number of clusters kept that have so many, ascending.
-    """
+    """What went into a corpus of clusters: documents without text in all clusters read are removed, clusters
+    of fewer than `minimum_documents` then dropped; the other numbers are of those kept.
+    `documents_per_cluster`: number of documents -> clusters that have so many, ascending."""
 
     clusters_read: int = 0
     clusters_kept: int = 0
@@ -208,8 +194,7 @@ def tokenise_clusters(
         reads a row, `read_counts` the counts.
 
     Raises:
-        ValueError: no cluster is large enough; `minimum_documents` below 1; a slow tokenizer; a fingerprint
-            that is no file name; a file in the cache that cannot be read.
+        ValueError: no cluster is large enough; a slow tokenizer; a file in the cache that cannot be read.
     """
     _check_fast(tokenizer)
     if minimum_documents < 1:
@@ -320,19 +305,13 @@ def _arrays(lists: Any) -> Iterator[np.ndarray]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenisedDocument:
-    """One row of a corpus of paragraphs. Sentences are whole; a layout cuts them when an example is made.
-
-    Attributes:
-        tokens: int32 (tokens,), of all sentences, no special tokens; a view of the file, not to be written
-            to.
-        ends: int32 (sentences + 1,), 0 and then where in `tokens` each sentence ends.
-        paragraphs: int64 (sentences,), the number of the paragraph each sentence is of, ascending from 0.
-    """
+    """One row of a corpus of paragraphs; `tokens` is a view of the file, not to be written to. Sentences are
+    whole; a layout cuts them when an example is made."""
 
     id: str
-    tokens: np.ndarray
-    ends: np.ndarray
-    paragraphs: np.ndarray
+    tokens: np.ndarray  # int32 (tokens,), of all sentences, no special tokens
+    ends: np.ndarray  # int32 (sentences + 1,), 0 and then where in `tokens` each sentence ends
+    paragraphs: np.ndarray  # int64 (sentences,), number of the paragraph of each, ascending from 0
 
     def sentence(self, number: int) -> np.ndarray:
         """The tokens of a sentence, counted from 0; int32 (tokens,), a view."""
@@ -377,8 +356,7 @@ def tokenise_paragraphs(
         `read_document` reads a row, `read_paragraph_counts` the counts.
 
     Raises:
-        ValueError: no document has a sentence; a slow tokenizer; a fingerprint that is no file name; a file
-            in the cache that cannot be read.
+        ValueError: no document has a sentence; a slow tokenizer; a file in the cache that cannot be read.
     """
     _check_fast(tokenizer)
 

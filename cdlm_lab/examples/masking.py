@@ -54,8 +54,6 @@ def mask_tokens(
     Args:
         input_ids: int (seq,), left unchanged.
         eligible: bool (seq,), True = may be drawn. Special tokens are never drawn, whatever it says.
-        generator: the source of chance.
-        special: which ids are special, and which one is `[MASK]`.
         probability: of each eligible token, or of each word, to be drawn.
         continues: of `continuing_pieces`, to draw whole words; None draws tokens. Pieces of a drawn word that
             are not eligible stay out.
@@ -64,9 +62,6 @@ def mask_tokens(
         `(masked_ids, labels)`, both int64 (seq,): what the model reads, and the original id where a token was
         drawn, `-100` elsewhere. If nothing was drawn although something is eligible, one eligible token or
         word is; if nothing is eligible, nothing is masked.
-
-    Raises:
-        ValueError: shapes that differ; `eligible` that is not bool; a probability outside (0, 1].
     """
     if input_ids.shape != eligible.shape or input_ids.ndim != 1:
         raise ValueError(
@@ -98,17 +93,8 @@ def check_probability(probability: float) -> None:
 
 
 def continuing_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
-    """Which pieces go on with the word of the piece before them.
-
-    Args:
-        tokenizer: a fast one of WordPiece or of byte-level BPE.
-
-    Returns:
-        Bool (ids,), True = the piece of that id does; what it says of special tokens does not count.
-
-    Raises:
-        ValueError: a tokenizer of another kind.
-    """
+    """Bool (ids,), True = the piece of that id goes on with the word of the piece before it; what it says of
+    special tokens does not count. ValueError if the tokenizer is neither WordPiece nor byte-level BPE."""
     backend, vocabulary = tokenizer.backend_tokenizer, tokenizer.get_vocab()
     continues = np.zeros(1 + max(vocabulary.values()), dtype=bool)
     if isinstance(backend.model, models.WordPiece):
@@ -126,17 +112,8 @@ def continuing_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
 
 
 def words_of(input_ids: np.ndarray, continues: np.ndarray, *, special: SpecialTokens) -> np.ndarray:
-    """The number of each token's word, from 0; a special token is a word by itself.
-
-    Args:
-        input_ids: int (seq,).
-        continues: bool (ids,), of `continuing_pieces`. The first piece after a special token starts a word,
-            whatever it says.
-        special: which ids are special.
-
-    Returns:
-        int64 (seq,).
-    """
+    """The number of each token's word, int64 (seq,), from 0; a special token is a word by itself, and the
+    first piece after it starts a word, whatever `continuing_pieces` says."""
     alone = special.is_special(input_ids)
     goes_on = continues[input_ids] & ~alone
     goes_on[1:] &= ~alone[:-1]

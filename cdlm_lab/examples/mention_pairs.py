@@ -75,23 +75,14 @@ def marks_from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> MentionMarks:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PairSequence:
-    """One sequence with two marked mentions.
+    """One sequence with two marked mentions; `LossOfText.over` adds up the losses of many."""
 
-    Attributes:
-        input_ids: int64 (seq,).
-        global_attention_mask: int64 (seq,), 1 = global.
-        mention_mask: bool (2, seq), True = token of mention i, in the order given; marks belong to none.
-        kept_tokens, lost_tokens: of each document in the sequence, the tokens of its context that are there,
-            and those left out because the sequence would have been too long.
-        reasons: of each, why; empty if nothing was. `LossOfText.over` adds up the losses of many sequences.
-    """
-
-    input_ids: np.ndarray
-    global_attention_mask: np.ndarray
-    mention_mask: np.ndarray
-    kept_tokens: tuple[int, ...]
-    lost_tokens: tuple[int, ...]
-    reasons: tuple[str, ...]
+    input_ids: np.ndarray  # int64 (seq,)
+    global_attention_mask: np.ndarray  # int64 (seq,), 1 = global
+    mention_mask: np.ndarray  # bool (2, seq), True = token of mention i, as given; marks belong to none
+    kept_tokens: tuple[int, ...]  # of each document in the sequence, the tokens of its context
+    lost_tokens: tuple[int, ...]  # of each, those left out because the sequence would have been too long
+    reasons: tuple[str, ...]  # of each, why; empty if nothing was
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,19 +81,14 @@ PACKING_POLICIES: dict[str, Callable[..., Share]] = {
 class Packed:
     """One sequence and where its tokens come from.
 
-    Attributes:
-        document: int64 (seq,), index into the documents given. `<doc-s>` and `</doc-s>` belong to the
-            document they frame; -1 = no document (`[CLS]`, `[SEP]`).
-        position_in_document: int64 (seq,), index into the document's own tokens; -1 for all special tokens.
-        kept_tokens: of each document given, the text tokens in the sequence. Documents always keep their
-            beginning.
+    `<doc-s>` and `</doc-s>` belong to the document they frame. Documents always keep their beginning.
     """
 
     input_ids: np.ndarray  # int64 (seq,)
-    document: np.ndarray
-    position_in_document: np.ndarray
+    document: np.ndarray  # int64 (seq,), index into the documents given; -1 = none (`[CLS]`, `[SEP]`)
+    position_in_document: np.ndarray  # int64 (seq,), index into its own tokens; -1 = a special token
     is_special: np.ndarray  # bool (seq,), True = put in by the packing, False = text
-    kept_tokens: tuple[int, ...]
+    kept_tokens: tuple[int, ...]  # of each document given, the text tokens in the sequence
     lost_tokens: tuple[int, ...]  # of each document given, the text tokens left out
     reasons: tuple[str, ...]  # of each document given, why tokens were left out; empty if none were
 

@@ -329,29 +329,18 @@ def _tokens(sequence: QuestionSequence, place: Place) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitFacts:
-    """What of some questions is in their sequences.
-
-    Attributes:
-        questions: looked at.
-        questions_cut: those that lose tokens.
-        tokens, tokens_lost: of sentences; given, and of them left out.
-        sentences, sentences_lost: given, and of them those of which nothing is in a sequence, blank ones too.
-        supporting, supporting_lost: the same of supporting sentences.
-        span_questions: those that a span answers and whose supporting sentences are known.
-        without_occurrence: of them, those whose answer stands nowhere in the gold paragraphs as far as they
-            are in the sequence.
-    """
+    """What of some questions is in their sequences."""
 
     questions: int
-    questions_cut: int
-    tokens: int
+    questions_cut: int  # those that lose tokens
+    tokens: int  # of sentences
     tokens_lost: int
     sentences: int
-    sentences_lost: int
-    supporting: int
+    sentences_lost: int  # those of which nothing is in a sequence, blank ones too
+    supporting: int  # sentences
     supporting_lost: int
-    span_questions: int
-    without_occurrence: int
+    span_questions: int  # those that a span answers and whose supporting sentences are known
+    without_occurrence: int  # of them, those whose answer is nowhere in what is there of gold paragraphs
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

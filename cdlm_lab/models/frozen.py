@@ -42,7 +42,7 @@ from transformers import LongformerModel, PreTrainedTokenizerFast
 
 from cdlm_lab.data.files import DataError, replaced_file
 from cdlm_lab.examples.collate import batches_by_length
-from cdlm_lab.examples.tokens import tokenise_words
+from cdlm_lab.examples.tokens import tokenise, tokenise_words
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import EncoderOptions, load_encoder
 from cdlm_lab.models.precision import Precision, computing_in, resolve_precision
@@ -100,12 +100,7 @@ class SentenceEncoder(_FrozenEncoder):
         """The vectors of sentences: (sentences, size), float32."""
         if not sentences:
             return np.zeros((0, self.size), dtype=np.float32)
-        words = self.tokenizer(
-            list(sentences),
-            add_special_tokens=False,
-            split_special_tokens=True,  # a "[SEP]" that somebody wrote in a text is text, as in `Vocabulary`
-            verbose=False,  # sentences longer than the model are cut below
-        )["input_ids"]
+        words = tokenise(sentences, self.tokenizer)["input_ids"]
         batch = self.padded([tokens[: self.max_tokens - ENDS] for tokens in words])
         with torch.inference_mode(), computing_in(self.precision, self.model.device):
             vectors = sentence_vectors(self.model, *batch, batch_size=batch_size)
