@@ -1,17 +1,12 @@
-"""What a run leaves behind: a folder that is refused if used, and `report.json`, from which tables are
-made.
+"""What a run leaves behind: a folder that is refused if used, and `report.json`, from which tables are made.
 
-Values as JSON has them, and files that are written whole or not at all.
+The folder is taken before any work, held by one process, and finished by its report; all files are written
+whole or not at all. A run that was interrupted is taken up again by the same command, a finished one is never
+written over. Under torchrun (RANK in the environment) only rank 0 looks at the folder and writes.
 
-What `report.json` says.
-
-What a run ran on: versions, hardware, peak memory, commit. Imports nothing that is not imported
-already.
-
-The folder of a run: taken before any work, held by one process, finished by its report.
-
-A run that was interrupted is taken up again by the same command, a finished one is never written over. Under
-torchrun (RANK in the environment) only rank 0 looks at the folder and writes.
+An experiment writes its scores as rows, `run.write_report(scores=[Score(system="cdlm", split="test",
+metric="f1", value=0.5, low=0.4, high=0.6, n=120, seed=0), ...])`; who reads a report takes `report.rows`, or
+`report.frame`.
 """
 
 from __future__ import annotations

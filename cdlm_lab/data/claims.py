@@ -63,20 +63,16 @@ _LOOKED_FOR = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidencedClaim:
-    """A claim and the sentences by which it is to be judged.
+    """A claim and the sentences by which it is to be judged."""
 
-    Attributes:
-        id: unique within its source.
-        evidence: in the source's order, "title. sentence" where it knows titles; () = nothing was retrieved.
-        label: one of LABELS, by the evidence there is, not by what was retrieved of it; None = not known.
-        group: a page or story that claims share: claims of one group are in one split, and confidence
-            intervals resample groups.
-    """
-
-    id: str
+    id: str  # unique within its source
     text: str
+    # In the source's order, "title. sentence" where it knows titles; () = nothing was retrieved.
     evidence: tuple[str, ...]
+    # One of LABELS, by the evidence there is, not by what was retrieved of it; None = not known.
     label: str | None
+    # A page or story that claims share: claims of one group are in one split, and confidence intervals
+    # resample groups.
     group: str
 
 

@@ -32,21 +32,16 @@ Candidates = Callable[[str, set[str], Random], list[str]]  # first document, tho
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentLink:
-    """One document points to another, as a citing paper does.
-
-    Attributes:
-        source: the data set it is from.
-        in_first: numbers of the sentences of `first` that point, ascending; None if that is not known.
-        in_second: those of `second` that they point to; None if that is not known.
-        gold: how `in_first` became known, such as "annotated"; "" if it is not.
-    """
+    """One document points to another, as a citing paper does."""
 
     first: str
     second: str
-    source: str
+    source: str  # the data set it is from
+    # Numbers of the sentences of `first` that point, ascending; None if that is not known.
     in_first: tuple[int, ...] | None = None
+    # Those of `second` that they point to; None if that is not known.
     in_second: tuple[int, ...] | None = None
-    gold: str = ""
+    gold: str = ""  # how `in_first` became known, such as "annotated"; "" if it is not
 
     def __post_init__(self) -> None:
         if self.first == self.second:
@@ -285,20 +280,14 @@ def _link(record: JsonRecord[_Link], documents: dict[str, PairDocument], counted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitingPassages:
-    """Passages and openings in place of papers, ready for `pairs_from_links`.
+    """Passages and openings in place of papers, ready for `pairs_from_links`."""
 
-    Attributes:
-        documents: by id: passages, called "C04-1089[12:24]" after the paper and its sentences, and openings,
-            under the ids of their papers.
-        links: from passages to openings, in the order of the links they were made of.
-        known: from the passages to all other papers that theirs is linked with.
-        paper_of: id of a passage -> id of its paper.
-    """
-
+    # By id: passages, called "C04-1089[12:24]" after the paper and its sentences, and openings, under the ids
+    # of their papers.
     documents: Mapping[str, PairDocument]
-    links: tuple[DocumentLink, ...]
-    known: tuple[DocumentLink, ...]
-    paper_of: Mapping[str, str]
+    links: tuple[DocumentLink, ...]  # from passages to openings, in the order of the links they were made of
+    known: tuple[DocumentLink, ...]  # from the passages to all other papers that theirs is linked with
+    paper_of: Mapping[str, str]  # id of a passage -> id of its paper
 
 
 def citing_passages(

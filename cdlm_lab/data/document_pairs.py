@@ -60,22 +60,16 @@ class PairDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPair:
-    """Two documents, in order: the first cites, copies or reports what the second holds, or does not.
+    """Two documents, in order: the first cites, copies or reports what the second holds, or does not."""
 
-    Attributes:
-        id: unique in the corpus.
-        related: whether the relationship of interest holds.
-        aligned: numbers of the sentences of `first` that belong to `second`, ascending; None if that is not
-            known. Of an unrelated pair none does: (), or None.
-        cluster: name of the pairs that belong together, such as those with the same first document.
-    """
-
-    id: str
+    id: str  # unique in the corpus
     first: PairDocument
     second: PairDocument
-    related: bool
+    related: bool  # whether the relationship of interest holds
+    # Numbers of the sentences of `first` that belong to `second`, ascending; None if that is not known. Of an
+    # unrelated pair none does: (), or None.
     aligned: tuple[int, ...] | None
-    cluster: str
+    cluster: str  # name of the pairs that belong together, such as those with the same first document
 
     def __post_init__(self) -> None:
         if not self.id or not self.cluster:

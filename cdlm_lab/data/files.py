@@ -104,11 +104,9 @@ def read_lines(
     """Lines of a text file with their numbers from 1, without line ends, one at a time.
 
     A byte order mark and the carriage returns of Windows are dropped. `longest`: bytes that a line may have.
-
-    Raises:
-        DataError: the file is missing, a folder, a pipe or a device, unreadable, damaged, empty (unless
-            `allow_empty`; white space counts as nothing), binary (has a NUL byte) or not UTF-8; a line is too
-            long; a compressed file unpacks to more than text does.
+    Raises DataError: the file is missing, a folder, a pipe or a device, unreadable, damaged, empty (unless
+    `allow_empty`; white space counts as nothing), binary (has a NUL byte) or not UTF-8; a line is too long; a
+    compressed file unpacks to more than text does.
     """
     path = Path(path)
     filled, number, start = allow_empty, 0, 0

@@ -66,26 +66,19 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultihopQuestion:
-    """A question and the paragraphs it is asked over.
-
-    Attributes:
-        paragraphs: in the order in which a model reads them; at least one.
-        answer: "yes", "no", or words of the paragraphs; None = not known.
-        supporting: the sentences that are needed for the answer, in the source's order.
-        unknown_supporting: facts of the source that name no sentence of the paragraphs, as a few of HotpotQA
-            do; nobody can find them, and the official scores count them as missed.
-        kind: one of QUESTION_KINDS, or "" = not known.
-        level: of difficulty, in the source's words, such as "hard"; or "".
-    """
+    """A question and the paragraphs it is asked over."""
 
     id: str
     text: str
-    paragraphs: tuple[Paragraph, ...]
-    answer: str | None = None
+    paragraphs: tuple[Paragraph, ...]  # in the order in which a model reads them; at least one
+    answer: str | None = None  # "yes", "no", or words of the paragraphs; None = not known
+    # The sentences that are needed for the answer, in the source's order.
     supporting: tuple[SupportingFact, ...] = ()
+    # Facts of the source that name no sentence of the paragraphs, as a few of HotpotQA do; nobody can find
+    # them, and the official scores count them as missed.
     unknown_supporting: tuple[SupportingFact, ...] = ()
-    kind: str = ""
-    level: str = ""
+    kind: str = ""  # one of QUESTION_KINDS, or "" = not known
+    level: str = ""  # of difficulty, in the source's words, such as "hard"; or ""
 
     @property
     def type(self) -> AnswerType | None:

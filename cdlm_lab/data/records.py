@@ -141,22 +141,15 @@ class Story:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreferenceMention:
-    """Words that name an event or an entity. Mentions of one `cluster` corefer, across documents.
+    """Words that name an event or an entity. Mentions of one `cluster` corefer, across documents."""
 
-    Attributes:
-        id: unique in the corpus.
-        document: id of its document.
-        tokens: its span, from the first to the last of its tokens.
-        cluster: name of the event or entity in the whole corpus; a singleton has a cluster of its own.
-        tag: the finer kind that a corpus gives, such as ACTION_OCCURRENCE or LOC_GEO; "" if it gives none.
-    """
-
-    id: str
-    document: str
-    tokens: TokenSpan
+    id: str  # unique in the corpus
+    document: str  # id of its document
+    tokens: TokenSpan  # its span, from the first to the last of its tokens
     sentence: int
     kind: Kind
-    cluster: str
+    cluster: str  # name of the event or entity in the whole corpus; a singleton has a cluster of its own
+    # The finer kind that a corpus gives, such as ACTION_OCCURRENCE or LOC_GEO; "" if it gives none.
     tag: str = ""
 
     def __post_init__(self) -> None:

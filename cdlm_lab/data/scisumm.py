@@ -307,21 +307,15 @@ _RELEASE = "copy the file again from the official release"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citance:
-    """A passage of a citing paper that cites, as annotated.
+    """A passage of a citing paper that cites, as annotated."""
 
-    Attributes:
-        citing: name of the citing paper's file, without ending.
-        file, line: where the annotation stands.
-        sentences: "sid" of the sentences of the passage; () if the annotation has none.
-        passages: the text itself, as it stands in the paper and cleaned, either may be missing.
-        cited: "sid" of the sentences of the cited paper that are meant; () if the annotation has none.
-    """
-
-    citing: str
+    citing: str  # name of the citing paper's file, without ending
+    # file, line: where the annotation stands.
     file: str
     line: int
-    sentences: tuple[int, ...]
-    passages: tuple[str, ...]
+    sentences: tuple[int, ...]  # "sid" of the sentences of the passage; () if the annotation has none
+    passages: tuple[str, ...]  # the text itself, as it stands in the paper and cleaned, either may be missing
+    # "sid" of the sentences of the cited paper that are meant; () if the annotation has none.
     cited: tuple[int, ...]
 
 

@@ -123,20 +123,15 @@ Block = list[Line]
 
 @dataclass(slots=True, kw_only=True)
 class TagReading:
-    """What a reader does about tags, and what it met; several readers may count into one.
+    """What a reader does about tags, and what it met; several readers may count into one."""
 
-    Attributes:
-        stray: an `I-` that follows no span of its label: "accept" = it is read as `B-` and counted, "refuse"
-            = a DataError at its line. IOB1 needs "accept".
-        labels: those that may occur; any other is a DataError. None: all, or those that the corpus names.
-        mended: how many stray tags were read as `B-` so far.
-        divided: how many sentences of a split of one document were made documents so far.
-    """
-
+    # An `I-` that follows no span of its label: "accept" = it is read as `B-` and counted, "refuse" = a
+    # DataError at its line. IOB1 needs "accept".
     stray: Stray = "accept"
+    # Those that may occur; any other is a DataError. None: all, or those that the corpus names.
     labels: Sequence[str] | None = None
-    mended: int = 0
-    divided: int = 0
+    mended: int = 0  # how many stray tags were read as `B-` so far
+    divided: int = 0  # how many sentences of a split of one document were made documents so far
 
     def __post_init__(self) -> None:
         if self.stray not in get_args(Stray):

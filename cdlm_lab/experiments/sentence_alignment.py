@@ -205,11 +205,6 @@ class Aligned:
     unrelated: Sequence[DocumentPair]
     rejected: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
 
-    @property
-    def ways(self) -> list[tuple[str, str]]:
-        """(system, by), in order."""
-        return list(dict.fromkeys((system, by) for system, by, _ in self.scores))
-
     def lists(self, key: tuple[str, str, int]) -> list[RankedList]:
         """The ranked sentences of each pair."""
         return [ranked(pair, scores) for pair, scores in zip(self.pairs, self.scores[key], strict=True)]
@@ -320,13 +315,16 @@ def evaluate(run: AlignmentRun, aligned: Aligned) -> Scores:
         values.setdefault((system, by), []).append((of_lists, *decided))
     tests = _comparisons(aligned, values, seed=given.seed)
     p_of = {
-        (row["a"], row["by"]): {"p": row["p_holm"], "against": f"{row['b']}/{row['b_by']}"} for row in tests
+        (f"{row['a']}/{row['by']}", ORACLE, "mrr"): {
+            "p": row["p_holm"],
+            "against": f"{row['b']}/{row['b_by']}",
+        }
+        for row in tests
     }
     rows = _rows(RANDOM, [by_chance], aligned, given, (ORACLE, RELEASED))
     for (system, by), seeds in values.items():
-        of = _rows(f"{system}/{by}", seeds, aligned, given, (ORACLE, JOINT, RELEASED))
-        tested = {("mrr", ORACLE): p_of.get((system, by), {})}
-        rows += [replace(row, **tested.get((row.metric, row.group), {})) for row in of]
+        rows += _rows(f"{system}/{by}", seeds, aligned, given, (ORACLE, JOINT, RELEASED))
+    rows = [replace(row, **p_of.get((row.system, row.group, row.metric), {})) for row in rows]
     data = {
         "pairs": len(pairs),
         "unrelated_pairs": len(aligned.unrelated),

@@ -75,9 +75,9 @@ class AnswerOnClick(ipywidgets.VBox):
     click, nor twice in a row.
 
     Args:
-        boxes: widgets with a value; an `ipywidgets.HTML` among them is a hint. answer: takes the values of
-        the boxes and returns the HTML of the answer; it may raise ValueError with a line
-            for the person who typed.
+        boxes: widgets with a value; an `ipywidgets.HTML` among them is a hint.
+        answer: takes the values of the boxes and returns the HTML of the answer; it may raise ValueError with
+            a line for the person who typed.
         description: of the button.
         answered: HTML of the answer to what stands in the boxes at first, if it is known already.
 

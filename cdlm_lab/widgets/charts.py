@@ -514,8 +514,7 @@ def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
 
     Args:
         maps: variant -> (layers, heads) mean rank of the targets that corefer minus that of those that do
-        not, in
-            percentage points. NaN = not measured, drawn as a small cross.
+            not, in percentage points. NaN = not measured, drawn as a small cross.
         title: shown above (plain text).
     """
     shown = {variant: _checked_map(variant, maps[variant]) for variant in paper_order(maps)}

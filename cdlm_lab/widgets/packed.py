@@ -71,7 +71,7 @@ class MarkedTokens:
     Attributes:
         tokens: token texts (untrusted), joining signs such as `##` or a leading space already taken off.
         starts_word: bool (seq,), True = a space stands before the token.
-        mjudged: bool (seq,), True = the model must give this token back.
+        masked: bool (seq,), True = the model must give this token back.
         replacement: what the model reads in place of a masked token: `mask_token`, another word, or the token
             itself; for the others None or the token itself.
         mask_token: the text of the mask token.
@@ -126,7 +126,8 @@ class PackedPreview(MarkedTokens):
 
     A field whose length is not that of `tokens`, an array that is not bool, a document that is not in
     `documents`, a replacement where nothing is masked or none where something is, and a `kept` that is not
-    the number of the document's text tokens are refused with a ValueError."""
+    the number of the document's text tokens are refused with a ValueError.
+    """
 
     document: np.ndarray
     documents: Sequence[DocumentLoss]

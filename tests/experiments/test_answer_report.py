@@ -228,7 +228,7 @@ def test_scores_data_and_tables_are_in_the_report(report: Report):
 
 
 def test_the_table_of_all_candidates(report: Report):
-    header, *rows = cells(answers_table(report).data)
+    header, *rows = cells(answers_table(report).html())
     assert [row[0] for row in rows] == ["pairwise", "joint IE_k", "MSPP IE_k", "random order"]
     by_name = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
     assert by_name["pairwise"]["P@1"].startswith("50.0")
@@ -245,7 +245,7 @@ def test_the_table_of_all_candidates(report: Report):
 
 
 def test_the_table_of_what_was_ranked_anew(report: Report):
-    _, *rows = cells(answers_table(report, ranking="reranked").data)
+    _, *rows = cells(answers_table(report, ranking="reranked").html())
     assert [row[0].replace("&#x27;", "'") for row in rows] == [
         "pairwise",
         "joint IE_k on pairwise's top 2",
@@ -256,13 +256,13 @@ def test_the_table_of_what_was_ranked_anew(report: Report):
 
 
 def test_dev_has_no_tests_and_no_published_numbers(report: Report):
-    html = answers_table(report, split="dev").data
+    html = answers_table(report, split="dev").html()
     assert "p = " not in html
     assert "storyworld, dev" in html
     assert "paper" not in html
-    _, *rows = cells(answers_table(report).data)
+    _, *rows = cells(answers_table(report).html())
     assert rows[0][-1].startswith("87.9"), "pairwise RoBERTa on TREC-QA, P@1 of Table 1"
-    _, *rows = cells(answers_table(report, ranking="reranked").data)
+    _, *rows = cells(answers_table(report, ranking="reranked").html())
     assert "93.5" in rows[2][-1], "Table 7"
 
 

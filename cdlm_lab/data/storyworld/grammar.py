@@ -34,11 +34,7 @@ class Template:
 
 
 def compile_template(text: str) -> Template:
-    """Parse `text`.
-
-    Raises:
-        ValueError: brackets do not match; the message shows where.
-    """
+    """Parse `text`. Raises ValueError: brackets do not match; the message shows where."""
     nodes, end = _sequence(text, 0, stops="")
     if end != len(text):
         raise ValueError(f"stray {text[end]!r} at character {end} of template {text!r}; remove it")

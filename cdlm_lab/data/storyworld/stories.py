@@ -24,11 +24,8 @@ GENERATOR_VERSION = "1"  # part of every story's seed; raise it when any text ch
 
 
 def story(*, seed: int, split: Split, index: int) -> Story:
-    """Story number `index` (from 0), the same on every machine; splits share no facts.
-
-    Raises:
-        ValueError: `split` is unknown or `index` negative.
-    """
+    """Story number `index` (from 0), the same on every machine; splits share no facts. Raises ValueError:
+    `split` is unknown or `index` negative."""
     rng, event_type = _begun(seed=seed, split=split, index=index)
     world = build_world(rng, event_type)
     drafts, plan = write_reports(world, rng)

@@ -42,12 +42,9 @@ _WORD = re.compile(r"[^\W\d_]+")  # letters alone, so that numbers are no words
 
 
 class _Stories:
-    """Some stories of a split by their numbers; the latest 128 are kept in memory.
-
-    Raises:
-        ValueError: an unknown split, `start` below 0, too few stories (fewer than 2 where `two_for` says what
-            takes them), or one of `least` ({name: (value, least)}) too small.
-    """
+    """Some stories of a split by their numbers; the latest 128 are kept in memory. Raises ValueError: an
+    unknown split, `start` below 0, too few stories (fewer than 2 where `two_for` says what takes them), or
+    one of `least` ({name: (value, least)}) too small."""
 
     def __init__(
         self, split: str, stories: int, *, seed: int, start: int, two_for: str = "", **least: tuple[int, int]

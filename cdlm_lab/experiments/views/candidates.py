@@ -41,7 +41,7 @@ from cdlm_lab.widgets.rankings import (
     score_spread_figure,
 )
 from cdlm_lab.widgets.score_tables import score_table
-from cdlm_lab.widgets.tables import p_in_words
+from cdlm_lab.widgets.tables import ScoreTable, p_in_words
 
 ALL, RERANKED = "all", "reranked"
 Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (system, seed) -> data set
@@ -55,7 +55,7 @@ def row_label(system: str, ranking: str, *, k: int) -> str:
     return label if ranking == ALL else f"{label} on pairwise's top {k}"
 
 
-def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> HTML:
+def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> ScoreTable:
     """The table of one split. With ranking `all`, the paper's Table 1; with `reranked`, Tables 2 and 7:
     pairwise, and the joint systems on its best candidates. Numbers of the paper stand beside those of
     test."""
@@ -64,7 +64,7 @@ def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") ->
         name: row_label(name, ALL if name == PAIRWISE else ranking, k=k) for name in (*ANSWER_SYSTEMS, RANDOM)
     }
     caption = f"Answers chosen: {corpus}, {split}"
-    return HTML(score_table(report, labels=labels, group=ranking, split=split, caption=caption).html())
+    return score_table(report, labels=labels, group=ranking, split=split, caption=caption)
 
 
 def comparisons(report: Report, *, ranking: str = ALL) -> HTML:

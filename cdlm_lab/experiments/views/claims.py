@@ -30,6 +30,7 @@ from cdlm_lab.widgets.ask import EVIDENCE, own_candidates_box
 from cdlm_lab.widgets.browse import verdict_browser
 from cdlm_lab.widgets.html import escaped, still_page, table_html
 from cdlm_lab.widgets.score_tables import score_table
+from cdlm_lab.widgets.tables import ScoreTable
 from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html, verdicts_page
 
 MAJORITY = "majority"
@@ -38,24 +39,18 @@ SET_NAMES = {"symmetric": "FeverSymmetric"}
 Predictions = Mapping[tuple[str, int], Mapping[str, ClaimPredictions]]  # (system, seed) -> set
 
 
-def score_tables(report: Report) -> HTML:
-    """A table of label accuracy for each set that is scored: first the most frequent label, then the
-    systems."""
+def score_tables(report: Report) -> list[ScoreTable]:
+    """A table of label accuracy for each set that is scored: the most frequent label, then the systems."""
     corpus = Path(report.data["corpus"]).name
     best = next(row.note for row in report.rows if row.system == MAJORITY)
     labels = {MAJORITY: f"always \u201c{best}\u201d"}
     labels |= {name: system.label for name, system in CLAIM_SYSTEMS.items()}
-    tables = [
-        score_table(
-            report,
-            labels=labels,
-            split=name,
-            caption=f"Claims verified: {corpus}, {SET_NAMES.get(name, name)}",
-        )
-        for name in SHOWN_ORDER
+    captions = {name: f"Claims verified: {corpus}, {SET_NAMES.get(name, name)}" for name in SHOWN_ORDER}
+    return [
+        score_table(report, labels=labels, split=name, caption=caption)
+        for name, caption in captions.items()
         if name in report.data["scored"]
     ]
-    return HTML("".join(table.html() for table in tables))
 
 
 def shown_set(report: Report) -> str:

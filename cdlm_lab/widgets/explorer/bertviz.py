@@ -95,17 +95,17 @@ def bertviz_html(
     """One of bertviz's two views as HTML that needs nothing else.
 
     Args:
-        attention: (layer, head, query, key), from 0 to 1. query_tokens: texts (untrusted) of the tokens that
-        look, on the left. key_tokens: of those looked at, on the right; None = the queries look at each
-        other. view: `head`, one layer at a time with all heads on top of each other, up to 64 tokens in all;
-        or `model`,
-            all layers and heads side by side, up to 48.
+        attention: (layer, head, query, key), from 0 to 1.
+        query_tokens: texts (untrusted) of the tokens that look, on the left.
+        key_tokens: of those looked at, on the right; None = the queries look at each other.
+        view: `head`, one layer at a time with all heads on top of each other, up to 64 tokens in all; or
+            `model`, all layers and heads side by side, up to 48.
         strength: each line is drawn this many times as opaque as its weight is large, up to opaque; None = so
-        that
-            the line of the largest weight is opaque. Then rounded to three decimals.
+            that the line of the largest weight is opaque. Then rounded to three decimals.
 
     A ModuleNotFoundError says how to install bertviz, a RuntimeError that its release writes views in another
-    way."""
+    way.
+    """
     kind = _KINDS.get(view)
     if kind is None:
         raise ValueError(f"view is {view!r}; it must be {' or '.join(map(repr, _KINDS))}")

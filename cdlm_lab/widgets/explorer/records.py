@@ -23,9 +23,10 @@ class ShownDocument:
     """A document as words (untrusted text).
 
     Attributes:
-        name: above its column. words: words and punctuation. sentences: half-open spans of words that follow
-        each other and cover them all. mentions: (start, end, label): a half-open span of words, and what it
-        is a mention of ("" = not known).
+        name: above its column.
+        words: words and punctuation.
+        sentences: half-open spans of words that follow each other and cover them all.
+        mentions: (start, end, label): a half-open span of words and whose mention it is ("" = unknown).
     """
 
     name: str

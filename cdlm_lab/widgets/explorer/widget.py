@@ -112,14 +112,14 @@ class Explorer(anywidget.AnyWidget):
     """Documents side by side; choose words, and see which words of the others go with them.
 
     Args:
-        documents: what is shown. models: names of the models, in the order of their panels. layers, heads: of
-        the models; the smallest of each, so that all of them have what can be chosen. answer: called with
-        what was chosen; gives the panels in the order of `models`. It may raise ValueError with
-            a line for the person.
+        documents: what is shown.
+        models: names of the models, in the order of their panels.
+        layers, heads: of the models; the smallest of each, so that all of them have what can be chosen.
+        answer: called with what was chosen; gives the panels in the order of `models`. It may raise
+            ValueError with a line for the person.
         overview: called once, when the overview is first shown, with a function that takes a line to show
-        meanwhile;
-            gives for each model (sentences, sentences): how much sentence i has to do with j. None = no
-            overview.
+            meanwhile; gives for each model (sentences, sentences): how much sentence i has to do with j.
+            None = there is no overview.
         predicts: True = words can be hidden, and the panels bring predictions.
         selection: at first; None = nothing chosen yet, the last layer.
         title: of exported pages.
