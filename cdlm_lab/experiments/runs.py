@@ -117,6 +117,10 @@ class SystemRun:
         """Each system with each seed."""
         return [Training(system, seed) for system in self.systems for seed in range(self.settings.seeds)]
 
+    def sets(self, training: Any) -> tuple[str, ...]:
+        """Names of what is predicted."""
+        return "dev", "test"
+
     def parallel(self, training: Any) -> str:
         """The processes that train, "" = this one."""
         return self.settings.parallel

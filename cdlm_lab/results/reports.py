@@ -46,7 +46,7 @@ def _of_matcher(system: str, parameters: Mapping[str, Any]) -> str:
     if system in VARIANTS:
         return _of_folder(system, parameters)
     # word vectors are no encoder
-    return "" if SYSTEMS[system].encoder in ("gru", "vectors") else parameters["sentence_encoder"]
+    return "" if SYSTEMS[system].encoder in ("gru", "words") else parameters["sentence_encoder"]
 
 
 def _of_tagger(system: str, parameters: Mapping[str, Any]) -> str:

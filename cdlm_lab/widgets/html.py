@@ -17,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 MUTED = "opacity:0.72"
 SMALL = f"font-size:11.5px;{MUTED}"
@@ -146,28 +146,6 @@ def paper_order(variants: Iterable[str]) -> list[str]:
     return sorted(
         given, key=lambda variant: VARIANTS.index(variant) if variant in VARIANTS else len(VARIANTS)
     )
-
-
-class OfVariant(Protocol):
-    """A row of a table."""
-
-    @property
-    def variant(self) -> str:
-        """Its variant, one of VARIANTS or any other name."""
-
-
-Row = TypeVar("Row", bound=OfVariant)
-
-
-def in_paper_order(rows: Sequence[Row]) -> list[Row]:
-    """Rows of a table, at least one and each of another variant, in the order of the paper's Table 1."""
-    if not rows:
-        raise ValueError("there is no variant to show: rows is empty")
-    by_variant = {row.variant: row for row in rows}
-    if len(by_variant) < len(rows):
-        repeated = sorted(name for name, times in Counter(row.variant for row in rows).items() if times > 1)
-        raise ValueError(f"two rows of one variant: {', '.join(repeated)}")
-    return [by_variant[variant] for variant in paper_order(by_variant)]
 
 
 def variant_colours(variants: Iterable[str]) -> dict[str, str]:
