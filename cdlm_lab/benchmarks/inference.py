@@ -65,21 +65,15 @@ Read = Callable[[Sequence[int]], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Something that is read.
-
-    Attributes:
-        lengths, global_counts: tokens of each item, and how many of them are global.
-        batch_size: items read at once.
-        encoder: whose weights read them.
-        read: precision -> reads the items of these numbers as one batch.
-    """
+    """Something that is read."""
 
     name: str
+    # lengths, global_counts: tokens of each item, and how many of them are global.
     lengths: Sequence[int]
     global_counts: Sequence[int]
-    batch_size: int
-    encoder: nn.Module
-    read: dict[Precision, Read]
+    batch_size: int  # items read at once
+    encoder: nn.Module  # whose weights read them
+    read: dict[Precision, Read]  # precision -> reads the items of these numbers as one batch
 
     def batches(self, order: str) -> list[list[int]]:
         """Of all items, in the order of the file or by length."""

@@ -12,7 +12,6 @@ from typing import Annotated, Literal, get_args
 
 import numpy as np
 from pydantic import AfterValidator, Field
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, check_positions, split_sentences
 from cdlm_lab.data.files import (
@@ -175,6 +174,8 @@ def _similar_candidates(
     papers: Mapping[str, PairDocument], links: Sequence[DocumentLink], among: int
 ) -> Candidates:
     """The `among` most similar ones, shuffled."""
+    from sklearn.feature_extraction.text import TfidfVectorizer  # here: it takes two seconds to load
+
     cited = sorted({link.second for link in links})
     citing = sorted({link.first for link in links})
     place = {document: number for number, document in enumerate(citing)}

@@ -61,11 +61,8 @@ _ROWS_AT_ONCE = 64  # kept in memory before they are written
 
 def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase, *parts: str | int) -> str:
     """32 hexadecimal digits that change with the parts and with anything that changes the tokens: hashed is
-    what the tokenizer does, not where it was loaded from.
-
-    Raises:
-        ValueError: a tokenizer that is not a fast one.
-    """
+    what the tokenizer does, not where it was loaded from. Raises ValueError: a tokenizer that is not a fast
+    one."""
     _check_fast(tokenizer)
     rules = json.loads(tokenizer.backend_tokenizer.to_str())
     # Left behind by whatever was tokenised last; no corpus is built with either.

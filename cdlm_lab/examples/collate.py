@@ -24,9 +24,6 @@ _FILL = {
 class Collate:
     """Pads examples to the longest of the batch and stacks them; give it to a `Trainer` or `DataLoader`.
 
-    Attributes:
-        cross_document: False = leave the key `cross_document` out, which no model's `forward` takes.
-
     Example, for `Collate(pad_token_id=0)`:
 
         [{"input_ids": [5, 7, 9], "labels": [-100, 8, -100], "global_attention_mask": [0, 1, 0]},
@@ -50,6 +47,7 @@ class Collate:
 
     pad_token_id: int  # fills `input_ids`; labels are filled with -100, masks with 0 or False
     pad_to_multiple_of: int | None = None  # the padded length is rounded up to a multiple of this
+    # False = leave the key `cross_document` out, which no model's `forward` takes.
     cross_document: bool = True
 
     def __post_init__(self) -> None:

@@ -35,12 +35,7 @@ _Choice = tuple[TokenisedCluster, int]  # a document of a cluster
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CrossDocumentExample:
-    """One example with everything there is to see about it, for the preview before training.
-
-    Attributes:
-        cross_document: bool (seq,), True = part of a fact that another packed document states too and the
-            token's own document states only here.
-    """
+    """One example with everything there is to see about it, for the preview before training."""
 
     index: int  # of the example; epoch: pass over the corpus, from 0; row: of the cluster in the corpus
     epoch: int
@@ -52,6 +47,8 @@ class CrossDocumentExample:
     labels: np.ndarray  # int64 (seq,), the original id of masked tokens, -100 elsewhere
     masked: np.ndarray  # bool (seq,), True = must be predicted
     global_: np.ndarray  # bool (seq,), True = attends to all tokens and is attended to by all
+    # Bool (seq,), True = part of a fact that another packed document states too and the token's own document
+    # states only here.
     cross_document: np.ndarray
 
 
@@ -62,15 +59,6 @@ class CrossDocumentExamples:
     `examples[i]` is a dict of arrays (seq,): `input_ids` int64, `labels` int64 (-100 = not masked),
     `global_attention_mask` int64 (1 = global), `cross_document` bool (True = part of a fact that can be
     recovered from another document in the sequence and from nothing else; whether masked or not).
-
-    Attributes:
-        documents: `related` = all of one cluster (CDLM); `random` = of different clusters (Rand); `single` =
-            one document of the cluster, for fitting a model on single documents.
-        continues: bool (ids,) of `masking.continuing_pieces`: whole words are masked; None: tokens.
-        size: number of examples in all, over as many passes as that takes (steps x batch size); None = one
-            pass.
-        shuffle: True = a new order of clusters each pass. False = row i of the corpus is example i, for
-            evaluation.
     """
 
     corpus: Dataset  # from `tokenise_clusters`, or a selection of it
@@ -78,11 +66,16 @@ class CrossDocumentExamples:
     max_length: int  # of a sequence, special tokens included
     packing: str = "whole_documents"  # `whole_documents`, `equal_share` or `truncate_last`
     global_policy: str = "masked"  # `masked`, `prefix` or `none`
+    # `related` = all of one cluster (CDLM); `random` = of different clusters (Rand); `single` = one document
+    # of the cluster, for fitting a model on single documents.
     documents: str = "related"
     mask_probability: float = 0.15  # of each text token, or of each word
+    # Bool (ids,) of `masking.continuing_pieces`: whole words are masked; None: tokens.
     continues: np.ndarray | None = None
     seed: int = 0  # not negative; decides all chance
+    # Number of examples in all, over as many passes as that takes (steps x batch size); None = one pass.
     size: int | None = None
+    # True = a new order of clusters each pass. False = row i of the corpus is example i, for evaluation.
     shuffle: bool = True
     _rows: Dataset = field(init=False, repr=False)
     _passes: Passes = field(init=False, repr=False)

@@ -52,11 +52,7 @@ class EncodedSentences:
 
 def encode_sentences(document: PairDocument, tokenizer: PreTrainedTokenizerBase) -> EncodedSentences:
     """Tokenise a document sentence by sentence. One of which nothing is left, as a lone control character,
-    has no tokens.
-
-    Raises:
-        ValueError: nothing is left of any sentence.
-    """
+    has no tokens. Raises ValueError: nothing is left of any sentence."""
     encoded = encode_pieces(document.sentences, tokenizer)
     counts = [len(ids) for ids in encoded]
     if not any(counts):
@@ -78,17 +74,14 @@ class SentencesById(EncodedById[PairDocument, EncodedSentences]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MatchSequence:
-    """One sequence.
-
-    Attributes:
-        side: int64 (seq,), 0 = first document, 1 = second; -1 = special tokens, those that frame it too.
-        lost_sentences: of each document, the number of sentences of which nothing is in the sequence.
-    """
+    """One sequence."""
 
     input_ids: np.ndarray  # int64 (seq,)
     global_attention_mask: np.ndarray  # int64 (seq,), 1 = global: the first token alone
+    # Int64 (seq,), 0 = first document, 1 = second; -1 = special tokens, those that frame it too.
     side: np.ndarray
     sentence: np.ndarray  # int64 (seq,), number of the sentence in its document; -1 = special
+    # Of each document, the number of sentences of which nothing is in the sequence.
     lost_sentences: tuple[int, int]
 
     def sentence_count(self, document: int) -> int:
@@ -99,11 +92,8 @@ class MatchSequence:
 def match_sequence(
     first: EncodedSentences, second: EncodedSentences, *, special: SpecialTokens, max_length: int
 ) -> MatchSequence:
-    """Write two documents into one sequence of at most `max_length` tokens, special ones included.
-
-    Raises:
-        ValueError: there is no room for a token of each.
-    """
+    """Write two documents into one sequence of at most `max_length` tokens, special ones included. Raises
+    ValueError: there is no room for a token of each."""
     _check_room(max_length, special)
     documents = (first, second)
     ids = [document.input_ids for document in documents]
@@ -135,12 +125,10 @@ class MatchExamples:
 
     `examples[i]` is a dict of `input_ids` int64 (seq,), `global_attention_mask` int64 (seq,), 1 = global, and
     with labels `labels` int64 (), 1 = related.
-
-    Attributes:
-        documents: of the pairs, by id; `SentencesById` encodes each once, when it is first needed.
     """
 
     pairs: Sequence[DocumentPair]
+    # Of the pairs, by id; `SentencesById` encodes each once, when it is first needed.
     documents: Mapping[str, EncodedSentences]
     special: SpecialTokens
     max_length: int  # of a sequence, special tokens included
@@ -208,13 +196,10 @@ class SentencePairExamples:
 
     `examples[i]` is a dict of `first` and `second`, what `encode` makes of the two documents (not to be
     written to), and, if they are wanted, `labels` float32 (), 1 = related, 0 = not.
-
-    Attributes:
-        encode: gives int64 (sentences, words), filled with 0, as `SentenceWords`; or float32 (sentences,
-            size).
     """
 
     pairs: Sequence[DocumentPair]
+    # Gives int64 (sentences, words), filled with 0, as `SentenceWords`; or float32 (sentences, size).
     encode: Callable[[PairDocument], np.ndarray]
     labelled: bool = True  # False = leave out `labels`
     _encoded: dict[str, np.ndarray] = field(default_factory=dict, init=False, repr=False)

@@ -514,11 +514,8 @@ class AlignedPair:
 
 def sample_aligned_pairs(topics: Sequence[Topic], kind: Kind, *, count: int, seed: int) -> list[AlignedPair]:
     """At most `count` pairs that corefer and as many that do not, drawn without replacement: all that there
-    are if there are fewer. Which of two mentions is the source is drawn too.
-
-    Raises:
-        ValueError: no pair that corefers across documents, or none that does not.
-    """
+    are if there are fewer. Which of two mentions is the source is drawn too. Raises ValueError: no pair that
+    corefers across documents, or none that does not."""
     if count < 1 or seed < 0:
         raise ValueError(f"count is {count} and seed {seed}; they must be at least 1 and 0")
     groups = group_mentions(topics, kind, "topic", None)

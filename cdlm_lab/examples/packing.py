@@ -102,11 +102,8 @@ def pack_documents(
     documents: Sequence[Sequence[int] | np.ndarray], *, max_length: int, policy: str, special: SpecialTokens
 ) -> Packed:
     """Write documents (token ids without special tokens), in order, into one sequence of at most `max_length`
-    tokens, special ones included.
-
-    Raises:
-        ValueError: no document; an empty one; an unknown policy; no room for one text token.
-    """
+    tokens, special ones included. Raises ValueError: no document; an empty one; an unknown policy; no room
+    for one text token."""
     check_packing(policy, max_length=max_length, special=special)
     if not documents:
         raise ValueError("no documents to pack")
@@ -157,17 +154,14 @@ def check_packing(policy: str, *, max_length: int, special: SpecialTokens) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossOfText:
-    """How much text a packing policy left out, over many examples; made by `LossOfText.over`.
-
-    Attributes:
-        documents, tokens: given, whether packed or not; tokens are those of text.
-        tokens_lost, documents_touched: text tokens left out and documents that lost any, by reason.
-    """
+    """How much text a packing policy left out, over many examples; made by `LossOfText.over`."""
 
     examples: int
     examples_with_loss: int
+    # documents, tokens: given, whether packed or not; tokens are those of text.
     documents: int
     tokens: int
+    # tokens_lost, documents_touched: text tokens left out and documents that lost any, by reason.
     tokens_lost: dict[str, int] = field(default_factory=dict)
     documents_touched: dict[str, int] = field(default_factory=dict)
 
@@ -250,11 +244,8 @@ def document_sequence(
 
     What is too long is cut: each document gets an equal share of the room, what a short one leaves goes to
     the others, and a document loses its end, or what is farthest from its span of `around` (half-open, in
-    words).
-
-    Raises:
-        ValueError: no documents, another number of spans, or no room for one token of each document; a span
-            longer than its document's share.
+    words). Raises ValueError: no documents, another number of spans, or no room for one token of each
+    document; a span longer than its document's share.
     """
     if not documents:
         raise ValueError("no documents to write into a sequence")

@@ -22,15 +22,12 @@ def checked_index(index: int, count: int, kind: str) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Passes:
-    """Which item each example is.
-
-    Attributes:
-        size: examples in all, over as many passes as that takes (steps x batch size); None = one pass.
-    """
+    """Which item each example is."""
 
     items: int  # how many there are
     seed: int  # not negative; decides all orders
     stream: int  # of chance that the orders are drawn from; those of one seed are independent
+    # Examples in all, over as many passes as that takes (steps x batch size); None = one pass.
     size: int | None = None
     shuffle: bool = True  # True = a new order of items in each pass; False = their own
     _orders: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)

@@ -164,26 +164,23 @@ _INPUTS = ("input_ids", "global_attention_mask", "answerable", "paragraph_positi
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QuestionSequence:
-    """One sequence.
-
-    Attributes:
-        sentence: int64 (seq,), number of the sentence of a token of text, TITLE in titles; NO_SENTENCE at
-            all else: marks, the question, special tokens.
-        offsets: int64 (seq, 2), characters [start, end) of the title or of `Paragraph.text`, without the
-            white space around them; (0, 0) where `sentence` is NO_SENTENCE.
-        sentence_positions: int64 (sentences,), of each `[s]`: of the sentences of which anything is there.
-        lost_sentences: of each paragraph, the sentences of which nothing is in the sequence; those that have
-            no tokens, as blank ones, too.
-    """
+    """One sequence."""
 
     input_ids: np.ndarray  # int64 (seq,)
     global_attention_mask: np.ndarray  # int64 (seq,), 1 = global
     paragraph: np.ndarray  # int64 (seq,), number of the paragraph, of its marks too; -1 = none
+    # Int64 (seq,), number of the sentence of a token of text, TITLE in titles; NO_SENTENCE at all else:
+    # marks, the question, special tokens.
     sentence: np.ndarray
+    # Int64 (seq, 2), characters [start, end) of the title or of `Paragraph.text`, without the white space
+    # around them; (0, 0) where `sentence` is NO_SENTENCE.
     offsets: np.ndarray
     paragraph_positions: np.ndarray  # int64 (paragraphs,), of each `<t>`
+    # Int64 (sentences,), of each `[s]`: of the sentences of which anything is there.
     sentence_positions: np.ndarray
     sentence_names: np.ndarray  # int64 (sentences, 2), the paragraph of each and its number in it
+    # Of each paragraph, the sentences of which nothing is in the sequence; those that have no tokens, as
+    # blank ones, too.
     lost_sentences: tuple[int, ...]
     lost_tokens: int  # tokens of sentences left out
 
@@ -202,11 +199,8 @@ class QuestionSequence:
 def question_sequence(
     encoded: EncodedQuestion, *, special: SpecialTokens, marks: QuestionMarks, max_length: int
 ) -> QuestionSequence:
-    """Write a question into one sequence of at most `max_length` tokens, special ones included.
-
-    Raises:
-        ValueError: there is no room for the question, the titles and a token of each paragraph.
-    """
+    """Write a question into one sequence of at most `max_length` tokens, special ones included. Raises
+    ValueError: there is no room for the question, the titles and a token of each paragraph."""
     kept = _kept_tokens(encoded, max_length)
     parts = [
         _part([special.cls], attends=True),
@@ -356,12 +350,10 @@ class QuestionExamples:
     - `answer_positions` int64 (occurrences, 2), see `answer_positions`;
     - `paragraph_labels` int64 (paragraphs,), 1 = has supporting sentences;
     - `sentence_labels` int64 (sentences,), 1 = supporting.
-
-    Attributes:
-        encoded: the questions by id; `EncodedQuestions` encodes each once, when it is first needed.
     """
 
     questions: Sequence[MultihopQuestion]
+    # The questions by id; `EncodedQuestions` encodes each once, when it is first needed.
     encoded: Mapping[str, EncodedQuestion]
     special: SpecialTokens
     marks: QuestionMarks

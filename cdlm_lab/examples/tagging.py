@@ -27,13 +27,10 @@ from cdlm_lab.examples.passes import checked_index
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitDocument:
-    """A document whose long sentences are cut.
+    """A document whose long sentences are cut."""
 
-    Attributes:
-        document: its sentences are the sequences; the words of the original in their order, none missing.
-            The tags are those of the original too, so the later part of a span that was cut starts with `I-`.
-    """
-
+    # Its sentences are the sequences; the words of the original in their order, none missing. The tags are
+    # those of the original too, so the later part of a span that was cut starts with `I-`.
     document: TaggedDocument
     origin: tuple[int, ...]  # of each sequence the number of the sentence that it is, or is a part of
     shortened: int = 0  # how many words have more pieces than a sequence may; only their first ones are read
@@ -136,18 +133,13 @@ _ROWS = 8192  # words looked for at once: with K = 50 some 20 MB, however long t
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Occurrences:
-    """The nearest occurrences of each word of the labelled sentences of a document, nearest first.
+    """The nearest occurrences of each word of the labelled sentences of a document, nearest first."""
 
-    Attributes:
-        places: int32 (words, K, 2), number of the sentence in the document and of the word in it; -1 where
-            there are fewer than K.
-        distances: int32 (words, K), between the numbers of the sentences; -1 where there are fewer.
-        starts: int64 (labelled sentences + 1,), the first row of each labelled sentence and, last, the number
-            of words.
-    """
-
+    # Int32 (words, K, 2), number of the sentence in the document and of the word in it; -1 where there are
+    # fewer than K.
     places: np.ndarray
-    distances: np.ndarray
+    distances: np.ndarray  # int32 (words, K), between the numbers of the sentences; -1 where there are fewer
+    # Int64 (labelled sentences + 1,), the first row of each labelled sentence and, last, the number of words.
     starts: np.ndarray
 
 
@@ -189,19 +181,16 @@ def distance_bucket(distances: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Listing:
-    """The words of a document, numbered through, in two orders in which those of a type stand together.
+    """The words of a document, numbered through, in two orders in which those of a type stand together."""
 
-    Attributes:
-        kind, sentence, word: (words,), of each word its type, its sentence and its number in that.
-        back: (words,), the same, but from the last sentence to the first; within one in the order of the
-            text. So what is nearest in earlier sentences stands in one piece here, as that in later ones
-            does in `forth`, with equal distances in the order of the text.
-    """
-
+    # kind, sentence, word: (words,), of each word its type, its sentence and its number in that.
     kind: np.ndarray
     sentence: np.ndarray
     word: np.ndarray
     forth: np.ndarray  # (words,), numbers of words by type, in the order of the text
+    # (words,), the same, but from the last sentence to the first; within one in the order of the text. So
+    # what is nearest in earlier sentences stands in one piece here, as that in later ones does in `forth`,
+    # with equal distances in the order of the text.
     back: np.ndarray
     ends: np.ndarray  # (types,), where each type ends in both
 
@@ -254,16 +243,13 @@ def _types(document: TaggedDocument) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TagExample:
-    """A labelled sequence.
-
-    Attributes:
-        places: int64 (words, K, 2), sequence and word of each occurrence, in the same document; -1 = none.
-    """
+    """A labelled sequence."""
 
     document: int  # its number among the documents of the examples
     sentence: int  # its number in that document, in sequences
     words: tuple[str, ...]  # its words
     labels: np.ndarray  # int64 (words,), numbers of tags
+    # Int64 (words, K, 2), sequence and word of each occurrence, in the same document; -1 = none.
     places: np.ndarray
     buckets: np.ndarray  # int64 (words, K), numbers in BUCKETS; 0 where there is no occurrence
 

@@ -25,21 +25,16 @@ DOCUMENT_START, DOCUMENT_END = "<doc-s>", "</doc-s>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialTokens:
-    """Ids of the special tokens, under whatever names the tokenizer has them (`<s>` and `</s>` for RoBERTa).
+    """Ids of the special tokens, by whatever names the tokenizer has them (`<s>` and `</s>` for RoBERTa)."""
 
-    Attributes:
-        start, end: `<doc-s>` and `</doc-s>`, before and after each document (CDLM section 2.2).
-        cls, sep: first and last token of a sequence.
-        all_special: every id that is no text, the six above and others the tokenizer marks so, such as
-            `[UNK]`. None of them is ever masked, and none is ever put in as a random replacement.
-    """
-
-    start: int
-    end: int
-    cls: int
-    sep: int
+    start: int  # `<doc-s>`, before each document (CDLM section 2.2)
+    end: int  # `</doc-s>`, after it
+    cls: int  # first token of a sequence
+    sep: int  # last token of a sequence
     pad: int  # fills a batch up
     mask: int  # what a model reads in place of a masked token
+    # Every id that is no text, the six above and others the tokenizer marks so, such as `[UNK]`. None of them
+    # is ever masked, and none is ever put in as a random replacement.
     all_special: frozenset[int]
     vocabulary_size: int  # ids are 0 to `vocabulary_size - 1`, special ones included
 
@@ -88,11 +83,8 @@ def _ascending(ids: frozenset[int]) -> np.ndarray:
 
 
 def from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
-    """Read the ids off a tokenizer that has `<doc-s>` and `</doc-s>` already.
-
-    Raises:
-        ValueError: the tokenizer lacks one of the six tokens; the message names it.
-    """
+    """Read the ids off a tokenizer that has `<doc-s>` and `</doc-s>` already. Raises ValueError: the
+    tokenizer lacks one of the six tokens; the message names it."""
     vocabulary = tokenizer.get_vocab()
     ids = {"start": vocabulary.get(DOCUMENT_START), "end": vocabulary.get(DOCUMENT_END)}
     ids |= {name: getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "pad", "mask")}
@@ -203,14 +195,11 @@ class EncodedById(Mapping[str, Encoded], Generic[Record, Encoded]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EncodedDocument:
-    """A document in subwords.
-
-    Attributes:
-        starts: int64 (tokens + 1,), the first subword of each token, and at the end the number of subwords.
-    """
+    """A document in subwords."""
 
     document: CoreferenceDocument
     input_ids: np.ndarray  # int64 (subword,), no special tokens
+    # Int64 (tokens + 1,), the first subword of each token, and at the end the number of subwords.
     starts: np.ndarray
 
     def subwords(self, tokens: TokenSpan) -> TokenSpan:
@@ -221,10 +210,7 @@ class EncodedDocument:
 
 def encode_document(document: CoreferenceDocument, tokenizer: PreTrainedTokenizerBase) -> EncodedDocument:
     """Tokenise a document word by word; a word without any subword, as a lone control character, is unknown.
-
-    Raises:
-        ValueError: there is such a word and the tokenizer has no id for unknown ones.
-    """
+    Raises ValueError: there is such a word and the tokenizer has no id for unknown ones."""
     ids, words = tokenise_words(document.tokens, tokenizer)
     counts = np.bincount(words, minlength=len(document.tokens))
     if len(silent := np.flatnonzero(counts == 0)):
@@ -277,11 +263,8 @@ class Vocabulary:
 
     @classmethod
     def of_words(cls, words: Iterable[str]) -> Vocabulary:
-        """Word n of a list gets the number n + 2; one that `pieces_of` never yields is never met.
-
-        Raises:
-            ValueError: no words, or one that is there twice.
-        """
+        """Word n of a list gets the number n + 2; one that `pieces_of` never yields is never met. Raises
+        ValueError: no words, or one that is there twice."""
         listed = tuple(words)
         if not listed:
             raise ValueError("a vocabulary without words; give at least one")
@@ -299,10 +282,8 @@ class Vocabulary:
     def of_sentences(cls, sentences: Iterable[str], *, least: int = 2) -> Vocabulary:
         """Words that occur at least `least` times, the most frequent first, equals in order of the alphabet.
 
-        Give it the sentences of the training split and no others.
-
-        Raises:
-            ValueError: `least` below 1, or no word that occurs so often.
+        Give it the sentences of the training split and no others. Raises ValueError: `least` below 1, or no
+        word that occurs so often.
         """
         if least < 1:
             raise ValueError(f"least is {least}; it must be at least 1")
@@ -314,11 +295,8 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: str | Path) -> Vocabulary:
-        """What `save_pretrained` left in a folder.
-
-        Raises:
-            DataError: a file is missing, damaged or holds something else.
-        """
+        """What `save_pretrained` left in a folder. Raises DataError: a file is missing, damaged or holds
+        something else."""
         path = Path(folder) / VOCABULARY_FILE
         text = read_text(path)
         try:
@@ -352,11 +330,8 @@ class Vocabulary:
         return FIRST_WORD + 1 + max(self.tokenizer.get_vocab().values())  # ids may have gaps
 
     def numbers(self, sentence: str, *, most: int) -> np.ndarray:
-        """The first `most` words of a sentence, int64 (words,); one UNKNOWN if there are none.
-
-        Raises:
-            ValueError: `most` below 1.
-        """
+        """The first `most` words of a sentence, int64 (words,); one UNKNOWN if there are none. Raises
+        ValueError: `most` below 1."""
         if most < 1:
             raise ValueError(f"most is {most}; it must be at least 1")
         if self.tokenizer is None:

@@ -88,39 +88,29 @@ Pairs = Mapping[str, tuple[DocumentPair, ...]]  # by split
 
 @settings
 class Settings(MatcherSettings):
-    """The parameters of notebook 04.
-
-    Attributes:
-        seeds: how many times each system is trained, with seeds from 0.
-        corpus: `storyworld`; the folder of SciSumm; a folder of `documents.jsonl` and `links.jsonl`; or a
-            folder of `train.csv`, `dev.csv` and `test.csv` as the benchmark has them (and
-            `test_positions.csv`, as of PAN, where there are such files).
-        train_stories, held_out_stories: of storyworld.
-        unrelated: of storyworld: reports of any two events, or of two of a kind. Of linked documents, which
-            SciSumm has too, `similar` ones are drawn among the 20 cited papers whose words are most like
-            those of the citing text.
-        negatives_per_positive: of linked documents: unrelated pairs for each related one.
-        passage_sentences: of these: how long a passage around the citation stands for the citing paper, and
-            how much of the cited paper is read from its start; 0 = whole papers, and links whose citing
-            sentence is not known as well.
-        data_seed: of their splits and draws; models have seeds of their own.
-        epochs, batch_size, learning_rate: of the hierarchical systems.
-        encoder_epochs, ...: of the systems whose encoder is trained: Longformers and fine-tuned BERT-HAN.
-        warmup_share: of all updates of a system, during which its learning rate rises to the one given.
-        parallel: processes that train each system whose encoder is trained, as "ddp 4"; "" = one. The others
-            are trained by one, and pairs are predicted by one.
-        workers: processes that make examples for these systems; what the others read is made already.
-    """
+    """The parameters of notebook 04."""
 
     run_folder: str = "runs/document_matching"
-    seeds: int = Field(default=1, ge=1)
+    seeds: int = Field(default=1, ge=1)  # how many times each system is trained, with seeds from 0
+    # `storyworld`; the folder of SciSumm; a folder of `documents.jsonl` and `links.jsonl`; or a folder of
+    # `train.csv`, `dev.csv` and `test.csv` as the benchmark has them (and `test_positions.csv`, as of PAN,
+    # where there are such files).
     corpus: str = STORYWORLD
+    # train_stories, held_out_stories: of storyworld.
     train_stories: int = Field(default=150, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
+    # Of storyworld: reports of any two events, or of two of a kind. Of linked documents, which SciSumm has
+    # too, `similar` ones are drawn among the 20 cited papers whose words are most like those of the citing
+    # text.
     unrelated: Hardness = "random"
+    # Of linked documents: unrelated pairs for each related one.
     negatives_per_positive: int = Field(default=1, ge=1)
+    # Of these: how long a passage around the citation stands for the citing paper, and how much of the cited
+    # paper is read from its start; 0 = whole papers, and links whose citing sentence is not known as well.
     passage_sentences: int = Field(default=10, ge=0)
-    data_seed: int = 0
+    data_seed: int = 0  # of their splits and draws; models have seeds of their own
+    # epochs, batch_size, learning_rate: of the hierarchical systems. encoder_epochs, ...: of the systems
+    # whose encoder is trained: Longformers and fine-tuned BERT-HAN.
     epochs: int = Field(default=6, ge=1)
     batch_size: int = 16
     learning_rate: float = 0.002
@@ -128,8 +118,12 @@ class Settings(MatcherSettings):
     encoder_batch_size: int = 8
     encoder_micro_batch_size: int = 8
     encoder_learning_rate: float = 0.0005
+    # Of all updates of a system, during which its learning rate rises to the one given.
     warmup_share: float = Field(default=0.0, ge=0, le=0.5)
+    # Processes that train each system whose encoder is trained, as "ddp 4"; "" = one. The others are trained
+    # by one, and pairs are predicted by one.
     parallel: str = ""
+    # Processes that make examples for these systems; what the others read is made already.
     workers: Workers = "auto"
 
     def __post_init__(self) -> None:
@@ -173,12 +167,8 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
     linked documents have the text of another one.
 
     No document is in two splits; but the benchmark's CSV files were split by pairs, so there it may be:
-    `shared_documents` counts them.
-
-    Raises:
-        ParameterError: a corpus that is none of the four.
-        DataError: a file that cannot be read.
-        ValueError: a split with only one sort of pairs.
+    `shared_documents` counts them. Raises ParameterError: a corpus that is none of the four. Raises
+    DataError: a file that cannot be read. Raises ValueError: a split with only one sort of pairs.
     """
     folder, lost, by_pairs = Path(given.corpus), {}, False
     if given.corpus == STORYWORLD:
@@ -324,17 +314,14 @@ def shared_documents(pairs: Pairs) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchingRun(SystemRun):
-    """The pairs of a run, and how its systems are trained and predict.
-
-    Attributes:
-        lost: sort -> files, lines or documents of the corpus that could not be used.
-    """
+    """The pairs of a run, and how its systems are trained and predict."""
 
     NAME: ClassVar[str] = "document matching"
     SUFFIX: ClassVar[str] = ".npz"
 
     settings: Settings
     pairs: Pairs
+    # Sort -> files, lines or documents of the corpus that could not be used.
     lost: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
@@ -440,11 +427,8 @@ Predictions = Mapping[tuple[str, int], Mapping[str, MatchPredictions]]  # (syste
 
 def prepare(given: Settings) -> MatchingRun:
     """Take the folder, read the corpus and look whether every system has what it needs; nothing is trained.
-
-    Raises:
-        ValueError: whatever does not fit, in one line.
-        RunError: the folder is not free for this run.
-    """
+    Raises ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this
+    run."""
     return MatchingRun.open(given)
 
 

@@ -65,50 +65,41 @@ SPLITS = ("train", "dev", "test")
 
 @settings
 class Settings(TaggerSettings):
-    """The parameters of notebook 07; the paper's values are in brackets.
-
-    Attributes:
-        corpus: `storyworld`, or a folder of `train`, `dev` and `test` in the form of Doc-ARC, LitBank, CoNLL
-            or JNLPBA.
-        train_documents, held_out_documents: at most so many are drawn of the training documents, and of those
-            of dev and of test, always the same ones; 0 = all. A document of storyworld, which never ends, is
-            a story, its first report labelled; 0 = 60 and 20 of them.
-        most_context: sentences without labels that are kept of a document: those nearest to a labelled one,
-            the earlier first; 0 = all.
-        stray_tags: what happens to an `I-` that follows no span of its label: `accept` = it starts one, and
-            the preview says how many there were; `refuse` = an error that names the line.
-        seeds: how many times each system is trained, with seeds from 0 [5].
-        sweep: further numbers of occurrences K that Doc-ARC is trained with, for Figure 5; "" = none.
-        epochs, batch_size, learning_rate: of the static systems [30, 16, 0.001].
-        encoder_epochs, encoder_learning_rate: where the encoder is trained, in batches of the same size
-            [dynamic: 30, 0.0001, batches of 4; fine-tuned BERT: 10, 0.00002].
-        schedule: of the learning rate: `constant`, or `linear`, a warm-up of a tenth and then down to 0.
-        weight_decay: of AdamW; biases and norms are not decayed.
-        select_by: which epoch is kept: that of the higher span F1 on dev, `f1`, or of the lower `loss`.
-        patience: epochs without a better one on dev after which a training ends; 0 = it goes to its end.
-        reading: of ill-formed spans, for the scores.
-        own_text: a text file; "" = an example.
-    """
+    """The parameters of notebook 07; the paper's values are in brackets."""
 
     run_folder: str = "runs/document_tagging"
+    # `storyworld`, or a folder of `train`, `dev` and `test` in the form of Doc-ARC, LitBank, CoNLL or JNLPBA.
     corpus: str = STORYWORLD
+    # train_documents, held_out_documents: at most so many are drawn of the training documents, and of those
+    # of dev and of test, always the same ones; 0 = all. A document of storyworld, which never ends, is a
+    # story, its first report labelled; 0 = 60 and 20 of them.
     train_documents: int = Field(default=0, ge=0)
     held_out_documents: int = Field(default=0, ge=0)
+    # Sentences without labels that are kept of a document: those nearest to a labelled one, the earlier
+    # first; 0 = all.
     most_context: int = Field(default=0, ge=0)
+    # What happens to an `I-` that follows no span of its label: `accept` = it starts one, and the preview
+    # says how many there were; `refuse` = an error that names the line.
     stray_tags: Literal["accept", "refuse"] = "accept"
-    seeds: int = Field(default=1, ge=1)
-    sweep: str = ""
+    seeds: int = Field(default=1, ge=1)  # how many times each system is trained, with seeds from 0 [5]
+    sweep: str = ""  # further numbers of occurrences K that Doc-ARC is trained with, for Figure 5; "" = none
+    # epochs, batch_size, learning_rate: of the static systems [30, 16, 0.001].
     epochs: int = Field(default=4, ge=1)
     batch_size: int = Field(default=16, ge=1)
     learning_rate: float = 0.003
+    # encoder_epochs, encoder_learning_rate: where the encoder is trained, in batches of the same size
+    # [dynamic: 30, 0.0001, batches of 4; fine-tuned BERT: 10, 0.00002].
     encoder_epochs: int = Field(default=3, ge=1)
     encoder_learning_rate: float = 0.001
+    # Of the learning rate: `constant`, or `linear`, a warm-up of a tenth and then down to 0.
     schedule: Literal["constant", "linear"] = "constant"
-    weight_decay: float = 0.01
+    weight_decay: float = 0.01  # of AdamW; biases and norms are not decayed
+    # Which epoch is kept: that of the higher span F1 on dev, `f1`, or of the lower `loss`.
     select_by: Literal["f1", "loss"] = "f1"
+    # Epochs without a better one on dev after which a training ends; 0 = it goes to its end.
     patience: int = Field(default=0, ge=0)
-    reading: Literal["seqeval", "strict", "released"] = "seqeval"
-    own_text: str = ""
+    reading: Literal["seqeval", "strict", "released"] = "seqeval"  # of ill-formed spans, for the scores
+    own_text: str = ""  # a text file; "" = an example
 
     def __post_init__(self) -> None:
         _ = self.chosen
@@ -143,16 +134,12 @@ DRAW = 0  # seed of the documents that are drawn
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedCorpus:
-    """What was read.
+    """What was read."""
 
-    Attributes:
-        documents: by split.
-        mended: tags `I-` that followed no span of their label, by split.
-        divided: sentences of a split that is one document, which were made documents, by split.
-    """
-
-    documents: Mapping[str, tuple[TaggedDocument, ...]]
+    documents: Mapping[str, tuple[TaggedDocument, ...]]  # by split
+    # Tags `I-` that followed no span of their label, by split.
     mended: Mapping[str, int] = field(default_factory=dict)
+    # Sentences of a split that is one document, which were made documents, by split.
     divided: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -162,12 +149,8 @@ class TaggedCorpus:
 
 
 def read_tagged(given: Settings) -> TaggedCorpus:
-    """Documents of train, dev and test.
-
-    Raises:
-        ParameterError: a corpus that is neither, or a split with less than two documents or without any span.
-        DataError: a file that cannot be read.
-    """
+    """Documents of train, dev and test. Raises ParameterError: a corpus that is neither, or a split with less
+    than two documents or without any span. Raises DataError: a file that cannot be read."""
     documents, mended, divided = {}, {}, {}
     for split in SPLITS:
         reading = TagReading(stray=given.stray_tags)
@@ -419,12 +402,8 @@ Predictions = Mapping[tuple[str, int], Mapping[str, TagPredictions]]  # (row of 
 
 
 def prepare(given: Settings) -> TaggingRun:
-    """Take the folder and read the documents; nothing is trained.
-
-    Raises:
-        ValueError: whatever does not fit, in one line.
-        RunError: the folder is not free for this run.
-    """
+    """Take the folder and read the documents; nothing is trained. Raises ValueError: whatever does not fit,
+    in one line. Raises RunError: the folder is not free for this run."""
     own_text_of(given)
     return TaggingRun.open(given)
 

@@ -71,42 +71,38 @@ Questions = Mapping[str, tuple[MultihopQuestion, ...]]  # by split
 
 @settings
 class Settings:
-    """The parameters of notebook 06, whose first cell says what each is.
-
-    Attributes:
-        corpus: `storyworld`, or a folder of `train.json`, `dev.json` and `test.json` in HotpotQA's format or
-            the hub's (`.jsonl` too, and compressed).
-        train_stories, held_out_stories: of storyworld, two or three questions each.
-        seen: of storyworld: `one document` = without the one that holds the clue, so that nobody can do
-            better than guess.
-        train_questions, held_out_questions: at most so many are drawn of the training questions, and of those
-            of dev and of test; 0 = all.
-        dev_from_train: of a folder: so many questions, drawn of `train.json`, are dev and not train; 0 =
-            `dev.json` is dev. The paper reports on the official development set; nothing may be chosen there,
-            and the official test set has no gold.
-        encoders: where the variants are: `storyworld`, or a folder with a folder for each, such as `cdlm` or
-            `cdlm/model`.
-        reset_globals: Longformer and Local CDLM start with their local projections as the global ones, as in
-            the paper; False = with those of the checkpoint. (Of the models of notebook 01 they are the same.)
-        max_length: of a question with its paragraphs in tokens; what is longer loses the ends of its
-            paragraphs, and is reported.
-        support: which sentences are predicted as support.
-    """
+    """The parameters of notebook 06, whose first cell says what each is."""
 
     run_folder: str = "runs/multihop_qa"
+    # `storyworld`, or a folder of `train.json`, `dev.json` and `test.json` in HotpotQA's format or the hub's
+    # (`.jsonl` too, and compressed).
     corpus: str = STORYWORLD
+    # train_stories, held_out_stories: of storyworld, two or three questions each.
     train_stories: int = Field(default=200, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
     passage_sentences: int = 2
     paragraphs: int = Field(default=4, ge=2)
+    # Of storyworld: `one document` = without the one that holds the clue, so that nobody can do better than
+    # guess.
     seen: Literal["both documents", "one document"] = "both documents"
+    # train_questions, held_out_questions: at most so many are drawn of the training questions, and of those
+    # of dev and of test; 0 = all.
     train_questions: int = Field(default=0, ge=0)
     held_out_questions: int = Field(default=0, ge=0)
+    # Of a folder: so many questions, drawn of `train.json`, are dev and not train; 0 = `dev.json` is dev. The
+    # paper reports on the official development set; nothing may be chosen there, and the official test set
+    # has no gold.
     dev_from_train: int = Field(default=0, ge=0)
     data_seed: int = 0
     variants: str = "longformer cdlm"
+    # Where the variants are: `storyworld`, or a folder with a folder for each, such as `cdlm` or
+    # `cdlm/model`.
     encoders: str = STORYWORLD
+    # Longformer and Local CDLM start with their local projections as the global ones, as in the paper; False
+    # = with those of the checkpoint. (Of the models of notebook 01 they are the same.).
     reset_globals: bool = True
+    # Of a question with its paragraphs in tokens; what is longer loses the ends of its paragraphs, and is
+    # reported.
     max_length: int = 512
     window: int = 32
     seeds: int = Field(default=1, ge=1)
@@ -117,7 +113,7 @@ class Settings:
     warmup_steps: int = 20
     attention_dropout: AttentionDropout = 0.0
     precision: Precision = "auto"
-    support: Literal["threshold", "two_paragraphs"] = "threshold"
+    support: Literal["threshold", "two_paragraphs"] = "threshold"  # which sentences are predicted as support
     most_answer_tokens: int = Field(default=30, ge=1)
     parallel: str = ""
     workers: Workers = "auto"
@@ -161,11 +157,9 @@ class Settings:
 
 def read_questions(given: Settings) -> Questions:
     """Questions of train, dev and test; answers and supporting facts are known of all. Facts that name a
-    sentence which is not there, as a few of the official ones do, are `unknown_supporting`.
-
-    Raises:
-        ParameterError: a corpus that is neither, a file without gold, or one question in two splits.
-        DataError: a file that cannot be read.
+    sentence which is not there, as a few of the official ones do, are `unknown_supporting`. Raises
+    ParameterError: a corpus that is neither, a file without gold, or one question in two splits. Raises
+    DataError: a file that cannot be read.
     """
     if given.corpus == STORYWORLD:
         read = _of_storyworld(given)
@@ -310,12 +304,8 @@ Predictions = Mapping[tuple[str, int], Mapping[str, QuestionPredictions]]  # (en
 
 
 def prepare(given: Settings) -> MultihopRun:
-    """Take the folder, read the questions and look whether all is there; nothing is trained.
-
-    Raises:
-        ValueError: whatever does not fit, in one line.
-        RunError: the folder is not free for this run.
-    """
+    """Take the folder, read the questions and look whether all is there; nothing is trained. Raises
+    ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this run."""
     own_texts(given)
     return MultihopRun.open(given)
 

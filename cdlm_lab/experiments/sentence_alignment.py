@@ -49,29 +49,21 @@ GLOBAL_ATTENTION, ENCODINGS = "global attention", "encodings"
 
 @settings
 class Settings:
-    """The parameters of notebook 05.
-
-    Attributes:
-        matching_run: folder of a finished run of notebook 04; "" = a small one of its own.
-        systems: those that are looked at, of the ones that were run; "" = all.
-        source: whose global attention ranks the sentences for a Longformer.
-        reading: of P@N, `hit` (one of the first N is true: S2ORC) or `precision` (how many of the N: PAN).
-        precision: in which a run of its own trains.
-        shown_pair: name of the test pair in the picture; "" = one that most systems detect.
-        first_document, second_document: two text files; "" = an example.
-        seed: of the bootstrap.
-    """
+    """The parameters of notebook 05."""
 
     run_folder: str = "runs/sentence_alignment"
-    matching_run: str = ""
-    systems: str = DEFAULT_SYSTEMS
+    matching_run: str = ""  # folder of a finished run of notebook 04; "" = a small one of its own
+    systems: str = DEFAULT_SYSTEMS  # those that are looked at, of the ones that were run; "" = all
+    # Whose global attention ranks the sentences for a Longformer.
     source: Literal["first token", "other document"] = "other document"
+    # Of P@N, `hit` (one of the first N is true: S2ORC) or `precision` (how many of the N: PAN).
     reading: Literal["hit", "precision"] = "hit"
-    precision: Precision = "auto"
-    shown_pair: str = ""
+    precision: Precision = "auto"  # in which a run of its own trains
+    shown_pair: str = ""  # name of the test pair in the picture; "" = one that most systems detect
+    # first_document, second_document: two text files; "" = an example.
     first_document: str = ""
     second_document: str = ""
-    seed: int = 0
+    seed: int = 0  # of the bootstrap
 
     def __post_init__(self) -> None:
         if bool(self.first_document) != bool(self.second_document):
@@ -100,13 +92,9 @@ class AlignmentRun:
 
 
 def prepare(given: Settings) -> AlignmentRun:
-    """Take the folder and read the run of notebook 04; nothing is trained.
-
-    Raises:
-        ParameterError: there is no finished run, or a system was not part of it.
-        DataError: the corpus, or a document of one's own, cannot be read.
-        RunError: the folder is not free for this run.
-    """
+    """Take the folder and read the run of notebook 04; nothing is trained. Raises ParameterError: there is no
+    finished run, or a system was not part of it. Raises DataError: the corpus, or a document of one's own,
+    cannot be read. Raises RunError: the folder is not free for this run."""
     files = (given.first_document, given.second_document)
     texts = tuple(map(read_text, files)) if all(files) else EXAMPLE
     opened = open_run(given.run_folder, name="sentence alignment", parameters=asdict(given))
@@ -119,12 +107,8 @@ _BEFORE: Mapping[str, Any] = {"warmup_share": 0.1, "reset_globals": False}
 
 def matched_run(given: Settings) -> MatchingRun:
     """The finished run of notebook 04; if none is named, one of its own on storyworld in the folder of this
-    run, with the parameters that notebook 04 comes with.
-
-    Raises:
-        ParameterError: there is no finished run, or a system was not part of it.
-        DataError: the corpus cannot be read.
-    """
+    run, with the parameters that notebook 04 comes with. Raises ParameterError: there is no finished run, or
+    a system was not part of it. Raises DataError: the corpus cannot be read."""
     if not given.matching_run:
         folder = Path(given.run_folder) / "matching"
         systems = given.systems or DEFAULT_SYSTEMS
@@ -187,22 +171,17 @@ def train(run: AlignmentRun) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Aligned:
-    """What the systems say of the pairs whose true sentences are known.
+    """What the systems say of the pairs whose true sentences are known."""
 
-    Attributes:
-        pairs: related test pairs.
-        scores: (system, by, seed) -> for each pair float64 (sentences of the first document,).
-        probabilities: (system, seed) -> float64 (pairs,), that it is related.
-        detected: (system, seed) -> bool (pairs,), True = predicted to be related.
-        unrelated: unrelated test pairs.
-        rejected: (system, seed) -> bool (unrelated pairs,), True = predicted to be unrelated.
-    """
-
-    pairs: Sequence[DocumentPair]
+    pairs: Sequence[DocumentPair]  # related test pairs
+    # (system, by, seed) -> for each pair float64 (sentences of the first document,).
     scores: Mapping[tuple[str, str, int], list[np.ndarray]] = field(repr=False)
+    # (system, seed) -> float64 (pairs,), that it is related.
     probabilities: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
+    # (system, seed) -> bool (pairs,), True = predicted to be related.
     detected: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
-    unrelated: Sequence[DocumentPair]
+    unrelated: Sequence[DocumentPair]  # unrelated test pairs
+    # (system, seed) -> bool (unrelated pairs,), True = predicted to be unrelated.
     rejected: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
 
     def lists(self, key: tuple[str, str, int]) -> list[RankedList]:
@@ -221,11 +200,8 @@ def ranked(pair: DocumentPair, scores: np.ndarray) -> RankedList:
 
 def predict(run: AlignmentRun) -> Aligned:
     """Rank the sentences of every related test pair whose true ones are known. What takes long, the
-    Longformers, is kept in the folder of the run; a stopped run goes on.
-
-    Raises:
-        DataError: no pair has true sentences.
-    """
+    Longformers, is kept in the folder of the run; a stopped run goes on. Raises DataError: no pair has true
+    sentences."""
     matching, test = run.matching, run.matching.pairs["test"]
     predictions = {key: of_split["test"] for key, of_split in runs.predict(matching).items()}
     numbers = [number for number, pair in enumerate(test) if pair.related and pair.aligned]
@@ -416,11 +392,8 @@ _WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # of a system the first that 
 
 def compared_pair(run: AlignmentRun, aligned: Aligned) -> HTML:
     """A test pair under every system, trained with seed 0: the one that `shown_pair` names, or one that most
-    systems detect, with few true sentences, which are neither first nor last.
-
-    Raises:
-        ParameterError: there is no such pair with true sentences.
-    """
+    systems detect, with few true sentences, which are neither first nor last. Raises ParameterError: there is
+    no such pair with true sentences."""
     name, names = run.settings.shown_pair, [pair.id for pair in aligned.pairs]
     if name and name not in names:
         raise ParameterError(

@@ -37,31 +37,22 @@ _TAG = re.compile(r"O|[BI]-.+")
 
 
 def precision_of(counts: ArrayLike) -> np.ndarray:
-    """Correct ones among the predicted: (..., 3 or 4) counts to (...), in [0, 1].
-
-    Raises:
-        ValueError: the last axis holds other numbers.
-    """
+    """Correct ones among the predicted: (..., 3 or 4) counts to (...), in [0, 1]. Raises ValueError: the last
+    axis holds other numbers."""
     correct, predicted, _ = _columns(counts)
     return _ratio(correct, predicted)
 
 
 def recall_of(counts: ArrayLike) -> np.ndarray:
-    """Correct ones among those of the gold: (..., 3 or 4) counts to (...), in [0, 1].
-
-    Raises:
-        ValueError: the last axis holds other numbers.
-    """
+    """Correct ones among those of the gold: (..., 3 or 4) counts to (...), in [0, 1]. Raises ValueError: the
+    last axis holds other numbers."""
     correct, _, gold = _columns(counts)
     return _ratio(correct, gold)
 
 
 def f1_of(counts: ArrayLike) -> np.ndarray:
-    """Harmonic mean of precision and recall: (..., 3 or 4) counts to (...), in [0, 1].
-
-    Raises:
-        ValueError: the last axis holds other numbers.
-    """
+    """Harmonic mean of precision and recall: (..., 3 or 4) counts to (...), in [0, 1]. Raises ValueError: the
+    last axis holds other numbers."""
     correct, predicted, gold = _columns(counts)
     return _ratio(2 * correct, predicted + gold)
 

@@ -30,16 +30,12 @@ _LAST_RANK = {"hit": 21, "precision": 60}
 class RankedList:
     """Candidates of one query. Both arrays are copied, and read-only.
 
-    Attributes:
-        scores: float64 (candidates,), finite; the highest is ranked first.
-        relevant: bool (candidates,). None may be, but most measures refuse such a list.
-
     Raises:
         ValueError: no candidates, shapes differ, a score is not finite, or `relevant` is not bool.
     """
 
-    scores: np.ndarray
-    relevant: np.ndarray
+    scores: np.ndarray  # float64 (candidates,), finite; the highest is ranked first
+    relevant: np.ndarray  # bool (candidates,). None may be, but most measures refuse such a list.
 
     def __post_init__(self) -> None:
         scores, relevant = np.array(self.scores, dtype=np.float64), np.array(self.relevant)
@@ -89,11 +85,8 @@ class Ties:
 
 
 def reciprocal_rank(ranked: RankedList) -> float:
-    """1 / rank of the first relevant candidate, the best rank being 1.
-
-    Raises:
-        ValueError: no candidate is relevant.
-    """
+    """1 / rank of the first relevant candidate, the best rank being 1. Raises ValueError: no candidate is
+    relevant."""
     _check_relevant(ranked)
     above, _, first = ranked.ties.first_relevant
     return float((first / (above + 1 + np.arange(len(first)))).sum())
@@ -126,10 +119,7 @@ def precision_at(ranked: RankedList, n: int, *, reading: str) -> float:
 
 def average_precision(ranked: RankedList) -> float:
     """Precision (relevant / n in the first n) at the rank n of each relevant candidate, averaged over these.
-
-    Raises:
-        ValueError: no candidate is relevant.
-    """
+    Raises ValueError: no candidate is relevant."""
     _check_relevant(ranked)
     ties = ranked.ties
     # The candidate at each rank is relevant with probability r / m; if it is, so are on average

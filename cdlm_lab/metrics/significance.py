@@ -33,41 +33,29 @@ _ROUNDING = 1e-12  # relative: sums of the same numbers in another order are tie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two systems on the same clusters.
+    """Two systems on the same clusters."""
 
-    Attributes:
-        difference: score of a minus that of b.
-        low, high: its 95% bootstrap interval over clusters.
-        p, p_bootstrap: two-sided; of the systems being exchangeable within clusters, and of no
-            difference.
-        clusters: how many.
-    """
-
-    difference: float
+    difference: float  # score of a minus that of b
+    # low, high: its 95% bootstrap interval over clusters.
     low: float
     high: float
+    # p, p_bootstrap: two-sided; of the systems being exchangeable within clusters, and of no difference.
     p: float
     p_bootstrap: float
-    clusters: int
+    clusters: int  # how many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perplexity:
-    """Perplexity and its 95% bootstrap interval.
+    """Perplexity and its 95% bootstrap interval."""
 
-    Attributes:
-        value: exp(sum of losses / number of tokens), at least 1.
-        low, high: percentiles 2.5 and 97.5 over resampled clusters; of a single cluster both are `value` and
-            say nothing.
-        clusters: how many had tokens to predict; only these are resampled.
-        tokens: how many were predicted.
-    """
-
-    value: float
+    value: float  # exp(sum of losses / number of tokens), at least 1
+    # low, high: percentiles 2.5 and 97.5 over resampled clusters; of a single cluster both are `value` and
+    # say nothing.
     low: float
     high: float
-    clusters: int
-    tokens: int
+    clusters: int  # how many had tokens to predict; only these are resampled
+    tokens: int  # how many were predicted
 
 
 def resampled_sums(counts: np.ndarray, *, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
@@ -191,11 +179,8 @@ def ratio_score(
     seeds: Sequence[tuple[np.ndarray, np.ndarray]], clusters: Sequence[Hashable], *, seed: int
 ) -> dict[str, Any]:
     """A score of items that weigh differently, with a 95% interval over clusters: the sum of their points
-    over the sum of what these are out of, both (items,) with each seed.
-
-    Raises:
-        ValueError: another number of clusters than items, or only one cluster.
-    """
+    over the sum of what these are out of, both (items,) with each seed. Raises ValueError: another number of
+    clusters than items, or only one cluster."""
     of_seeds = [float(points.sum() / out_of.sum()) for points, out_of in seeds]
     counts = sums_by_cluster([column for both in seeds for column in both], clusters, name="items")
     return _bracketed(of_seeds, mean_over_seeds(mean_of_sums, columns=2)(_drawn(counts, seed)))
@@ -420,9 +405,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected for making all these tests (Holm 1979), in the order given.
 
     Reject those that stay below the level: the chance of even one false rejection is then at most the level.
-
-    Raises:
-        ValueError: a p-value is not in [0, 1].
+    Raises ValueError: a p-value is not in [0, 1].
     """
     for index, p in enumerate(p_values):
         if not 0 <= p <= 1:

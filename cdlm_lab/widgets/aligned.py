@@ -39,18 +39,13 @@ TRUE, RANDOM = "the true sentence", "random"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignedColumn:
-    """What one system gives the sentences.
+    """What one system gives the sentences."""
 
-    Attributes:
-        name: what to call the system.
-        weights: one for each sentence, finite; the largest is drawn deepest, what is not above 0 without
-            ground. Weights that add up to 1 are written in per cent.
-        decision: probability that the documents are related; None = not shown.
-    """
-
-    name: str
+    name: str  # what to call the system
+    # One for each sentence, finite; the largest is drawn deepest, what is not above 0 without ground. Weights
+    # that add up to 1 are written in per cent.
     weights: Sequence[float]
-    decision: float | None = None
+    decision: float | None = None  # probability that the documents are related; None = not shown
 
     def __post_init__(self) -> None:
         if wrong := [place for place, weight in enumerate(self.weights) if not math.isfinite(weight)]:

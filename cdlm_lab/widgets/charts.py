@@ -161,10 +161,7 @@ def perplexity_figure(
 
     A second panel with the cross-document tokens is added where any variant has them. `scores`: rows of a
     report. `paper` has the published (validation, test) perplexities, drawn as faint strokes in the first
-    panel; None = none.
-
-    Raises:
-        ValueError: there is no perplexity.
+    panel; None = none. Raises ValueError: there is no perplexity.
     """
     named = {(score.metric, score.system): score for score in scores}
     ordered = paper_order(system for metric, system in named if metric == "perplexity")

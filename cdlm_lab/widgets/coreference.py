@@ -82,17 +82,12 @@ class PairError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreferenceErrors:
-    """The wrong pairs of a system, in any order.
+    """The wrong pairs of a system, in any order."""
 
-    Attributes:
-        merged: pairs put into one cluster that do not corefer.
-        split: pairs that corefer, put into different clusters.
-        threshold: of the clustering; the page names the pairs on the right side of it, which were misled by
-            other pairs. None = not known.
-    """
-
-    merged: tuple[PairError, ...]
-    split: tuple[PairError, ...]
+    merged: tuple[PairError, ...]  # pairs put into one cluster that do not corefer
+    split: tuple[PairError, ...]  # pairs that corefer, put into different clusters
+    # Of the clustering; the page names the pairs on the right side of it, which were misled by other pairs.
+    # None = not known.
     threshold: float | None = None
 
 

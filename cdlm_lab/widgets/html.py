@@ -251,20 +251,14 @@ def one_line(text: str, longest: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMention:
-    """A mention in its sentence, as texts (untrusted).
+    """A mention in its sentence, as texts (untrusted)."""
 
-    Attributes:
-        text: the words of the mention.
-        before, after: the rest of its sentence.
-        document: where it stands.
-        gold: name of its gold cluster; None = not known, as in documents of one's own.
-    """
-
-    text: str
+    text: str  # the words of the mention
+    # before, after: the rest of its sentence.
     before: str = ""
     after: str = ""
-    document: str = ""
-    gold: str | None = None
+    document: str = ""  # where it stands
+    gold: str | None = None  # name of its gold cluster; None = not known, as in documents of one's own
 
     @classmethod
     def from_tokens(

@@ -35,19 +35,15 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 300, 54, 58, 12, 40
 
 @dataclass(kw_only=True, slots=True)
 class RunHistory:
-    """What a run has reported so far; each list grows at its end, steps ascending.
+    """What a run has reported so far; each list grows at its end, steps ascending."""
 
-    Attributes:
-        steps, losses: optimiser step and training loss (nats per masked token) of each report.
-        eval_steps, eval_perplexities: the same for each validation.
-        total_steps: length of the whole run, if known.
-    """
-
+    # steps, losses: optimiser step and training loss (nats per masked token) of each report.
     steps: list[int] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
+    # eval_steps, eval_perplexities: the same for each validation.
     eval_steps: list[int] = field(default_factory=list)
     eval_perplexities: list[float] = field(default_factory=list)
-    total_steps: int | None = None
+    total_steps: int | None = None  # length of the whole run, if known
 
 
 def smoothed(values: Sequence[float], *, span: float | None = None) -> np.ndarray:

@@ -66,27 +66,19 @@ div.cdlm-packed small{{font:11px/1 ui-monospace,SFMono-Regular,Menlo,'DejaVu San
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarkedTokens:
-    """The tokens of one packed example and what each is; every field has one entry per token.
+    """The tokens of one packed example and what each is; every field has one entry per token."""
 
-    Attributes:
-        tokens: token texts (untrusted), joining signs such as `##` or a leading space already taken off.
-        starts_word: bool (seq,), True = a space stands before the token.
-        masked: bool (seq,), True = the model must give this token back.
-        replacement: what the model reads in place of a masked token: `mask_token`, another word, or the token
-            itself; for the others None or the token itself.
-        mask_token: the text of the mask token.
-        global_: bool (seq,), True = attends to every token and is attended to by every token.
-        special: bool (seq,), True = a mark of the tokenizer, not text.
-        cross_document: bool (seq,), True = part of a fact that another document of the example states too.
-    """
-
+    # Token texts (untrusted), joining signs such as `##` or a leading space already taken off.
     tokens: Sequence[str]
-    starts_word: np.ndarray
-    masked: np.ndarray
+    starts_word: np.ndarray  # bool (seq,), True = a space stands before the token
+    masked: np.ndarray  # bool (seq,), True = the model must give this token back
+    # What the model reads in place of a masked token: `mask_token`, another word, or the token itself; for
+    # the others None or the token itself.
     replacement: Sequence[str | None]
-    mask_token: str
-    global_: np.ndarray
-    special: np.ndarray
+    mask_token: str  # the text of the mask token
+    global_: np.ndarray  # bool (seq,), True = attends to every token and is attended to by every token
+    special: np.ndarray  # bool (seq,), True = a mark of the tokenizer, not text
+    # Bool (seq,), True = part of a fact that another document of the example states too.
     cross_document: np.ndarray
 
     def replaced_by(self, i: int) -> str | None:
@@ -116,25 +108,19 @@ class DocumentLoss:
 class PackedPreview(MarkedTokens):
     """A packed training example that shows itself as the last value of a notebook cell.
 
-    Attributes:
-        document: int (seq,), index into `documents`; -1 = belongs to none (`[CLS]`, `[SEP]`).
-        documents: one record for each document, also for those of which nothing was kept.
-        cross_document: None = not known.
-        starts_word: None = a space stands before every token.
-        title: a line above everything, such as the variant and the corpus.
-        memory_bytes, step_seconds: estimated peak and time of one training step; None = not shown.
-
     A field whose length is not that of `tokens`, an array that is not bool, a document that is not in
     `documents`, a replacement where nothing is masked or none where something is, and a `kept` that is not
     the number of the document's text tokens are refused with a ValueError.
     """
 
-    document: np.ndarray
+    document: np.ndarray  # int (seq,), index into `documents`; -1 = belongs to none (`[CLS]`, `[SEP]`)
+    # One record for each document, also for those of which nothing was kept.
     documents: Sequence[DocumentLoss]
-    cross_document: np.ndarray | None = None
-    starts_word: np.ndarray | None = None
+    cross_document: np.ndarray | None = None  # None = not known
+    starts_word: np.ndarray | None = None  # None = a space stands before every token
     mask_token: str = "<mask>"
-    title: str = ""
+    title: str = ""  # a line above everything, such as the variant and the corpus
+    # memory_bytes, step_seconds: estimated peak and time of one training step; None = not shown.
     memory_bytes: float | None = None
     step_seconds: float | None = None
 
@@ -470,21 +456,13 @@ _LABELS = {None: "", 0: "0", 1: _RIGHT}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSentence:
-    """A sentence of an example of paragraph pretraining.
+    """A sentence of an example of paragraph pretraining."""
 
-    Attributes:
-        source: where it comes from, seen from s_0, for people.
-        document: id of its document.
-        label: 1 = of one paragraph with s_0, 0 = not; None = it is s_0.
-        cut: tokens of it that are not read.
-        probability: that the model gives label 1, in [0, 1]; None = it was not asked.
-    """
-
-    source: str
-    document: str
-    label: int | None
-    cut: int = 0
-    probability: float | None = None
+    source: str  # where it comes from, seen from s_0, for people
+    document: str  # id of its document
+    label: int | None  # 1 = of one paragraph with s_0, 0 = not; None = it is s_0
+    cut: int = 0  # tokens of it that are not read
+    probability: float | None = None  # that the model gives label 1, in [0, 1]; None = it was not asked
 
     def __post_init__(self) -> None:
         if self.label not in _LABELS:
@@ -497,19 +475,12 @@ class TaskSentence:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParagraphExampleView:
-    """An example of paragraph pretraining that shows itself as the last value of a notebook cell.
+    """An example of paragraph pretraining that shows itself as the last value of a notebook cell."""
 
-    Attributes:
-        marked: the tokens of the sequence, and which of them are masked.
-        sentence: int (tokens,), which sentence each token is of, from 0.
-        sentences: s_0 ... s_k.
-        title: a line above (untrusted text).
-    """
-
-    marked: MarkedTokens
-    sentence: np.ndarray
-    sentences: Sequence[TaskSentence]
-    title: str = ""
+    marked: MarkedTokens  # the tokens of the sequence, and which of them are masked
+    sentence: np.ndarray  # int (tokens,), which sentence each token is of, from 0
+    sentences: Sequence[TaskSentence]  # s_0 ... s_k.
+    title: str = ""  # a line above (untrusted text)
 
     def __post_init__(self) -> None:
         if len(self.sentence) != len(self.marked.tokens):

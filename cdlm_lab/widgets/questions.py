@@ -43,35 +43,26 @@ _PALE = "opacity:0.55"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadQuestion:
-    """A question, what a model made of it, and what it should have made of it.
-
-    Attributes:
-        kind: such as "bridge"; "" = not known.
-        gold_answer: None = not known.
-        answer: the predicted one.
-        place: of the predicted answer: number of the paragraph, "title" or "body", and the half-open span in
-            characters of the title or of `Paragraph.text`; None = nowhere, as of yes and no.
-        sentence_probabilities: of supporting the answer, by (paragraph, sentence); a sentence that is missing
-            did not fit into the model.
-        paragraph_probabilities: of being needed, one for each paragraph.
-        supporting: the predicted supporting sentences, as (paragraph, sentence).
-        gold_supporting: the gold ones; None = not known.
-        answer_f1, support_f1: in [0, 1]; None = not measured.
-        answer_em, support_em: True = predicted exactly; None = not measured.
-    """
+    """A question, what a model made of it, and what it should have made of it."""
 
     id: str
     question: str
-    kind: str
-    gold_answer: str | None
-    answer: str
+    kind: str  # such as "bridge"; "" = not known
+    gold_answer: str | None  # None = not known
+    answer: str  # the predicted one
+    # Of the predicted answer: number of the paragraph, "title" or "body", and the half-open span in
+    # characters of the title or of `Paragraph.text`; None = nowhere, as of yes and no.
     place: Place | None
     paragraphs: tuple[Paragraph, ...]
+    # Of supporting the answer, by (paragraph, sentence); a sentence that is missing did not fit into the
+    # model.
     sentence_probabilities: Mapping[tuple[int, int], float]
-    paragraph_probabilities: tuple[float, ...]
-    supporting: frozenset[tuple[int, int]]
-    gold_supporting: frozenset[tuple[int, int]] | None
+    paragraph_probabilities: tuple[float, ...]  # of being needed, one for each paragraph
+    supporting: frozenset[tuple[int, int]]  # the predicted supporting sentences, as (paragraph, sentence)
+    gold_supporting: frozenset[tuple[int, int]] | None  # the gold ones; None = not known
+    # answer_f1, support_f1: in [0, 1]; None = not measured.
     answer_f1: float | None
+    # answer_em, support_em: True = predicted exactly; None = not measured.
     answer_em: bool | None
     support_em: bool | None
     support_f1: float | None

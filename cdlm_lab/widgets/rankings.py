@@ -68,20 +68,14 @@ _RIGHT = f'<b style="color:{CROSS}">{SIGNS[True]}</b>'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRanking:
-    """A question, its candidates, and the scores that systems gave them.
+    """A question, its candidates, and the scores that systems gave them."""
 
-    Attributes:
-        id: "" = none, as of a question of one's own.
-        candidates: in an order that knows nothing of labels: those of equal scores keep it.
-        right: True = the candidate answers the question; None = not known.
-        scores: name of a system -> for each candidate the log-odds that it is right. None = the system has
-            not read it, as what a cascade leaves out; of each system at least one is read.
-    """
-
-    id: str
+    id: str  # "" = none, as of a question of one's own
     question: str
-    candidates: tuple[str, ...]
-    right: tuple[bool, ...] | None
+    candidates: tuple[str, ...]  # in an order that knows nothing of labels: those of equal scores keep it
+    right: tuple[bool, ...] | None  # True = the candidate answers the question; None = not known
+    # Name of a system -> for each candidate the log-odds that it is right. None = the system has not read it,
+    # as what a cascade leaves out; of each system at least one is read.
     scores: Mapping[str, Sequence[float | None]]
 
     def __post_init__(self) -> None:

@@ -31,24 +31,15 @@ _MARKDOWN = re.compile(r"[\\`*|]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\]\()|<(?=[A-Za-z/!
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What stands in one place of a table; plain text throughout.
+    """What stands in one place of a table; plain text throughout."""
 
-    Attributes:
-        text: the number or name.
-        below: what belongs to it, such as deviation and interval: in small type below it, in Markdown behind
-            it.
-        source: where the number is from, shown when one points at it.
-        published: a number of a paper: muted, in Markdown italic.
-        missing: not measured, where it could be: muted.
-        best: bold in HTML.
-    """
-
-    text: str = ""
+    text: str = ""  # the number or name
+    # What belongs to it, such as deviation and interval: in small type below it, in Markdown behind it.
     below: str = ""
-    source: str = ""
-    published: bool = False
-    missing: bool = False
-    best: bool = False
+    source: str = ""  # where the number is from, shown when one points at it
+    published: bool = False  # a number of a paper: muted, in Markdown italic
+    missing: bool = False  # not measured, where it could be: muted
+    best: bool = False  # bold in HTML
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,21 +57,15 @@ class Heading:
 class ScoreTable:
     """A table that Jupyter displays as HTML, and as text where there is no HTML.
 
-    Attributes:
-        caption: what it is, above it; "" = none.
-        columns: texts before numbers.
-        rows: as long as `columns`.
-        note: below it; "" = none.
-        sources: the reports that the numbers are from, and what was passed over, each a line.
-
     Raises:
         ValueError: no rows, or a row with more or fewer cells than there are columns.
     """
 
-    caption: str
-    columns: Sequence[Heading]
-    rows: Sequence[Sequence[Cell]]
-    note: str = ""
+    caption: str  # what it is, above it; "" = none
+    columns: Sequence[Heading]  # texts before numbers
+    rows: Sequence[Sequence[Cell]]  # as long as `columns`
+    note: str = ""  # below it; "" = none
+    # The reports that the numbers are from, and what was passed over, each a line.
     sources: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -230,23 +215,15 @@ def number_cell(score: Score | None, form: Form, *, with_p: bool = False, agains
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRow:
-    """A row of a table.
+    """A row of a table."""
 
-    Attributes:
-        group: of the scores.
-        system: its name in the report, or in the tables of a paper.
-        label: what to call it.
-        checkpoint: the pretrained encoder that it is made of; "" = none, or not known.
-        scores: by metric; those on dev under `DEV` and the metric.
-        published: only a paper has it.
-    """
-
-    group: str = ""
-    system: str
-    label: str
-    checkpoint: str = ""
+    group: str = ""  # of the scores
+    system: str  # its name in the report, or in the tables of a paper
+    label: str  # what to call it
+    checkpoint: str = ""  # the pretrained encoder that it is made of; "" = none, or not known
+    # By metric; those on dev under `DEV` and the metric.
     scores: Mapping[str, Score] = field(default_factory=dict)
-    published: bool = False
+    published: bool = False  # only a paper has it
 
 
 def system_rows(
@@ -280,15 +257,12 @@ def system_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its heading, and what it shows of a row.
-
-    Attributes:
-        cell: row and the labels of all systems -> what stands there.
-        value: of a row, of which the highest is bold; None = no value is.
-    """
+    """A column: its heading, and what it shows of a row."""
 
     heading: Heading
+    # Row and the labels of all systems -> what stands there.
     cell: Callable[[SystemRow, Mapping[str, str]], Cell]
+    # Of a row, of which the highest is bold; None = no value is.
     value: Callable[[SystemRow], float | None] | None = None
 
 

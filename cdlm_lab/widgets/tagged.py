@@ -65,21 +65,13 @@ _MARK = "color:inherit;border-radius:3px;padding"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOccurrence:
-    """An occurrence of a word that the model attended to when it tagged the word.
+    """An occurrence of a word that the model attended to when it tagged the word."""
 
-    Attributes:
-        words: of the sentence it stands in.
-        place: its number in them.
-        distance: in sentences, as the model counts them; 0 = in the same sentence.
-        weight: the attention it got, in [0, 1].
-        sentence: number of that sentence in the document, from 0.
-    """
-
-    words: tuple[str, ...]
-    place: int
-    distance: int
-    weight: float
-    sentence: int
+    words: tuple[str, ...]  # of the sentence it stands in
+    place: int  # its number in them
+    distance: int  # in sentences, as the model counts them; 0 = in the same sentence
+    weight: float  # the attention it got, in [0, 1]
+    sentence: int  # number of that sentence in the document, from 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.place < len(self.words):
@@ -92,18 +84,12 @@ class ReadOccurrence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadWord:
-    """A word of a tagged sentence.
-
-    Attributes:
-        gold: its gold tag, such as "B-PER" or "O"; None = not known.
-        predicted: its predicted tag.
-        occurrences: those that the model attended to, itself among them if it may; () for a model that
-            attends to none.
-    """
+    """A word of a tagged sentence."""
 
     word: str
-    gold: str | None
-    predicted: str
+    gold: str | None  # its gold tag, such as "B-PER" or "O"; None = not known
+    predicted: str  # its predicted tag
+    # Those that the model attended to, itself among them if it may; () for a model that attends to none.
     occurrences: tuple[ReadOccurrence, ...]
 
 
@@ -311,20 +297,14 @@ QUANTILES = (5, 25, 50, 75, 95)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordGain:
-    """By how much a system tags some words better than another one.
+    """By how much a system tags some words better than another one."""
 
-    Attributes:
-        stratum: which words, such as "all words" or "top 5%".
-        gain: difference of word-level F1, in [-1, 1].
-        low, high: bounds of its 95% interval.
-        words: how many occurrences of words in the text it is of.
-    """
-
-    stratum: str
-    gain: float
+    stratum: str  # which words, such as "all words" or "top 5%"
+    gain: float  # difference of word-level F1, in [-1, 1]
+    # low, high: bounds of its 95% interval.
     low: float
     high: float
-    words: int
+    words: int  # how many occurrences of words in the text it is of
 
     def __post_init__(self) -> None:
         check_between(f"{self.stratum}: gain", self.gain, -1)

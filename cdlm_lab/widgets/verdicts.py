@@ -34,22 +34,15 @@ SHARES = "share in the verdict"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadClaim:
-    """A claim and what a model made of it.
+    """A claim and what a model made of it."""
 
-    Attributes:
-        id: "" = none, as of a claim of one's own.
-        evidence: sentences in the order in which they were retrieved; () = none were.
-        probabilities: label -> its probability; they sum to 1.
-        shares: of each sentence in the verdict, in [0, 1]; None = the model gives none.
-        gold: the gold label; None = not known.
-    """
-
-    id: str
+    id: str  # "" = none, as of a claim of one's own
     claim: str
-    evidence: tuple[str, ...]
-    probabilities: Mapping[str, float]
+    evidence: tuple[str, ...]  # sentences in the order in which they were retrieved; () = none were
+    probabilities: Mapping[str, float]  # label -> its probability; they sum to 1
+    # Of each sentence in the verdict, in [0, 1]; None = the model gives none.
     shares: tuple[float, ...] | None
-    gold: str | None
+    gold: str | None  # the gold label; None = not known
 
     def __post_init__(self) -> None:
         if problem := next(_problems(self), ""):

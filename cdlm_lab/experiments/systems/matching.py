@@ -50,25 +50,18 @@ from cdlm_lab.widgets.html import table_html, variant_name
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """One way to tell whether two documents belong together.
+    """One way to tell whether two documents belong together."""
 
-    Attributes:
-        name, label: as a parameter and as the papers write it.
-        about: what it is, for people.
-        encoder: `words` (compares words, learns nothing but a threshold), `gru`, `vectors` or `average` (of
-            `HierarchicalConfig`), or `longformer` (reads both documents at once).
-        cda: cross-document attention, `none`, `shallow` or `deep`.
-        finetuned: the sentence encoder is trained along.
-        against: the system that it is tested against where both are run; "" = none.
-    """
-
+    # name, label: as a parameter and as the papers write it.
     name: str
     label: str
-    about: str
+    about: str  # what it is, for people
+    # `words` (compares words, learns nothing but a threshold), `gru`, `vectors` or `average` (of
+    # `HierarchicalConfig`), or `longformer` (reads both documents at once).
     encoder: str
-    cda: str = "none"
-    finetuned: bool = False
-    against: str = ""
+    cda: str = "none"  # cross-document attention, `none`, `shallow` or `deep`
+    finetuned: bool = False  # the sentence encoder is trained along
+    against: str = ""  # the system that it is tested against where both are run; "" = none
 
     @property
     def trains_encoder(self) -> bool:
@@ -122,39 +115,34 @@ def systems_table() -> HTML:
 
 @settings
 class MatcherSettings:
-    """What the systems of notebooks 04 and 05 are made of.
+    """What the systems of notebooks 04 and 05 are made of."""
 
-    Attributes:
-        systems: names, separated by spaces.
-        sentence_encoder: of BERT-AVG and BERT-HAN: a folder, a hub name, `minilm`, or one that comes with the
-            project.
-        word_vectors: of GRU-HAN: a text file as GloVe's, or an encoder, whose embedding table is taken; "" =
-            the words of the training documents, from vectors drawn at random.
-        hidden_size: of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word
-            vectors are reduced to it by their principal components.
-        most_sentences, most_words: of a document and of a sentence, for the hierarchical systems.
-        encoders: what Longformer and the CDLM variants start from: `storyworld`, or a folder with a folder
-            for each, such as `cdlm` or `cdlm/model`.
-        reset_globals: Longformer and Local CDLM start with their local projections as the global ones, as in
-            the paper; False = with those of the checkpoint. (Of the models of notebook 01 they are the same.)
-        max_length, window: of both documents in tokens, and of local attention, for these (the paper: 4096).
-        attention_dropout: of attention weights, where an encoder is trained; `checkpoint` = as the checkpoint
-            says. That of hidden states is the checkpoint's.
-        precision: of the forward pass in training, of frozen encodings and of predictions.
-    """
-
+    # Names, separated by spaces.
     systems: str = "tf-idf bert-avg bert-han bert-han-shallow gru-han-shallow cdlm"
+    # Of BERT-AVG and BERT-HAN: a folder, a hub name, `minilm`, or one that comes with the project.
     sentence_encoder: str = "storyworld/longformer"
+    # Of GRU-HAN: a text file as GloVe's, or an encoder, whose embedding table is taken; "" = the words of the
+    # training documents, from vectors drawn at random.
     word_vectors: str = "storyworld/longformer"
+    # Of word vectors, of GRUs in one direction and of the matcher (the paper: 50); larger word vectors are
+    # reduced to it by their principal components.
     hidden_size: int = Field(default=50, ge=1)
+    # most_sentences, most_words: of a document and of a sentence, for the hierarchical systems.
     most_sentences: int = Field(default=60, ge=1)
     most_words: int = Field(default=50, ge=1)
+    # What Longformer and the CDLM variants start from: `storyworld`, or a folder with a folder for each, such
+    # as `cdlm` or `cdlm/model`.
     encoders: str = "storyworld"
+    # Longformer and Local CDLM start with their local projections as the global ones, as in the paper; False
+    # = with those of the checkpoint. (Of the models of notebook 01 they are the same.).
     reset_globals: bool = True
+    # max_length, window: of both documents in tokens, and of local attention, for these (the paper: 4096).
     max_length: int = 512
     window: int = 32
+    # Of attention weights, where an encoder is trained; `checkpoint` = as the checkpoint says. That of hidden
+    # states is the checkpoint's.
     attention_dropout: AttentionDropout = 0.0
-    precision: Precision = "auto"
+    precision: Precision = "auto"  # of the forward pass in training, of frozen encodings and of predictions
 
     def __post_init__(self) -> None:
         _ = self.chosen
@@ -172,17 +160,12 @@ DECISION = 0.5  # of two classes the more probable one
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatchPredictions:
-    """Of pairs, in order.
+    """Of pairs, in order."""
 
-    Attributes:
-        probabilities: float64 (pairs,), that the documents belong together.
-        alignments: name of a score -> for each pair float64 (sentences of the first document,), the higher
-            the more it belongs to the second one: `attention` and `cosine` (CDA equations 3 and 4). Sentences
-            beyond those that a system reads are missing at the end. Empty for a model that has no such
-            scores.
-    """
-
-    probabilities: np.ndarray
+    probabilities: np.ndarray  # float64 (pairs,), that the documents belong together
+    # Name of a score -> for each pair float64 (sentences of the first document,), the higher the more it
+    # belongs to the second one: `attention` and `cosine` (CDA equations 3 and 4). Sentences beyond those that
+    # a system reads are missing at the end. Empty for a model that has no such scores.
     alignments: dict[str, list[np.ndarray]]
 
     @property
@@ -214,17 +197,14 @@ class MatchPredictions:
 
 @dataclass(frozen=True, kw_only=True)
 class Matcher:
-    """A model and how it reads pairs.
-
-    Attributes:
-        examples: from pairs to what `collate` makes batches of, labels included.
-        tokenizer: saved beside the model; None for one that reads sentences as vectors.
-    """
+    """A model and how it reads pairs."""
 
     system: System
     model: PreTrainedModel
+    # From pairs to what `collate` makes batches of, labels included.
     examples: Callable[[Sequence[DocumentPair]], Sequence[Mapping[str, Any]]]
     collate: Callable[..., Mapping[str, torch.Tensor]]
+    # Saved beside the model; None for one that reads sentences as vectors.
     tokenizer: PreTrainedTokenizerBase | Vocabulary | None = None
 
 
@@ -280,24 +260,16 @@ ENCODINGS_FOLDER = "encodings"
 
 @dataclass(frozen=True, kw_only=True)
 class Matchers:
-    """Makes matchers; what several of them share is made once, when it is first needed.
-
-    Attributes:
-        training: pairs the documents of which give the words if there are no vectors.
-        cache: folder of encodings of sentences.
-    """
+    """Makes matchers; what several of them share is made once, when it is first needed."""
 
     settings: MatcherSettings
-    training: Sequence[DocumentPair]
-    cache: Path
+    training: Sequence[DocumentPair]  # pairs the documents of which give the words if there are no vectors
+    cache: Path  # folder of encodings of sentences
 
     @cached_property
     def word_table(self) -> tuple[Vocabulary, np.ndarray | None]:
-        """The words of GRU-HAN and their first embeddings, (words, hidden_size); None = to be drawn.
-
-        Raises:
-            ValueError: vectors that are smaller than `hidden_size`, or that cannot be read.
-        """
+        """The words of GRU-HAN and their first embeddings, (words, hidden_size); None = to be drawn. Raises
+        ValueError: vectors that are smaller than `hidden_size`, or that cannot be read."""
         given = self.settings
         if not given.word_vectors:
             documents = {one.id: one for pair in self.training for one in (pair.first, pair.second)}

@@ -45,23 +45,17 @@ from cdlm_lab.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class TagSystem:
-    """What reads and tags sentences.
+    """What reads and tags sentences."""
 
-    Attributes:
-        name, label: as a parameter and as in tables.
-        trains_encoder: False = the encoder is frozen and its encodings are kept on disk ("static"); True = it
-            is trained with the rest ("dynamic").
-        context: whether words attend to their occurrences elsewhere in the document.
-        sequence_encoder: whether a biLSTM stands between encodings and tags.
-        small: True = `small_encoder` of the settings, False = `encoder`.
-    """
-
+    # name, label: as a parameter and as in tables.
     name: str
     label: str
+    # False = the encoder is frozen and its encodings are kept on disk ("static"); True = it is trained with
+    # the rest ("dynamic").
     trains_encoder: bool
-    context: bool
-    sequence_encoder: bool = True
-    small: bool = False
+    context: bool  # whether words attend to their occurrences elsewhere in the document
+    sequence_encoder: bool = True  # whether a biLSTM stands between encodings and tags
+    small: bool = False  # True = `small_encoder` of the settings, False = `encoder`
 
 
 TAG_SYSTEMS = {
@@ -79,38 +73,32 @@ TAG_SYSTEMS = {
 
 @settings
 class TaggerSettings:
-    """What the systems of notebook 07 are made of; the paper's values are in brackets.
+    """What the systems of notebook 07 are made of; the paper's values are in brackets."""
 
-    Attributes:
-        systems: their names, separated by spaces.
-        encoder: of the static systems and of `bert`: a folder, a hub name, `minilm`, or one that comes with
-            the project [BERT base].
-        small_encoder: of the dynamic systems [BERT tiny].
-        layers: of the frozen encoder, the last ones, whose states make up a word [4].
-        most_tokens: of a sentence, [CLS] and [SEP] included; longer ones are cut in two or more, no word is
-            lost, but of a word that is longer by itself only the first pieces are read [512, context 256].
-        occurrences: K, of the same word, itself among them, that a word attends to [2 to 50].
-        context_encoder: f_c of the static tagger [bilstm]; `linear` costs much less.
-        context_order: what a biLSTM f_c reads of the context: `target` = the occurrences of the words of the
-            sentence to be tagged, in their order there [target]; `sentence` = each sentence that has one.
-        hidden_size: of the biLSTMs of the static systems with context, in one direction [256]; that of those
-            without is chosen so that they have as many parameters. Dynamic ones have half of it [128].
-        attention_dropout: of attention weights, where the encoder is trained; `checkpoint` = as the
-            checkpoint says. That of hidden states is the checkpoint's.
-        precision: of the forward passes of the frozen encoder and of all training; trained systems read in
-            float32.
-    """
-
-    systems: str = "bert-lstm doc-arc"
+    systems: str = "bert-lstm doc-arc"  # their names, separated by spaces
+    # Of the static systems and of `bert`: a folder, a hub name, `minilm`, or one that comes with the project
+    # [BERT base].
     encoder: str = "storyworld/longformer"
-    small_encoder: str = "storyworld/longformer"
+    small_encoder: str = "storyworld/longformer"  # of the dynamic systems [BERT tiny]
+    # Of the frozen encoder, the last ones, whose states make up a word [4].
     layers: int = Field(default=3, ge=1)
+    # Of a sentence, [CLS] and [SEP] included; longer ones are cut in two or more, no word is lost, but of a
+    # word that is longer by itself only the first pieces are read [512, context 256].
     most_tokens: int = Field(default=128, ge=ENDS + 1)
+    # K, of the same word, itself among them, that a word attends to [2 to 50].
     occurrences: int = Field(default=10, ge=1)
+    # F_c of the static tagger [bilstm]; `linear` costs much less.
     context_encoder: Literal["bilstm", "linear"] = "bilstm"
+    # What a biLSTM f_c reads of the context: `target` = the occurrences of the words of the sentence to be
+    # tagged, in their order there [target]; `sentence` = each sentence that has one.
     context_order: Literal["target", "sentence"] = "target"
+    # Of the biLSTMs of the static systems with context, in one direction [256]; that of those without is
+    # chosen so that they have as many parameters. Dynamic ones have half of it [128].
     hidden_size: int = Field(default=64, ge=1)
+    # Of attention weights, where the encoder is trained; `checkpoint` = as the checkpoint says. That of
+    # hidden states is the checkpoint's.
     attention_dropout: AttentionDropout = 0.0
+    # Of the forward passes of the frozen encoder and of all training; trained systems read in float32.
     precision: Precision = "auto"
 
     @property
@@ -127,16 +115,12 @@ SentenceTags = list[list[str]]  # of the sentences of a document
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TagPredictions:
-    """Of the labelled sequences of documents, in the order of `examples`.
-
-    Attributes:
-        tags: int16 (words,), numbers of tags of all words, one sequence after the other.
-        weights: float16 (words, K), of each word's occurrences; 0 where there is none. None for a system
-            without context.
-    """
+    """Of the labelled sequences of documents, in the order of `examples`."""
 
     examples: TagExamples
-    tags: np.ndarray
+    tags: np.ndarray  # int16 (words,), numbers of tags of all words, one sequence after the other
+    # Float16 (words, K), of each word's occurrences; 0 where there is none. None for a system without
+    # context.
     weights: np.ndarray | None
 
     @cached_property
@@ -197,17 +181,13 @@ BATCH = 32  # sequences tagged at once; neighbours share their context
 
 @dataclass(frozen=True, kw_only=True)
 class Tagger:
-    """A model and how it reads documents.
-
-    Attributes:
-        most: K; 0 for a system without context.
-        tokenizer: of the encoder that is trained; None where it is frozen.
-    """
+    """A model and how it reads documents."""
 
     system: TagSystem
     model: PreTrainedModel
     taggers: Taggers
-    most: int
+    most: int  # K; 0 for a system without context
+    # Of the encoder that is trained; None where it is frozen.
     tokenizer: PreTrainedTokenizerBase | None = None
 
     def cut(self, documents: Iterable[TaggedDocument]) -> list[SplitDocument]:
@@ -273,16 +253,11 @@ class Tagger:
 
 @dataclass(frozen=True, kw_only=True)
 class Taggers:
-    """Makes taggers; what several of them share is made once, when it is first needed.
-
-    Attributes:
-        labels: of the spans.
-        cache: folder of encodings.
-    """
+    """Makes taggers; what several of them share is made once, when it is first needed."""
 
     settings: TaggerSettings
-    labels: tuple[str, ...]
-    cache: Path
+    labels: tuple[str, ...]  # of the spans
+    cache: Path  # folder of encodings
     _encoded: WeakSet[TagExamples] = field(default_factory=WeakSet, repr=False)
 
     @cached_property

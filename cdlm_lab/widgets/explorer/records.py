@@ -20,18 +20,13 @@ Reduction = Literal["mean", "max"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownDocument:
-    """A document as words (untrusted text).
+    """A document as words (untrusted text)."""
 
-    Attributes:
-        name: above its column.
-        words: words and punctuation.
-        sentences: half-open spans of words that follow each other and cover them all.
-        mentions: (start, end, label): a half-open span of words and whose mention it is ("" = unknown).
-    """
-
-    name: str
-    words: tuple[str, ...]
+    name: str  # above its column
+    words: tuple[str, ...]  # words and punctuation
+    # Half-open spans of words that follow each other and cover them all.
     sentences: tuple[tuple[int, int], ...]
+    # (start, end, label): a half-open span of words and whose mention it is ("" = unknown).
     mentions: tuple[tuple[int, int, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -68,29 +63,18 @@ class ShownDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What a person chose.
+    """What a person chose."""
 
-    Attributes:
-        source: words that are looked from; None = none yet.
-        target: words whose rank is wanted.
-        source_global: True = the source attends globally, as in the paper's analysis.
-        extra_global: other spans that attend globally.
-        masked: spans hidden from the model, for it to predict.
-        layer: from 0.
-        heads: numbers of heads; None = all.
-        direction: `from` = what the source gives, `to` = what it receives, `both` = their sum.
-        reduce: heads, and the subwords of a word: their mean, or the largest.
-    """
-
-    source: Place | None = None
-    target: Place | None = None
-    source_global: bool = True
-    extra_global: tuple[Place, ...] = ()
-    masked: tuple[Place, ...] = ()
-    layer: int = 0
-    heads: tuple[int, ...] | None = None
+    source: Place | None = None  # words that are looked from; None = none yet
+    target: Place | None = None  # words whose rank is wanted
+    source_global: bool = True  # True = the source attends globally, as in the paper's analysis
+    extra_global: tuple[Place, ...] = ()  # other spans that attend globally
+    masked: tuple[Place, ...] = ()  # spans hidden from the model, for it to predict
+    layer: int = 0  # from 0
+    heads: tuple[int, ...] | None = None  # numbers of heads; None = all
+    # `from` = what the source gives, `to` = what it receives, `both` = their sum.
     direction: Direction = "both"
-    reduce: Reduction = "mean"
+    reduce: Reduction = "mean"  # heads, and the subwords of a word: their mean, or the largest
 
     def for_browser(self) -> dict[str, Any]:
         """As JSON."""
@@ -140,40 +124,24 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What a model predicts for hidden words.
+    """What a model predicts for hidden words."""
 
-    Attributes:
-        span: the words.
-        truth_probability: of what really stands there; of several subwords, the product.
-        top: (text, probability), most likely first.
-    """
-
-    span: Place
-    truth_probability: float
-    top: tuple[tuple[str, float], ...]
+    span: Place  # the words
+    truth_probability: float  # of what really stands there; of several subwords, the product
+    top: tuple[tuple[str, float], ...]  # (text, probability), most likely first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Panel:
-    """The answer of one model.
+    """The answer of one model."""
 
-    Attributes:
-        name: of the model.
-        scores: (words of all documents,), s(i|S) of each word.
-        ranks: (words,), percentile rank of each among the words of its document, 0 to 100.
-        reach: bool (words,), True = can carry weight to or from the source.
-        read: bool (words,), True = in the text that the model reads, False = did not fit.
-        target_rank: percentile rank of the target; None = no target.
-        predictions: one for each hidden span.
-    """
-
-    name: str
-    scores: np.ndarray
-    ranks: np.ndarray
-    reach: np.ndarray
-    read: np.ndarray
-    target_rank: float | None = None
-    predictions: tuple[Prediction, ...] = ()
+    name: str  # of the model
+    scores: np.ndarray  # (words of all documents,), s(i|S) of each word
+    ranks: np.ndarray  # (words,), percentile rank of each among the words of its document, 0 to 100
+    reach: np.ndarray  # bool (words,), True = can carry weight to or from the source
+    read: np.ndarray  # bool (words,), True = in the text that the model reads, False = did not fit
+    target_rank: float | None = None  # percentile rank of the target; None = no target
+    predictions: tuple[Prediction, ...] = ()  # one for each hidden span
 
     def for_browser(self) -> dict[str, Any]:
         """As JSON; arrays as base64 of little-endian float32 and bytes."""
