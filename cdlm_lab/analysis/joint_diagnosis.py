@@ -33,35 +33,27 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JointDiagnosis:
-    """What the scores of a joint model look like, group by group and place by place.
+    """What the scores of a joint model look like, group by group and place by place."""
 
-    Attributes:
-        scores: `precision_at_1`, `average_precision` and `reciprocal_rank`, means over questions, the
-            candidates of all groups of a question ranked together.
-        random: the same of random ranking, in expectation, exactly.
-        gain: how far MAP is on the way from random ranking (0) to a perfect one (1); below 0 if worse.
-        above_random: True = the 95% bootstrap interval of MAP less that of random ranking is above 0.
-        spread: float64 (groups,), standard deviation of the log-odds within each group of two or more.
-        by_place: share of the variance within these groups that the place alone explains, 0 to 1, corrected
-            for what it would explain by chance (adjusted R squared).
-        accuracy: float64 (k,), share of the candidates at each place that are called as they are, right if
-            the log-odds are above 0; nan = no group has one there.
-        always_wrong: float64 (k,), the same if each candidate were called wrong.
-        first: float64 (k,), share of the groups of two or more whose highest score is at that place; equal
-            scores share it. They sum to 1.
-        first_random: float64 (k,), the same of random ranking.
-    """
-
+    # `precision_at_1`, `average_precision` and `reciprocal_rank`, means over questions, the candidates of all
+    # groups of a question ranked together.
     scores: Mapping[str, float]
-    random: Mapping[str, float]
-    gain: float
-    above_random: bool
+    random: Mapping[str, float]  # the same of random ranking, in expectation, exactly
+    gain: float  # how far MAP is on the way from random ranking (0) to a perfect one (1); below 0 if worse
+    above_random: bool  # True = the 95% bootstrap interval of MAP less that of random ranking is above 0
+    # Float64 (groups,), standard deviation of the log-odds within each group of two or more.
     spread: np.ndarray
+    # Share of the variance within these groups that the place alone explains, 0 to 1, corrected for what it
+    # would explain by chance (adjusted R squared).
     by_place: float
+    # Float64 (k,), share of the candidates at each place that are called as they are, right if the log-odds
+    # are above 0; nan = no group has one there.
     accuracy: np.ndarray
-    always_wrong: np.ndarray
+    always_wrong: np.ndarray  # float64 (k,), the same if each candidate were called wrong
+    # Float64 (k,), share of the groups of two or more whose highest score is at that place; equal scores
+    # share it. They sum to 1.
     first: np.ndarray
-    first_random: np.ndarray
+    first_random: np.ndarray  # float64 (k,), the same of random ranking
 
     @property
     def row(self) -> dict[str, object]:

@@ -25,34 +25,24 @@ Positions = Iterable[int] | np.ndarray | Tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SourceAttention:
-    """Attention from and to a source, and what was predicted elsewhere in the same run.
+    """Attention from and to a source, and what was predicted elsewhere in the same run."""
 
-    Attributes:
-        source: int64 (source tokens,), their positions, ascending.
-        layers: numbers of the recorded layers, ascending; 0 = first.
-        given: float32 (layers, heads, source tokens, seq), the weight that a source token gives to each
-            position, alpha_{j,i} in the paper; over all positions it sums to 1.
-        received: float32, the same shape, the weight that each position gives to a source token, alpha_{i,j}.
-        is_global: bool (seq,), True = was global.
-        reach: bool (seq,), True = in some recorded layer the model can put weight between this position and a
-            source token: one of the two is global, or they are within half the window. False = both weights
-            are 0 whatever the text says; so they are of padding.
-        predicted: int64 (predicted positions,), ascending.
-        predicted_ids: int64 (predicted positions, k), the likeliest tokens there, likeliest first.
-        probabilities: float32 (predicted positions, k), theirs, among all tokens of the vocabulary.
-        truth_probabilities: float32 (predicted positions,), those of the tokens given as `truth`; empty if
-            none were.
-    """
-
-    source: np.ndarray
-    layers: tuple[int, ...]
+    source: np.ndarray  # int64 (source tokens,), their positions, ascending
+    layers: tuple[int, ...]  # numbers of the recorded layers, ascending; 0 = first
+    # Float32 (layers, heads, source tokens, seq), the weight that a source token gives to each position,
+    # alpha_{j,i} in the paper; over all positions it sums to 1.
     given: np.ndarray
+    # Float32, the same shape, the weight that each position gives to a source token, alpha_{i,j}.
     received: np.ndarray
-    is_global: np.ndarray
+    is_global: np.ndarray  # bool (seq,), True = was global
+    # Bool (seq,), True = in some recorded layer the model can put weight between this position and a source
+    # token: one of the two is global, or they are within half the window. False = both weights are 0 whatever
+    # the text says; so they are of padding.
     reach: np.ndarray
-    predicted: np.ndarray
-    predicted_ids: np.ndarray
-    probabilities: np.ndarray
+    predicted: np.ndarray  # int64 (predicted positions,), ascending
+    predicted_ids: np.ndarray  # int64 (predicted positions, k), the likeliest tokens there, likeliest first
+    probabilities: np.ndarray  # float32 (predicted positions, k), theirs, among all tokens of the vocabulary
+    # Float32 (predicted positions,), those of the tokens given as `truth`; empty if none were.
     truth_probabilities: np.ndarray
 
 

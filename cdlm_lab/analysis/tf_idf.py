@@ -33,23 +33,15 @@ TERM_FREQUENCIES = ("logarithm", "released")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledWord:
-    """A word of the labelled sentences of a document.
+    """A word of the labelled sentences of a document."""
 
-    Attributes:
-        document: its index.
-        word: in lower case; `spelling` is the most frequent one.
-        score: TF-IDF in its document.
-        occurrences: in these sentences; `inside`: those that are in a span.
-        labels: of these spans, the most frequent first.
-    """
-
-    document: int
-    word: str
+    document: int  # its index
+    word: str  # in lower case; `spelling` is the most frequent one
     spelling: str
-    score: float
-    occurrences: int
+    score: float  # TF-IDF in its document
+    occurrences: int  # in these sentences; `inside`: those that are in a span
     inside: int
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # of these spans, the most frequent first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,17 +61,13 @@ class QuantileShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stratum:
-    """Entities whose TF-IDF is at or above a percentile, which is `threshold` (Figure 3).
-
-    Attributes:
-        words: how many words of documents they are.
-        chosen: for each document, each labelled sentence and each word, True = it is one of them; what
-            `word_counts` takes.
-    """
+    """Entities whose TF-IDF is at or above a percentile, which is `threshold` (Figure 3)."""
 
     percentile: float
     threshold: float
-    words: int
+    words: int  # how many words of documents they are
+    # For each document, each labelled sentence and each word, True = it is one of them; what `word_counts`
+    # takes.
     chosen: tuple[tuple[tuple[bool, ...], ...], ...]
 
 

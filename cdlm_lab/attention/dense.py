@@ -78,19 +78,10 @@ def dense_attention(
     window: int,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Outputs of every token, (batch, seq, head, dim); padding is zero. Arguments as in `dense_weights`.
-
-    `dropout` is applied to the weights, as in Hugging Face's layer.
-    """
-    weights = dense_weights(
-        query,
-        key,
-        query_global,
-        key_global,
-        attention_mask=attention_mask,
-        global_mask=global_mask,
-        window=window,
-    )
+    """Outputs of every token, (batch, seq, head, dim), of projections of that shape; padding is zero.
+    `dropout` is applied to the weights, as in Hugging Face's layer."""
+    masks = {"attention_mask": attention_mask, "global_mask": global_mask, "window": window}
+    weights = dense_weights(query, key, query_global, key_global, **masks)
     weights = torch.nn.functional.dropout(weights, p=dropout)
     from_global = (global_mask & attention_mask)[:, None, :, None]
     return torch.einsum("bhqk,bkhd->bqhd", weights * ~from_global, value) + torch.einsum(

@@ -27,7 +27,7 @@ TILE = 128
 def flex_local_attention(
     query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, block_mask: BlockMask
 ) -> Tensor:
-    """Outputs of the local queries, (n_local, head, dim); arguments as in `sparse_attention`."""
+    """Outputs of the local queries, (n_local, head, dim), of packed projections, (tokens, head, dim)."""
     kernel = compiled_flex_attention() if query.is_cuda else flex_attention
     heads_first = (packed.transpose(0, 1).unsqueeze(0) for packed in (query, key, value))
     output = kernel(*heads_first, block_mask=block_mask)
@@ -45,10 +45,8 @@ def flex_packed_attention(
     plan: Plan,
     block_mask: BlockMask | None,
 ) -> tuple[Tensor, Tensor]:
-    """Attention over packed tokens; arguments and results as in `sparse_attention`.
-
-    `block_mask`: of `make_block_mask(plan)`, made once a batch; None when no token is local.
-    """
+    """Outputs of the local and of the global tokens, of projections packed in the plan's orders.
+    `block_mask`: of `make_block_mask(plan)`, made once a batch; None when no token is local."""
     local_output = query
     if block_mask is not None:
         local_output = flex_local_attention(query, key, value, plan=plan, block_mask=block_mask)

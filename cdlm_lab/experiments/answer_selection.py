@@ -164,28 +164,17 @@ class Settings(JointSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerSplit:
-    """The questions of one split.
+    """The questions of one split."""
 
-    Attributes:
-        sets: those that are used, in order.
-        read: what was read, questions that are left out too.
-        corpus: `storyworld`, `wikiqa`, `trecqa` or `asnq`.
-        checksum: of the files; "" = storyworld, which is made.
-    """
-
-    sets: tuple[CandidateSet, ...]
-    read: CandidateCounts
-    corpus: str
-    checksum: str
+    sets: tuple[CandidateSet, ...]  # those that are used, in order
+    read: CandidateCounts  # what was read, questions that are left out too
+    corpus: str  # `storyworld`, `wikiqa`, `trecqa` or `asnq`
+    checksum: str  # of the files; "" = storyworld, which is made
 
 
 def read_answers(settings: Settings) -> dict[str, AnswerSplit]:
-    """Questions of train, dev and test.
-
-    Raises:
-        ParameterError: a split has no two questions that can be used.
-        DataError: a file that cannot be read.
-    """
+    """Questions of train, dev and test. Raises ParameterError: a split has no two questions that can be used.
+    Raises DataError: a file that cannot be read."""
     return {split: _split(settings, split) for split in ("train", *HELD_OUT)}
 
 
@@ -321,12 +310,8 @@ class AnswerRun(SystemRun):
 
 
 def prepare(settings: Settings) -> AnswerRun:
-    """Take the folder, read the questions and look whether all is there and fits; nothing is trained.
-
-    Raises:
-        ValueError: whatever does not fit, in one line.
-        RunError: the folder is not free for this run.
-    """
+    """Take the folder, read the questions and look whether all is there and fits; nothing is trained. Raises
+    ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this run."""
     for system in settings.chosen:  # before the reading, which may take long
         settings.checkpoint(system.pretrained)
     own_texts(settings.own_question)

@@ -180,7 +180,7 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
         DataError: a file that cannot be read.
         ValueError: a split with only one sort of pairs.
     """
-    folder, lost = Path(given.corpus), {}
+    folder, lost, by_pairs = Path(given.corpus), {}, False
     if given.corpus == STORYWORLD:
         stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
         pairs = {
@@ -188,6 +188,7 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
             for split, count in stories.items()
         }
     elif files := _csv_files(folder):
+        by_pairs = True
         positions = {split: _positions_of(file) for split, file in files.items()}
         # those of one split say how the sentences of all are to be counted
         cut = nltk_sentences if any(positions.values()) else None
@@ -206,8 +207,7 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
             f"corpus is {given.corpus!r}; write storyworld, the folder of SciSumm, a folder with "
             "documents.jsonl and links.jsonl, or one with train.csv, dev.csv and test.csv"
         )
-    together = [pairs] if not _csv_files(folder) else [{split: of_split} for split, of_split in pairs.items()]
-    for splits in together:
+    for splits in [{split: of_split} for split, of_split in pairs.items()] if by_pairs else [pairs]:
         check_splits(splits)
     return pairs, lost
 
@@ -378,14 +378,6 @@ class MatchingRun(SystemRun):
     def items(self, system: Any) -> str:
         """What an update has a batch of."""
         return "pairs"
-
-    def sets(self, training: Training) -> tuple[str, ...]:
-        """Dev and test."""
-        return "dev", "test"
-
-    def config(self, training: Training) -> TrainingConfig:
-        """Raises ParameterError for values that cannot be."""
-        return self.settings.config(training.system, seed=training.seed, pairs=len(self.pairs["train"]))
 
     @cached_property
     def matchers(self) -> Matchers:

@@ -318,10 +318,6 @@ class TaggingRun(SystemRun):
         """What an update has a batch of."""
         return "sentences"
 
-    def sets(self, training: TagTraining) -> tuple[str, ...]:
-        """Dev and test."""
-        return "dev", "test"
-
     def new(self, training: TagTraining) -> Tagger:
         """An untrained one."""
         return self.taggers.make(training.system, most=training.most, seed=training.seed)

@@ -80,34 +80,27 @@ Claims = Mapping[str, tuple[EvidencedClaim, ...]]  # by set
 
 @settings
 class Settings(JointSettings):
-    """The parameters of notebook 10.
-
-    Attributes:
-        corpus: `storyworld`, or a folder or file: FEVER with KGAT's evidence, or FM2; FeverSymmetric beside
-            either is one more test set.
-        train_stories, held_out_stories: of storyworld, up to six claims each; the second for dev, and as many
-            for test.
-        train_claims, held_out_claims: at most so many are drawn of the training claims, and of each other
-            set; 0 = all.
-        evidence: `retrieved`, or of FM2 `gold`.
-        evidence_sentences: of a claim, at most; the paper has 5.
-        shown_system: whose verdicts are shown; "" = the last one.
-        own_claim: a text file with a claim and evidence; "" = an example.
-    """
+    """The parameters of notebook 10."""
 
     run_folder: str = "runs/fact_verification"
+    # `storyworld`, or a folder or file: FEVER with KGAT's evidence, or FM2; FeverSymmetric beside either is
+    # one more test set.
     corpus: str = STORYWORLD
+    # train_stories, held_out_stories: of storyworld, up to six claims each; the second for dev, and as many
+    # for test.
     train_stories: int = Field(default=200, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
+    # train_claims, held_out_claims: at most so many are drawn of the training claims, and of each other set;
+    # 0 = all.
     train_claims: int = Field(default=0, ge=0)
     held_out_claims: int = Field(default=0, ge=0)
-    evidence: Evidence = "retrieved"
-    evidence_sentences: int = Field(default=3, ge=1)
+    evidence: Evidence = "retrieved"  # `retrieved`, or of FM2 `gold`
+    evidence_sentences: int = Field(default=3, ge=1)  # of a claim, at most; the paper has 5
     systems: str = "pairwise-sum joint-ie claim-only"
     batch_size: int = Field(default=32, ge=1)
     micro_batch_size: int = Field(default=32, ge=1)
-    shown_system: str = ""
-    own_claim: str = ""
+    shown_system: str = ""  # whose verdicts are shown; "" = the last one
+    own_claim: str = ""  # a text file with a claim and evidence; "" = an example
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,13 +123,9 @@ class Settings(JointSettings):
 
 
 def read_claim_sets(settings: Settings) -> Claims:
-    """Claims of train, dev and test, and of FeverSymmetric if its file is there too.
-
-    Raises:
-        ParameterError: a claim of train or dev without label; all of train have one label; all of another
-            set are of one group.
-        DataError: a file that cannot be read.
-    """
+    """Claims of train, dev and test, and of FeverSymmetric if its file is there too. Raises ParameterError: a
+    claim of train or dev without label; all of train have one label; all of another set are of one group.
+    Raises DataError: a file that cannot be read."""
     path = settings.corpus
     names = SETS[:3] if path == STORYWORLD else dict.fromkeys((*SETS[:3], *claim_sets(path)))
     claims = {name: _drawn(_read_set(name, settings), name, settings) for name in names}
@@ -305,12 +294,8 @@ class VerificationRun(SystemRun):
 
 
 def prepare(settings: Settings) -> VerificationRun:
-    """Take the folder, read the claims and look whether all is there and fits; nothing is trained.
-
-    Raises:
-        ValueError: whatever does not fit, in one line.
-        RunError: the folder is not free for this run.
-    """
+    """Take the folder, read the claims and look whether all is there and fits; nothing is trained. Raises
+    ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this run."""
     for system in settings.chosen:  # before the reading, which may take long
         settings.checkpoint(system.pretrained)
     own_texts(settings)

@@ -236,10 +236,6 @@ class MultihopRun(SystemRun):
             "clusters": {split: len(set(map(cluster_of, some))) for split, some in self.questions.items()},
         }
 
-    def sets(self, training: Training) -> tuple[str, ...]:
-        """Dev and test."""
-        return "dev", "test"
-
     def config(self, seed: int) -> TrainingConfig:
         """Raises ParameterError for values that cannot be."""
         return self.settings.config(items=len(self.questions["train"]), seed=seed)

@@ -90,40 +90,28 @@ CACHE = "runs/cache"  # where tokenised corpora are kept
 
 @settings
 class Settings:
-    """The parameters of notebook 08.
-
-    Attributes:
-        model: a folder, a hub name, `minilm`, one of the project's, or `tiny`, from scratch.
-        corpus: `storyworld` or a path.
-        train_clusters, held_out_clusters: at most so many for training, and for validation and test each; 0 =
-            all (storyworld, which has no end, needs a number).
-        head, head_layers: that of MSPP, `ie_k` or `ae_k`, `linear` or `tanh`.
-        same_paragraph, same_document, other_documents: candidates of each kind, k_1, k_2 and k_3.
-        sentence_length: L, the token in front included.
-        mask_probability: of each token.
-        dropout: of hidden states and head; None = as the checkpoint says.
-        attention_dropout: of attention weights; `checkpoint` = as the checkpoint says.
-        evaluate_every: steps between looks at the validation examples, and between checkpoints.
-        parallel: processes that train, as "ddp 4"; "" = one.
-        workers: processes that tokenise (`auto` = one for each core) and then make examples.
-        seed: of everything left to chance.
-    """
+    """The parameters of notebook 08."""
 
     run_folder: str = "runs/paragraph_pretraining"
+    # A folder, a hub name, `minilm`, one of the project's, or `tiny`, from scratch.
     model: str = "storyworld/longformer"
-    corpus: str = "storyworld"
+    corpus: str = "storyworld"  # `storyworld` or a path
+    # train_clusters, held_out_clusters: at most so many for training, and for validation and test each; 0 =
+    # all (storyworld, which has no end, needs a number).
     train_clusters: int = Field(default=200, ge=0)
     held_out_clusters: int = Field(default=15, ge=0)
+    # head, head_layers: that of MSPP, `ie_k` or `ae_k`, `linear` or `tanh`.
     head: Literal["ie_k", "ae_k"] = "ie_k"
     head_layers: Literal["linear", "tanh"] = "linear"
+    # same_paragraph, same_document, other_documents: candidates of each kind, k_1, k_2 and k_3.
     same_paragraph: int = Field(default=1, ge=1)
     same_document: int = Field(default=2, ge=0)
     other_documents: int = Field(default=2, ge=0)
-    sentence_length: int = Field(default=32, ge=2)
+    sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
     positions: Literal["strided", "compact"] = "strided"
-    mask_probability: float = 0.15
-    dropout: float | None = None
-    attention_dropout: AttentionDropout = 0.0
+    mask_probability: float = 0.15  # of each token
+    dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
+    attention_dropout: AttentionDropout = 0.0  # of attention weights; `checkpoint` = as the checkpoint says
     steps: int = 300
     batch_size: int = 16
     micro_batch_size: int = 16
@@ -132,10 +120,10 @@ class Settings:
     decay_power: float = 1.0
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
-    evaluate_every: int = 100
-    parallel: str = ""
-    workers: Workers = "auto"
-    seed: int = 0
+    evaluate_every: int = 100  # steps between looks at the validation examples, and between checkpoints
+    parallel: str = ""  # processes that train, as "ddp 4"; "" = one
+    workers: Workers = "auto"  # processes that tokenise (`auto` = one for each core) and then make examples
+    seed: int = 0  # of everything left to chance
 
     def __post_init__(self) -> None:
         if not self.same_document + self.other_documents:
@@ -193,11 +181,8 @@ def read_split(
     settings: Settings, split: Split, *, tokenizer: PreTrainedTokenizerBase, cache: Path
 ) -> ParagraphSplit:
     """Tokenise a split, or open it if that was done before, and draw examples: for training as many as it
-    takes, else one of each paragraph that is long enough.
-
-    Raises:
-        ValueError: the split has too little to ask about, or cannot be read.
-    """
+    takes, else one of each paragraph that is long enough. Raises ValueError: the split has too little to ask
+    about, or cannot be read."""
     is_train = split == "train"
     clusters = settings.train_clusters if is_train else settings.held_out_clusters
     read = {"split": split, "size": clusters, "seed": 0}
@@ -231,22 +216,15 @@ def read_split(
 
 @dataclass(frozen=True, kw_only=True)
 class ParagraphRun:
-    """All that a run needs.
-
-    Attributes:
-        splits: of the corpus.
-        cache: where tokenised corpora are kept.
-        own_globals: True = the checkpoint brought global projections other than copies of the local ones.
-        opened: the folder, which this process holds; None = another one does.
-    """
+    """All that a run needs."""
 
     settings: Settings
     model: ParagraphModel
     tokenizer: PreTrainedTokenizerBase
-    splits: Mapping[Split, ParagraphSplit]
-    cache: str
-    own_globals: bool
-    opened: Run | None = None
+    splits: Mapping[Split, ParagraphSplit]  # of the corpus
+    cache: str  # where tokenised corpora are kept
+    own_globals: bool  # True = the checkpoint brought global projections other than copies of the local ones
+    opened: Run | None = None  # the folder, which this process holds; None = another one does
 
     @property
     def collate(self) -> JointCollate:
@@ -291,11 +269,8 @@ class ParagraphRun:
 
 def prepare(settings: Settings, *, cache: str | Path = CACHE) -> ParagraphRun:
     """Take the folder, load the model, tokenise the corpus (once) and make the examples; nothing is trained.
-
-    Raises:
-        ValueError: whatever does not fit, in one line.
-        RunError: the folder is not free for this run.
-    """
+    Raises ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this
+    run."""
     opened = open_run(settings.run_folder, name=NAME, parameters=asdict(settings))
     run = replace(read(settings, cache=str(cache)), opened=opened)
     tell_passed_over(settings.corpus, run.passed_over)
@@ -344,10 +319,8 @@ def train(run: ParagraphRun, *, on_log: OnLog | None = None) -> TrainingResult:
     `model` in the run's folder, its head beside it.
 
     No token is global in this task. Global projections that were copies of the local ones at the start are so
-    at the end; a checkpoint's own are kept as they were.
-
-    Raises:
-        Stopped: it was asked to stop; the same call goes on from there.
+    at the end; a checkpoint's own are kept as they were. Raises Stopped: it was asked to stop; the same call
+    goes on from there.
     """
 
     def save(model: ParagraphModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
@@ -377,22 +350,15 @@ def job_of(*, settings: Mapping[str, Any], cache: str) -> TrainingJob:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParagraphAnswers:
-    """What a model makes of examples.
+    """What a model makes of examples."""
 
-    Attributes:
-        documents: int64 (examples,), row of the document of s_0 in the corpus.
-        kinds: str (examples, k), where each candidate comes from, one of `paragraph_tasks.KINDS`; those of
-            the same paragraph are right.
-        scores: float64 (examples, k), log-odds of being of the same paragraph.
-        losses: float64 (examples,), cross entropy in nats, summed over the masked tokens.
-        masked: int64 (examples,), how many these are.
-    """
-
-    documents: np.ndarray
+    documents: np.ndarray  # int64 (examples,), row of the document of s_0 in the corpus
+    # Str (examples, k), where each candidate comes from, one of `paragraph_tasks.KINDS`; those of the same
+    # paragraph are right.
     kinds: np.ndarray
-    scores: np.ndarray
-    losses: np.ndarray
-    masked: np.ndarray
+    scores: np.ndarray  # float64 (examples, k), log-odds of being of the same paragraph
+    losses: np.ndarray  # float64 (examples,), cross entropy in nats, summed over the masked tokens
+    masked: np.ndarray  # int64 (examples,), how many these are
 
     @property
     def probabilities(self) -> np.ndarray:

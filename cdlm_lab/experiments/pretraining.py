@@ -110,12 +110,7 @@ class Settings(CorpusSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """All that a run needs, before anything is trained.
-
-    Attributes:
-        cache: the folder of tokenised corpora.
-        opened: the folder of the run, which this process holds; None in other processes, and in a tour.
-    """
+    """All that a run needs, before anything is trained."""
 
     settings: Settings
     training: TrainingConfig
@@ -125,7 +120,8 @@ class Prepared:
     validation_split: TokenisedSplit
     train_examples: CrossDocumentExamples
     validation_examples: CrossDocumentExamples
-    cache: str | Path
+    cache: str | Path  # the folder of tokenised corpora
+    # The folder of the run, which this process holds; None in other processes, and in a tour.
     opened: Run | None = None
 
     @property
@@ -194,11 +190,8 @@ def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
 def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None) -> TrainingResult:
     """Train and write the best model into `model/`; checkpoints and history go to `training/`.
 
-    For variants trained without global tokens the global projections are set to the local ones at the end,
-    as the paper does.
-
-    Raises:
-        Stopped: it was asked to stop; the same call goes on from there.
+    For variants trained without global tokens the global projections are set to the local ones at the end, as
+    the paper does. Raises Stopped: it was asked to stop; the same call goes on from there.
     """
     settings = prepared.settings
 

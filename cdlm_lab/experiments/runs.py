@@ -93,18 +93,13 @@ class Training(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SystemRun:
-    """Systems that are each trained with every seed, and predict data sets; see the head of this module.
-
-    Attributes:
-        settings: with `run_folder`, `seeds` and `parallel`.
-        opened: the folder, which this process holds; None = another one does.
-    """
+    """Systems that are each trained with every seed, and predict data sets; see the head of this module."""
 
     NAME: ClassVar[str]
     SUFFIX: ClassVar[str] = ".jsonl"  # of files of predictions
 
-    settings: Any
-    opened: Run | None = None
+    settings: Any  # with `run_folder`, `seeds` and `parallel`
+    opened: Run | None = None  # the folder, which this process holds; None = another one does
 
     @classmethod
     def open(cls, settings: Any) -> Self:
@@ -121,6 +116,10 @@ class SystemRun:
     def trainings(self) -> Sequence[Any]:
         """Each system with each seed."""
         return [Training(system, seed) for system in self.systems for seed in range(self.settings.seeds)]
+
+    def sets(self, training: Any) -> tuple[str, ...]:
+        """Names of what is predicted."""
+        return "dev", "test"
 
     def parallel(self, training: Any) -> str:
         """The processes that train, "" = this one."""
@@ -148,11 +147,8 @@ class SystemRun:
 
 
 def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "systems") -> tuple[Any, ...]:
-    """The systems of a list of names separated by spaces, in the order of `known`.
-
-    Raises:
-        ParameterError: an unknown name, or none.
-    """
+    """The systems of a list of names separated by spaces, in the order of `known`. Raises ParameterError: an
+    unknown name, or none."""
     given = names.split()
     if not given or (unknown := [name for name in given if name not in known]):
         what = repr(unknown[0]) if given else "nothing"
@@ -161,11 +157,7 @@ def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "sy
 
 
 def train(run: SystemRun) -> None:
-    """Train what is not trained yet.
-
-    Raises:
-        Stopped: it was asked to stop; the same call goes on from there.
-    """
+    """Train what is not trained yet. Raises Stopped if asked to stop; the same call goes on from there."""
     for training in run.trainings:
         predicted = all(file.is_file() for file in run.files(training).values())
         if predicted or run.model_folder(training).is_dir():
@@ -269,11 +261,8 @@ def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_rows(file: Path, ids: Iterable[str], *, what: str) -> list[dict[str, Any]]:
-    """The rows that `write_rows` wrote, each with an `id`.
-
-    Raises:
-        ValueError: they are of other ids, in number or order; `what`: of what, for the message.
-    """
+    """The rows that `write_rows` wrote, each with an `id`. Raises ValueError: they are of other ids, in
+    number or order; `what`: of what, for the message."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
     if [row["id"] for row in rows] != list(ids):
         raise of_another_run(file, what)

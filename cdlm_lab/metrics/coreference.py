@@ -42,19 +42,15 @@ SCORE_PARTS = ("recall", "precision", "f1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlaps:
-    """What two clusterings share.
+    """What two clusterings share."""
 
-    Attributes:
-        key_sizes, response_sizes: (key,) and (response,), mentions of each cluster.
-        key, response: (pair,), the numbers of two clusters that share mentions, each pair once.
-        common: (pair,), how many mentions they share, at least 1.
-    """
-
+    # key_sizes, response_sizes: (key,) and (response,), mentions of each cluster.
     key_sizes: np.ndarray
     response_sizes: np.ndarray
+    # key, response: (pair,), the numbers of two clusters that share mentions, each pair once.
     key: np.ndarray
     response: np.ndarray
-    common: np.ndarray
+    common: np.ndarray  # (pair,), how many mentions they share, at least 1
 
     def exchanged(self) -> Overlaps:
         """The response in the role of the key: the recall of this is the precision of that."""

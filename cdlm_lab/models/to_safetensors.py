@@ -80,8 +80,8 @@ def _weights(source: Path) -> dict[str, Tensor]:
     for file in files:
         with named_faults(str(source), file.name):
             pickled = file.suffix == ".bin"
-            found = torch.load(file, map_location="cpu", weights_only=True) if pickled else load_file(file)
-            weights |= {name: weight.clone().contiguous() for name, weight in found.items()}
+            read = torch.load(file, map_location="cpu", weights_only=True) if pickled else load_file(file)
+            weights |= {name: weight.clone().contiguous() for name, weight in read.items()}
     refuse_not_finite({name: one for name, one in weights.items() if one.is_floating_point()}, str(source))
     return weights
 

@@ -20,19 +20,19 @@ def case() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def test_equals_equation_2_in_loops(case, combine: str):
     queries, parts, mask = case
     layer = CrossDocumentAttention(4, combine=combine).double()
-    found, weights = layer(queries, parts, mask)
+    actual, weights = layer(queries, parts, mask)
     for pair in range(2):
         for i, query in enumerate(queries[pair]):
             shares = [
-                math.exp(float(part @ query)) * bool(there)
-                for part, there in zip(parts[pair], mask[pair], strict=True)
+                math.exp(float(part @ query)) * bool(present)
+                for part, present in zip(parts[pair], mask[pair], strict=True)
             ]
             total = sum(shares)
             attended = sum(share / total * part for share, part in zip(shares, parts[pair], strict=True))
             expected = query + attended
             if combine == "concatenation":
                 expected = layer.affine.weight @ torch.cat([query, attended]) + layer.affine.bias
-            torch.testing.assert_close(found[pair, i], expected)
+            torch.testing.assert_close(actual[pair, i], expected)
             for share, weight in zip(shares, weights[pair, i], strict=True):
                 assert float(weight) == pytest.approx(share / total)
 

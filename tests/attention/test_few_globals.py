@@ -44,12 +44,12 @@ def test_outputs_and_gradients_are_those_of_projected_keys_and_values(
     expected = attend_from_globals(
         heads("query", asking), heads("key", states), heads("value", states), plan=plan
     )
-    found = attend_from_few_globals(
+    actual = attend_from_few_globals(
         heads("query", asking), states, key=layers["key"], value=layers["value"], plan=plan
     )
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
     for mine, theirs in zip(
-        torch.autograd.grad((found * weights).sum(), inputs),
+        torch.autograd.grad((actual * weights).sum(), inputs),
         torch.autograd.grad((expected * weights).sum(), inputs),
         strict=True,
     ):

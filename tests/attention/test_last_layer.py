@@ -55,10 +55,10 @@ def read_globals(model: LongformerModel, batch: dict[str, Tensor]) -> tuple[Tens
 def test_states_and_gradients_are_those_of_the_whole_layer(batch: dict[str, Tensor]) -> None:
     whole = model_of()
     expected, expected_gradients = read_globals(whole, batch)
-    found, gradients = read_globals(read_only_globals(model_of()), batch)
+    actual, gradients = read_globals(read_only_globals(model_of()), batch)
     is_global = batch["global_attention_mask"] == 1
-    torch.testing.assert_close(found[is_global], expected[is_global], rtol=1e-5, atol=1e-5)
-    assert not found[~is_global].any()
+    torch.testing.assert_close(actual[is_global], expected[is_global], rtol=1e-5, atol=1e-5)
+    assert not actual[~is_global].any()
     for (name, _), mine, other in zip(whole.named_parameters(), gradients, expected_gradients, strict=True):
         if mine is None:
             assert not other.any(), name

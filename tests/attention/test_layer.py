@@ -128,10 +128,10 @@ def test_returned_attentions_equal_huggingface() -> None:
     batch = batch_of()
     n_global = batch["global_attention_mask"].sum(1)
     with torch.no_grad():
-        expected, found = (model(**batch, output_attentions=True) for model in (theirs, ours))
+        expected, actual = (model(**batch, output_attentions=True) for model in (theirs, ours))
     for layer in range(3):
-        torch.testing.assert_close(found.attentions[layer], expected.attentions[layer], rtol=0, atol=2e-6)
-        mine, wanted = found.global_attentions[layer], expected.global_attentions[layer]
+        torch.testing.assert_close(actual.attentions[layer], expected.attentions[layer], rtol=0, atol=2e-6)
+        mine, wanted = actual.global_attentions[layer], expected.global_attentions[layer]
         # Hugging Face fills the text up to a multiple of its window and returns that for the global tokens
         wanted = wanted[:, :, :LENGTH]
         assert mine.shape == wanted.shape

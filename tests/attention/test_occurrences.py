@@ -32,14 +32,16 @@ def some(*shape: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def slow(attention: OccurrenceAttention, encodings, buckets, mask) -> tuple[torch.Tensor, list[float]]:
     """c of one word by the equations, one occurrence after the other, and the weights of all K."""
     w = attention.score.weight[0]
-    found = {}
+    actual = {}
     for k in range(K):
         if mask[k]:
-            found[k] = torch.cat([encodings[k], attention.distances.weight[buckets[k]]])  # equation 1
-    shares = {k: torch.exp(sum(a * b for a, b in zip(w, e, strict=True))) for k, e in found.items()}
+            actual[k] = torch.cat([encodings[k], attention.distances.weight[buckets[k]]])  # equation 1
+    shares = {k: torch.exp(sum(a * b for a, b in zip(w, e, strict=True))) for k, e in actual.items()}
     total = sum(shares.values())
-    c = sum((shares[k] / total * found[k] for k in found), torch.zeros(SIZE + DISTANCE, dtype=torch.float64))
-    return c, [(shares[k] / total).item() if k in found else 0.0 for k in range(K)]
+    c = sum(
+        (shares[k] / total * actual[k] for k in actual), torch.zeros(SIZE + DISTANCE, dtype=torch.float64)
+    )
+    return c, [(shares[k] / total).item() if k in actual else 0.0 for k in range(K)]
 
 
 def test_equals_the_equations_in_loops_with_gradients(attention: OccurrenceAttention):
@@ -76,10 +78,10 @@ def test_a_worked_example():
 def test_filling_is_inert(attention: OccurrenceAttention):
     encodings, buckets, mask = some(2, 3)
     c, weights = attention(encodings, buckets, mask)
-    found, same = attention(
+    actual, same = attention(
         encodings.masked_fill(~mask[..., None], 1e6), buckets.masked_fill(~mask, -1), mask
     )
-    assert torch.equal(found, c)
+    assert torch.equal(actual, c)
     assert torch.equal(same, weights)
 
 

@@ -79,8 +79,8 @@ def test_every_token_at_once_equals_the_dense_oracle(shape) -> None:
         given, received = matrix[row][:, chosen], matrix[row][:, :, chosen].transpose(1, 2)
         torch.testing.assert_close(recorder.from_tokens[0][row], given, rtol=0, atol=2e-6)
         torch.testing.assert_close(recorder.to_tokens[0][row], received, rtol=0, atol=2e-6)
-        for found, wanted in ((recorder.from_tokens, given), (recorder.to_tokens, received)):
-            assert torch.equal(found[0][row] == 0, wanted == 0), "out of reach is exactly 0"
+        for actual, wanted in ((recorder.from_tokens, given), (recorder.to_tokens, received)):
+            assert torch.equal(actual[0][row] == 0, wanted == 0), "out of reach is exactly 0"
 
 
 def test_the_blocks_are_scored_once_however_many_tokens_are_chosen(monkeypatch) -> None:
@@ -151,8 +151,8 @@ def test_chosen_layers_are_those_of_a_full_recording() -> None:
             model(ids)
         assert some.layers == numbers
         assert len(some.from_tokens) == len(some.to_tokens) == len(numbers)
-        for found, number in zip(some.to_tokens, numbers, strict=True):
-            assert torch.equal(found, full.to_tokens[number])
+        for actual, number in zip(some.to_tokens, numbers, strict=True):
+            assert torch.equal(actual, full.to_tokens[number])
     assert all(layer.recorder is None for layer in recordable_layers(model)), "left recording"
     assert [layer.window for layer in recordable_layers(model)] == [4, 8, 4]
 

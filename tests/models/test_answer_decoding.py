@@ -94,8 +94,8 @@ def logits_of(**values: dict[int, float]) -> dict[str, np.ndarray]:
 
 def best(sequence: QuestionSequence, start: dict, end: dict, **settings: int) -> list[tuple[int, int, float]]:
     logits = logits_of(start=start, end=end)
-    found = best_spans(logits["start_logits"], logits["end_logits"], sequence, **settings)
-    return [(span.first, span.last, span.score) for span in found]
+    actual = best_spans(logits["start_logits"], logits["end_logits"], sequence, **settings)
+    return [(span.first, span.last, span.score) for span in actual]
 
 
 # start logits, end logits, first and last token and score of the best span
@@ -161,18 +161,18 @@ def slow_best_spans(start, end, sequence, *, count, most_tokens):
     text = [n for n in range(len(TOKENS)) if sequence.sentence[n] != NO_SENTENCE]
     starts = sorted(text, key=lambda n: (-start[n], n))[:count]
     ends = sorted(text, key=lambda n: (-end[n], n))[:count]
-    found = []
+    actual = []
     for first in text:
         for last in text:
             same_part = (sequence.sentence[first] == TITLE) == (sequence.sentence[last] == TITLE)
             same = same_part and sequence.paragraph[first] == sequence.paragraph[last]
             length = sum(1 for n in text if first <= n <= last)
             if first in starts and last in ends and same and 1 <= length <= most_tokens:
-                found.append((first, last, start[first] + end[last]))
-    if not found:
+                actual.append((first, last, start[first] + end[last]))
+    if not actual:
         one = max(text, key=lambda n: (start[n] + end[n], -n))
-        found = [(one, one, start[one] + end[one])]
-    return sorted(found, key=lambda span: (-span[2], span[0], span[1]))
+        actual = [(one, one, start[one] + end[one])]
+    return sorted(actual, key=lambda span: (-span[2], span[0], span[1]))
 
 
 @pytest.mark.parametrize(("count", "most_tokens"), [(1, 30), (2, 2), (4, 3), (8, 1), (20, 30), (99, 6)])
@@ -181,8 +181,8 @@ def test_it_is_the_definition(sequence: QuestionSequence, count: int, most_token
     for high in (3, 1000):  # many ties; few
         for _ in range(20):
             start, end = rng.integers(-high, high, size=(2, len(TOKENS))).astype(np.float32)
-            found = best_spans(start, end, sequence, count=count, most_tokens=most_tokens)
-            assert [(span.first, span.last, span.score) for span in found] == slow_best_spans(
+            actual = best_spans(start, end, sequence, count=count, most_tokens=most_tokens)
+            assert [(span.first, span.last, span.score) for span in actual] == slow_best_spans(
                 start, end, sequence, count=count, most_tokens=most_tokens
             )
 
@@ -394,7 +394,7 @@ def test_spans_that_become_the_same_words_are_one(sequence: QuestionSequence):
     sequence.offsets[CITY] = sequence.offsets[CITY][0] + 2, sequence.offsets[CITY][1]
     logits = np.full(len(TOKENS), -9.0)
     logits[[IS, CITY]] = 2.0, 1.0
-    found = decode(
+    actual = decode(
         QUESTION,
         sequence,
         {
@@ -406,6 +406,6 @@ def test_spans_that_become_the_same_words_are_one(sequence: QuestionSequence):
         },
         count=2,
     )
-    assert found.text == "City"
-    assert [span.text for span in found.n_best].count("City") == 1
-    assert found.n_best[0].score == 4.0
+    assert actual.text == "City"
+    assert [span.text for span in actual.n_best].count("City") == 1
+    assert actual.n_best[0].score == 4.0

@@ -77,9 +77,9 @@ def test_a_longformer_computes_what_it_does_in_hugging_face(longformer) -> None:
     ids = tokenizer("w3 w7 w1 <doc-s> w40 w22 w9 w30 w3 w14", return_tensors="pt")["input_ids"]
     globals_ = (torch.arange(ids.shape[1])[None] % 4 == 0).long()
     with torch.no_grad():
-        found = model(ids, global_attention_mask=globals_).logits
+        actual = model(ids, global_attention_mask=globals_).logits
         expected = plain(ids, global_attention_mask=globals_).logits
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
 
 
 def test_missing_global_projections_are_copied_from_the_local_ones(longformer, tmp_path) -> None:
@@ -117,8 +117,8 @@ def test_padding_of_a_converted_model_is_inert(bert) -> None:
     types = torch.ones_like(ids)
     with torch.no_grad():
         expected = original(ids, present, token_type_ids=types).logits
-        found = model(ids, present, token_type_ids=types).logits[..., :55]
-    torch.testing.assert_close(found[present.bool()], expected[present.bool()], rtol=0, atol=1e-5)
+        actual = model(ids, present, token_type_ids=types).logits[..., :55]
+    torch.testing.assert_close(actual[present.bool()], expected[present.bool()], rtol=0, atol=1e-5)
 
 
 def test_a_head_with_another_activation_is_refused_and_its_encoder_taken(bert, tmp_path) -> None:
@@ -132,8 +132,8 @@ def test_a_head_with_another_activation_is_refused_and_its_encoder_taken(bert, t
     ids = tokenizer("w3 w7 w1 w40", return_tensors="pt")["input_ids"]
     with torch.no_grad():
         expected = AutoModelForMaskedLM.from_pretrained(folder).eval().bert(ids).last_hidden_state
-        found = encoder(ids).last_hidden_state
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+        actual = encoder(ids).last_hidden_state
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
 
 
 def test_a_new_head_comes_from_the_seed_and_is_tied(bert, tmp_path) -> None:
@@ -295,17 +295,17 @@ def computed(folder: Path) -> list[Tensor]:
 
 def outcome(folder: Path, expected: list[Tensor]) -> str:
     """`equal` or `refused`; fails for anything else."""
-    told = ""
+    shown = ""
     try:
-        found = computed(folder)
+        actual = computed(folder)
     except CheckpointError as error:
-        told = str(error)
-    if told:
-        assert "\n" not in told
-        assert told.startswith(str(folder))
-        assert told.encode(), "can be printed"
+        shown = str(error)
+    if shown:
+        assert "\n" not in shown
+        assert shown.startswith(str(folder))
+        assert shown.encode(), "can be printed"
         return "refused"
-    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True)), "loads as another model"
+    assert all(torch.equal(a, b) for a, b in zip(actual, expected, strict=True)), "loads as another model"
     return "equal"
 
 
@@ -378,18 +378,18 @@ def spoil_weights(file: Path, chance: random.Random) -> None:
 def test_every_damage_is_harmless_or_told_in_one_line(
     whole: Path, tmp_path: Path, name: str, seed: int
 ) -> None:
-    expected, chance, found = computed(whole), random.Random(f"{name} {seed}"), Counter()
+    expected, chance, actual = computed(whole), random.Random(f"{name} {seed}"), Counter()
     own = spoil_weights if name == "model.safetensors" else spoil_value
     folder = Path(shutil.copytree(whole, tmp_path / "damaged"))
     for number in range(DAMAGES):
         shutil.copyfile(whole / name, folder / name)
         (spoil_bytes if number % 10 == 0 else own)(folder / name, chance)
         try:
-            found[outcome(folder, expected)] += 1
+            actual[outcome(folder, expected)] += 1
         except Exception as error:
             kept = shutil.copyfile(folder / name, tmp_path / f"{number}")
             raise AssertionError(f"damage {number}, kept as {kept}: {error!r}") from error
-    assert found["refused"] > DAMAGES / 2, found
+    assert actual["refused"] > DAMAGES / 2, actual
 
 
 SIZES = TinySizes(hidden_size=16, layers=1, heads=2, intermediate_size=16, vocabulary=300)
@@ -485,9 +485,9 @@ def test_the_projects_own_checkpoints_load_and_have_a_card():
     assert sum(file.stat().st_size for file in shipped.FOLDER.rglob("*")) <= 20e6
 
 
-@pytest.mark.parametrize(("there", "expected"), [(True, "cuda"), (False, "cpu")])
-def test_a_gpu_is_used_where_there_is_one(monkeypatch, there: bool, expected: str):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+@pytest.mark.parametrize(("is_there", "expected"), [(True, "cuda"), (False, "cpu")])
+def test_a_gpu_is_used_where_there_is_one(monkeypatch, is_there: bool, expected: str):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: is_there)
     assert default_device() == expected
 
 
@@ -532,10 +532,10 @@ def test_the_command_in_the_message(pickled: Path, roberta: Path, tmp_path: Path
 def test_every_weight_is_kept_by_its_name(pickled: Path, tmp_path: Path):
     kept = torch.load(pickled / PICKLE, weights_only=True)
     assert convert(pickled, tmp_path / "new") == len(kept)
-    found = load_file(tmp_path / "new" / "model.safetensors")
-    assert found.keys() == kept.keys()
+    actual = load_file(tmp_path / "new" / "model.safetensors")
+    assert actual.keys() == kept.keys()
     assert all(
-        torch.equal(found[name], weight) and found[name].dtype == weight.dtype
+        torch.equal(actual[name], weight) and actual[name].dtype == weight.dtype
         for name, weight in kept.items()
     )
 
@@ -583,9 +583,9 @@ def test_a_pickle_that_runs_code_is_not_opened(pickled: Path, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     torch.save({"x": Opened()}, pickled / PICKLE)
     assert main([str(pickled), "new"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"{pickled}: {PICKLE} cannot be used (")
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"{pickled}: {PICKLE} cannot be used (")
+    assert printed.count("\n") == 1
     assert not Path("opened").exists()
 
 

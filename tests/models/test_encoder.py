@@ -160,8 +160,8 @@ def test_minilm_is_the_known_one_and_computes_what_it_did(monkeypatch) -> None:
     text = tokenizer("Rescuers searched the river through the night.", return_tensors="pt")
     with torch.no_grad():
         expected = original(**text).last_hidden_state
-        found = model(text["input_ids"], text["attention_mask"]).last_hidden_state
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+        actual = model(text["input_ids"], text["attention_mask"]).last_hidden_state
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
     monkeypatch.setattr(encoder, "MINILM_SHA256", "0" * 64)
     with pytest.raises(CheckpointError, match="expected 0000"):
         load_encoder("minilm", max_length=1024, window=64)
@@ -181,8 +181,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 def test_the_tokenizer_is_the_same_in_another_process(tokenizer) -> None:
     here = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
-    there = subprocess.run([sys.executable, "-c", PRINT_HASH], check=True, capture_output=True, text=True)
-    assert there.stdout.strip() == here
+    present = subprocess.run([sys.executable, "-c", PRINT_HASH], check=True, capture_output=True, text=True)
+    assert present.stdout.strip() == here
 
 
 def test_text_survives_a_round_trip(tokenizer) -> None:
@@ -194,8 +194,8 @@ def test_text_survives_a_round_trip(tokenizer) -> None:
 
 def test_offsets_are_those_of_the_words_without_the_space_before_them(tokenizer) -> None:
     text = "The mayor of Ostrelin said 41,870."
-    found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-    pieces = [text[start:end] for start, end in found]
+    actual = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    pieces = [text[start:end] for start, end in actual]
     assert "".join(pieces) == text.replace(" ", "")
     assert pieces[:3] == ["The", "mayor", "of"]
 

@@ -179,13 +179,13 @@ def test_rows_are_read_where_they_lie(tmp_path: Path):
     rows(EncodingStore(tmp_path, size=2, ragged=True), "b")  # pays for imports and caches
     tracemalloc.start()
     store = EncodingStore(tmp_path, size=2, ragged=True)
-    found = rows(store, "b")
+    actual = rows(store, "b")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found.tolist() == [[1, 2], [3, 4]]
+    assert actual.tolist() == [[1, 2], [3, 4]]
     assert peak < 1_000_000
-    assert np.shares_memory(found, store.table)
-    assert not found.flags.writeable
+    assert np.shares_memory(actual, store.table)
+    assert not actual.flags.writeable
     assert len(rows(store, "a")) == many - 2
 
 
@@ -278,9 +278,9 @@ def files(folder: Path) -> tuple[Path, Path]:
 def test_each_sentence_is_computed_once(tmp_path: Path):
     first = Letters()
     kept = SentenceEncodings(first, tmp_path)
-    found = kept.vectors(["b", "aa", "b"])
-    assert found.tolist() == [[1, 98, 0.5], [2, 97, 0.5], [1, 98, 0.5]]
-    assert found.dtype == np.float32
+    actual = kept.vectors(["b", "aa", "b"])
+    assert actual.tolist() == [[1, 98, 0.5], [2, 97, 0.5], [1, 98, 0.5]]
+    assert actual.dtype == np.float32
     assert kept.vectors(["ccc", "aa"]).tolist() == [[3, 99, 0.5], [2, 97, 0.5]]
     assert first.encoded == ["b", "aa", "ccc"]
     second = Letters()
@@ -450,9 +450,9 @@ def test_the_encodings_of_a_real_encoder_come_back(tmp_path: Path):
         kept = WordEncodings(encoder, tmp_path, half=half)
         kept.ensure(sentences)
         for words, rows in zip(sentences, expected, strict=True):
-            found = kept.rows(words)
-            assert found.shape == (len(words), 3 * 128)
-            np.testing.assert_allclose(found.astype("f4"), rows, rtol=tolerance, atol=1e-4)
+            actual = kept.rows(words)
+            assert actual.shape == (len(words), 3 * 128)
+            np.testing.assert_allclose(actual.astype("f4"), rows, rtol=tolerance, atol=1e-4)
 
 
 def test_a_sentence_that_is_too_long_stops_the_filling(tmp_path: Path):

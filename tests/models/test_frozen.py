@@ -58,17 +58,17 @@ def test_the_mean_is_over_tokens_and_not_over_padding():
 def test_batches_are_of_like_length_and_come_back_in_order():
     ids = torch.tensor([[5, 0, 0, 0], [1, 3, 5, 7], [2, 4, 0, 0], [1, 1, 4, 0]])
     model = Known()
-    found = sentence_vectors(model, ids, (ids > 0).long(), batch_size=2)
-    assert found[:, 0].tolist() == [5.0, 4.0, 3.0, 2.0]
+    actual = sentence_vectors(model, ids, (ids > 0).long(), batch_size=2)
+    assert actual[:, 0].tolist() == [5.0, 4.0, 3.0, 2.0]
     assert model.widths == [4, 2]
 
 
 def test_a_sentence_is_read_between_its_ends_and_cut(encoder: SentenceEncoder):
     # Ids: [CLS] 1, [SEP] 2, w0 5; nine tokens with both ends leave seven words.
-    found = encoder.encode(["w1 w2", "w1 w2 w3 w4 w5 w6 w7 w8 w9"])
-    np.testing.assert_allclose(found[0], alone(encoder, 1, 6, 7, 2), atol=1e-5)
-    np.testing.assert_allclose(found[1], alone(encoder, 1, *range(6, 13), 2), atol=1e-5)
-    assert found.dtype == np.float32
+    actual = encoder.encode(["w1 w2", "w1 w2 w3 w4 w5 w6 w7 w8 w9"])
+    np.testing.assert_allclose(actual[0], alone(encoder, 1, 6, 7, 2), atol=1e-5)
+    np.testing.assert_allclose(actual[1], alone(encoder, 1, *range(6, 13), 2), atol=1e-5)
+    assert actual.dtype == np.float32
 
 
 def test_a_sentence_without_words_is_its_ends(encoder: SentenceEncoder):
@@ -149,8 +149,8 @@ def test_minilm_gives_what_bert_gives():
     assert text["attention_mask"].sum(1).tolist()[2:] == [40, 40]
     with torch.no_grad():
         states = original(**text).last_hidden_state
-    there = text["attention_mask"][..., None]
-    expected = (states * there).sum(1) / there.sum(1)
+    present = text["attention_mask"][..., None]
+    expected = (states * present).sum(1) / present.sum(1)
     np.testing.assert_allclose(encoder.encode(sentences), expected.numpy(), rtol=0, atol=1e-4)
 
 
@@ -194,8 +194,8 @@ def test_a_word_is_the_mean_of_its_pieces_in_each_layer(bert):
 
 def test_batches_of_words_are_of_like_length_too(bert):
     word_encoder = WordEncoder(KnownLayers(), load_tokenizer(bert), layers=1, max_tokens=9)
-    found = word_encoder.encode(WORDS_OF_SENTENCES, batch_size=2)
-    assert [rows[0, 0] for rows in found] == [6000, 9000, 10000, 8000, 17000]
+    actual = word_encoder.encode(WORDS_OF_SENTENCES, batch_size=2)
+    assert [rows[0, 0] for rows in actual] == [6000, 9000, 10000, 8000, 17000]
     assert word_encoder.model.widths == [9, 5, 3]
 
 
@@ -220,10 +220,10 @@ def test_the_last_four_layers_are_concatenated(bert):
     states = torch.cat(output.hidden_states[2:], dim=-1)[0]
     assert len(output.hidden_states) == 6
     torch.testing.assert_close(states[:, -8:], output.last_hidden_state[0])
-    (found,) = word_encoder.encode([WORDS_OF_SENTENCES[0]])
+    (actual,) = word_encoder.encode([WORDS_OF_SENTENCES[0]])
     expected = torch.stack([states[1], states[2:4].mean(0), states[4]])
-    assert found.shape == (3, word_encoder.size) == (3, 32)
-    np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
+    assert actual.shape == (3, word_encoder.size) == (3, 32)
+    np.testing.assert_allclose(actual, expected.numpy(), atol=1e-5)
 
 
 def test_a_converted_bert_gives_what_bert_gives(bert, word_encoder: WordEncoder):
@@ -268,10 +268,10 @@ def test_every_piece_sees_every_other_unless_the_window_is_narrow(bert, word_enc
 
 def test_no_words_have_no_vectors(word_encoder: WordEncoder):
     assert word_encoder.encode([]) == []
-    found = word_encoder.encode([[], ["w1"], []])
-    assert [rows.shape for rows in found] == [(0, 64), (1, 64), (0, 64)]
+    actual = word_encoder.encode([[], ["w1"], []])
+    assert [rows.shape for rows in actual] == [(0, 64), (1, 64), (0, 64)]
     assert word_encoder.encode([[]])[0].shape == (0, 64)
-    np.testing.assert_allclose(found[1], word_encoder.encode([["w1"]])[0], atol=1e-5)
+    np.testing.assert_allclose(actual[1], word_encoder.encode([["w1"]])[0], atol=1e-5)
 
 
 def test_of_a_word_without_room_the_first_pieces_are_read(bert):
@@ -376,6 +376,6 @@ def test_minilm_gives_the_words_that_bert_gives():
     assert word_encoder.pieces(words) == [len(word) for word in pieces]
     last = torch.cat(states[-4:], dim=-1)[0].numpy()
     expected = [last[end - len(word) : end].mean(0) for end, word in zip(ends, pieces, strict=True)]
-    found = word_encoder.encode([["A", "longer", "sentence", *words], words])[1]
-    assert found.shape == (9, 4 * 384)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-4)
+    actual = word_encoder.encode([["A", "longer", "sentence", *words], words])[1]
+    assert actual.shape == (9, 4 * 384)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-4)

@@ -184,8 +184,8 @@ def test_lengths(longformer: Path, bert: Path):
     assert lengths_for(name, tokens=39, window=None) == {"max_length": 40, "window": 40}
     assert lengths_for(name, tokens=39, window=6) == {"max_length": 39, "window": 6}
     # longer is what load_encoder refuses: a Longformer is never extended
-    for asked, given in ((20, 40), (41, 41)):
-        assert lengths_for(name, tokens=39, window=None, max_length=asked)["max_length"] == given
+    for wanted, given in ((20, 40), (41, 41)):
+        assert lengths_for(name, tokens=39, window=None, max_length=wanted)["max_length"] == given
     with pytest.raises(
         CheckpointError, match="reads 40 tokens, but the sentences may have 41 together; take"
     ):
@@ -304,11 +304,11 @@ def test_embeddings_are_those_of_the_plain_model_with_every_sentence_padded(
     if name == "roberta":
         theirs["position_ids"] += tokenizer.pad_token_id + 1
     expected = plain(**theirs).last_hidden_state[:, ::LENGTH]
-    there = batch["starts"] >= 0
-    assert there.sum() == 8
-    found = model(**batch).embeddings
-    torch.testing.assert_close(found[there], expected[there], rtol=1e-4, atol=1e-5)
-    assert not found[~there].any()
+    present = batch["starts"] >= 0
+    assert present.sum() == 8
+    actual = model(**batch).embeddings
+    torch.testing.assert_close(actual[present], expected[present], rtol=1e-4, atol=1e-5)
+    assert not actual[~present].any()
 
 
 def by_formula(model: JointModel, embeddings: torch.Tensor, row: int) -> list[torch.Tensor]:
@@ -324,11 +324,11 @@ def by_formula(model: JointModel, embeddings: torch.Tensor, row: int) -> list[to
     first, *others = [
         None if pieces is None else e for pieces, e in zip(PIECES[row], embeddings[row], strict=True)
     ]
-    there = [first, *[e for e in others if e is not None]]
+    present = [first, *[e for e in others if e is not None]]
     if head.kind == "ie_1":
         return [labelled(first)]
     if head.kind == "ae_1":
-        return [labelled(sum(there) / len(there))]
+        return [labelled(sum(present) / len(present))]
     none = torch.zeros(2)
     if head.kind == "ie_k":
         return [none if e is None else labelled(e) for e in others]
@@ -342,9 +342,9 @@ def test_heads_are_the_equations(model: JointModel, batch: Batch, head: JointHea
     assert out.logits.dtype == torch.float32
     assert out.logits.shape == ((3, K, 2) if head.kind.endswith("k") else (3, 3))
     for row in range(3):
-        found = out.logits[row] if head.kind.endswith("k") else out.logits[row][None]
+        actual = out.logits[row] if head.kind.endswith("k") else out.logits[row][None]
         expected = torch.stack(by_formula(model, out.embeddings, row))
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
     assert out.logits.std() > 0.05, "all the same would show nothing"
 
 

@@ -173,9 +173,9 @@ def test_it_learns_eight_examples_by_heart(language_model: CrossDocumentLM) -> N
     [(4, None, 1.5), (4, 12, 0.5), (torch.tensor(3), None, 2), (3, torch.tensor(24), 0.25), (0, None, 6)],
 )
 def test_the_sum_is_divided_by_the_items_of_the_effective_batch(items, in_batch, expected) -> None:
-    found = over_items(torch.tensor(6.0), items=items, num_items_in_batch=in_batch)
-    assert found.item() == expected
-    assert found.shape == ()
+    actual = over_items(torch.tensor(6.0), items=items, num_items_in_batch=in_batch)
+    assert actual.item() == expected
+    assert actual.shape == ()
 
 
 @pytest.mark.parametrize("rows", [0, 1, ROWS_AT_ONCE, 2 * ROWS_AT_ONCE + 5])
@@ -186,17 +186,17 @@ def test_word_losses_and_their_gradient_are_those_of_pytorch(rows: int, dtype: t
     logits = (4 * torch.randn(rows, 300, generator=generator)).to(dtype)
     labels = torch.randint(300, (rows,), generator=generator)
     weight = torch.rand(rows, generator=generator)
-    found, expected = (logits.clone().requires_grad_() for _ in range(2))
-    losses = word_losses(found, labels)
+    actual, expected = (logits.clone().requires_grad_() for _ in range(2))
+    losses = word_losses(actual, labels)
     theirs = torch.nn.functional.cross_entropy(expected.float(), labels, reduction="none")
     (losses * weight).sum().backward()
     (theirs * weight).sum().backward()
     assert losses.dtype == torch.float32
     torch.testing.assert_close(losses, theirs, rtol=1e-6, atol=1e-6)
     rounding = {torch.float32: 1e-5, torch.bfloat16: 2**-8}[dtype]
-    assert found.grad is not None
-    assert found.grad.dtype == dtype
-    torch.testing.assert_close(found.grad, expected.grad, rtol=rounding, atol=1e-7)
+    assert actual.grad is not None
+    assert actual.grad.dtype == dtype
+    torch.testing.assert_close(actual.grad, expected.grad, rtol=rounding, atol=1e-7)
 
 
 def test_word_losses_hold_no_more_than_one_gradient() -> None:
@@ -263,7 +263,7 @@ def test_precision_of_a_cpu(
 
 
 @pytest.mark.parametrize(
-    ("device", "units", "told"),
+    ("device", "units", "shown"),
     [
         ("cpu", ("AVX512-BF16",), "bfloat16: this CPU has AVX512-BF16"),
         ("cpu", ("AMX", "AVX512-BF16"), "bfloat16: this CPU has AMX and AVX512-BF16"),
@@ -273,12 +273,12 @@ def test_precision_of_a_cpu(
     ],
 )
 def test_why_a_precision_was_chosen(
-    monkeypatch: pytest.MonkeyPatch, device: str, units: tuple[str, ...], told: str
+    monkeypatch: pytest.MonkeyPatch, device: str, units: tuple[str, ...], shown: str
 ):
     monkeypatch.setattr(precision, "default_device", lambda: device)
     monkeypatch.setattr(precision, "bfloat16_units", lambda: units)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bool(units))
-    assert precision_told("auto") == told
+    assert precision_told("auto") == shown
     assert precision_told("float32") == "float32"
 
 
@@ -346,9 +346,9 @@ def test_forward_operations_are_those_that_pytorch_counts() -> None:
         model(ids, labels=labels)
     dense_attention = 3 * 2 * 2 * 2 * LENGTH * LENGTH * 64  # layers, both kinds, two products
     linear = counter.get_total_flops() - dense_attention
-    found = estimate(config, length=LENGTH, batch=1, global_tokens=0, masked_tokens=26)
+    actual = estimate(config, length=LENGTH, batch=1, global_tokens=0, masked_tokens=26)
     pairs = sum(min(LENGTH, i + LENGTH // 2 + 1) - max(0, i - LENGTH // 2) for i in range(LENGTH))
-    assert found.forward_flops == pytest.approx(linear + 3 * 2 * 2 * pairs * 64, rel=0.2)
+    assert actual.forward_flops == pytest.approx(linear + 3 * 2 * 2 * pairs * 64, rel=0.2)
 
 
 def test_more_globals_cost_more_and_checkpointing_trades_memory_for_work() -> None:
@@ -386,7 +386,7 @@ def test_training_operations_and_memory_are_near_what_is_measured(
     labels = torch.where(torch.arange(length) % 5 == 0, ids, -100)
     batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
     batch["global_attention_mask"] = (torch.arange(length) < globals_).long().expand_as(ids)
-    found = estimate(
+    actual = estimate(
         config,
         length=length,
         batch=2,
@@ -397,8 +397,8 @@ def test_training_operations_and_memory_are_near_what_is_measured(
     half = torch.autocast("cpu", dtype=torch.bfloat16)
     with FlopCounterMode(display=False) as counter, half:
         model(**batch).loss.backward()
-    assert 2 * found.training_flops == pytest.approx(counter.get_total_flops(), rel=0.2)
-    assert found.activation_bytes == pytest.approx(kept_bytes(model, batch, dtype), rel=0.2)
+    assert 2 * actual.training_flops == pytest.approx(counter.get_total_flops(), rel=0.2)
+    assert actual.activation_bytes == pytest.approx(kept_bytes(model, batch, dtype), rel=0.2)
 
 
 def kept_bytes(model: CrossDocumentLM, batch: dict[str, torch.Tensor], dtype: torch.dtype) -> int:

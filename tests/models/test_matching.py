@@ -65,10 +65,10 @@ def test_it_is_the_classifier_of_transformers(classifier: PairClassifier, batch:
     theirs.load_state_dict(classifier.state_dict())
     replace_self_attention(theirs)
     expected = theirs(**batch)
-    found = classifier(**batch)
-    torch.testing.assert_close(found.logits, expected.logits, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(found.loss, expected.loss, rtol=1e-5, atol=1e-6)
-    assert found.logits.shape == (4, 2)
+    actual = classifier(**batch)
+    torch.testing.assert_close(actual.logits, expected.logits, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(actual.loss, expected.loss, rtol=1e-5, atol=1e-6)
+    assert actual.logits.shape == (4, 2)
 
 
 def test_the_loss_is_the_formula(classifier: PairClassifier, batch: Batch):
@@ -91,9 +91,9 @@ def test_a_whole_last_layer_changes_no_logit_and_no_gradient(tiny, batch, tmp_pa
     texts = slice(1, 24)  # of every row
     assert not model.longformer(**inputs).last_hidden_state[:, texts].any()
     assert whole.longformer(**inputs).last_hidden_state[:, texts].any(-1).all()
-    found, expected = model(**batch), whole(**batch)
-    torch.testing.assert_close(found.logits, expected.logits, rtol=1e-5, atol=1e-6)
-    found.loss.backward()
+    actual, expected = model(**batch), whole(**batch)
+    torch.testing.assert_close(actual.logits, expected.logits, rtol=1e-5, atol=1e-6)
+    actual.loss.backward()
     expected.loss.backward()
     assert_same_gradients(model, whole, rtol=1e-4, atol=1e-6)
 
@@ -116,9 +116,9 @@ def test_an_encoder_of_another_task_gets_two_logits_all_the_same(tiny: Path, tmp
     model.config.num_labels = 5
     model.save_pretrained(tmp_path)
     load_pair_classifier(tiny, max_length=64, window=8)[1].save_pretrained(tmp_path)
-    found, _ = load_pair_classifier(tmp_path, max_length=64, window=8)
-    assert found.config.num_labels == 2
-    assert found(**batch).logits.shape == (4, 2)
+    actual, _ = load_pair_classifier(tmp_path, max_length=64, window=8)
+    assert actual.config.num_labels == 2
+    assert actual(**batch).logits.shape == (4, 2)
 
 
 def test_dropout_is_of_encoder_and_head(tiny: Path):
@@ -147,11 +147,11 @@ def test_it_starts_as_the_matcher_of_frozen_vectors(bert, document_batch: Batch,
         for side, sentences in enumerate(pair):
             vectors[row, side, : len(sentences)] = torch.from_numpy(frozen.encode(sentences))
     expected = model.matcher(vectors, document_batch["sentence_mask"], document_batch["labels"])
-    found = model(**document_batch)
-    torch.testing.assert_close(found.logits, expected.logits, rtol=0, atol=1e-4)
-    torch.testing.assert_close(found.loss, expected.loss, rtol=0, atol=1e-4)
-    torch.testing.assert_close(found.attention, expected.attention, rtol=0, atol=1e-4)
-    assert found.logits.detach().std() > 1e-3, "all the same would show nothing"
+    actual = model(**document_batch)
+    torch.testing.assert_close(actual.logits, expected.logits, rtol=0, atol=1e-4)
+    torch.testing.assert_close(actual.loss, expected.loss, rtol=0, atol=1e-4)
+    torch.testing.assert_close(actual.attention, expected.attention, rtol=0, atol=1e-4)
+    assert actual.logits.detach().std() > 1e-3, "all the same would show nothing"
 
 
 def test_tokens_stand_between_the_ends_and_are_cut(model: FineTunedMatcher):
@@ -319,15 +319,15 @@ def test_gru_han_level_by_level(cda: str):
             for side in range(2)
         ]  # fmt: skip
     plain = [pooled(model.sentence_pooling, read(model.sentence_gru, one)) for one in after]
-    found = model(inputs, mask)
+    actual = model(inputs, mask)
     for side in range(2):
         expected = plain[side]
         if cda != "none":
             parts = torch.cat([after[1 - side], plain[1 - side][None]])
             expected = told(model, plain[side], parts)
-        torch.testing.assert_close(found.documents[1, side], expected)
-        torch.testing.assert_close(found.plain[1, side], plain[side])
-        torch.testing.assert_close(found.sentences[1, side][mask[1, side]], after[side])
+        torch.testing.assert_close(actual.documents[1, side], expected)
+        torch.testing.assert_close(actual.plain[1, side], plain[side])
+        torch.testing.assert_close(actual.sentences[1, side][mask[1, side]], after[side])
 
 
 def test_bert_han_attends_to_sentences_after_the_first_gru():
@@ -348,19 +348,19 @@ def test_a_document_without_sentences_is_zero_and_not_nan():
     model, (inputs, mask) = encoder_of("gru", "deep"), batch_of("gru")
     mask[0, 1] = False
     inputs[0, 1] = 0
-    found = model(inputs, mask)
-    assert not found.plain[0, 1].any()
-    assert torch.isfinite(found.documents).all()
+    actual = model(inputs, mask)
+    assert not actual.plain[0, 1].any()
+    assert torch.isfinite(actual.documents).all()
 
 
 def test_rows_of_a_gru_do_not_see_each_other():
     gru = torch.nn.GRU(3, 2, batch_first=True, bidirectional=True)
     states = torch.randn(3, 4, 3)
     mask = torch.tensor([[1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 0]]).bool()
-    found = contextualised(gru, states, mask)
-    torch.testing.assert_close(found[2, :2], gru(states[2:, :2])[0][0])
-    assert not found[1].any()
-    assert not found[2, 2:].any()
+    actual = contextualised(gru, states, mask)
+    torch.testing.assert_close(actual[2, :2], gru(states[2:, :2])[0][0])
+    assert not actual[1].any()
+    assert not actual[2, 2:].any()
 
 
 @pytest.mark.parametrize(
@@ -397,8 +397,8 @@ def test_alignments_are_equations_3_and_4(encoder: str, cda: str):
     encoded = model.encoder(batch["inputs"], batch["sentence_mask"])
     for side in range(2):
         target = encoded.plain[2, 1 - side]
-        there = [n for n in range(3) if batch["sentence_mask"][2, side, n]]
-        products = {n: float(encoded.sentences[2, side, n] @ target) for n in there}
+        present = [n for n in range(3) if batch["sentence_mask"][2, side, n]]
+        products = {n: float(encoded.sentences[2, side, n] @ target) for n in present}
         total = sum(map(math.exp, products.values()))
         for n in range(3):
             share = math.exp(products[n]) / total if n in products else 0
@@ -479,9 +479,9 @@ def test_a_whole_last_layer_would_change_nothing(
         scorer = load_pair_scorer(tmp_path, max_length=64, window=8)[0]
     whole = copy.deepcopy(scorer)
     del whole.longformer.encoder.layer[-1].forward  # its class's own: every token
-    found, expected = scorer(**mention_batch), whole(**mention_batch)
-    torch.testing.assert_close(found.logits, expected.logits, rtol=1e-5, atol=1e-6)
-    found.loss.backward()
+    actual, expected = scorer(**mention_batch), whole(**mention_batch)
+    torch.testing.assert_close(actual.logits, expected.logits, rtol=1e-5, atol=1e-6)
+    actual.loss.backward()
     expected.loss.backward()
     assert_same_gradients(scorer, whole, rtol=1e-4, atol=1e-6)
 

@@ -133,8 +133,8 @@ def test_what_is_saved_is_a_plain_language_model(bert: Path, loaded, head, batch
         model.longformer.embeddings.token_type_embeddings.weight[3] += 0.5
     folder = tmp_path / "new" / "model"
     save_paragraph_model(model, tokenizer, folder)
-    plain, found = LongformerForMaskedLM.from_pretrained(folder, output_loading_info=True)
-    assert not any(found.values()), found
+    plain, actual = LongformerForMaskedLM.from_pretrained(folder, output_loading_info=True)
+    assert not any(actual.values()), actual
     assert plain.config.architectures == ["LongformerForMaskedLM"]
     assert plain.config.type_vocab_size == 4
     assert not hasattr(plain.config, "joint")

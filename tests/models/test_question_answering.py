@@ -255,8 +255,8 @@ def test_loss_weights_and_marks_are_saved(
     answerer.config.loss_weights["span"] = 2.0
     save_model(answerer, tokenizer, tmp_path)
     again, words = load_question_answerer(tmp_path, **FORM, seed=9)
-    expected, found = answerer(**batch), again(**batch)
-    assert all(torch.equal(values, found[name]) for name, values in expected.items())
+    expected, actual = answerer(**batch), again(**batch)
+    assert all(torch.equal(values, actual[name]) for name, values in expected.items())
     assert again.config.loss_weights == LOSS_WEIGHTS | {"span": 2.0}
     assert question_marks_of(words) == question_marks_of(tokenizer)
 
@@ -289,8 +289,8 @@ def test_marks_and_heads_are_drawn_from_the_seed_and_the_encoder_is_the_one_name
     encoder = load_encoder(tiny, **FORM)[0]
     known = encoder.get_input_embeddings().num_embeddings
     for name, weight in encoder.state_dict().items():
-        found = other.longformer.state_dict()[name]
-        assert torch.equal(found[:known] if "word_embeddings" in name else found, weight), name
+        actual = other.longformer.state_dict()[name]
+        assert torch.equal(actual[:known] if "word_embeddings" in name else actual, weight), name
 
 
 def four_questions() -> list[MultihopQuestion]:
@@ -301,7 +301,7 @@ def four_questions() -> list[MultihopQuestion]:
         Paragraph(title="The bridge", sentences=("It fell.",)),
     )
     needed = (("The mill", 1), ("Ana Berg", 0))
-    asked = (
+    wanted = (
         ("Where is she from who ran the mill?", paragraphs, "LUND", needed),
         ("What burnt that Ana Berg ran?", paragraphs[::-1], "The mill", (("The mill", 0), ("The mill", 1))),
         ("Did the bridge fall?", paragraphs, "yes", (("The bridge", 0),)),
@@ -309,7 +309,7 @@ def four_questions() -> list[MultihopQuestion]:
     )
     return [
         MultihopQuestion(id=f"q{n}", text=text, paragraphs=given, answer=answer, supporting=supporting)
-        for n, (text, given, answer, supporting) in enumerate(asked)
+        for n, (text, given, answer, supporting) in enumerate(wanted)
     ]
 
 
@@ -327,8 +327,8 @@ def test_it_learns_four_questions_by_heart():
     batch = QuestionCollate(pad_token_id=tokenizer.pad_token_id)([examples[n] for n in range(4)])
     out = learn(model, batch, steps=25, rate=3e-3)
     assert out.loss.item() < 0.01
-    for number, asked in enumerate(questions):
-        answer = decode(asked, examples.describe(number), out.row(number))
-        assert answer.text == asked.answer
-        found = {(asked.paragraphs[paragraph].title, sentence) for paragraph, sentence in answer.supporting}
-        assert found == set(asked.supporting)
+    for number, wanted in enumerate(questions):
+        answer = decode(wanted, examples.describe(number), out.row(number))
+        assert answer.text == wanted.answer
+        actual = {(wanted.paragraphs[paragraph].title, sentence) for paragraph, sentence in answer.supporting}
+        assert actual == set(wanted.supporting)

@@ -103,13 +103,13 @@ def test_a_static_batch(encodings: WordEncodings, examples: TagExamples):
         [1, -100, -100, -100, -100],
         [0, 0, 0, 1, 0],
     ]
-    for found, expected in zip(batch["places"].flatten(0, 2).tolist(), flat(PLACES), strict=True):
+    for actual, expected in zip(batch["places"].flatten(0, 2).tolist(), flat(PLACES), strict=True):
         if expected == NONE:
-            assert found == -1
+            assert actual == -1
             continue
         document, place = ROWS[expected[0]]
         vectors = encodings.rows(DOCUMENTS[document].document.sentences[place].words)
-        assert np.array_equal(batch["context"][found].numpy(), vectors[expected[1]].astype(np.float32))
+        assert np.array_equal(batch["context"][actual].numpy(), vectors[expected[1]].astype(np.float32))
     used = [place for place in batch["places"].flatten().tolist() if place >= 0]
     assert set(used) == set(range(9)), "each word that is attended to once, and no other"
     assert len(used) > 9
@@ -122,10 +122,10 @@ def test_whole_sentences_have_the_same_words_at_the_places(encodings: WordEncodi
     whole = StaticCollate(encodings, DOCUMENTS, whole_sentences=True)(all_of(examples))
     assert whole["context_lengths"].tolist() == [4, 3, 5, 2]  # nobody attends to "w1" itself
     assert whole["context"].shape == (14, 64)
-    there = single["places"] >= 0
-    assert torch.equal(whole["places"] >= 0, there)
-    found, expected = (batch["context"][batch["places"][there]] for batch in (whole, single))
-    assert torch.equal(found, expected)
+    present = single["places"] >= 0
+    assert torch.equal(whole["places"] >= 0, present)
+    actual, expected = (batch["context"][batch["places"][present]] for batch in (whole, single))
+    assert torch.equal(actual, expected)
     assert np.array_equal(whole["context"][:4].numpy(), encodings.rows(("w1", "w2", "w3", "w4")))
     assert torch.equal(whole["buckets"], single["buckets"])
 

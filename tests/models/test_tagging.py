@@ -88,25 +88,25 @@ def slow_occurrences(tagger: StaticTagger, batch: Batch, row: int) -> dict[tuple
         every = torch.cat([encoded(tagger, words) for words in batch["context"].split(CONTEXT_LENGTHS)])
         places = batch["places"][row, : TAGGED_LENGTHS[row]]
         return {(i, k): every[places[i, k]] for i, k in (places >= 0).nonzero().tolist()}
-    found = {}
+    actual = {}
     for k in range(OCCURRENCES_MOST):
         places = batch["places"][row, : TAGGED_LENGTHS[row], k].tolist()
         x = [torch.zeros(SIZE) if place == -1 else batch["context"][place] for place in places]
         states = encoded(tagger, torch.stack(x))
-        found |= {(i, k): states[i] for i, place in enumerate(places) if place != -1}
-    return found
+        actual |= {(i, k): states[i] for i, place in enumerate(places) if place != -1}
+    return actual
 
 
 def slow_logits(tagger: StaticTagger, batch: Batch, row: int) -> torch.Tensor:
     """The logits of one sentence, (words, tags), by equations 1 to 5: word by word."""
     states = encoded(tagger, batch["targets"][row, : TAGGED_LENGTHS[row]])
     if tagger.attention is not None:
-        found = slow_occurrences(tagger, batch, row)
+        actual = slow_occurrences(tagger, batch, row)
         read = []
         for number, state in enumerate(states):
             occurrences = [
                 torch.cat([one, tagger.attention.distances.weight[batch["buckets"][row, number, k]]])
-                for (i, k), one in found.items()
+                for (i, k), one in actual.items()
                 if i == number
             ]
             shares = [math.exp(tagger.attention.score.weight[0].detach() @ one) for one in occurrences]
@@ -130,11 +130,11 @@ def test_equals_the_equations_in_loops(tagger: StaticTagger, batch: Batch):
     if tagger.attention is None:
         assert out.weights is None
         return
-    there = batch["places"] >= 0
-    assert out.weights.shape == there.shape
-    assert not out.weights[~there].any()
-    torch.testing.assert_close(out.weights.sum(-1), there.any(-1).float())
-    assert not there[WITHOUT_OCCURRENCES].any()
+    present = batch["places"] >= 0
+    assert out.weights.shape == present.shape
+    assert not out.weights[~present].any()
+    torch.testing.assert_close(out.weights.sum(-1), present.any(-1).float())
+    assert not present[WITHOUT_OCCURRENCES].any()
 
 
 def test_the_loss_is_the_definition(tagger: StaticTagger, batch: Batch):
@@ -170,9 +170,9 @@ def test_words_that_are_nobodys_occurrence_change_nothing():
     for kind, same in (("bilstm", True), ("linear", True), ("sentence", False)):
         tagger = static_tagger(kind)[0]
         lengths = {} if same else {"context_lengths": torch.tensor(CONTEXT_LENGTHS)}
-        expected, found = tagger(**batch, **lengths), tagger(**changed, **lengths)
-        assert torch.equal(found.logits, expected.logits) is same, kind
-        assert torch.equal(found.weights, expected.weights) is same, kind
+        expected, actual = tagger(**batch, **lengths), tagger(**changed, **lengths)
+        assert torch.equal(actual.logits, expected.logits) is same, kind
+        assert torch.equal(actual.weights, expected.weights) is same, kind
 
 
 @torch.no_grad()
@@ -199,9 +199,9 @@ def test_k_rows_of_the_length_of_the_sentence_are_computed():
     sizes = []
     tagger.context_encoder.register_forward_hook(lambda _, given, __: sizes.append(len(given[0][0])))
     tagger(**batch)
-    there = (batch["places"] >= 0).any(1)  # (batch, OCCURRENCES_MOST)
-    assert not there.all()
-    rows = sum(length * int(there[row].sum()) for row, length in enumerate(TAGGED_LENGTHS))
+    present = (batch["places"] >= 0).any(1)  # (batch, OCCURRENCES_MOST)
+    assert not present.all()
+    rows = sum(length * int(present[row].sum()) for row, length in enumerate(TAGGED_LENGTHS))
     assert sizes == [sum(TAGGED_LENGTHS), rows]
 
 
@@ -209,9 +209,9 @@ def test_k_rows_of_the_length_of_the_sentence_are_computed():
 def test_a_word_of_the_context_is_as_if_there_were_one_for_each_occurrence(kind: str):
     """Against a copy of its own for each occurrence of each word, as in the released code."""
     tagger, batch = static_tagger(kind)[0], encoded_words(kind)
-    there = batch["places"] >= 0
-    row = batch["places"][there]
-    copies = batch["places"].masked_scatter(there, torch.arange(len(row)))
+    present = batch["places"] >= 0
+    row = batch["places"][present]
+    copies = batch["places"].masked_scatter(present, torch.arange(len(row)))
     each = batch | {"context": batch["context"][row], "places": copies}
     once, often = tagger(**batch), tagger(**each)
     torch.testing.assert_close(once.logits, often.logits, rtol=1e-4, atol=1e-6)
@@ -449,8 +449,8 @@ def test_the_dynamic_tagger_equals_the_equations_in_loops(dynamic: DynamicTagger
     if dynamic.head.attention is None:
         assert out.weights is None
     else:
-        there = token_batch["places"][..., 0] >= 0
-        torch.testing.assert_close(out.weights.sum(-1), there.any(-1).float())
+        present = token_batch["places"][..., 0] >= 0
+        torch.testing.assert_close(out.weights.sum(-1), present.any(-1).float())
         assert not out.weights[NO_OCCURRENCE].any()
 
 
@@ -486,11 +486,11 @@ def test_a_sequence_once_is_a_sequence_for_each_word(bert: Path):
         load_dynamic_tagger(bert, head=head, **FORM)[0],
         tokens_of_words(head),
     )
-    there = token_batch["places"][..., 0] >= 0
-    row = token_batch["places"][..., 0][there]
+    present = token_batch["places"][..., 0] >= 0
+    row = token_batch["places"][..., 0][present]
     every = torch.cat([torch.tensor(TARGETS), row])
     places = token_batch["places"].clone()
-    places[there] = torch.stack([2 + torch.arange(len(row)), token_batch["places"][there][:, 1]], -1)
+    places[present] = torch.stack([2 + torch.arange(len(row)), token_batch["places"][present][:, 1]], -1)
     each = token_batch | {name: token_batch[name][every] for name in ("input_ids", "attention_mask", "words")}
     each |= {"places": places, "target_rows": torch.arange(2)}
     once, often = dynamic(**token_batch), dynamic(**each)

@@ -109,20 +109,22 @@ DAMAGE: list[tuple[Callable[[Path], object], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "name", "told"), DAMAGE, ids=range(len(DAMAGE)))
+@pytest.mark.parametrize(("damage", "name", "shown"), DAMAGE, ids=range(len(DAMAGE)))
 def test_a_damaged_one_is_told_and_passed_over(
-    tmp_path: Path, damage: Callable[[Path], object], name: str, told: str
+    tmp_path: Path, damage: Callable[[Path], object], name: str, shown: str
 ):
     good, bad = checkpoint(tmp_path, 1), checkpoint(tmp_path, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert last_good_checkpoint(tmp_path) == bad
     damage(bad / name)
-    with pytest.warns(UserWarning, match=rf"damaged: {bad}: {told}.*\. The run goes on from {good}") as seen:
+    with pytest.warns(UserWarning, match=rf"damaged: {bad}: {shown}.*\. The run goes on from {good}") as seen:
         assert last_good_checkpoint(tmp_path) == good
     assert "\n" not in str(seen[0].message)
     damage(good / name)
-    with pytest.raises(CheckpointError, match=rf"gone on from: {bad}: {told}.*; {good}: {told}.*delete") as e:
+    with pytest.raises(
+        CheckpointError, match=rf"gone on from: {bad}: {shown}.*; {good}: {shown}.*delete"
+    ) as e:
         last_good_checkpoint(tmp_path)
     assert "\n" not in str(e.value)
 

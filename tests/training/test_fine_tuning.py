@@ -38,14 +38,14 @@ def test_settings_of_a_fine_tuning_reach_its_config() -> None:
 
 def test_each_pass_reads_every_item_once_in_an_order_of_its_own() -> None:
     items = list(range(50))
-    found = list(in_training_order(items, passes()))
-    assert len(found) == 18 * 8
-    first, second = found[:50], found[50:100]
+    actual = list(in_training_order(items, passes()))
+    assert len(actual) == 18 * 8
+    first, second = actual[:50], actual[50:100]
     assert Counter(first) == Counter(second) == Counter(items)
-    assert set(Counter(found[100:]).values()) == {1}
+    assert set(Counter(actual[100:]).values()) == {1}
     assert first != second != items
-    assert found == list(in_training_order(items, passes()))
-    assert found != list(in_training_order(items, passes(seed=1)))
+    assert actual == list(in_training_order(items, passes()))
+    assert actual != list(in_training_order(items, passes(seed=1)))
 
 
 def test_values_that_cannot_be() -> None:

@@ -146,10 +146,10 @@ def test_the_bar_says_what_is_left_and_how_well_it_goes(capsys: pytest.CaptureFi
     bar.show(perplexity=10.0)
     bar.advance()
     bar.close()
-    told = capsys.readouterr().out
-    assert "8/10" in told
-    assert "loss=2.346, perplexity=10" in told
-    assert "validation" in told
+    shown = capsys.readouterr().out
+    assert "8/10" in shown
+    assert "loss=2.346, perplexity=10" in shown
+    assert "validation" in shown
 
 
 def test_the_first_interrupt_is_noted_and_the_second_obeyed(capsys: pytest.CaptureFixture[str]):
@@ -167,16 +167,16 @@ def test_the_first_interrupt_is_noted_and_the_second_obeyed(capsys: pytest.Captu
 
 
 def test_in_another_thread_nothing_is_changed():
-    found = []
+    actual = []
 
     def inside() -> None:
         with stop_on_signals() as stop:
-            found.append(stop.signal)
+            actual.append(stop.signal)
 
     thread = threading.Thread(target=inside)
     thread.start()
     thread.join()
-    assert found == [None]
+    assert actual == [None]
 
 
 def test_a_file_asks_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,10 +108,10 @@ def test_what_parallel_may_say(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_machines_meet_where_they_are_told() -> None:
     command = Processes(here=8, machines=2, meeting="head:29500").command("a.module", ["runs/x"])
     assert command[-3:] == ["-m", "a.module", "runs/x"]
-    told = " ".join(command)
-    assert "--nnodes 2 --rdzv-backend c10d --rdzv-endpoint head:29500 --nproc-per-node 8" in told
-    told = " ".join(Processes(here=2).command("a.module", [], file=Path("/x/meeting")))
-    assert "store_type=file --rdzv-endpoint /x/meeting --local-addr 127.0.0.1 --nproc-per-node 2" in told
+    shown = " ".join(command)
+    assert "--nnodes 2 --rdzv-backend c10d --rdzv-endpoint head:29500 --nproc-per-node 8" in shown
+    shown = " ".join(Processes(here=2).command("a.module", [], file=Path("/x/meeting")))
+    assert "store_type=file --rdzv-endpoint /x/meeting --local-addr 127.0.0.1 --nproc-per-node 2" in shown
 
 
 @pytest.mark.slow
@@ -135,7 +135,7 @@ def test_the_fault_of_one_is_told_and_none_is_left(module: str, tmp_path: Path) 
     looks: list[int] = []
     with pytest.raises(
         RuntimeError, match=r"2 processes: ValueError: the loss is nan \(all their output: "
-    ) as told:
+    ) as shown:
         run_processes(
             Processes(here=2),
             module=module,
@@ -143,7 +143,7 @@ def test_the_fault_of_one_is_told_and_none_is_left(module: str, tmp_path: Path) 
             folder=tmp_path,
             look=lambda: looks.append(1),
         )
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(shown.value)
     assert looks
     assert not [rank for rank in "01" if psutil.pid_exists(int((tmp_path / f"pid-{rank}").read_text()))]
     stopped = run_processes(
@@ -227,10 +227,10 @@ def updated(model: nn.Module, optimizer: torch.optim.Optimizer, *, global_tokens
     return loss.item()
 
 
-def assert_equal(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert found.keys() == expected.keys()
+def assert_equal(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert actual.keys() == expected.keys()
     for name, value in expected.items():
-        torch.testing.assert_close(found[name], value, rtol=0, atol=0, msg=name)
+        torch.testing.assert_close(actual[name], value, rtol=0, atol=0, msg=name)
 
 
 def test_the_layers_are_the_largest_list_of_modules(model: CrossDocumentLM) -> None:
@@ -252,10 +252,10 @@ def test_updates_and_states_are_those_of_the_whole_model(model: CrossDocumentLM,
             whole, theirs, global_tokens=global_tokens
         )
     assert_equal(full_state(model.state_dict()), whole.state_dict())
-    found, expected = full_state(own.state_dict()), theirs.state_dict()
-    assert found["param_groups"] == expected["param_groups"]
+    actual, expected = full_state(own.state_dict()), theirs.state_dict()
+    assert actual["param_groups"] == expected["param_groups"]
     for number, moments in expected["state"].items():
-        assert_equal(found["state"][number], moments)
+        assert_equal(actual["state"][number], moments)
 
 
 def test_a_state_of_a_whole_model_is_loaded_into_a_sharded_one(model: CrossDocumentLM, group: None) -> None:

@@ -301,11 +301,11 @@ def grouped(**settings: object) -> dict[str, tuple[float, float]]:
     decayed = {name for name in names.values() if name.endswith("weight")}
     groups = parameter_groups(net, decayed=decayed, weight_decay=0.1, learning_rate=2.0, **settings)
     assert (groups[0]["lr"], groups[0]["weight_decay"]) == (2.0, 0.1)
-    found = [
+    actual = [
         (names[id(p)], (group["weight_decay"], group["lr"])) for group in groups for p in group["params"]
     ]
-    assert len(found) == len(dict(found)) == 4
-    return dict(found)
+    assert len(actual) == len(dict(actual)) == 4
+    return dict(actual)
 
 
 def test_without_factors():

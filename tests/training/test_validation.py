@@ -58,11 +58,11 @@ def test_batches_are_shared_without_repeats(size: int, batch_size: int, processe
 
 def loss(model: PlainModel, examples: object, batch_size: int) -> tuple[float, int]:
     loader = validation_loader(examples, collate, SharedBatches(len(examples), batch_size=batch_size))
-    found = validation_loss(
+    actual = validation_loss(
         model, loader, accelerator=Accelerator(cpu=True), to_device=dict, after_batch=lambda: None
     )
-    assert found[2] == {}, "a loss without parts"
-    return found[:2]
+    assert actual[2] == {}, "a loss without parts"
+    return actual[:2]
 
 
 def test_the_batch_size_does_not_matter():
@@ -204,13 +204,13 @@ def records(folder: Path, **settings: Any) -> list[dict[str, Any]]:
 
 def test_the_parts_add_up_in_every_record(tmp_path: Path):
     """Two micro-batches a step, and several steps a record."""
-    found = records(tmp_path, log_every=3)
-    for record in found:
+    actual = records(tmp_path, log_every=3)
+    for record in actual:
         kind = "loss" if "loss" in record else "eval_loss"
         parts = [record[f"{kind}_low"], record[f"{kind}_high"]]
         assert sum(parts) == pytest.approx(record[kind], rel=1e-5)
         assert min(parts) > 0.1
-    assert {"loss", "eval_loss"} <= {name for record in found for name in record}
+    assert {"loss", "eval_loss"} <= {name for record in actual for name in record}
 
 
 def test_they_change_nothing(tmp_path: Path):

@@ -43,11 +43,8 @@ MOST_TOKENS = {"head": 32, "model": 24}  # of each of two sentences, in bertviz'
 
 def explore(analysis: Analysis) -> ExploredCluster:
     """Load the models that the parameter `explore` names, write the documents into their sequences, open the
-    explorer.
-
-    Raises:
-        ParameterError: a variant without a model, none, or more than two; a name that no document has.
-    """
+    explorer. Raises ParameterError: a variant without a model, none, or more than two; a name that no
+    document has."""
     settings = analysis.settings
     names, known = settings.explore.split(), settings.checkpoints
     if missing := [name for name in names if name not in known]:
@@ -166,18 +163,13 @@ class ExploredCluster:
 
 @dataclass(kw_only=True, eq=False)
 class Reader:
-    """A model that has read the documents.
+    """A model that has read the documents."""
 
-    Attributes:
-        name: above its panel.
-        sequence: what it reads.
-        firsts: number of the first word of each document among all words, and at the end their number.
-    """
-
-    name: str
+    name: str  # above its panel
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    sequence: DocumentSequence
+    sequence: DocumentSequence  # what it reads
+    # Number of the first word of each document among all words, and at the end their number.
     firsts: np.ndarray
     runs: dict[tuple, SourceAttention] = field(default_factory=dict)
 

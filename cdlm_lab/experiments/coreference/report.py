@@ -326,11 +326,8 @@ def summary(report: Report) -> str:
 
 def read_clusters(folder: Path, split: str, *, among: Clusters) -> list[list[tuple]]:
     """The clusters that another run wrote, of the mentions of `among` alone: a run on fewer topics can be
-    compared with one on all.
-
-    Raises:
-        ParameterError: the folder has none, or some of the mentions are not in them.
-    """
+    compared with one on all. Raises ParameterError: the folder has none, or some of the mentions are not in
+    them."""
     file = folder / f"clusters-{split}.json"
     if not file.is_file():
         raise ParameterError(

@@ -140,31 +140,23 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """All that a run needs, before anything is trained.
-
-    Attributes:
-        model, tokenizer: the scorer, and what splits text into its subwords.
-        topics: of each split.
-        groups: of each split, the mentions that are searched together, and `level`: why these, in words.
-        passed_over: of each split, what of the corpus could not be used.
-        documents: of each split, in subwords; each is tokenised once, whatever reads it.
-        train_examples: the pairs of all epochs, one after the other.
-        dev_examples: pairs whose loss is watched.
-        config: of the training.
-        opened: the folder of the run, which this process holds; None in other processes of a training.
-    """
+    """All that a run needs, before anything is trained."""
 
     settings: Settings
+    # model, tokenizer: the scorer, and what splits text into its subwords.
     model: PairScorer
     tokenizer: PreTrainedTokenizerBase
-    topics: Mapping[str, list[Topic]]
+    topics: Mapping[str, list[Topic]]  # of each split
     level: Mapping[str, str]
+    # Of each split, the mentions that are searched together, and `level`: why these, in words.
     groups: Mapping[str, list[MentionGroup]]
-    passed_over: Mapping[str, PassedOver]
+    passed_over: Mapping[str, PassedOver]  # of each split, what of the corpus could not be used
+    # Of each split, in subwords; each is tokenised once, whatever reads it.
     documents: Mapping[str, EncodedDocuments]
-    train_examples: MentionPairExamples
-    dev_examples: MentionPairExamples
-    config: TrainingConfig
+    train_examples: MentionPairExamples  # the pairs of all epochs, one after the other
+    dev_examples: MentionPairExamples  # pairs whose loss is watched
+    config: TrainingConfig  # of the training
+    # The folder of the run, which this process holds; None in other processes of a training.
     opened: Run | None = None
 
     @property
@@ -252,12 +244,9 @@ def read_topics(
 def searched_together(
     settings: Settings, topics: Sequence[Topic], split: str
 ) -> tuple[str, list[MentionGroup]]:
-    """Mentions in groups that may corefer, and what the groups are, in words.
-
-    Raises:
-        ParameterError: there are no mentions of the kind.
-        DataError: a file of predicted topics lists some documents with mentions and not others.
-    """
+    """Mentions in groups that may corefer, and what the groups are, in words. Raises ParameterError: there
+    are no mentions of the kind. Raises DataError: a file of predicted topics lists some documents with
+    mentions and not others."""
     documents = {mention.document for mention in mentions_of(topics, kind=settings.kind)}
     if not documents:
         raise ParameterError(f"{settings.corpus}: no {settings.kind} mentions in {len(topics)} topics")
@@ -361,10 +350,7 @@ def _training_config(settings: Settings, *, items: int) -> TrainingConfig:
 
 def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None) -> TrainingResult:
     """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`.
-
-    Raises:
-        Stopped: it was asked to stop; the same call goes on from there.
-    """
+    Raises Stopped: it was asked to stop; the same call goes on from there."""
     recipe = Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)})
     folder, parallel = prepared.opened.folder, prepared.settings.parallel
     return fine_tune(_job(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)

@@ -28,47 +28,35 @@ from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 class JointSettings:
     """What the systems are made of and how each is trained; in brackets the paper's values, for WikiQA and
     TREC-QA and for FEVER where they differ.
-
-    Attributes:
-        systems: their names, separated by spaces.
-        encoder: of the systems without MSPP: a folder, a hub name, `minilm`, or one of the project's.
-        mspp: a run folder of notebook 08, or a folder that holds several, of which the head tells the one for
-            a system; systems without MSPP need none.
-        sentence_length: L, tokens of a sentence in a joint sequence, the one in front included [64].
-        positions: of joint sequences, `strided` (the paper) or `compact` (its released code).
-        head_layers: of joint heads, `linear` (the paper) or `tanh` (its released code).
-        seeds: how many times each system is trained, with seeds from 0 [5; not reported].
-        epochs: over what is trained on [40; not reported].
-        patience: epochs without a better one on dev after which training ends; 0 = never [not reported].
-        batch_size: examples of one update [32; 64]; an example is what a system reads at once.
-        micro_batch_size: of these held at once.
-        learning_rate: the largest [2e-6; 1e-5]; it falls linearly.
-        warmup_steps: updates until it is reached [1000]; at most half of them.
-        dropout: of hidden states and head; None = as the checkpoint says.
-        attention_dropout: of attention weights; `checkpoint` = as the checkpoint says.
-        precision: of the forward pass in training and on held-out data.
-        parallel: processes that train, as "ddp 4"; "" = one. Held-out data are read by one.
-        workers: processes that make examples.
     """
 
-    systems: str = ""
+    systems: str = ""  # their names, separated by spaces
+    # Of the systems without MSPP: a folder, a hub name, `minilm`, or one of the project's.
     encoder: str = "storyworld/longformer"
+    # A run folder of notebook 08, or a folder that holds several, of which the head tells the one for a
+    # system; systems without MSPP need none.
     mspp: str = ""
+    # L, tokens of a sentence in a joint sequence, the one in front included [64].
     sentence_length: int = Field(default=32, ge=2)
+    # Of joint sequences, `strided` (the paper) or `compact` (its released code).
     positions: Literal["strided", "compact"] = "strided"
+    # Of joint heads, `linear` (the paper) or `tanh` (its released code).
     head_layers: Literal["linear", "tanh"] = "linear"
+    # How many times each system is trained, with seeds from 0 [5; not reported].
     seeds: int = Field(default=1, ge=1)
-    epochs: int = Field(default=2, ge=1)
+    epochs: int = Field(default=2, ge=1)  # over what is trained on [40; not reported]
+    # Epochs without a better one on dev after which training ends; 0 = never [not reported].
     patience: int = Field(default=0, ge=0)
+    # Examples of one update [32; 64]; an example is what a system reads at once.
     batch_size: int = Field(default=16, ge=1)
-    micro_batch_size: int = Field(default=16, ge=1)
-    learning_rate: float = 0.001
-    warmup_steps: int = Field(default=20, ge=0)
-    dropout: float | None = None
-    attention_dropout: AttentionDropout = 0.0
-    precision: Precision = "auto"
-    parallel: str = ""
-    workers: Workers = "auto"
+    micro_batch_size: int = Field(default=16, ge=1)  # of these held at once
+    learning_rate: float = 0.001  # the largest [2e-6; 1e-5]; it falls linearly
+    warmup_steps: int = Field(default=20, ge=0)  # updates until it is reached [1000]; at most half of them
+    dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
+    attention_dropout: AttentionDropout = 0.0  # of attention weights; `checkpoint` = as the checkpoint says
+    precision: Precision = "auto"  # of the forward pass in training and on held-out data
+    parallel: str = ""  # processes that train, as "ddp 4"; "" = one. Held-out data are read by one.
+    workers: Workers = "auto"  # processes that make examples
 
     def __post_init__(self) -> None:
         Processes.of(self.parallel)
@@ -81,10 +69,7 @@ class JointSettings:
 
     def checkpoint(self, pretrained: str) -> str:
         """What a system starts from; `pretrained`: the head of its pre-training, `ie` or `ae`, "" = none.
-
-        Raises:
-            ParameterError: there is no such model in `mspp`.
-        """
+        Raises ParameterError: there is no such model in `mspp`."""
         return paragraph_checkpoint(self.mspp, head=pretrained) if pretrained else self.encoder
 
     @property

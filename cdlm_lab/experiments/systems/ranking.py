@@ -37,20 +37,14 @@ PAIRWISE, RANDOM = "pairwise", "random"
 
 @dataclass(frozen=True, slots=True)
 class AnswerSystem:
-    """What ranks the candidates of a question.
+    """What ranks the candidates of a question."""
 
-    Attributes:
-        name, label: as a parameter, and in tables and figures.
-        head: `ie_1` reads one candidate at a time, `ie_k` and `ae_k` read k.
-        pretrained: head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder.
-        plain: the system that differs from it by pre-training alone; "" = none.
-    """
-
+    # name, label: as a parameter, and in tables and figures.
     name: str
     label: str
-    head: str
-    pretrained: str = ""
-    plain: str = ""
+    head: str  # `ie_1` reads one candidate at a time, `ie_k` and `ae_k` read k
+    pretrained: str = ""  # head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder
+    plain: str = ""  # the system that differs from it by pre-training alone; "" = none
 
     @property
     def is_joint(self) -> bool:
@@ -100,14 +94,10 @@ class Ranker:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerPredictions:
-    """How a model scores candidates.
+    """How a model scores candidates."""
 
-    Attributes:
-        sets: questions, in order.
-        scores: of each float64 (candidates,), log-odds of being right; nan = the model was not given it.
-    """
-
-    sets: Sequence[CandidateSet]
+    sets: Sequence[CandidateSet]  # questions, in order
+    # Of each float64 (candidates,), log-odds of being right; nan = the model was not given it.
     scores: Sequence[np.ndarray]
 
     def groups(self) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -39,22 +39,15 @@ LEFT_OUT = "share in the verdict: by how much its label falls without the senten
 
 @dataclass(frozen=True, slots=True)
 class ClaimSystem:
-    """What labels claims.
+    """What labels claims."""
 
-    Attributes:
-        name, label: as a parameter and in tables.
-        head: `max` or `weighted_sum`, which pool pairs, or `ie_1` or `ae_1`, which read all at once.
-        pretrained: head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder.
-        reads_evidence: False = it sees the claim alone.
-        shares: what the shares of the evidence are; "" = there are none.
-    """
-
+    # name, label: as a parameter and in tables.
     name: str
     label: str
-    head: str
-    pretrained: str = ""
-    reads_evidence: bool = True
-    shares: str = LEFT_OUT
+    head: str  # `max` or `weighted_sum`, which pool pairs, or `ie_1` or `ae_1`, which read all at once
+    pretrained: str = ""  # head of the pre-training with paragraphs, `ie` or `ae`; "" = the plain encoder
+    reads_evidence: bool = True  # False = it sees the claim alone
+    shares: str = LEFT_OUT  # what the shares of the evidence are; "" = there are none
 
     @property
     def pairwise(self) -> bool:
@@ -98,27 +91,19 @@ def compared_pairs(systems: Sequence[ClaimSystem]) -> dict[str, list[tuple[str, 
 
 @dataclass(frozen=True, kw_only=True)
 class Verifier:
-    """A model and how it reads claims.
-
-    Attributes:
-        model: its logits are of `labels`, in this order.
-        layout: of a claim with all its evidence.
-    """
+    """A model and how it reads claims."""
 
     system: ClaimSystem
-    model: JointModel | PooledPairs
+    model: JointModel | PooledPairs  # its logits are of `labels`, in this order
     tokenizer: PreTrainedTokenizerBase
-    layout: JointLayout
+    layout: JointLayout  # of a claim with all its evidence
     labels: tuple[str, ...]
 
     def examples(
         self, claims: Sequence[EvidencedClaim], *, config: TrainingConfig | None = None
     ) -> ClaimExamples:
-        """What `collate` makes batches of: those of a training, or each claim once, in order.
-
-        Raises:
-            ValueError: there are no claims.
-        """
+        """What `collate` makes batches of: those of a training, or each claim once, in order. Raises
+        ValueError: there are no claims."""
         if not self.system.reads_evidence:
             claims = [replace(claim, evidence=()) for claim in claims]
         return ClaimExamples(

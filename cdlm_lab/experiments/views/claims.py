@@ -200,11 +200,8 @@ def _judged(verifier: Verifier, claim: EvidencedClaim, *, precision: Precision) 
 
 
 def own_texts(settings: JointSettings) -> tuple[str, str]:
-    """A claim and evidence, a sentence a line, from the text file `own_claim`, or the example.
-
-    Raises:
-        DataError: it cannot be read, has no evidence, or more than the systems read.
-    """
+    """A claim and evidence, a sentence a line, from the text file `own_claim`, or the example. Raises
+    DataError: it cannot be read, has no evidence, or more than the systems read."""
     most, file = settings.evidence_sentences, settings.own_claim
     if not file:
         return EXAMPLE_CLAIM, "\n".join(own_sentences(EXAMPLE_EVIDENCE)[:most])
