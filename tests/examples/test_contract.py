@@ -130,7 +130,7 @@ def test_more_words_than_the_model_takes_are_no_reason_to_warn(encode, tokenizer
     assert "longer than" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("name", set(ENCODERS) - set(AS_WRITTEN))
+@pytest.mark.parametrize("name", sorted(set(ENCODERS) - set(AS_WRITTEN)))
 def test_the_first_word_is_what_it_is_within_a_text(name, shipped_question_tokenizer):
     tokenizer = copy.deepcopy(shipped_question_tokenizer)
     tokenizer.backend_tokenizer.pre_tokenizer.add_prefix_space = False
