@@ -3,6 +3,7 @@
     @settings
     class Training:
         steps: int = Field(default=100, ge=1)
+        pairs: int = Field(default=0, ge=0, description="0 means all")  # messages end with what is described
         precision: Literal["auto", "bfloat16", "float32"] = "auto"
 
         def __post_init__(self) -> None:  # rules between fields
@@ -290,8 +291,9 @@ def _parameter_error(error: ValidationError, kind: type) -> ParameterError:
     of_field = [fault for fault in faults if fault["loc"][0] == name]
     if first["type"] == "missing" and len(first["loc"]) == 1:
         return ParameterError(f"{name} is missing in {kind.__name__}")
-    inside = [{**fault, "loc": fault["loc"][1:]} for fault in of_field]
-    return ParameterError(_line(inside, name, _hints(kind)[name]))
+    line = _line([{**fault, "loc": fault["loc"][1:]} for fault in of_field], name, _hints(kind)[name])
+    described = kind.__pydantic_fields__[name].description  # type: ignore[attr-defined]
+    return ParameterError(f"{line} ({described})" if described else line)
 
 
 def _line(faults: Sequence[Any], where: str, annotation: Any) -> str:

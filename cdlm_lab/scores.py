@@ -264,14 +264,16 @@ class NamedScore(dict):
 
 
 def names_of_rows(experiment: str, rows: Iterable[Score]) -> dict[str, NamedScore]:
-    """The rows as reports of format 1 had them, for experiments that read them so."""
+    """The rows by the names that reports of format 1 had, or by all that tells them apart."""
     naming = NAMINGS.get(experiment, Naming())
     keys = {column: key for key, column in naming.columns.items()}
     found = {}
     for row in rows:
         system, _, by = row.system.partition("/") if "{by}" in naming.name else (row.system, "", "")
         place = {"system": system, "by": by, "split": row.split, "group": row.group, "metric": row.metric}
-        name = naming.name.format(**place) if row.system else row.metric
+        name = plain_name(row) if experiment not in NAMINGS else row.metric
+        if row.system and experiment in NAMINGS:
+            name = naming.name.format(**place)
         if row.seed is None:
             found[name] = NamedScore(
                 {

@@ -145,7 +145,7 @@ def test_commands_of_the_readme_exist():
 def test_files_that_the_readme_names_exist():
     for path in re.findall(r"`((?:\.make|tests|data|notebooks)/[\w./-]+)`", README):
         assert (ROOT / path).exists(), path
-    notebooks = set(re.findall(r"^\| `(\d\d_\w+)`", README, re.MULTILINE))
+    notebooks = set(re.findall(r"^\| \[`(\d\d_\w+)`\]", README, re.MULTILINE))
     assert notebooks == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
 
 

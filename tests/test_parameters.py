@@ -43,6 +43,7 @@ class Settings:
     sizes: Mapping[str, int] = field(default_factory=dict)
     anything: Any = None
     count: int = Field(default=1, ge=1, lt=9)
+    pairs: int = Field(default=0, ge=0, description="0 means all")
     share: float = Field(default=0.5, gt=0, le=1)
     place: Path = Path()
 
@@ -89,6 +90,7 @@ def test_right_types_pass():
         ({"sizes": {"a": 1.5}}, "sizes['a'] is 1.5 (float); it must be a whole number"),
         ({"count": 0}, "count is 0; it must be at least 1"),
         ({"count": 9}, "count is 9; it must be below 9"),
+        ({"pairs": -1}, "pairs is -1; it must be at least 0 (0 means all)"),
         ({"share": 0}, "share is 0; it must be above 0"),
         ({"share": 1.5}, "share is 1.5; it must be at most 1"),
         ({"place": "x"}, "place is 'x' (str); it must be a Path"),

@@ -127,7 +127,7 @@ class Settings(JointSettings):
     train_stories: int = Field(default=60, ge=2)
     held_out_stories: int = Field(default=24, ge=2)
     train_on: Literal["clean", "all"] = "clean"
-    train_questions: int = Field(default=0, ge=0)
+    train_questions: int = Field(default=0, ge=0, description="0 means all")
     systems: str = "pairwise joint-ie joint-ae"
     candidates: int = Field(default=5, ge=2)
     pairwise_length: int = Field(default=32, ge=2)

@@ -107,7 +107,7 @@ class Settings(MatcherSettings):
     negatives_per_positive: int = Field(default=1, ge=1)
     # Of these: how long a passage around the citation stands for the citing paper, and how much of the cited
     # paper is read from its start; 0 = whole papers, and links whose citing sentence is not known as well.
-    passage_sentences: int = Field(default=10, ge=0)
+    passage_sentences: int = Field(default=10, ge=0, description="0 means all")
     data_seed: int = 0  # of their splits and draws; models have seeds of their own
     # epochs, batch_size, learning_rate: of the hierarchical systems. encoder_epochs, ...: of the systems
     # whose encoder is trained: Longformers and fine-tuned BERT-HAN.

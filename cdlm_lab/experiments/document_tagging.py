@@ -73,11 +73,11 @@ class Settings(TaggerSettings):
     # train_documents, held_out_documents: at most so many are drawn of the training documents, and of those
     # of dev and of test, always the same ones; 0 = all. A document of storyworld, which never ends, is a
     # story, its first report labelled; 0 = 60 and 20 of them.
-    train_documents: int = Field(default=0, ge=0)
-    held_out_documents: int = Field(default=0, ge=0)
+    train_documents: int = Field(default=0, ge=0, description="0 means all")
+    held_out_documents: int = Field(default=0, ge=0, description="0 means all")
     # Sentences without labels that are kept of a document: those nearest to a labelled one, the earlier
     # first; 0 = all.
-    most_context: int = Field(default=0, ge=0)
+    most_context: int = Field(default=0, ge=0, description="0 means all")
     # What happens to an `I-` that follows no span of its label: `accept` = it starts one, and the preview
     # says how many there were; `refuse` = an error that names the line.
     stray_tags: Literal["accept", "refuse"] = "accept"

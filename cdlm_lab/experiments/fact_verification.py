@@ -92,8 +92,8 @@ class Settings(JointSettings):
     held_out_stories: int = Field(default=40, ge=2)
     # train_claims, held_out_claims: at most so many are drawn of the training claims, and of each other set;
     # 0 = all.
-    train_claims: int = Field(default=0, ge=0)
-    held_out_claims: int = Field(default=0, ge=0)
+    train_claims: int = Field(default=0, ge=0, description="0 means all")
+    held_out_claims: int = Field(default=0, ge=0, description="0 means all")
     evidence: Evidence = "retrieved"  # `retrieved`, or of FM2 `gold`
     evidence_sentences: int = Field(default=3, ge=1)  # of a claim, at most; the paper has 5
     systems: str = "pairwise-sum joint-ie claim-only"

@@ -87,8 +87,8 @@ class Settings:
     seen: Literal["both documents", "one document"] = "both documents"
     # train_questions, held_out_questions: at most so many are drawn of the training questions, and of those
     # of dev and of test; 0 = all.
-    train_questions: int = Field(default=0, ge=0)
-    held_out_questions: int = Field(default=0, ge=0)
+    train_questions: int = Field(default=0, ge=0, description="0 means all")
+    held_out_questions: int = Field(default=0, ge=0, description="0 means all")
     # Of a folder: so many questions, drawn of `train.json`, are dev and not train; 0 = `dev.json` is dev. The
     # paper reports on the official development set; nothing may be chosen there, and the official test set
     # has no gold.

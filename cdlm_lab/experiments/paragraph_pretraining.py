@@ -98,8 +98,8 @@ class Settings:
     corpus: str = "storyworld"  # `storyworld` or a path
     # train_clusters, held_out_clusters: at most so many for training, and for validation and test each; 0 =
     # all (storyworld, which has no end, needs a number).
-    train_clusters: int = Field(default=200, ge=0)
-    held_out_clusters: int = Field(default=15, ge=0)
+    train_clusters: int = Field(default=200, ge=0, description="0 means all")
+    held_out_clusters: int = Field(default=15, ge=0, description="0 means all")
     # head, head_layers: that of MSPP, `ie_k` or `ae_k`, `linear` or `tanh`.
     head: Literal["ie_k", "ae_k"] = "ie_k"
     head_layers: Literal["linear", "tanh"] = "linear"

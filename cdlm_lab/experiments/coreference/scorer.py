@@ -107,7 +107,7 @@ class Settings:
     attention_dropout: AttentionDropout = 0.0
     epochs: int = Field(default=1, ge=1)
     negatives_per_positive: float = 4.0
-    train_pairs: int = Field(default=2000, ge=0)
+    train_pairs: int = Field(default=2000, ge=0, description="0 means all")
     batch_size: int = 8
     micro_batch_size: int = Field(default=8, ge=1)
     learning_rate: float = 0.0005
