@@ -1,5 +1,4 @@
-"""The language model, Hugging Face's numbers on masked tokens only; its loss; in which precision models
-compute, the memory they keep, and what training them costs."""
+"""The masked language model and its loss; how long a step of it takes."""
 
 from __future__ import annotations
 
@@ -16,7 +15,14 @@ from transformers import LongformerConfig, LongformerForMaskedLM
 
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.models import precision
-from cdlm_lab.models.estimate import estimate, parameter_count
+from cdlm_lab.models import precision as of_models
+from cdlm_lab.models.estimate import (
+    bytes_per_number,
+    estimate,
+    measured_rate,
+    parameter_count,
+    training_seconds,
+)
 from cdlm_lab.models.language_model import ROWS_AT_ONCE, CrossDocumentLM, over_items, word_losses
 from cdlm_lab.models.precision import bfloat16_units, computing_in, in_full, precision_told, resolve_precision
 from cdlm_lab.parameters import ParameterError
@@ -416,3 +422,31 @@ def kept_bytes(model: CrossDocumentLM, batch: dict[str, torch.Tensor], dtype: to
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), half:
         output = model(**batch)
     return sum(kept.values()) + 2 * output.logits.numel() * 4
+
+
+CONFIG = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "attention_window": 4}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_rate_is_a_share_of_that_of_products(precision: str) -> None:
+    assert 1e6 < measured_rate(precision, size=64) < 1e16
+
+
+def test_half_precision_has_half_the_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (bytes_per_number("float32"), bytes_per_number("bfloat16")) == (4, 2)
+    for units, expected in ((("AMX",), 2), ((), 4)):
+        monkeypatch.setattr(of_models, "bfloat16_units", lambda units=units: units)
+        monkeypatch.setattr("cdlm_lab.models.estimate.default_device", lambda: "cpu")
+        assert bytes_per_number("auto") == expected
+
+
+def test_dropout_of_attention_weights_costs_time_and_no_memory() -> None:
+    without, with_it = (LongformerConfig(**CONFIG, attention_probs_dropout_prob=share) for share in (0, 0.1))
+    costs = [estimate(config, length=8, batch=1, global_tokens=0) for config in (without, with_it)]
+    assert costs[0] == costs[1]
+    fast, slow = (
+        training_seconds(cost, config, rate=100.0)
+        for cost, config in zip(costs, (without, with_it), strict=True)
+    )
+    assert fast == costs[0].training_flops / 100
+    assert slow == pytest.approx(4 / 3 * fast)
