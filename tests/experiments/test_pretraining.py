@@ -1,4 +1,4 @@
-"""Pretraining, perplexity and the tour: what the variants read, what is measured, and what a stopped run keeps."""
+"""Pretraining, perplexity and the tour: what the variants read and what is measured."""
 
 from __future__ import annotations
 
