@@ -10,6 +10,7 @@ project, and says which is which.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -90,18 +91,19 @@ def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared
 
 
 def train(
-    prepared: Prepared, *, curve: Callable[[str], Callable[[Mapping[str, Any]], None] | None]
+    prepared: Prepared, *, curve: Callable[[str], AbstractContextManager[Callable[[Mapping[str, Any]], None]]]
 ) -> dict[str, Path]:
     """Train the base and then the four variants from it; variant name -> folder of its model.
 
-    `curve(name)` gives the callback for a variant's records, or None. Variants whose model stands in the
-    run's folder are not trained again, so that an interrupted tour goes on where it was.
+    `curve(name)` is a context that gives what takes a variant's records, as a `LiveCurve` is. Variants whose
+    model stands in the run's folder are not trained again, so that an interrupted tour goes on where it was.
     """
     models = {}
     for name, of_variant in prepared.variants.items():
         models[name] = Path(of_variant.run_folder) / MODEL_FOLDER
         if not (models[name] / "tokenizer.json").exists():  # written last
-            pretraining.train(pretraining.read(of_variant, cache=prepared.cache), on_log=curve(name))
+            with curve(name) as on_log:
+                pretraining.train(pretraining.read(of_variant, cache=prepared.cache), on_log=on_log)
     return models
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -258,13 +259,24 @@ def test_five_models_and_none_trained_twice(tmp_path: Path, cache: Path) -> None
         base_steps=4, steps=4, batch_size=2, precision="float32",
     )  # fmt: skip
     trained: list[str] = []
+    closed: list[int] = []
+
+    @contextmanager
+    def curve(name: str) -> Iterator[Callable[[Mapping[str, object]], None]]:
+        trained.append(name)
+        records: list[Mapping[str, object]] = []
+        yield records.append
+        closed.append(len(records))
+
     prepared = tour.prepare(settings, cache=cache)
-    models = tour.train(prepared, curve=trained.append)
+    models = tour.train(prepared, curve=curve)
+    assert len(closed) == 5, "each curve is closed after its last record"
+    assert all(closed)
     assert list(models) == list(VARIANTS) == trained
     weights = {name: weights_of(folder) for name, folder in models.items()}
     for name in list(VARIANTS)[1:]:
         assert not torch.equal(weights[name], weights["longformer"]), f"{name} learned nothing"
-    assert tour.train(prepared, curve=trained.append) == models
+    assert tour.train(prepared, curve=curve) == models
     assert len(trained) == 5, "the second time all models were there"
     live = tour.report(prepared, tour.evaluate(tour.predict(prepared, models), seed=0))
     assert list(dict.fromkeys(row.system for row in live.rows)) == list(VARIANTS)
