@@ -271,9 +271,10 @@ def names_of_rows(experiment: str, rows: Iterable[Score]) -> dict[str, NamedScor
     for row in rows:
         system, _, by = row.system.partition("/") if "{by}" in naming.name else (row.system, "", "")
         place = {"system": system, "by": by, "split": row.split, "group": row.group, "metric": row.metric}
-        name = plain_name(row) if experiment not in NAMINGS else row.metric
-        if row.system and experiment in NAMINGS:
-            name = naming.name.format(**place)
+        if experiment not in NAMINGS:
+            name = plain_name(row)
+        else:
+            name = naming.name.format(**place) if row.system else row.metric
         if row.seed is None:
             found[name] = NamedScore(
                 {

@@ -1,9 +1,8 @@
-"""`cdlm-lab run grid.yaml` and `cdlm-lab show runs/x`.
+"""`cdlm-lab run grid.yaml`, and `cdlm-lab show runs/x`, the card of a run: what was asked, of what, with
+which result, and the command that repeats it.
 
 Exit codes: 0 all is done, 1 a run failed, 2 nothing was started since something is wrong or missing, 130 and
 143 it was stopped (Ctrl-C, SIGTERM).
-
-The card of a run: what was asked, of what, with which result, and the command that repeats it.
 """
 
 from __future__ import annotations

@@ -15,10 +15,9 @@ Whatever makes the runs must see this folder, the working folder and the project
 cluster a shared file system, with Kubernetes a volume. A run leaves more than its report, and the next run
 reads it there.
 
-One run of a grid: papermill with a notebook, watched. Snakemake calls `python -m cdlm_lab.batch.engine`.
-
-It ends with papermill's exit code if the notebook left a `report.json`, else with another than 0. What
-happened stands in the state file of the run (`runs/.grid/state/`), its output in `run.log`, its cells in
+For each run Snakemake calls `python -m cdlm_lab.batch.engine`: papermill with a notebook, watched. It ends
+with papermill's exit code if the notebook left a `report.json`, else with another than 0. What happened
+stands in the state file of the run (`runs/.grid/state/`), its output in `run.log`, its cells in
 `executed.ipynb`. When it is told to stop, or what started it is gone, it takes papermill and the kernel with
 it: nothing is left behind that computes.
 """

@@ -1,13 +1,9 @@
-"""What is to be done for every run of a grid, and why, before anything is touched.
+"""What is to be done for every run of a grid, why, and for how long, before anything is touched.
 
-What a run needs on the machine before it starts: files, folders, models, GPUs.
+A run needs files, folders, models and GPUs. A path to a `config.json` means a model: weights and tokenizer
+must lie beside it, in files that can be read, and its checksum is that of all of them.
 
-A path to a `config.json` means a model: weights and tokenizer must lie beside it, in files that can be read,
-and its checksum is that of all of them.
-
-What the result of a run depends on, and what of it changed since a run was made.
-
-A fingerprint is plain JSON:
+What the result of a run depends on is its fingerprint, plain JSON:
 
     {"notebook": sha256 of its code cells, "parameters": {name: value}, "code": {file: sha256},
      "data": {name: checksum, or None = not known here}, "runs": {name: when that run was finished}}
@@ -15,8 +11,6 @@ A fingerprint is plain JSON:
 `code` holds the modules of cdlm_lab that the notebook imports, and those that they import, wherever in the
 file the import stands, with the other files of their folders. So a change to the tagger repeats no run of
 coreference.
-
-How long runs will take, from those that were made already, and how long all of them together.
 """
 
 from __future__ import annotations
@@ -410,7 +404,7 @@ def _missing(job: Job, choice: Choice) -> list[str]:
 
 
 def _fingerprint(job: Job, steps: Mapping[str, Step], checksums: Checksums) -> dict[str, Any]:
-    """Of the run as it would be made now; when a run that is yet to be made is finished, nobody knows."""
+    """Of the run as it would be made now; a run that is yet to be made was not finished at any time."""
     return {
         "notebook": job.task.notebook.code,
         "parameters": job.effective,

@@ -78,7 +78,7 @@ def marked_tables(file: Path, *, known: Collection[str]) -> list[MarkedTable]:
             raise RunError(f"{where}: table {begun} has begun, but {name} is ended here")
         if name in {one.name for one in found}:
             raise RunError(f"{where}: table {name} is marked a second time; each can stand once")
-        found.append(_table_marked_tables(content, opened, marker, name, file))
+        found.append(_marked_table(content, opened, marker, name, file))
         opened = None
     if opened is not None:
         name = opened.group(1).decode("utf-8", "replace")
@@ -93,7 +93,7 @@ def write_tables(file: Path, texts: Mapping[str, str], *, known: Collection[str]
         texts: of all tables that are marked, without line breaks around them.
 
     Raises:
-        RunError: as of `marked_tables`, or a text is missing.
+        RunError: a marker is alone or of no known table, or a text is missing.
     """
     content, tables = _content(file), marked_tables(file, known=known)
     if lacking := [one for one in tables if one.name not in texts]:
@@ -125,7 +125,7 @@ def _line(content: bytes, marker: re.Match[bytes]) -> int:
     return content.count(b"\n", 0, marker.start()) + 1
 
 
-def _table_marked_tables(
+def _marked_table(
     content: bytes, begin: re.Match[bytes], end: re.Match[bytes], name: str, file: Path
 ) -> MarkedTable:
     start = begin.end() - begin.group(0).endswith(b"\r")  # the line break belongs to what is replaced
@@ -150,7 +150,7 @@ def stale_tables(readme: Path) -> list[str]:
     """What to say of each marked table that is not what the recorded runs make of it; none if all are.
 
     Raises:
-        RunError: as of `marked_tables`, or a report is missing.
+        RunError: a marker is alone or of no known table, or a report is missing.
     """
     texts = _texts(readme)
     return [
@@ -161,7 +161,7 @@ def stale_tables(readme: Path) -> list[str]:
 
 
 def write_readme(readme: Path) -> list[str]:
-    """Write all marked tables anew, in one go; names of those that changed. Errors as of `stale_tables`."""
+    """Write all marked tables anew, in one go; names of those that changed."""
     return write_tables(readme, _texts(readme), known=TABLES)
 
 

@@ -77,7 +77,7 @@ class PaperTable:
         others: True = other rows of a report are shown too, such as baselines; or the names of those.
         papers: rows that only the paper has.
         columns: None = those of the experiment.
-        is_published: False = no paper has it: it is left out if nobody ran it.
+        is_published: False = no paper has it: it is left out if it was not run.
     """
 
     name: str

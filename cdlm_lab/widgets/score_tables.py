@@ -37,7 +37,6 @@ QUESTION_MEASURES = {
     for metric in ("em", "f1")
 }
 ANSWER_MEASURES = {"p_at_1": "P@1", "map": "MAP", "mrr": "MRR"}
-ANSWER_CORPORA = {"asnq": "ASNQ", "wikiqa": "WikiQA", "trecqa": "TREC-QA"}
 RANK_CELLS = {
     "positive/event": "events that corefer",
     "positive/entity": "entities that corefer",

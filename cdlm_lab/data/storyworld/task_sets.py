@@ -493,7 +493,7 @@ def read_storyworld_tags(
     That one is drawn; the others follow in their order and are context. The names of a story are invented and
     occur in several of its reports, so that what a word is can be learned from where it stands elsewhere.
     Words are those of `token_spans`; in the labelled report they are also cut where a name begins or ends,
-    which nobody knows of text without labels: "Orn's" is one word of the context, though the labelled report
+    which text without labels does not show: "Orn's" is one word of the context, though the labelled report
     may have "Orn" and "'s".
     """
     return map(_tagged_document, _Stories(split, stories, seed=seed, start=start))

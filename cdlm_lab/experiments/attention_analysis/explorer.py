@@ -322,7 +322,7 @@ def _target_rank(
 
 
 def _prediction(reader: Reader, attention: SourceAttention, place: Place) -> Prediction:
-    """What the model puts for the first token of the hidden words, and how likely it holds the truth."""
+    """What the model predicts for the first token of the hidden words, and how likely it holds the truth."""
     at = np.searchsorted(attention.predicted, reader.positions(place))
     decoded = [reader.tokenizer.decode([token]).strip() for token in attention.predicted_ids[at[0]]]
     return Prediction(

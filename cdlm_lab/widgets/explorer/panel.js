@@ -176,7 +176,7 @@ class Predictions {
       this.before.clear();
       return;
     }
-    this.root.append(element("div", "cdlm-x-muted", "What the model puts for the hidden words, most likely first"));
+    this.root.append(element("div", "cdlm-x-muted", "Predicted for the hidden words, most likely first"));
     const now = new Map();
     for (const panel of panels) {
       for (const prediction of panel.predictions) {

@@ -156,7 +156,7 @@ class _Still:
         parts += [f'<div style="font-size:12px">{line}</div>' for line in self.muted_words(panel)]
         if panel.predictions:
             rows = "".join(f"<li>{self.prediction(one)}</li>" for one in panel.predictions)
-            parts.append(f'<div>What it puts for hidden words:</div><ol style="margin:0">{rows}</ol>')
+            parts.append(f'<div>Predicted for the hidden words:</div><ol style="margin:0">{rows}</ol>')
         return "".join([*parts, f'<div style="margin-top:4px">{self.columns(panel, label)}</div>'])
 
     def muted_words(self, panel: Panel) -> list[str]:
