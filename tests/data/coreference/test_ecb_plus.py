@@ -147,7 +147,7 @@ def test_folder_around_the_corpus(corpus, tmp_path):
 
 def test_unknown_split(corpus):
     with pytest.raises(ValueError, match=r"^split is 'tset'; choose one of train, dev, test$"):
-        read_ecb_plus(corpus, "tset")
+        next(read_ecb_plus(corpus, "tset"))
     assert [topic.id for topic in read_ecb_plus(corpus, "train")] == ["1"]
 
 

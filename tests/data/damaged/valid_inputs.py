@@ -13,7 +13,7 @@ from cdlm_lab.clustering import read_predicted_topics
 from cdlm_lab.data.candidates import read_candidate_sets
 from cdlm_lab.data.claims import claim_sets, read_claims
 from cdlm_lab.data.clusters import open_corpus, passed_over
-from cdlm_lab.data.coreference_files import read_conll, read_conll_corpus, read_coreference_json
+from cdlm_lab.data.coreference_files import read_conll_corpus, read_coreference_json
 from cdlm_lab.data.document_links import read_linked_collection
 from cdlm_lab.data.document_pairs import read_pair_csv
 from cdlm_lab.data.ecb_plus import read_ecb_plus, read_ecb_plus_topics
@@ -448,8 +448,7 @@ READERS: Mapping[str, Reader] = {
         files=coreference_json, read=plain(lambda path: read_coreference_json(path, "dev"))
     ),
     "coreference_json_of_others": Reader(files=coreference_json, read=_json_of_others),
-    "conll": Reader(files=conll, read=plain(read_conll, "key.conll")),
-    "conll_corpus": Reader(files=conll, read=_conll_corpus),
+    "conll": Reader(files=conll, read=_conll_corpus),
     "marked_documents": Reader(
         files=marked, read=plain(lambda p: read_marked_documents(p, kind="event")), gold=False
     ),
