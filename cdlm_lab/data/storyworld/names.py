@@ -7,24 +7,12 @@ of the same cluster.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
+from cdlm_lab.data.storyworld.grammar import Phonology
+
 Option = TypeVar("Option")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phonology:
-    """Parts of the words of one invented language; a word is made of two to four syllables."""
-
-    onsets: tuple[str, ...]
-    vowels: tuple[str, ...]
-    middles: tuple[str, ...]
-    female: tuple[str, ...]
-    male: tuple[str, ...]
-    surname: tuple[str, ...]
-    place: tuple[str, ...]
 
 
 def draw(rng: Random, options: Sequence[Option]) -> Option:

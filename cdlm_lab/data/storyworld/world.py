@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from random import Random
 
 from cdlm_lab.data.storyworld.catalogue import catalogue
-from cdlm_lab.data.storyworld.grammar import EventType, Part
-from cdlm_lab.data.storyworld.names import Phonology, draw, name_word, number_text
+from cdlm_lab.data.storyworld.grammar import EventType, Part, Phonology
+from cdlm_lab.data.storyworld.names import draw, name_word, number_text
 
 # Ages by trade: (words of the noun, youngest, oldest); the last line is for everybody else.
 AGES = (
@@ -99,7 +99,7 @@ def _entity(
     echo = short in nouns
     nouns.update((noun, short))
     female = (female or noun in WOMEN) and noun not in MEN
-    pattern = draw(rng, part.pattern)
+    pattern = draw(rng, part.name)
     if part.label == "PER":
         endings = [phonology.female if female else phonology.male, phonology.surname]
     else:
@@ -135,7 +135,7 @@ def _numbers(rng: Random, event_type: EventType, entities: dict[str, Entity]) ->
     for slot, part in event_type.cast.items():
         if part.label == "PER":
             numbers[f"{slot}:age"] = _age(rng, entities[slot].noun, taken=taken)
-        elif part.label == "LOC" and part.pattern == ("@",):
+        elif part.label == "LOC" and part.name == ("@",):
             noun = entities[slot].short_noun
             put(
                 f"{slot}:people",
