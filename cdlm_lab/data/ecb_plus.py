@@ -10,7 +10,7 @@ cut into tokens; it is left out, as are tokens of white space alone (31_10ecbplu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from pathlib import Path
@@ -24,7 +24,6 @@ from cdlm_lab.data.files import DataError, entries, read_table, read_text
 from cdlm_lab.data.records import (
     Cluster,
     CoreferenceDocument,
-    CoreferenceMention,
     Kind,
     Split,
     TokenSpan,
@@ -161,7 +160,7 @@ def _plain_document(file: Path) -> records.Document:
 # ---- topics with coreference ----
 
 
-def read_ecb_plus(root: str | Path, split: str, *, addresses: bool = False) -> Iterator[Topic]:
+def read_ecb_plus(root: str | Path, split: str) -> Iterator[Topic]:
     """The topics of a split (train, dev or test), in order, one at a time.
 
     What counts is what the literature counts: the mentions of validated sentences, in the documents that have
@@ -175,8 +174,6 @@ def read_ecb_plus(root: str | Path, split: str, *, addresses: bool = False) -> I
       without relations, by itself.
 
     `root`: the folder that holds `ECB+` and the list of validated sentences, or the one around it.
-    `addresses`: keep the address of the page as sentence 0 of the `ecbplus` documents, as the code of the
-    paper does.
     """
     name = records.split_named(split)
     folder = _corpus_folder(Path(root))
@@ -187,7 +184,7 @@ def read_ecb_plus(root: str | Path, split: str, *, addresses: bool = False) -> I
     validated = _read_validated(folder / CSV_NAME, files, topics=TOPICS[name])
     for topic, members in groupby(files.values(), key=lambda file: file.parent):
         documents = tuple(
-            _annotated_document(file, validated[file.stem], csv=folder / CSV_NAME, addresses=addresses)
+            _annotated_document(file, validated[file.stem], folder / CSV_NAME)
             for file in members
             if file.stem in validated
         )
@@ -246,33 +243,30 @@ class _Text:
     sentences: dict[int, TokenSpan] = field(default_factory=dict)
 
 
-def _annotated_document(
-    file: Path, validated: Mapping[int, int], *, csv: Path, addresses: bool
-) -> CoreferenceDocument:
-    xml, topic = _parse(file), file.parent.name
-    text = _read_tokens(xml, drop_address=file.stem.endswith("plus") and not addresses)
+def _annotated_document(file: Path, validated: Mapping[int, int], csv: Path) -> CoreferenceDocument:
+    xml, topic, half = _parse(file), file.parent.name, "ecbplus" if file.stem.endswith("plus") else "ecb"
+    text = _read_tokens(xml)
     for number, line in validated.items():
         if number not in text.sentences:
-            what, remedy = (
-                f"{file.stem} has no sentence {number} with text",
-                "correct the number, or delete the line",
-            )
+            what = f"{file.stem} has no sentence {number} with text"
+            remedy = "correct the number, or delete the line"
             raise DataError(csv, what, remedy, line=line, field="Sentence Number")
-    index = {number: position for position, number in enumerate(text.sentences)}
-    mentions = _read_mentions(xml, text, {number: index[number] for number in validated})
-    return CoreferenceDocument(
+    numbers = list(text.sentences)
+    mentions, tags = _read_mentions(xml, text, validated)
+    return records.document_of_spans(
+        mentions,
         id=file.stem,
         topic=topic,
-        subtopic=f"{topic}_{'ecbplus' if file.stem.endswith('plus') else 'ecb'}",
-        tokens=tuple(text.tokens),
-        sentences=tuple(text.sentences.values()),
-        validated=tuple(sorted(index[number] for number in validated)),
-        mentions=tuple(sorted(mentions, key=lambda mention: mention.tokens)),
+        subtopic=f"{topic}_{half}",
+        tokens=text.tokens,
+        sentences=list(text.sentences.values()),
+        validated=[numbers.index(number) for number in validated],
+        tags=tags,
     )
 
 
-def _read_tokens(xml: _Xml, *, drop_address: bool) -> _Text:
-    text, last = _Text(), 0
+def _read_tokens(xml: _Xml) -> _Text:
+    text, last, has_address = _Text(), 0, xml.path.stem.endswith("plus")
     for token in xml.root.iter("token"):
         identifier, sentence = token.get("t_id", ""), xml.sentence(token)
         mark = f't_id="{identifier}"'
@@ -284,7 +278,7 @@ def _read_tokens(xml: _Xml, *, drop_address: bool) -> _Text:
             raise xml.error(what, "put the tokens in order", field="sentence", mark=mark)
         last = sentence
         word = (token.text or "").replace("\ufffd", "").strip()
-        if not word or (drop_address and sentence == 0):
+        if not word or (has_address and sentence == 0):
             text.places[identifier] = (sentence, None)
             continue
         text.places[identifier] = (sentence, len(text.tokens))
@@ -296,8 +290,10 @@ def _read_tokens(xml: _Xml, *, drop_address: bool) -> _Text:
     return text
 
 
-def _read_mentions(xml: _Xml, text: _Text, validated: Mapping[int, int]) -> Iterator[CoreferenceMention]:
-    """Mentions whose first token is in one of the `validated` sentences (number -> index)."""
+def _read_mentions(
+    xml: _Xml, text: _Text, validated: Collection[int]
+) -> tuple[list[tuple[str, TokenSpan, Kind, str]], dict[str, str]]:
+    """Mentions whose first token is in a validated sentence, as (id, span, kind, cluster), and their tags."""
     markables: dict[str, Element] = {}
     for markable in xml.section("Markables"):
         identifier = markable.get("m_id", "")
@@ -307,6 +303,7 @@ def _read_mentions(xml: _Xml, text: _Text, validated: Mapping[int, int]) -> Iter
             raise xml.error(what, "number the markables of a file", field="m_id", mark=mark)
         markables[identifier] = markable
     clusters = _read_relations(xml, markables)
+    mentions, tags = [], {}
     for identifier, markable in markables.items():
         if "RELATED_TO" in markable.attrib:  # it names an instance, and stands nowhere in the text
             continue
@@ -318,16 +315,10 @@ def _read_mentions(xml: _Xml, text: _Text, validated: Mapping[int, int]) -> Iter
             mark = f'm_id="{identifier}"'
             what = f"the mention {mark} has tokens without text or in two sentences"
             raise xml.error(what, _TOKEN_REMEDY, field="token_anchor", mark=mark)
-        name = f"{xml.path.stem}:{identifier}"
-        yield CoreferenceMention(
-            id=name,
-            document=xml.path.stem,
-            tokens=(min(positions), max(positions) + 1),
-            sentence=validated[sentence],
-            kind=_kind(markable),
-            cluster=clusters.get(identifier, name),
-            tag=markable.tag,
-        )
+        name, span = f"{xml.path.stem}:{identifier}", (min(positions), max(positions) + 1)
+        mentions.append((name, span, _kind(markable), clusters.get(identifier, name)))
+        tags[name] = markable.tag
+    return mentions, tags
 
 
 def _anchors(xml: _Xml, markable: Element, text: _Text) -> list[tuple[int, int | None]]:

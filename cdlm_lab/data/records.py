@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal, get_args
 
 Span = tuple[int, int]
@@ -288,9 +289,10 @@ def document_of_spans(
     tokens: Sequence[str],
     sentences: Sequence[TokenSpan],
     validated: Collection[int],
+    tags: Mapping[str, str] = MappingProxyType({}),
 ) -> CoreferenceDocument:
     """A document whose mentions are given as (id, span, kind, cluster); sentences that one crosses are
-    joined."""
+    joined. `tags`: those of mentions, by id."""
     ordered = sorted(mentions, key=lambda mention: mention[1])
     starts = [start for start, _ in sentences]
     inside = {
@@ -314,6 +316,7 @@ def document_of_spans(
                 sentence=bisect_right(starts, span[0]) - 1,
                 kind=kind,
                 cluster=cluster,
+                tag=tags.get(name, ""),
             )
             for name, span, kind, cluster in ordered
         ),
