@@ -39,8 +39,8 @@ def test_globals_of_a_case_are_as_many_as_asked_and_spread_from_end_to_end():
 @pytest.mark.parametrize(
     ("present", "is_global", "projections", "pairs"),
     [
-        # Tokens 0 (global), 1, 2, 3 and padding, one token to each side. Pairs: local to local 2 + 3 + 2,
-        # local to global 3, global to all 4; projections: query 3, key 4, value 4, of the global token 1 + 4 + 4
+        # Tokens 0 (global), 1, 2, 3 and padding, one to each side. Pairs: local to local 2 + 3 + 2, local to
+        # global 3, global to all 4; projections: query 3, key 4, value 4, of the global token 1 + 4 + 4
         ([1, 1, 1, 1, 0], [1, 0, 0, 0, 0], 20, 14),
         # No globals: pairs 2 + 3 + 3 + 2, and no global projections
         ([1, 1, 1, 1], [0, 0, 0, 0], 12, 10),
