@@ -72,7 +72,7 @@ def read_coreference_json(
     Ids lose their ".xml"; a mention without `m_id`, or with one that was there before, is numbered. The topic
     of a document is that of its mentions. If they have none, it is its id up to the first "_", where that is
     the topic of another document or the id one of ECB+ (36_1ecb); else they are of one topic, named as the
-    split. The sub-topic is "36_ecb" if the id is of ECB+, else the topic. A mention of separate tokens becomes
+    split. The sub-topic is "36_ecb" if the id is of ECB+, else the topic. A mention of separate tokens is
     the span from the first to the last; two sentences with a mention across them are one.
 
     Of other `kinds` the files may be missing. `passed_over` counts mentions that cannot be used; None = they
