@@ -102,10 +102,8 @@ def read_coreference_json(
     try:
         return _topics(texts, split)
     except ValueError as error:
-        remedy = (
-            'correct the mention; where events and entities share numbers, read one kind: kinds=("event",)'
-        )
-        raise DataError(path, str(error), remedy, field="mentions") from None
+        also = 'where events and entities share numbers, read one kind: kinds=("event",)'
+        raise DataError(path, str(error), f"correct the mention; {also}", field="mentions") from None
 
 
 def has_mentions(folder: str | Path, split: str, kind: Kind) -> bool:
