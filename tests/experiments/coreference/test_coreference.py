@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.clustering import merge_tree
-from cdlm_lab.data.coreference_files import read_conll
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters
+from cdlm_lab.data.coreference_files import read_conll_corpus
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, PassedOver, Topic, gold_clusters
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.mention_pairs import (
@@ -126,9 +125,12 @@ def test_the_model_judged_best_is_kept(started: Prepared, trained: TrainingResul
 def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
     started: Prepared, predictions: Predictions, finished: Report
 ):
+    files = (started.opened.folder / f"{name}-test.conll" for name in ("key", "response"))
     key, response = (
-        [[mention.place for mention in cluster] for cluster in gold_clusters(list(read_conll(file))).values()]
-        for file in (started.opened.folder / f"{name}-test.conll" for name in ("key", "response"))
+        [[mention.place for mention in cluster] for cluster in gold_clusters(topics).values()]
+        for topics in (
+            read_conll_corpus([file], kind="event", name="", passed_over=PassedOver()) for file in files
+        )
     )
     wanted = key_of(started.topics["test"], "event"), response_at(predictions.test, predictions.threshold)
     assert [sorted(map(len, side)) for side in (key, response)] == [sorted(map(len, side)) for side in wanted]
@@ -215,7 +217,7 @@ def toy_prediction(clusters: list[str], scores: dict[tuple[int, int], float]) ->
         square[first, second] = square[second, first] = score_of_pair
     np.fill_diagonal(square, 1.0)
     group = MentionGroup(id="toy", mentions=mentions)
-    return GroupPrediction(group=group, scores=square, tree=merge_tree(square))
+    return GroupPrediction(group=group, scores=square)
 
 
 def test_the_threshold_is_chosen_with_the_clusters_that_are_scored(prepared: Prepared):
