@@ -315,10 +315,8 @@ class Run:
         """Finish the run: write `report.json` in one go and let go of the folder.
 
         Args:
-            scores: such as `Score(system="cdlm", split="test", metric="f1", value=0.8, n=40, seed=0)`: one
-                for each number that somebody may read.
+            scores: one for each number that somebody may read.
             data: name -> checksum or other JSON value.
-            tables: name -> rows.
             figures: name -> file in the run's folder.
 
         Raises:
@@ -328,8 +326,8 @@ class Run:
         if (self.folder / REPORT_FILE).exists() and self.writer:
             raise RunError(_finished(self.folder))
         now = _now()
-        began = self._sessions[-1]["started"] if self._sessions else now
-        earlier = sum(session["seconds"] for session in self._sessions[:-1])
+        sessions = self._sessions or [{"started": now}]
+        earlier = sum(session["seconds"] for session in sessions[:-1])
         values = {
             "name": self.name,
             "parameters": self.parameters,
@@ -340,10 +338,10 @@ class Run:
             "figures": {name: self._figure(name, file) for name, file in figures.items()},
             "versions": versions(),
             "hardware": hardware(),
-            "seconds": round(earlier + _since(began, now), 3),
+            "seconds": round(earlier + _since(sessions[-1]["started"], now), 3),
             "peak_memory": peak_memory(),
             "git_commit": git_commit(),
-            "started": self._sessions[0]["started"] if self._sessions else now,
+            "started": sessions[0]["started"],
             "finished": now,
         }
         try:
