@@ -11,9 +11,8 @@ import pytest
 
 from cdlm_lab.data.records import Story
 from cdlm_lab.data.storyworld.catalogue import catalogue
-from cdlm_lab.data.storyworld.names import name_word
 from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION, event_type_of, stories, story
-from cdlm_lab.data.storyworld.world import build_world
+from cdlm_lab.data.storyworld.world import build_world, name_word
 from cdlm_lab.data.storyworld.writer import article
 
 WORD = r"[A-Z][a-z]+|\d+(,\d{3})*"  # an invented name or a number

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.data.coreference_files import read_conll
-from cdlm_lab.data.records import gold_clusters
+from cdlm_lab.data.coreference_files import read_conll_corpus
+from cdlm_lab.data.records import PassedOver, gold_clusters
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.mention_pairs import MentionPairExamples, corefer, group_mentions, pairs_within
@@ -94,12 +94,11 @@ def test_the_model_judged_best_is_kept(started: Prepared, trained: TrainingResul
 def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
     started: Prepared, predictions: Predictions, finished: Report
 ):
+    form = {"kind": "event", "name": "", "passed_over": PassedOver()}
     files = (started.opened.folder / f"{name}-test.conll" for name in ("key", "response"))
-    clusters = [gold_clusters(list(read_conll(file))).values() for file in files]
-    wanted = (
-        scorer.key_of(started.topics["test"], "event"),
-        scorer.response_at(predictions.test, predictions.threshold),
-    )
+    clusters = [gold_clusters(read_conll_corpus([file], **form)).values() for file in files]
+    response = scorer.response_at(predictions.test, predictions.threshold)
+    wanted = scorer.key_of(started.topics["test"], "event"), response
     assert [sorted(map(len, side)) for side in clusters] == [sorted(map(len, side)) for side in wanted]
     value = {(row.split, row.system, row.metric): row.value for row in finished.rows}
     assert value["test", SYSTEM, "conll/f1"] == pytest.approx(score(*wanted)["conll"].f1)
