@@ -60,6 +60,7 @@ class Settings(TaggerSettings):
     """The parameters of notebook 07; the paper's values are in brackets."""
 
     run_folder: str = "runs/document_tagging"
+    trained: str = ""  # a run whose models are opened; "" = they are trained
     # `storyworld`, or a folder of `train`, `dev` and `test` in the form of Doc-ARC, LitBank, CoNLL or JNLPBA.
     corpus: str = STORYWORLD
     # train_documents, held_out_documents: at most so many are drawn of the training documents, and of those
@@ -233,6 +234,16 @@ class TaggingRun(SystemRun):
     """The documents of a run, and how its systems are trained and tag."""
 
     NAME: ClassVar[str] = "document-attentive tagging"
+    SHAPES: ClassVar[tuple[str, ...]] = (
+        "encoder",
+        "small_encoder",
+        "layers",
+        "most_tokens",
+        "occurrences",
+        "context_encoder",
+        "context_order",
+        "hidden_size",
+    )
     SUFFIX: ClassVar[str] = ".npz"
 
     settings: Settings

@@ -36,6 +36,7 @@ from cdlm_lab.examples import mention_pairs
 from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
 from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, pairs_within
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
 from cdlm_lab.experiments.runs import KeptNumbers
 from cdlm_lab.metrics.coreference import score
@@ -48,6 +49,7 @@ from cdlm_lab.progress import Progress
 from cdlm_lab.report import Run, open_run
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, config_of_passes, fine_tune
+from cdlm_lab.training.trained import as_trained, trained_model
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import Judge
 
@@ -64,6 +66,7 @@ class Settings:
     """The parameters of notebook 03, whose comments say what they mean."""
 
     run_folder: str = "runs/coreference"
+    trained: str = ""  # a run whose scorer is opened; "" = one is trained
     corpus: str = "storyworld"
     kind: Kind = "event"
     model: str = "storyworld/cdlm"
@@ -112,6 +115,9 @@ class Settings:
 # ---- before anything is trained ----
 
 
+SHAPES = ("kind", "model", "context", "max_length", "window")  # settings that a trained scorer is made for
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
     """All that a run needs, before anything is trained; mappings are by split."""
@@ -147,6 +153,7 @@ class Prepared:
 def prepare(settings: Settings) -> Prepared:
     """Take the run's folder, read the corpus, load the encoder, draw the pairs; what of the corpus could not
     be used is printed. Raises ValueError with one clear line for whatever does not fit."""
+    settings = as_trained(settings, SHAPES)
     opened = open_run(settings.run_folder, name="coreference", parameters=parameters_of(settings))
     return replace(read(settings), opened=opened)
 
@@ -154,12 +161,12 @@ def prepare(settings: Settings) -> Prepared:
 def read(settings: Settings) -> Prepared:
     """What `prepare` does but for the folder of the run."""
     model, tokenizer = load_pair_scorer(
-        settings.model,
+        trained_model(settings.trained) if settings.trained else settings.model,
         max_length=settings.max_length,
         window=settings.window,
         attention=settings.attention,
         seed=settings.seed,
-        reset_globals=settings.reset_globals,
+        reset_globals=settings.reset_globals and not settings.trained,
         attention_dropout=settings.attention_dropout,
     )
     passed_over = {split: PassedOver() for split in SPLITS}
@@ -297,12 +304,26 @@ def _check_room(examples: MentionPairExamples, groups: Sequence[MentionGroup]) -
 # ---- training ----
 
 
-def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None) -> TrainingResult:
-    """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`.
-    Raises Stopped: it was asked to stop; the same call goes on from there."""
+def train(
+    prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | None = None
+) -> TrainingResult | None:
+    """Train the scorer and write the best one into `model/`; checkpoints and history go to `training/`. There
+    is nothing to do if `trained` names one. Raises Stopped: it was asked to stop; the same call goes on from
+    there."""
+    if prepared.settings.trained:
+        return None
     recipe = Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)})
     folder, parallel = prepared.opened.folder, prepared.settings.parallel
     return fine_tune(job_of(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)
+
+
+def train_small(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None]) -> None:
+    """Train a new scorer for a few updates, to see how it goes; nothing else reads it. There is nothing to do
+    where a whole training was seen."""
+    if not prepared.settings.trained:
+        return
+    again = read(replace(prepared.settings, trained=""))
+    runs.train_a_few_updates(job_of(again), prepared.opened.folder, on_log=on_log)
 
 
 def prepare_job(*, settings: Mapping[str, Any]) -> TrainingJob:

@@ -92,12 +92,13 @@ class JointRun(SystemRun):
     def open(cls, settings: JointSettings) -> Self:
         """Look whether every system has what it starts from, take the folder, read, and look whether each can
         be made and trained."""
-        for system in settings.chosen:  # before the reading, which may take long
-            settings.checkpoint(system.pretrained)
+        if not settings.trained:
+            for system in settings.chosen:  # before the reading, which may take long
+                settings.checkpoint(system.pretrained)
         run = super().open(settings)
         for system in run.systems:
             run.config(system)
-            run.reader(system)  # has it positions enough?
+            run.reader(system, trained=bool(settings.trained))  # has it positions enough?
         return run
 
     def job(self, training: Training) -> TrainingJob:
