@@ -11,7 +11,6 @@ from tagging_runs import score_of
 
 from cdlm_lab.data.document_links import DocumentLink
 from cdlm_lab.data.document_pairs import PairDocument, check_splits
-from cdlm_lab.data.files import check_files, read_card
 from cdlm_lab.data.scisumm import NET, SciSumm
 from cdlm_lab.experiments import document_matching as experiment
 from cdlm_lab.experiments import runs
@@ -283,11 +282,10 @@ def test_values_that_cannot_be(change: dict, complaint: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_card_of_scisumm_counts_the_real_pairs(real_data: Callable[[str], Path]) -> None:
-    folder = real_data("scisumm")
-    card = read_card(Path(__file__).resolve().parents[2] / "data" / "scisumm" / "README.md")
-    assert check_files(card, folder) == list(card.checksums)
+def test_the_card_of_scisumm_counts_the_real_pairs(real_data: Callable[[str], Path], card: Callable) -> None:
+    folder, scisumm = real_data("scisumm"), card("scisumm")
+    assert scisumm.present(folder) == list(scisumm.checksums)
     pairs, _ = read_pairs(Settings(corpus=str(folder)))
     assert {split: len(some) for split, some in pairs.items()} == {
-        split: card.counts[f"{split} pairs"] for split in pairs
+        split: scisumm.counts[f"{split} pairs"] for split in pairs
     }
