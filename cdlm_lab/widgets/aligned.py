@@ -160,24 +160,7 @@ def alignment_figure(rows: Sequence[SystemRow]) -> go.Figure:
             ways.setdefault(row.system.partition("/")[2], []).append((at, row))
     figure = go.Figure()
     for number, (way, bars) in enumerate(ways.items()):
-        pattern = {"fillmode": "overlay", "fgcolor": "white", "solidity": 0.15, "size": 7}
-        pattern["shape"] = _PATTERNS[number % len(_PATTERNS)]
-        scores = [row.scores["mrr"] for _, row in bars]
-        values = [score.value for score in scores]
-        lows = [score.value if score.low is None else score.low for score in scores]
-        highs = [score.value if score.high is None else score.high for score in scores]
-        colour = _COLOURS[number % len(_COLOURS)]
-        figure.add_bar(
-            x=[at for at, _ in bars],
-            y=values,
-            width=0.92 * width,
-            name=plain_text(way) or "all",
-            # The lower end of an interval is seen behind the bar.
-            marker={"color": colour, "opacity": 0.7, "pattern": pattern},
-            error_y=charts.interval(values, lows, highs, color=html.TEXT, thickness=2, width=5),
-            hovertext=[_in_words(row) for _, row in bars],
-            hoverinfo="text",
-        )
+        figure.add_trace(_bars(bars, number).update(width=0.92 * width, name=plain_text(way) or "all"))
     names = [wrap(html.visible(group[0].label), 14) for group in groups.values()]  # short, so never turned
     labels = ["<br>".join(map(plain_text, lines)) for lines in names]
     axis = charts.rows_of_an_axis(labels, room=(0.55, 0.55))
@@ -190,6 +173,25 @@ def alignment_figure(rows: Sequence[SystemRow]) -> go.Figure:
     figure.update_yaxes(range=[0, 1])
     y = "MRR, documents known to be related"
     return charts.lay_out(figure, title="", y=y, barmode="overlay", margin_t=60)
+
+
+def _bars(bars: Sequence[tuple[float, SystemRow]], number: int) -> go.Bar:
+    """The bars of one way of ranking, whose `number` chooses colour and pattern, at their places."""
+    shape = _PATTERNS[number % len(_PATTERNS)]
+    pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "white", "solidity": 0.15, "size": 7}
+    scores = [row.scores["mrr"] for _, row in bars]
+    values = [score.value for score in scores]
+    lows = [score.value if score.low is None else score.low for score in scores]
+    highs = [score.value if score.high is None else score.high for score in scores]
+    return go.Bar(
+        x=[at for at, _ in bars],
+        y=values,
+        # The lower end of an interval is seen behind the bar.
+        marker={"color": _COLOURS[number % len(_COLOURS)], "opacity": 0.7, "pattern": pattern},
+        error_y=charts.interval(values, lows, highs, color=html.TEXT, thickness=2, width=5),
+        hovertext=[_in_words(row) for _, row in bars],
+        hoverinfo="text",
+    )
 
 
 def _checked_bars(rows: Sequence[SystemRow]) -> list[SystemRow]:
