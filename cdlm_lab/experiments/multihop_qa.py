@@ -21,28 +21,11 @@ from cdlm_lab.data.questions import MultihopQuestion, hotpot_record, read_questi
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
 from cdlm_lab.examples.questions import FitFacts
 from cdlm_lab.examples.tokens import token_texts
+from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of, reset_globals
-from cdlm_lab.experiments.runs import (
-    Cell,
-    Scores,
-    SystemRun,
-    Training,
-    chosen_systems,
-    cost_in_words,
-    facts_table,
-    paired_tests,
-    predict,
-    report,
-    score_rows,
-    train,
-)
-from cdlm_lab.experiments.systems.answering import (
-    ENCODERS,
-    Answerer,
-    Encoder,
-    QuestionPredictions,
-    predict_answers,
-)
+from cdlm_lab.experiments.runs import Cell, Scores, SystemRun, Training, predict, report, train
+from cdlm_lab.experiments.systems import answering
+from cdlm_lab.experiments.systems.answering import Answerer, Encoder, QuestionPredictions
 from cdlm_lab.experiments.views.questions import (
     answers_in_place,
     kind_table,
@@ -77,33 +60,22 @@ class Settings:
     # `storyworld`, or a folder of `train.json`, `dev.json` and `test.json` in HotpotQA's format or the hub's
     # (`.jsonl` too, and compressed).
     corpus: str = STORYWORLD
-    # train_stories, held_out_stories: of storyworld, two or three questions each.
     train_stories: int = Field(default=200, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
     passage_sentences: int = 2
     paragraphs: int = Field(default=4, ge=2)
-    # Of storyworld: `one document` = without the one that holds the clue, so that nobody can do better than
-    # guess.
+    # Without the document that holds the clue nobody can do better than guess.
     seen: Literal["both documents", "one document"] = "both documents"
-    # train_questions, held_out_questions: at most so many are drawn of the training questions, and of those
-    # of dev and of test; 0 = all.
     train_questions: int = Field(default=0, ge=0, description="0 means all")
     held_out_questions: int = Field(default=0, ge=0, description="0 means all")
-    # Of a folder: so many questions, drawn of `train.json`, are dev and not train; 0 = `dev.json` is dev. The
-    # paper reports on the official development set; nothing may be chosen there, and the official test set
-    # has no gold.
+    # The paper reports on the official development set, where nothing may be chosen, and the official test
+    # set has no gold: so dev is drawn from train.
     dev_from_train: int = Field(default=0, ge=0)
     data_seed: int = 0
     variants: str = "longformer cdlm"
-    # Where the variants are: `storyworld`, or a folder with a folder for each, such as `cdlm` or
-    # `cdlm/model`.
-    encoders: str = STORYWORLD
-    # Longformer and Local CDLM start with their local projections as the global ones, as in the paper; False
-    # = with those of the checkpoint. (Of the models of notebook 01 they are the same.).
+    encoders: str = STORYWORLD  # or a folder with a folder for each, such as `cdlm` or `cdlm/model`
     reset_globals: bool = True
-    # Of a question with its paragraphs in tokens; what is longer loses the ends of its paragraphs, and is
-    # reported.
-    max_length: int = 512
+    max_length: int = 512  # what is longer loses the ends of its paragraphs, and is reported
     window: int = 32
     seeds: int = Field(default=1, ge=1)
     epochs: int = Field(default=2, ge=1)
@@ -113,7 +85,7 @@ class Settings:
     warmup_steps: int = 20
     attention_dropout: AttentionDropout = 0.0
     precision: Precision = "auto"
-    support: Literal["threshold", "two_paragraphs"] = "threshold"  # which sentences are predicted as support
+    support: Literal["threshold", "two_paragraphs"] = "threshold"
     most_answer_tokens: int = Field(default=30, ge=1)
     parallel: str = ""
     workers: Workers = "auto"
@@ -133,15 +105,12 @@ class Settings:
     @property
     def chosen(self) -> tuple[Encoder, ...]:
         """The encoders, in the paper's order."""
-        return chosen_systems(self.variants, ENCODERS, parameter="variants")
+        return runs.chosen_systems(self.variants, answering.ENCODERS, parameter="variants")
 
     @property
-    def shown(self) -> str:
-        """Name of the encoder whose answers are shown. Raises ParameterError for one that is not trained."""
-        names = [encoder.name for encoder in self.chosen]
-        if self.shown_model and self.shown_model not in names:
-            raise ParameterError(f"shown_model is {self.shown_model!r}; choose one of {', '.join(names)}")
-        return self.shown_model or names[-1]
+    def shown(self) -> Encoder:
+        """The encoder whose answers are shown. Raises ParameterError for one that is not trained."""
+        return runs.shown_system(self.shown_model, self.chosen, parameter="shown_model")
 
     def config(self, *, items: int, seed: int) -> TrainingConfig:
         """How each encoder is trained; weight decay and epsilon as in the released code, where the paper is
@@ -162,21 +131,14 @@ def read_questions(given: Settings) -> Questions:
     DataError: a file that cannot be read.
     """
     if given.corpus == STORYWORLD:
-        read = _of_storyworld(given)
+        stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
+        form = {"sentences": given.passage_sentences, "paragraphs": given.paragraphs}
+        form |= {"withheld": given.seen == "one document"}
+        read = {split: list(read_storyworld_questions(split, n, **form)) for split, n in stories.items()}
     else:
         form = {"dev_from_train": given.dev_from_train, "seed": given.data_seed}
         read = read_question_folder(given.corpus, **form)
     return {split: tuple(_drawn(questions, split, given)) for split, questions in read.items()}
-
-
-def _of_storyworld(given: Settings) -> dict[str, Sequence[MultihopQuestion]]:
-    stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
-    form = {"sentences": given.passage_sentences, "paragraphs": given.paragraphs}
-    withheld = given.seen == "one document"
-    return {
-        split: list(read_storyworld_questions(split, count, **form, withheld=withheld))
-        for split, count in stories.items()
-    }
 
 
 def _drawn(questions: Sequence[MultihopQuestion], split: str, given: Settings) -> Sequence[MultihopQuestion]:
@@ -196,6 +158,8 @@ def cluster_of(question: MultihopQuestion) -> str:
 
 # ---- the run ----
 
+Predictions = Mapping[tuple[str, int], Mapping[str, QuestionPredictions]]  # (encoder, seed) -> split
+
 
 @dataclass(frozen=True, kw_only=True)
 class MultihopRun(SystemRun):
@@ -212,13 +176,8 @@ class MultihopRun(SystemRun):
         for encoder in given.chosen:
             checkpoint_of(given.encoders, encoder.name)
         run = cls(settings=given, questions=read_questions(given))
-        _ = run.config(0)
+        given.config(items=len(run.questions["train"]), seed=0)  # raises for values that cannot be
         return run
-
-    @property
-    def systems(self) -> tuple[Encoder, ...]:
-        """The encoders, in the paper's order."""
-        return self.settings.chosen
 
     @property
     def data(self) -> dict[str, Any]:
@@ -229,10 +188,6 @@ class MultihopRun(SystemRun):
             "questions": {split: len(questions) for split, questions in self.questions.items()},
             "clusters": {split: len(set(map(cluster_of, some))) for split, some in self.questions.items()},
         }
-
-    def config(self, seed: int) -> TrainingConfig:
-        """Raises ParameterError for values that cannot be."""
-        return self.settings.config(items=len(self.questions["train"]), seed=seed)
 
     def answerer(self, training: Training, *, trained: bool) -> Answerer:
         """A new one on an encoder, or the one that was trained."""
@@ -254,19 +209,14 @@ class MultihopRun(SystemRun):
         trained."""
         return self.answerer(self.trainings[0], trained=False)
 
-    def job(self, training: Training) -> TrainingJob:
+    def job(self, training: Training, *, answerer: Answerer | None = None) -> TrainingJob:
         """A new answerer on the questions of train."""
-        return self._job(self.answerer(training, trained=False), self.config(training.seed))
-
-    def trial(self) -> TrainingJob:
-        """What the first encoder learns, not to be run: all encoders are of one size."""
-        return self._job(self.untrained, self.config(0))
-
-    def _job(self, answerer: Answerer, config: TrainingConfig) -> TrainingJob:
+        answerer, questions = answerer or self.answerer(training, trained=False), self.questions["train"]
+        config = self.settings.config(items=len(questions), seed=training.seed)
         return TrainingJob(
             model=answerer.model,
             tokenizer=answerer.tokenizer,
-            train_examples=answerer.examples(list(in_training_order(self.questions["train"], config))),
+            train_examples=answerer.examples(list(in_training_order(questions, config))),
             validation_examples=answerer.examples(self.questions["dev"]),
             collate=answerer.collate,
             config=config,
@@ -285,7 +235,7 @@ class MultihopRun(SystemRun):
     ) -> QuestionPredictions:
         """Answers to any questions; `name` beside the bar, None = no bar."""
         given = self.settings
-        return predict_answers(
+        return answering.predict_answers(
             loaded,
             loaded.examples(questions, labelled=False),
             support=given.support,
@@ -300,9 +250,6 @@ class MultihopRun(SystemRun):
         return QuestionPredictions.load(file, questions=self.questions[name])
 
 
-Predictions = Mapping[tuple[str, int], Mapping[str, QuestionPredictions]]  # (encoder, seed) -> split
-
-
 def prepare(given: Settings) -> MultihopRun:
     """Take the folder, read the questions and look whether all is there; nothing is trained. Raises
     ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this run."""
@@ -313,12 +260,11 @@ def prepare(given: Settings) -> MultihopRun:
 # ---- before the start ----
 
 LOOKED_AT = 500  # questions of a split that are read before the start: 90,000 would take most of an hour
-CUT = "its share of the room"
 
 
 def preview(run: MultihopRun) -> HTML:
     """What is asked and what training will cost."""
-    return facts_table(question_facts(run) + training_facts(run))
+    return runs.facts_table(question_facts(run) + training_facts(run))
 
 
 def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
@@ -327,9 +273,8 @@ def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
     rows = []
     for split, questions in run.questions.items():
         kinds = Counter(one.kind or "other" for one in questions)
-        types = Counter(one.type for one in questions)
         listed = ", ".join(f"{count:,} {name}" for name, count in kinds.most_common())
-        yes_no = types["yes"] + types["no"]
+        yes_no = sum(one.type in ("yes", "no") for one in questions)
         rows.append((split, f"{len(questions):,} questions ({listed}); {yes_no:,} of them yes or no"))
         if unknown := [len(one.unknown_supporting) for one in questions if one.unknown_supporting]:
             text = (
@@ -355,13 +300,13 @@ def _lost_in_words(fit: FitFacts) -> str:
 
 
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """What training an encoder takes, as (name, text); one batch is learned from to know that."""
-    job = run.trial()
-    examples = [job.train_examples[number] for number in range(job.config.micro_batch_size)]
-    batch = job.collate(examples)
+    """What training an encoder takes, as (name, text); one batch of the first is learned from to know that:
+    all are of one size."""
+    job = run.job(run.trainings[0], answerer=run.untrained)
+    batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
     masks = (batch[name].sum(1).float().mean().item() for name in ("attention_mask", "global_attention_mask"))
     sizes = "{:,.0f} tokens, {:.0f} of them global".format(*masks)
-    cost = cost_in_words(job, items="questions", parallel=run.settings.parallel)
+    cost = runs.cost_in_words(job, items="questions", parallel=run.settings.parallel)
     return [
         ("an example", f"{sizes}: question, starts of titles and sentences"),
         ("training", f"{cost}; times {len(run.trainings)} (encoders and seeds)"),
@@ -383,7 +328,8 @@ def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
     for number, (paragraph, tokens) in enumerate(zip(question.paragraphs, encoded.paragraphs, strict=True)):
         read = int(((sequence.paragraph == number) & ~special).sum())
         cut = len(tokens.ids) + len(tokens.title_ids) - read
-        documents.append(DocumentLoss(title=paragraph.title, kept=read, cut=cut, reason=CUT if cut else ""))
+        reason = "its share of the room" if cut else ""
+        documents.append(DocumentLoss(title=paragraph.title, kept=read, cut=cut, reason=reason))
     cost = estimate(
         answerer.model.config,
         length=len(texts),
@@ -427,10 +373,9 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     clusters = {split: list(map(cluster_of, questions)) for split, questions in run.questions.items()}
     names = [encoder.name for encoder in run.systems]
     tests = []
-    for measure in TESTED:
-        against = Cell(AGAINST, "test", measure)
+    for against in (Cell(AGAINST, "test", measure) for measure in TESTED if AGAINST in names):
         pairs = [(against._replace(system=name), against) for name in names if name != AGAINST]
-        tests += paired_tests(pairs if AGAINST in names else [], values, clusters)
+        tests += runs.paired_tests(pairs, values, clusters)
     kinds = [
         {"system": name, "split": split, **row}
         for name in names
@@ -439,7 +384,8 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
             run.questions[split], {measure: values[Cell(name, split, measure)] for measure in HOTPOTQA_SCORES}
         )
     ]
-    return Scores(rows=score_rows(values, clusters, tests), tables={"comparisons": tests, "kinds": kinds})
+    rows = runs.score_rows(values, clusters, tests)
+    return Scores(rows=rows, tables={"comparisons": tests, "kinds": kinds})
 
 
 def _by_kind(
@@ -448,14 +394,11 @@ def _by_kind(
     """The means of bridge and comparison questions, and of yes-or-no ones."""
     means = {measure: np.mean(seeds, axis=0) for measure, seeds in of_measure.items()}
     kinds = sorted({one.kind for one in questions})
-    groups = {kind: [one.kind == kind for one in questions] for kind in kinds}
-    groups["yes or no"] = [one.type in ("yes", "no") for one in questions]
-    return [
-        {
-            "kind": kind,
-            "questions": int(np.sum(chosen)),
-            **{measure: float(values[chosen].mean()) for measure, values in means.items()},
-        }
-        for kind, chosen in groups.items()
-        if any(chosen)
-    ]
+    groups = {kind: np.array([one.kind == kind for one in questions]) for kind in kinds}
+    groups["yes or no"] = np.array([one.type in ("yes", "no") for one in questions])
+    rows = []
+    for kind, chosen in groups.items():
+        if chosen.any():
+            of_kind = {measure: float(values[chosen].mean()) for measure, values in means.items()}
+            rows.append({"kind": kind, "questions": int(chosen.sum()), **of_kind})
+    return rows

@@ -15,6 +15,7 @@ from tiny_grid import plan_of, pretend, report, run_grid, write_grid, write_note
 
 from cdlm_lab.batch.command import main, run_card
 from cdlm_lab.report import RunError, open_run
+from cdlm_lab.scores import Score
 
 
 def finished(folder: Path, *names: str) -> list[float]:
@@ -235,8 +236,12 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_finished_run(tmp_path: Path):
     run = open_run("runs/x", name="tiny", parameters={"rate": 1e-05, "name": "it's"})
     (run.folder / "f.svg").touch()
-    score = {"value": 0.71249, "low": 0.5, "high": 0.75, "n": 40}
-    run.write_report(scores={"f1": score, "count": 3}, data={"corpus": "abc"}, figures={"f": "f.svg"})
+    scores = [
+        Score(metric="f1", value=0.71249, low=0.5, high=0.75, n=40),
+        Score(metric="f1", value=0.6, seed=1),
+        Score(metric="count", value=3),
+    ]
+    run.write_report(scores=scores, data={"corpus": "abc"}, figures={"f": "f.svg"})
     # What this process took is the machine's affair; the card shows what the report says.
     report = json.loads(Path("runs/x/report.json").read_text())
     report |= {"seconds": 75.4, "peak_memory": {"cpu": 1_234_567_890, "cuda": 40_000_000_000}}
@@ -301,7 +306,7 @@ def test_a_run_that_went_on_with_other_code_says_so(tmp_path: Path):
 
 
 def test_text_from_anywhere_moves_no_cursor(tmp_path: Path):
-    open_run("x", name="a\x1b[2Jb", parameters={}).write_report(scores={"\x07": 1})
+    open_run("x", name="a\x1b[2Jb", parameters={}).write_report(scores=[Score(metric="\x07", value=1)])
     card = run_card("x")
     assert "\x1b" not in card
     assert "\x07" not in card

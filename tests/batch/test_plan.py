@@ -17,7 +17,6 @@ from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import (
     Checksums,
     Remaining,
-    aside,
     changes,
     checksums_of,
     code_of,
@@ -213,12 +212,6 @@ def test_missing_data_leave_out_what_needs_them_and_what_reads_that(grid: Path):
     kept, left = without_missing(steps)
     assert (list(kept), left) == (["a", "b", "c"], ["d", "e", "f"])
     assert plan_of(grid, gpus=None)["f"].missing == ()
-
-
-def test_names_for_what_is_put_aside_are_free(tmp_path: Path):
-    assert aside(tmp_path / "x", stamp="1").name == "x.old-1"
-    (tmp_path / "x.old-1").mkdir()
-    assert aside(tmp_path / "x", stamp="1").name == "x.old-1-2"
 
 
 def test_stamps_that_cannot_be_read_count_as_none(tmp_path: Path):

@@ -123,6 +123,7 @@ def test_the_table_shows_all_or_what_matters(progress: Progress, monkeypatch: py
     many = {f"n{number}": progress.steps["b"] for number in range(9)}
     monkeypatch.setattr(progress, "steps", many)
     monkeypatch.setattr(progress, "_all", many)
+    monkeypatch.setattr(progress, "states", {name: {"state": "waiting"} for name in many})
     assert "... and 4 more" in drawn()
 
 

@@ -3,16 +3,13 @@
 import gzip
 import shutil
 import tarfile
-from pathlib import Path
 
 import pytest
 
 from cdlm_lab.data import candidates
 from cdlm_lab.data.candidates import checksum_of, clean_sets, counts_of, format_of, read_candidate_sets
-from cdlm_lab.data.files import check_files, read_card
 from cdlm_lab.data.records import CandidateSet
 
-DATA = Path(__file__).resolve().parents[2] / "data"
 COLUMNS = ["QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label"]
 WIKIQA = "\t".join(COLUMNS) + (
     "\nQ1\twhat is a kiln\tD1\tKiln\tD1-0\t A kiln is an oven.\t1 \n"
@@ -335,40 +332,40 @@ def numbers(sets):
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
-def test_the_real_wikiqa_is_that_of_the_card(real_data, tmp_path, split):
-    card = read_card(DATA / "wikiqa" / "README.md")
+def test_the_real_wikiqa_is_that_of_the_card(real_data, card, tmp_path, split):
+    wikiqa = card("wikiqa")
     (path,) = candidates.wikiqa_files(real_data("wikiqa"))[split]
     every = list(candidates.read_wikiqa(path))
     for kind, sets in (("", every), ("clean ", clean_sets(every))):
-        assert numbers(sets) == [card.counts[f"{kind}{split} {what}"] for what in KINDS]
+        assert numbers(sets) == [wikiqa.counts[f"{kind}{split} {what}"] for what in KINDS]
     name = f"WikiQA-{split}.tsv"
     (tmp_path / name).write_bytes(gzip.decompress(path.read_bytes()))
-    assert check_files(card, tmp_path) == [name]
+    assert wikiqa.present(tmp_path) == [name]
 
 
-def test_the_real_trecqa_is_that_of_the_card(real_data, tmp_path):
+def test_the_real_trecqa_is_that_of_the_card(real_data, card, tmp_path):
     for name in ("trecqa_toks", "trecqa_xml"):
         with tarfile.open(real_data("trecqa") / f"{name}.tar.gz") as archive:
             archive.extractall(tmp_path / name, filter="data")
     tokens, xml = tmp_path / "trecqa_toks" / "TrecQA", tmp_path / "trecqa_xml"
-    card = read_card(DATA / "trecqa" / "README.md")
-    checked = [name for folder in (tokens, xml) for name in check_files(card, folder)]
-    assert sorted(checked) == sorted(card.checksums)
+    trecqa = card("trecqa")
+    checked = [name for folder in (tokens, xml) for name in trecqa.present(folder)]
+    assert sorted(checked) == sorted(trecqa.checksums)
     for split, (path,) in candidates.trecqa_files(tokens).items():
         kind, pairs = "train" if split == "train" else f"clean {split}", list(candidates.read_trecqa(path))
-        assert numbers(pairs) == [card.counts[f"{kind} {what}"] for what in KINDS]
+        assert numbers(pairs) == [trecqa.counts[f"{kind} {what}"] for what in KINDS]
         if split != "train":  # the clean questions of the XML are those of the token files, pair by pair
             clean = clean_sets(candidates.read_trecqa(*candidates.trecqa_files(xml)[split]))
             assert lower(clean) == lower(pairs)
             assert [one.candidates for one in clean] != [one.candidates for one in pairs]
 
 
-def test_the_cards_have_the_published_counts():
-    counts = read_card(DATA / "wikiqa" / "README.md").counts
+def test_the_cards_have_the_published_counts(card):
+    counts = card("wikiqa").counts
     assert [counts[f"clean {split} questions"] for split in ("train", "dev", "test")] == [857, 122, 237]
     # 3,047 questions, 29,258 sentences, 1,473 of them right (Yang et al. 2015).
     for what, total in zip(KINDS, (3047, 29258, 1473), strict=True):
         assert sum(counts[f"{split} {what}"] for split in ("train", "dev", "test")) == total
-    counts = read_card(DATA / "trecqa" / "README.md").counts
+    counts = card("trecqa").counts
     assert (counts["clean dev questions"], counts["clean dev candidates"]) == (65, 1117)
     assert (counts["clean test questions"], counts["clean test candidates"]) == (68, 1442)

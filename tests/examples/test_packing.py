@@ -63,15 +63,13 @@ def test_arrays_and_losses_of_one_example():
     assert picture(example) == "C<aaaa><b><ccc>S"
     # tokens           C  <  a  a  a  a  >  <  b  >  <  c  c  c  >  S
     document = [-1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, -1]
-    position = [-1, -1, 0, 1, 2, 3, -1, -1, 0, -1, -1, 0, 1, 2, -1, -1]
     assert example.document.tolist() == document
-    assert example.position_in_document.tolist() == position
-    assert example.is_special.tolist() == [p < 0 for p in position]
+    assert example.is_special.tolist() == [sign in "C<>S" for sign in "C<aaaa><b><ccc>S"]
     assert example.kept_tokens == (4, 1, 3, 0)
     assert example.lost_tokens == (0, 0, 2, 2)
     assert example.reasons == ("", "", "cut at the end", "did not fit")
     assert example.packed_documents == (0, 1, 2)
-    for array in (example.input_ids, example.document, example.position_in_document):
+    for array in (example.input_ids, example.document):
         assert array.dtype == np.int64
 
 

@@ -33,8 +33,8 @@ from cdlm_lab.experiments.views.candidates import (
     EXAMPLE_CANDIDATES,
     EXAMPLE_QUESTION,
     candidate_lines,
-    own_ranking,
     own_texts,
+    rank_own,
 )
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model, scores_of
@@ -233,7 +233,7 @@ def test_training_reads_other_groups_in_each_pass_and_testing_the_same():
         )
         for name in "ab"
     ]
-    ranker = AnswerRun(settings=MODELS, splits={}).ranker(JOINT)
+    ranker = AnswerRun(settings=MODELS, splits={}).reader(JOINT)
     fixed = ranker.examples(sets)
     assert len(fixed) == 6
     assert [fixed.owner(number)[0] for number in range(6)] == [0, 0, 0, 1, 1, 1]
@@ -263,7 +263,7 @@ def test_systems_with_mspp_start_from_their_own_with_its_head_and_others_from_th
     run = AnswerRun(settings=replace(MODELS, mspp=str(tmp_path), encoder="minilm"), splits={})
     assert run.settings.checkpoint("ae") == str(tmp_path / "model")
     assert run.settings.checkpoint("") == "minilm"
-    weights = run.ranker(system, 1).model.head.state_dict()  # another seed than the head was drawn with
+    weights = run.reader(system, 1).model.head.state_dict()  # another seed than the head was drawn with
     assert all(torch.equal(weights[name], weight) for name, weight in drawn.head.state_dict().items())
     with pytest.raises(ParameterError, match="which was pretrained with ae_k"):
         run.settings.checkpoint("ie")
@@ -290,7 +290,7 @@ SETS = [question("a", 4), question("b", 2), question("c", 3)]
 
 def ranker_of(name: str) -> Ranker:
     settings = Settings(candidates=3, sentence_length=8, pairwise_length=8)
-    return AnswerRun(settings=settings, splits={}).ranker(ANSWER_SYSTEMS[name])
+    return AnswerRun(settings=settings, splits={}).reader(ANSWER_SYSTEMS[name])
 
 
 @pytest.fixture(scope="module")
@@ -470,7 +470,7 @@ def test_dropout_is_that_of_the_encoder_or_as_given(settings: Settings):
         given = replace(settings, dropout=dropout, attention_dropout=attention)
         run = AnswerRun(settings=given, splits={})
         for system in run.systems:
-            config = run.ranker(system).model.config
+            config = run.reader(system).model.config
             assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == expected
 
 
@@ -484,14 +484,14 @@ def test_each_system_ranks_every_candidate_and_joint_ones_the_best_of_pairwise_a
             *(["dev_reranked", "test_reranked"] if name == "mspp-ie" else []),
         ]
         for split in ("dev", "test"):
-            assert [one.id for one in of_set[split].sets] == [one.id for one in run.questions(split)]
+            assert [one.id for one in of_set[split].sets] == [one.id for one in run.of_split(split)]
             assert np.isfinite(np.concatenate(of_set[split].scores)).all()
             if name == "mspp-ie":
                 best, pairwise = (
                     of_set[f"{split}_reranked"].scores,
                     predictions["pairwise", seed][split].scores,
                 )
-                for one, scores, of_pairwise in zip(run.questions(split), best, pairwise, strict=True):
+                for one, scores, of_pairwise in zip(run.of_split(split), best, pairwise, strict=True):
                     expected = top_k(of_pairwise, fixed_order(one.candidates, key=one.id), k=K)
                     assert set(np.flatnonzero(~np.isnan(scores))) == set(expected.tolist())
 
@@ -509,7 +509,7 @@ def test_the_epoch_with_the_highest_map_on_dev_is_kept(finished: Finished):
 
 def test_an_epoch_is_over_pairs_or_groups(finished: Finished):
     run, _ = finished
-    sizes = [len(one.candidates) for one in run.questions("train")]
+    sizes = [len(one.candidates) for one in run.of_split("train")]
     assert run.examples_of(PAIR) == sum(sizes)
     assert run.examples_of(MSPP) == sum(-(-size // K) for size in sizes)
     config = run.config(PAIR, 1)
@@ -536,7 +536,7 @@ def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pyt
 
 def test_predictions_of_other_questions_are_refused(finished: Finished):
     run, _ = finished
-    splits = {**run.splits, "test": replace(run.splits["test"], sets=run.questions("test")[::-1])}
+    splits = {**run.splits, "test": replace(run.splits["test"], sets=run.of_split("test")[::-1])}
     with pytest.raises(ValueError, match=r"test\.jsonl is of other questions"):
         answer_selection.predict(replace(run, splits=splits))
 
@@ -548,7 +548,7 @@ def test_the_report_is_written_from_the_predictions(finished: Finished):
     score = report.scores["mspp-ie/all/test/map"]
     assert score["value"] == pytest.approx(np.mean(of_seeds))
     assert score["deviation"] == pytest.approx(np.std(of_seeds, ddof=1))
-    assert report.data["questions"] == {split: len(run.questions(split)) for split in run.splits}
+    assert report.data["questions"] == {split: len(run.of_split(split)) for split in run.splits}
     assert {(row["system"], row["seed"]) for row in report.tables["diagnosis"]} == {
         (name, seed) for name in NAMES[1:] for seed in (0, 1)
     }
@@ -558,7 +558,7 @@ def test_the_report_is_written_from_the_predictions(finished: Finished):
 def test_latencies_are_measured_once(finished: Finished, monkeypatch: pytest.MonkeyPatch):
     run, _ = finished
     measured = measured_latencies(run)
-    monkeypatch.setattr(answer_selection, "measured_in_turns", None)
+    monkeypatch.setattr(ranking, "measured_in_turns", None)
     assert measured_latencies(run) == measured
     assert all(one.runs == ranking.RUNS for one in measured)
 
@@ -567,7 +567,7 @@ def test_what_a_person_reads_before_the_start(finished: Finished):
     run, _ = finished
     facts = dict([*question_facts(run), *pretraining_facts(run), *cost_facts(run)])
     assert facts["precision of training"] == precision_told("auto")
-    assert facts["train"].startswith(f"{len(run.questions('train'))} questions with ")
+    assert facts["train"].startswith(f"{len(run.of_split('train'))} questions with ")
     assert facts["an epoch, pairwise"].startswith(f"{run.examples_of(PAIR)} pairs of about ")
     assert facts["an epoch, joint"].startswith(f"{run.examples_of(MSPP)} groups of about ")
     assert "with 16 pairs, about" in facts["pairwise"]
@@ -579,9 +579,9 @@ def test_what_a_person_reads_before_the_start(finished: Finished):
 def test_the_example_shows_a_group(finished: Finished):
     run, _ = finished
     html = answer_selection.example(run).data
-    examples = run.ranker(MSPP).examples(run.questions("train"), config=run.config(MSPP))
+    examples = run.reader(MSPP).examples(run.of_split("train"), config=run.config(MSPP))
     number, members = examples.owner(0)
-    one = run.questions("train")[number]
+    one = run.of_split("train")[number]
     assert one.question[:20] in html
     assert html.count("<tr") == 2 + len(members)
     assert html.count(">right<") == sum(one.correct[member] for member in members)
@@ -607,7 +607,7 @@ def test_a_question_of_ones_own_is_ranked_by_every_system(finished: Finished, tm
     assert html.count("In a town.") == 2
     assert "&lt;i&gt;" in html
     assert "Where is &lt;b&gt;?" in (run.folder / "own_question.html").read_text()
-    assert own_ranking(run)("Who?", ["One."]).count("100%") == 0
+    assert rank_own(run, "Who?", ["One."]).count("100%") == 0
 
 
 def test_what_cannot_be_is_refused_before_anything_is_read(settings: Settings, tmp_path: Path):
@@ -625,8 +625,8 @@ def test_what_cannot_be_is_refused_before_anything_is_read(settings: Settings, t
 
 def test_scores_do_not_depend_on_the_batch_they_were_read_in(finished: Finished):
     run, predictions = finished
-    ranker = run.ranker(MSPP, trained=True)
-    sets, kept = run.questions("test")[:2], predictions["mspp-ie", 0]["test"].scores[:2]
+    ranker = run.reader(MSPP, trained=True)
+    sets, kept = run.of_split("test")[:2], predictions["mspp-ie", 0]["test"].scores[:2]
     alone, together = (score_answers(ranker, sets, batch_size=size).scores for size in (1, 8))
     for one, other, of_run in zip(alone, together, kept, strict=True):
         assert one == pytest.approx(other, abs=1e-4)

@@ -11,7 +11,6 @@ from tagging_runs import score_of
 
 from cdlm_lab.data.document_links import DocumentLink
 from cdlm_lab.data.document_pairs import PairDocument, check_splits
-from cdlm_lab.data.files import check_files, read_card
 from cdlm_lab.data.scisumm import NET, SciSumm
 from cdlm_lab.experiments import document_matching, runs
 from cdlm_lab.experiments.document_matching import (
@@ -319,11 +318,11 @@ def test_values_that_cannot_be(change: dict, complaint: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_card_of_scisumm_counts_the_real_pairs(real_data: Callable[[str], Path]) -> None:
+def test_the_card_of_scisumm_counts_the_real_pairs(real_data: Callable[[str], Path], card: Callable) -> None:
     folder = real_data("scisumm")
-    card = read_card(Path(__file__).resolve().parents[2] / "data" / "scisumm" / "README.md")
-    assert check_files(card, folder) == list(card.checksums)
+    scisumm = card("scisumm")
+    assert scisumm.present(folder) == list(scisumm.checksums)
     pairs, _ = read_pairs(Settings(corpus=str(folder)))
     assert {split: len(found) for split, found in pairs.items()} == {
-        split: card.counts[f"{split} pairs"] for split in pairs
+        split: scisumm.counts[f"{split} pairs"] for split in pairs
     }

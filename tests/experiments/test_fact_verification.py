@@ -4,7 +4,7 @@ handful of claims trained, judged, scored, resumed and shown."""
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -221,7 +221,7 @@ CLAIMS = [
 
 def loaded(name: str) -> Verifier:
     settings = Settings(evidence_sentences=3, sentence_length=8)
-    return VerificationRun(settings=settings, claims={"train": CLAIMS}).verifier(CLAIM_SYSTEMS[name])
+    return VerificationRun(settings=settings, claims={"train": CLAIMS}).reader(CLAIM_SYSTEMS[name])
 
 
 @pytest.fixture(scope="module", params=["pairwise-max", "pairwise-sum", "joint-ae", "claim-only"])
@@ -439,7 +439,7 @@ def test_sources_and_layouts_of_the_systems(finished: Finished, settings: Settin
         "storyworld/longformer",
     ]
     for name, positions in (("pairwise-sum", "compact"), ("mspp-ae-ie", "strided")):
-        layout = run.verifier(CLAIM_SYSTEMS[name]).layout
+        layout = run.reader(CLAIM_SYSTEMS[name]).layout
         assert (layout.sentences, layout.length, layout.positions) == (3, 12, positions)
 
 
@@ -482,7 +482,7 @@ def test_the_example_shows_each_sentence_and_what_is_cut(finished: Finished):
     assert rows[0][1] == '<small dir="ltr">&lt;s&gt;</small> The ferry sank.'
     assert rows[1][1].startswith('<small dir="ltr">&lt;/s&gt;</small> Nobody was')
     assert "&amp; no: so so" in rows[2][1]
-    pieces = run.verifier(system).tokenizer.tokenize
+    pieces = run.reader(system).tokenizer.tokenize
     assert rows[2][2] == f"12, {len(pieces(' ' + evidence[1])) - 11} cut"
     assert rows[1][2].isdigit() == (len(pieces(" Nobody was hurt.")) <= 11)
     alone = fact_verification.example_rows(run, CLAIM_SYSTEMS["claim-only"], index=3)
@@ -558,9 +558,8 @@ def test_a_claim_of_ones_own_is_judged_by_every_system(finished: Finished, tmp_p
     assert "&lt;b&gt;sank" in page
     assert "<b>sank" not in page
     assert page.count("Nobody was hurt.") == 3
-    judge: Callable = views.own_judge(run)
     with pytest.raises(ValueError, match="there are 3 sentences; the systems read 2: delete some"):
-        judge("A claim.", ["one", "two", "three"])
+        views.judge_own(run, "A claim.", ["one", "two", "three"])
 
 
 def test_shares_on_the_page_are_those_of_the_system():

@@ -39,8 +39,8 @@ from cdlm_lab.experiments.systems.answering import QuestionPredictions
 from cdlm_lab.experiments.views.questions import (
     EXAMPLE_DOCUMENTS,
     EXAMPLE_QUESTION,
+    answer_own,
     answered_questions,
-    own_answer,
     own_texts,
 )
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, hotpotqa
@@ -170,10 +170,9 @@ def test_a_question_of_ones_own(finished, tmp_path: Path) -> None:
     assert own_texts(run.settings) == (EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS)
     assert own_question_in_place(run).children
     assert "Kryla Truldei" in (run.folder / "own_question.html").read_text()
-    answer = own_answer(run)
-    assert "&lt;b&gt;" in answer("Where?", [("<b>", "A town."), ("Other", "A place.")])
+    assert "&lt;b&gt;" in answer_own(run, "Where?", [("<b>", "A town."), ("Other", "A place.")])
     with pytest.raises(ValueError, match="two paragraphs are called 'One'"):
-        answer("Where?", [("One", "A town."), ("One", "A place.")])
+        answer_own(run, "Where?", [("One", "A town."), ("One", "A place.")])
     file = tmp_path / "documents.txt"
     file.write_text("== One ==\nA town.")
     own = replace(run.settings, own_question="Where?", own_documents=str(file))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.data.files import DataError
 from cdlm_lab.experiments.document_matching import MatchingRun
 from cdlm_lab.experiments.document_matching import Settings as MatchingSettings
 from cdlm_lab.experiments.sentence_alignment import (
@@ -15,13 +16,14 @@ from cdlm_lab.experiments.sentence_alignment import (
     Aligned,
     AlignmentRun,
     Settings,
+    compare_own,
     compared_pair,
     evaluate,
     facts,
     matched_run,
     mrr_figure,
-    own_pair,
     own_pair_box,
+    own_texts,
     predict,
     prepare,
     preview,
@@ -264,24 +266,23 @@ def test_the_picture_of_a_pair_has_a_column_for_every_system(finished) -> None:
 
 def test_two_documents_of_ones_own(finished) -> None:
     run, *_ = finished
-    compare = own_pair(run)
-    html = compare(*EXAMPLE)
+    html = compare_own(run, *EXAMPLE)
     assert html.count("related: ") == len(run.matching.systems)
     assert "A gas blast killed 14 miners" in html
     assert html in (run.folder / "own_pair.html").read_text(encoding="utf-8")
     assert own_pair_box(run).first.value == EXAMPLE[0]
-    hostile = compare("<script>alert(1)</script> fell.", "It fell.")
+    hostile = compare_own(run, "<script>alert(1)</script> fell.", "It fell.")
     assert "<script>" not in hostile
     with pytest.raises(ParameterError, match="the second document is empty"):
-        compare("One.", " \n")
+        compare_own(run, "One.", " \n")
 
 
-def test_own_documents_come_from_two_files(finished, tmp_path: Path) -> None:
+def test_own_documents_come_from_two_files(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("One.")
     files = dict.fromkeys(("first_document", "second_document"), str(tmp_path / "a.txt"))
-    given = {"run_folder": str(tmp_path / "run"), "systems": "tf-idf"}
-    own = Settings(**files, **given, matching_run=finished[0].settings.matching_run)
-    assert prepare(own).texts == ("One.", "One.")
+    assert own_texts(Settings(**files)) == ("One.", "One.")
+    with pytest.raises(DataError, match=r"a\.txt"):
+        prepare(Settings(**files | {"second_document": str(tmp_path / "not" / "a.txt")}))
 
 
 @pytest.mark.parametrize(

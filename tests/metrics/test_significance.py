@@ -14,7 +14,6 @@ from sklearn.metrics import f1_score
 from cdlm_lab.metrics import significance
 from cdlm_lab.metrics.counts import DECISION_SCORES, f1_of, match_counts
 from cdlm_lab.metrics.significance import (
-    check_resamples,
     compare,
     compare_counts,
     compare_means,
@@ -507,7 +506,7 @@ def test_holm_is_the_step_down_procedure(p_values):
         ),
         (
             lambda: compare([[1.0]], [[1.0]], total, n_resamples=0),
-            "n_resamples is 0; it must be at least 1 (10,000 is usual)",
+            "n_resamples is 0; it must be at least 1",
         ),
         (
             lambda: compare_perplexities([1.0], [-1.0], [1]),
@@ -557,9 +556,8 @@ def test_holm_is_the_step_down_procedure(p_values):
         (lambda: perplexity([], []), "no cluster has a predicted token; perplexity needs at least one"),
         (
             lambda: perplexity([1.0], [1], n_resamples=0),
-            "n_resamples is 0; it must be at least 1 (10,000 is usual)",
+            "n_resamples is 0; it must be at least 1",
         ),
-        (lambda: check_resamples(0), "n_resamples is 0; it must be at least 1 (10,000 is usual)"),
         (lambda: mean_score(SEEDS, TWO[:2], seed=0), "there are 3 items, but 2 clusters are named"),
         (
             lambda: match_counts([1, 0], [1, 0], clusters=["a"]),

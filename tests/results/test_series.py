@@ -139,7 +139,7 @@ def test_models_are_known_by_their_runs_or_by_their_folders(tmp_path: Path):
 
 def test_a_run_of_another_notebook_hands_its_encoder_on(tmp_path: Path):
     run = open_run(tmp_path / "scorer", name="pretraining", parameters={"model": "runs/news/cdlm/model"})
-    run.write_report(scores={})
+    run.write_report(scores=[])
     runs, _ = known(tmp_path)
     assert runs.encoder_of(f"{tmp_path}/scorer/training/checkpoint-40") == "runs/news/cdlm"
     assert runs.variant_of(f"{tmp_path}/scorer/model") == "cdlm"
@@ -148,7 +148,7 @@ def test_a_run_of_another_notebook_hands_its_encoder_on(tmp_path: Path):
 def test_a_model_of_paragraphs_is_known_by_its_head_and_the_folder_of_its_runs(tmp_path: Path):
     parameters = {"head": "ie_k", "model": "minilm", "steps": 1400, "corpus": "data/fever_related"}
     open_run(tmp_path / "mspp" / "first", name="paragraph pretraining", parameters=parameters).write_report(
-        scores={}
+        scores=[]
     )
     runs, _ = known(tmp_path)
     for name in ("first", "first/model", "mspp-ie"):
@@ -159,7 +159,7 @@ def test_a_model_of_paragraphs_is_known_by_its_head_and_the_folder_of_its_runs(t
 def test_runs_that_name_each_other_end(tmp_path: Path):
     for name, other in (("a", "b"), ("b", "a")):
         run = open_run(tmp_path / name, name="pretraining", parameters={"model": f"{tmp_path / other}/model"})
-        run.write_report(scores={})
+        run.write_report(scores=[])
     runs, _ = known(tmp_path)
     assert runs.encoder_of(f"{tmp_path}/a/model")
     assert runs.variant_of(f"{tmp_path}/a/model") == ""
@@ -225,7 +225,7 @@ def test_corpora_have_names(tmp_path: Path):
     assert corpus_name("my/texts") == "texts"
     matching_report(tmp_path / "m", {"bert-han": (0.5, 0.5)})
     run = open_run(tmp_path / "al", name="sentence alignment", parameters={"matching_run": f"{tmp_path}/m"})
-    report = run.write_report(scores={})
+    report = run.write_report(scores=[])
     runs = KnownRuns(
         ReportFolder(folder=tmp_path, reports=find_reports(tmp_path).reports, others=(), aside=())
     )

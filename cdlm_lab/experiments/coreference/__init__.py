@@ -1,6 +1,6 @@
 """Coreference across documents (CDLM sections 3.2, A.2, C.1; Tables 2 and 3): notebook 03."""
 
-from cdlm_lab.experiments.coreference.report import (
+from cdlm_lab.experiments.coreference.evaluation import (
     clusters_view,
     errors_view,
     evaluate,
@@ -13,19 +13,5 @@ from cdlm_lab.experiments.coreference.report import (
 )
 from cdlm_lab.experiments.coreference.scorer import SYSTEM, Settings, predict, prepare, train
 
-__all__ = [
-    "SYSTEM",
-    "Settings",
-    "clusters_view",
-    "errors_view",
-    "evaluate",
-    "own_documents",
-    "predict",
-    "prepare",
-    "preview",
-    "report",
-    "summary",
-    "table_view",
-    "train",
-    "tree_view",
-]
+__all__ = ["SYSTEM", "Settings", "evaluate", "predict", "prepare", "preview", "report", "summary", "train"]
+__all__ += ["clusters_view", "errors_view", "own_documents", "table_view", "tree_view"]

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field
+from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.examples.candidates import JointSequence
 from cdlm_lab.examples.tokens import from_tokenizer, token_texts
+from cdlm_lab.experiments.runs import SystemRun, Training
 from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.joint import paragraph_head
 from cdlm_lab.models.precision import Precision
@@ -19,7 +22,7 @@ from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import ASIDE
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.fine_tuning import config_of_passes
+from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 
@@ -27,36 +30,28 @@ from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 @settings
 class JointSettings:
     """What the systems are made of and how each is trained; in brackets the paper's values, for WikiQA and
-    TREC-QA and for FEVER where they differ.
-    """
+    TREC-QA and for FEVER where they differ."""
 
-    systems: str = ""  # their names, separated by spaces
-    # Of the systems without MSPP: a folder, a hub name, `minilm`, or one of the project's.
-    encoder: str = "storyworld/longformer"
+    systems: str = ""
+    encoder: str = "storyworld/longformer"  # of the systems without MSPP
     # A run folder of notebook 08, or a folder that holds several, of which the head tells the one for a
     # system; systems without MSPP need none.
     mspp: str = ""
-    # L, tokens of a sentence in a joint sequence, the one in front included [64].
-    sentence_length: int = Field(default=32, ge=2)
-    # Of joint sequences, `strided` (the paper) or `compact` (its released code).
-    positions: Literal["strided", "compact"] = "strided"
-    # Of joint heads, `linear` (the paper) or `tanh` (its released code).
-    head_layers: Literal["linear", "tanh"] = "linear"
-    # How many times each system is trained, with seeds from 0 [5; not reported].
-    seeds: int = Field(default=1, ge=1)
-    epochs: int = Field(default=2, ge=1)  # over what is trained on [40; not reported]
-    # Epochs without a better one on dev after which training ends; 0 = never [not reported].
-    patience: int = Field(default=0, ge=0)
-    # Examples of one update [32; 64]; an example is what a system reads at once.
-    batch_size: int = Field(default=16, ge=1)
-    micro_batch_size: int = Field(default=16, ge=1)  # of these held at once
-    learning_rate: float = 0.001  # the largest [2e-6; 1e-5]; it falls linearly
-    warmup_steps: int = Field(default=20, ge=0)  # updates until it is reached [1000]; at most half of them
+    sentence_length: int = Field(default=32, ge=2)  # L, the token in front included [64]
+    positions: Literal["strided", "compact"] = "strided"  # the paper's, or those of its released code
+    head_layers: Literal["linear", "tanh"] = "linear"  # the same
+    seeds: int = Field(default=1, ge=1)  # [5; not reported]
+    epochs: int = Field(default=2, ge=1)  # [40; not reported]
+    patience: int = Field(default=0, ge=0)  # 0 = training never ends before its last epoch [not reported]
+    batch_size: int = Field(default=16, ge=1)  # examples, each what a system reads at once [32; 64]
+    micro_batch_size: int = Field(default=16, ge=1)
+    learning_rate: float = 0.001  # the largest; it falls linearly [2e-6; 1e-5]
+    warmup_steps: int = Field(default=20, ge=0)  # at most half of all [1000]
     dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
-    attention_dropout: AttentionDropout = 0.0  # of attention weights; `checkpoint` = as the checkpoint says
-    precision: Precision = "auto"  # of the forward pass in training and on held-out data
-    parallel: str = ""  # processes that train, as "ddp 4"; "" = one. Held-out data are read by one.
-    workers: Workers = "auto"  # processes that make examples
+    attention_dropout: AttentionDropout = 0.0
+    precision: Precision = "auto"
+    parallel: str = ""
+    workers: Workers = "auto"
 
     def __post_init__(self) -> None:
         Processes.of(self.parallel)
@@ -83,19 +78,66 @@ class JointSettings:
         return {"batch_size": self.micro_batch_size, "precision": self.precision}
 
 
+@dataclass(frozen=True, kw_only=True)
+class JointRun(SystemRun):
+    """Systems of which the epoch that a judge rates highest on dev is kept. An experiment defines also
+
+    of_split(name)                    questions or claims
+    reader(system, seed, trained)     a new model and how it reads them, or the trained one
+    config(system, seed)              how it is trained
+    judged(reader, examples)          a number, the higher the better
+    """
+
+    @classmethod
+    def open(cls, settings: JointSettings) -> Self:
+        """Look whether every system has what it starts from, take the folder, read, and look whether each can
+        be made and trained."""
+        for system in settings.chosen:  # before the reading, which may take long
+            settings.checkpoint(system.pretrained)
+        run = super().open(settings)
+        for system in run.systems:
+            run.config(system)
+            run.reader(system)  # has it positions enough?
+        return run
+
+    def job(self, training: Training) -> TrainingJob:
+        """A new model on train, judged on dev."""
+        reader, config = self.reader(*training), self.config(*training)
+        dev = reader.examples(self.of_split("dev"))
+
+        def judge(model: nn.Module) -> float:
+            return self.judged(replace(reader, model=model), dev)
+
+        return TrainingJob(
+            model=reader.model,
+            tokenizer=reader.tokenizer,
+            train_examples=reader.examples(self.of_split("train"), config=config),
+            validation_examples=dev,
+            collate=reader.collate,
+            config=config,
+            judge=judge,
+        )
+
+    def load(self, training: Training) -> Any:
+        """The trained model."""
+        return self.reader(*training, trained=True)
+
+
+def drawn_for(config: TrainingConfig | None) -> dict[str, Any]:
+    """Which examples a training reads; None = each once, in order."""
+    if config is None:
+        return {"shuffle": False, "size": None, "seed": 0}
+    return {"shuffle": True, "size": config.steps * config.batch_size, "seed": config.seed}
+
+
 def paragraph_checkpoint(given: str, *, head: str) -> str:
-    """The model that was pretrained with a head.
+    """The model that was pretrained with a head, `ie` or `ae`, in the folder that the parameter `mspp` names:
+    a run folder of notebook 08, one with its model, or one that holds several run folders, of which the head
+    tells the one (those put aside by a grid do not count).
 
-    Args:
-        given: the parameter `mspp`: a run folder of notebook 08, a folder with its model, or a folder that
-            holds several run folders, of which the head tells the one (those put aside by a grid do not
-            count).
-        head: `ie` or `ae`.
-
-    Raises:
-        ParameterError: it is missing, not given, was pretrained with the other head, or there are several. A
-            model without a head of pre-training, as another program may have left, is taken at its word if it
-            alone is named.
+    Raises ParameterError: it is missing, not given, was pretrained with the other head, or there are several.
+    A model without a head of pre-training, as another program may have left, is taken at its word if it alone
+    is named.
     """
     kind = f"{head}_k"
     remedy = f"give a run folder of notebook 08 that was pretrained with {kind}, or leave out its systems"

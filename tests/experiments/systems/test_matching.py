@@ -176,7 +176,8 @@ TRAINING = [pair("a", "b"), pair("c", "d"), pair("a", "d"), pair("b", "c")]
 
 def test_common_words_make_pairs_probable_and_sentences_aligned() -> None:
     overlap, tested = WordOverlap(TRAINING), [pair("a", "b"), pair("b", "c"), pair("c", "d")]
-    probabilities, cosine = overlap.probabilities(tested), overlap.alignments(tested)
+    predictions = overlap.predict(tested)
+    probabilities, cosine = predictions.probabilities, predictions.alignments["cosine"]
     assert min(probabilities[0], probabilities[2]) > probabilities[1]  # which has no word in common
     assert cosine[1].tolist() == [0, 0]
     ships, banks = cosine[2]
@@ -186,7 +187,7 @@ def test_common_words_make_pairs_probable_and_sentences_aligned() -> None:
 def test_cosines_are_those_of_the_vectors_by_hand() -> None:
     overlap = WordOverlap(TRAINING)
     first, second = (overlap._words.transform([" ".join(TEXTS[name])]).toarray()[0] for name in "ab")
-    (cosine,) = overlap.alignments([pair("a", "b")])
+    (cosine,) = overlap.predict([pair("a", "b")]).alignments["cosine"]
     rows = overlap._words.transform(TEXTS["a"]).toarray()
     np.testing.assert_allclose(cosine, rows @ second, atol=1e-12)
     np.testing.assert_allclose(overlap._cosines([pair("a", "b")]), [first @ second], atol=1e-12)
