@@ -1,12 +1,23 @@
-"""Runs of notebook 07 on given documents, and rows of any report, for tests that work numbers out by hand."""
+"""Tagged documents and runs of notebook 07 on them, and rows of any report, for tests that work numbers out
+by hand."""
 
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
 from cdlm_lab.experiments.document_tagging import Settings, TaggedCorpus, TaggingRun
 from cdlm_lab.experiments.systems.tagging import Taggers
 from cdlm_lab.report import Report
 from cdlm_lab.scores import Score
+
+
+def tagged(name: str, *sentences: tuple[str, str | None]) -> TaggedDocument:
+    """A document of sentences: words and their tags, None = not labelled."""
+    made = (
+        TaggedSentence(words=tuple(words.split()), tags=tuple(tags.split()) if tags else None)
+        for words, tags in sentences
+    )
+    return TaggedDocument(id=name, sentences=tuple(made))
 
 
 def tagging_run(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
