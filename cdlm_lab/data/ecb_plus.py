@@ -164,14 +164,14 @@ def read_ecb_plus(root: str | Path, split: str) -> Iterator[Topic]:
     """The topics of a split (train, dev or test), in order, one at a time.
 
     What counts is what the literature counts: the mentions of validated sentences, in the documents that have
-    such sentences. Markables whose tag starts with ACTION or NEG_ACTION are events, all others entities.
+    such sentences. Markables whose tag starts with ACTION or NEG_ACTION are events, all others entities. A
+    mention of separate tokens (52 in validated sentences) becomes the span from the first to the last.
+    U+FFFD, which stands in some words for a lost character, is taken out of them.
 
-    - A mention of separate tokens (52 in validated sentences) becomes the span from the first to the last.
-    - U+FFFD, which stands in some words for a lost character, is taken out of them.
-    - A cross-document cluster is named by its instance ("HUM17642391151298735"). Seven instances occur in two
-      topics; each stays one cluster (`gold_clusters` can cut it). A cluster within a document is named by its
-      relation and the kind of its mentions, as four such relations link an event to an entity; a mention
-      without relations, by itself.
+    A cross-document cluster is named by its instance ("HUM17642391151298735"). Seven instances occur in two
+    topics; each stays one cluster (`gold_clusters` can cut it). A cluster within a document is named by its
+    relation and the kind of its mentions, as four such relations link an event to an entity; a mention
+    without relations, by itself.
 
     `root`: the folder that holds `ECB+` and the list of validated sentences, or the one around it.
     """

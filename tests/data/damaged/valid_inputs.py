@@ -20,7 +20,7 @@ from cdlm_lab.data.ecb_plus import read_ecb_plus, read_ecb_plus_topics
 from cdlm_lab.data.files import DataError, open_bytes, read_word_vectors
 from cdlm_lab.data.questions import read_hotpotqa, read_predictions
 from cdlm_lab.data.records import PassedOver
-from cdlm_lab.data.scisumm import read_scisumm, read_scisumm_corpus
+from cdlm_lab.data.scisumm import read_scisumm
 from cdlm_lab.data.tagged import TagReading, read_tagged_split
 from cdlm_lab.data.typed_documents import pasted_documents, read_marked_documents
 
@@ -464,5 +464,5 @@ READERS: Mapping[str, Reader] = {
     "predicted_topics": Reader(files=topics, read=plain(read_predicted_topics, "topics.json")),
     "scisumm": Reader(files=scisumm, read=_scisumm),
     "scisumm_archives": Reader(files=packed_scisumm, read=_scisumm),
-    "scisumm_corpus": Reader(files=scisumm, read=plain(read_scisumm_corpus), gold=False),
+    "scisumm_corpus": Reader(files=scisumm, read=_every_split, gold=False),
 }
