@@ -24,7 +24,7 @@ from cdlm_lab.batch.engine import LOCAL, Place
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Choice, changes, read_stamp
 from cdlm_lab.batch.session import WRONG, Session, shown_time
-from cdlm_lab.errors import PlainError
+from cdlm_lab.data.files import DataError
 from cdlm_lab.scores import Score, json_of, plain_name
 
 _GB = 10**9
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{chosen.folder}: its models are in {_ship(chosen.folder, chosen.name)}")
             return 0
         return _run(chosen, tuple(more), shlex.join(["cdlm-lab", *given]))
-    except (GridError, PlainError) as error:
+    except (GridError, report.RunError, DataError) as error:
         print(error, file=sys.stderr)
     except KeyboardInterrupt:  # while it plans; later it is heeded in `session`
         return 128 + signal.SIGINT
@@ -148,7 +148,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _ship(folder: str, name: str) -> Path:
     from cdlm_lab.training.trained import ship_run  # torch takes seconds, which the other commands do without
 
-    return ship_run(folder, name)
+    try:
+        return ship_run(folder, name)
+    except ValueError as error:
+        raise report.RunError(str(error)) from None
 
 
 def _run(chosen: argparse.Namespace, more: tuple[str, ...], command: str) -> int:

@@ -113,7 +113,7 @@ def ship_run(source: str | os.PathLike[str], name: str, folder: Path = FOLDER) -
     if not (run / RUN_FILE).is_file() or not models:
         raise CheckpointError(f"{run}: no finished training is in it; name the folder of a run")
     if not name.startswith(PREFIX) or "/" in name.removeprefix(PREFIX):
-        raise ValueError(f"name is {name!r}; it must be {PREFIX}<task>")
+        raise CheckpointError(f"name is {name!r}; it must be {PREFIX}<task>")
     target = folder / name.removeprefix(PREFIX)
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=folder))
