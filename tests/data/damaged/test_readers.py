@@ -23,7 +23,7 @@ COMPRESSED = (
 # counted. What is typed into a box is no file.
 TOLERANT = {
     "missing": (
-        "cluster_folder", "docarc", "docarc_passages", "ecb_plus_topics", "marked_documents", "cards",
+        "cluster_folder", "docarc", "docarc_passages", "ecb_plus_topics", "marked_documents",
     ),
     "empty": ("cluster_folder",),
     "folder": ("cluster_folder",),

@@ -13,14 +13,14 @@ from cdlm_lab.clustering import read_predicted_topics
 from cdlm_lab.data.candidates import read_candidate_sets
 from cdlm_lab.data.claims import claim_sets, read_claims
 from cdlm_lab.data.clusters import open_corpus, passed_over
-from cdlm_lab.data.coreference_files import read_conll, read_conll_corpus, read_coreference_json
+from cdlm_lab.data.coreference_files import read_conll_corpus, read_coreference_json
 from cdlm_lab.data.document_links import read_linked_collection
 from cdlm_lab.data.document_pairs import read_pair_csv
 from cdlm_lab.data.ecb_plus import read_ecb_plus, read_ecb_plus_topics
-from cdlm_lab.data.files import DataError, open_bytes, read_cards, read_word_vectors
+from cdlm_lab.data.files import DataError, open_bytes, read_word_vectors
 from cdlm_lab.data.questions import read_hotpotqa, read_predictions
 from cdlm_lab.data.records import PassedOver
-from cdlm_lab.data.scisumm import read_scisumm, read_scisumm_corpus
+from cdlm_lab.data.scisumm import read_scisumm
 from cdlm_lab.data.tagged import TagReading, read_tagged_split
 from cdlm_lab.data.typed_documents import pasted_documents, read_marked_documents
 
@@ -362,13 +362,6 @@ def _vectors(path: Path) -> object:
     return found, values.tolist()
 
 
-def cards(rng: Chance) -> Files:
-    return {
-        "a/README.md": lines("---", "name: a", "licence: CC BY", "shipped: no", "count clusters: 3",
-                             f"sha256 a.txt: {'0f' * 32}", "---", words(rng))
-    }  # fmt: skip
-
-
 def topics(rng: Chance) -> Files:
     return {"topics.json": json.dumps([["1_1ecb", "1_2ecb"], ["2_1ecb"]]).encode()}
 
@@ -448,8 +441,7 @@ READERS: Mapping[str, Reader] = {
         files=coreference_json, read=plain(lambda path: read_coreference_json(path, "dev"))
     ),
     "coreference_json_of_others": Reader(files=coreference_json, read=_json_of_others),
-    "conll": Reader(files=conll, read=plain(read_conll, "key.conll")),
-    "conll_corpus": Reader(files=conll, read=_conll_corpus),
+    "conll": Reader(files=conll, read=_conll_corpus),
     "marked_documents": Reader(
         files=marked, read=plain(lambda p: read_marked_documents(p, kind="event")), gold=False
     ),
@@ -469,9 +461,8 @@ READERS: Mapping[str, Reader] = {
     "pair_csv": Reader(files=pair_csv, read=plain(pairs)),
     "linked_collection": Reader(files=linked, read=plain(read_linked_collection)),
     "word_vectors": Reader(files=vectors, read=plain(_vectors, "v.txt")),
-    "cards": Reader(files=cards, read=plain(read_cards)),
     "predicted_topics": Reader(files=topics, read=plain(read_predicted_topics, "topics.json")),
     "scisumm": Reader(files=scisumm, read=_scisumm),
     "scisumm_archives": Reader(files=packed_scisumm, read=_scisumm),
-    "scisumm_corpus": Reader(files=scisumm, read=plain(read_scisumm_corpus), gold=False),
+    "scisumm_corpus": Reader(files=scisumm, read=_every_split, gold=False),
 }
