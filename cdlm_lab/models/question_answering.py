@@ -42,13 +42,7 @@ from transformers.utils import ModelOutput
 
 from cdlm_lab.data.questions import MultihopQuestion
 from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.examples.questions import (
-    QUESTION_MARKS,
-    QUESTION_TYPES,
-    SPAN,
-    TITLE,
-    QuestionSequence,
-)
+from cdlm_lab.examples.questions import QUESTION_MARKS, QUESTION_TYPES, SPAN, TITLE, QuestionSequence
 from cdlm_lab.models.encoder import EncoderOptions, EncoderWithHead, load_encoder_with_head
 from cdlm_lab.models.language_model import over_items
 
@@ -209,12 +203,7 @@ def load_question_answerer(
     last layer computes all tokens, for the span head reads them.
     """
     return load_encoder_with_head(
-        QuestionAnswerer,
-        name_or_path,
-        marks=QUESTION_MARKS,
-        max_length=max_length,
-        window=window,
-        **options,
+        QuestionAnswerer, name_or_path, marks=QUESTION_MARKS, max_length=max_length, window=window, **options
     )
 
 

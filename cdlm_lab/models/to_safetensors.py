@@ -22,12 +22,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from cdlm_lab.models.checkpoint import (
-    CheckpointError,
-    named_faults,
-    read_config,
-    refuse_not_finite,
-)
+from cdlm_lab.models.checkpoint import CheckpointError, named_faults, read_config, refuse_not_finite
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.model_folder import CONFIG_FILE, CONVERT, PICKLES, fault_of_folder
 

@@ -91,13 +91,7 @@ from cdlm_lab.training.history import (
     TrainingBar,
     stop_on_signals,
 )
-from cdlm_lab.training.processes import (
-    full_states,
-    is_sharded,
-    reduction_deferred,
-    shard,
-    share_optimizer,
-)
+from cdlm_lab.training.processes import full_states, is_sharded, reduction_deferred, shard, share_optimizer
 from cdlm_lab.training.validation import (
     JUDGED,
     Judge,

@@ -85,9 +85,7 @@ def test_filling_is_inert(attention: OccurrenceAttention):
     assert torch.equal(same, weights)
 
 
-def test_a_word_without_occurrences_gets_zero_and_gradients_that_are_numbers(
-    attention: OccurrenceAttention,
-):
+def test_a_word_without_occurrences_gets_zero_and_gradients_that_are_numbers(attention: OccurrenceAttention):
     encodings = torch.randn(2, K, SIZE, dtype=torch.float64, requires_grad=True)
     c, weights = attention(encodings, torch.zeros(2, K).long(), torch.zeros(2, K, dtype=torch.bool))
     assert not c.any()

@@ -250,9 +250,7 @@ def test_padding_is_inert(bert, word_encoder: WordEncoder):
     filled.tokenizer.pad_token = "w30"  # filled up with another token
     assert filled.tokenizer.pad_token_id == 35
     for rows, others in zip(
-        word_encoder.encode(WORDS_OF_SENTENCES),
-        filled.encode(WORDS_OF_SENTENCES),
-        strict=True,
+        word_encoder.encode(WORDS_OF_SENTENCES), filled.encode(WORDS_OF_SENTENCES), strict=True
     ):
         np.testing.assert_allclose(rows, others, atol=1e-5)
 

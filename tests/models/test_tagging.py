@@ -360,10 +360,7 @@ def test_dropout_is_before_the_last_layer_alone(tagger: StaticTagger):
 
 def test_states_by_their_rows():
     states = torch.arange(12.0).view(6, 2)
-    assert rows_at(states, torch.tensor([[5, 1], [3, -1]])).tolist() == [
-        [[10, 11], [2, 3]],
-        [[6, 7], [0, 0]],
-    ]
+    assert rows_at(states, torch.tensor([[5, 1], [3, -1]])).tolist() == [[[10, 11], [2, 3]], [[6, 7], [0, 0]]]
     assert not rows_at(states[:0], torch.full((4, 3), -1)).any()
 
 
@@ -464,10 +461,7 @@ def test_the_loss_is_the_mean_over_labelled_words(dynamic: DynamicTagger, token_
 def test_the_encoder_learns_from_the_context_too(bert: Path):
     """One pass over all sequences; the tokens of those that are only attended to get gradients."""
     head = DYNAMIC_HEADS["context"]
-    dynamic, token_batch = (
-        load_dynamic_tagger(bert, head=head, **FORM)[0],
-        tokens_of_words(head),
-    )
+    dynamic, token_batch = (load_dynamic_tagger(bert, head=head, **FORM)[0], tokens_of_words(head))
     passes = []
     dynamic.longformer.register_forward_hook(lambda _, given, __: passes.append(tuple(given[0].shape)))
     dynamic(**token_batch).loss.backward()
@@ -482,10 +476,7 @@ def test_the_encoder_learns_from_the_context_too(bert: Path):
 def test_a_sequence_once_is_a_sequence_for_each_word(bert: Path):
     """Against duplicates, as in the paper."""
     head = DYNAMIC_HEADS["context"]
-    dynamic, token_batch = (
-        load_dynamic_tagger(bert, head=head, **FORM)[0],
-        tokens_of_words(head),
-    )
+    dynamic, token_batch = (load_dynamic_tagger(bert, head=head, **FORM)[0], tokens_of_words(head))
     present = token_batch["places"][..., 0] >= 0
     row = token_batch["places"][..., 0][present]
     every = torch.cat([torch.tensor(TARGETS), row])
