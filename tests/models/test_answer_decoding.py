@@ -20,7 +20,7 @@ from cdlm_lab.examples.questions import (
 )
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.encoder import load_tokenizer
-from cdlm_lab.models.question_answering import SpanCandidate, answer_text, best_spans, decode
+from cdlm_lab.models.question_answering import SpanCandidate, answer_span, best_spans, decode
 
 QUESTION = MultihopQuestion(
     id="q",
@@ -209,7 +209,7 @@ def test_minus_infinity_and_filling_change_nothing(sequence: QuestionSequence):
     ],
 )
 def test_the_text_keeps_its_casing_and_spacing(sequence: QuestionSequence, first, last, text):
-    assert answer_text(QUESTION, sequence, SpanCandidate(first=first, last=last, score=0.0)) == text
+    assert answer_span(QUESTION, sequence, SpanCandidate(first=first, last=last, score=0.0)).text == text
 
 
 def test_a_span_is_answered_with_its_place(sequence: QuestionSequence):
@@ -354,7 +354,7 @@ def test_words_of_a_real_tokenizer_come_back_as_they_were_written():
                 first = min(n for n in here if sequence.offsets[n, 0] == start)
                 last = max(n for n in here if sequence.offsets[n, 1] == end)
                 span = SpanCandidate(first=int(first), last=int(last), score=0.0)
-                assert answer_text(question, sequence, span) == source[start:end]
+                assert answer_span(question, sequence, span).text == source[start:end]
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_an_answer_goes_to_the_ends_of_its_words(source: str, start: int, end: i
         lost_sentences=(0,),
         lost_tokens=0,
     )
-    assert answer_text(question, made, SpanCandidate(first=0, last=0, score=0.0)) == answer
+    assert answer_span(question, made, SpanCandidate(first=0, last=0, score=0.0)).text == answer
 
 
 def test_spans_that_become_the_same_words_are_one(sequence: QuestionSequence):

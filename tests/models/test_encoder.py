@@ -25,7 +25,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from cdlm_lab.models import encoder
+from cdlm_lab.models import checkpoint
 from cdlm_lab.models.checkpoint import CheckpointError
 from cdlm_lab.models.conversion import copy_local_to_global, longformer_config, tiled_positions
 from cdlm_lab.models.coreference import load_pair_scorer
@@ -156,13 +156,13 @@ def test_minilm_is_the_known_one_and_computes_what_it_did(monkeypatch) -> None:
     from transformers import AutoModel
 
     model, tokenizer = load_encoder("minilm", max_length=1024, window=64)
-    original = AutoModel.from_pretrained(encoder.minilm_folder()).eval()
+    original = AutoModel.from_pretrained(checkpoint.minilm_folder()).eval()
     text = tokenizer("Rescuers searched the river through the night.", return_tensors="pt")
     with torch.no_grad():
         expected = original(**text).last_hidden_state
         actual = model(text["input_ids"], text["attention_mask"]).last_hidden_state
     torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
-    monkeypatch.setattr(encoder, "MINILM_SHA256", "0" * 64)
+    monkeypatch.setattr(checkpoint, "MINILM_SHA256", "0" * 64)
     with pytest.raises(CheckpointError, match="expected 0000"):
         load_encoder("minilm", max_length=1024, window=64)
 
