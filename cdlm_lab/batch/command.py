@@ -25,15 +25,7 @@ from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.batch.plan import Choice, changes, read_stamp
 from cdlm_lab.batch.session import shown_time
 from cdlm_lab.data.files import DataError
-from cdlm_lab.report import (
-    REPORT_FILE,
-    RUN_FILE,
-    Report,
-    RunError,
-    is_held,
-    read_report,
-    read_run_file,
-)
+from cdlm_lab.report import REPORT_FILE, RUN_FILE, Report, RunError, is_held, read_report, read_run_file
 
 _GB = 10**9
 

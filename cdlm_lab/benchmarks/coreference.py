@@ -12,13 +12,12 @@ drifts for both; the ratio is the median of the ratios run by run.
 
 "of peak" = useful floating-point operations (what the definition asks for: no padding, and of the last layer
 only what its global tokens need) per second, over the rate of a large matrix product measured in the same
-run. "padding" = share of the places computed by the first layer's feed-forward block
-that hold no token; Hugging Face's model pads every batch to a multiple of the window.
+run. "padding" = share of the places computed by the first layer's feed-forward block that hold no token;
+Hugging Face's model pads every batch to a multiple of the window.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import statistics
@@ -29,23 +28,15 @@ from functools import partial
 import numpy as np
 import torch
 from torch import nn
-from transformers import LongformerConfig
+from transformers import LongformerConfig, PreTrainedTokenizerBase
 
 from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.attention.plan import make_plan
-from cdlm_lab.benchmarks.timing import command_line, matmul_rate, ratio, seconds, surroundings, table
+from cdlm_lab.benchmarks import timing
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.examples import mention_pairs
 from cdlm_lab.examples.collate import Collate, batches_by_length
-from cdlm_lab.examples.mention_pairs import (
-    CONTEXTS,
-    MENTION_END,
-    MENTION_START,
-    MentionPairExamples,
-    group_mentions,
-    marks_from_tokenizer,
-    mentions_in,
-    pairs_within,
-)
+from cdlm_lab.examples.mention_pairs import MentionPairExamples
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.coreference import HIDDEN, PairScorer
@@ -61,29 +52,36 @@ SIZES = {
 WAYS = ("huggingface", "ours")
 
 
+def storyworld_pairs(
+    tokenizer: PreTrainedTokenizerBase, *, stories: int, context: str, max_length: int, most: int = 0
+) -> MentionPairExamples:
+    """Pairs of events of storyworld's test stories: all, or `most` of them, evenly spaced."""
+    topics = list(read_storyworld_topics("test", stories))
+    groups = mention_pairs.group_mentions(topics, "event", "topic")
+    pairs = mention_pairs.pairs_within(groups)
+    return MentionPairExamples(
+        mentions=mention_pairs.mentions_in(groups),
+        pairs=pairs[:: max(1, len(pairs) // most)][:most] if most else pairs,
+        documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
+        special=from_tokenizer(tokenizer),
+        marks=mention_pairs.marks_from_tokenizer(tokenizer),
+        context=context,
+        max_length=max_length,
+    )
+
+
 def scorers_and_examples(
     *, sizes: TinySizes, window: int, max_length: int, context: str, stories: int
 ) -> tuple[dict[str, PairScorer], MentionPairExamples]:
     """The same scorer twice, with Hugging Face's attention and with ours, and all pairs of the documents."""
     tokenizer = load_tokenizer("tiny", sizes=sizes)
-    tokenizer.add_special_tokens(
-        {"extra_special_tokens": [MENTION_START, MENTION_END]}, replace_extra_special_tokens=False
-    )
+    marks = [mention_pairs.MENTION_START, mention_pairs.MENTION_END]
+    tokenizer.add_special_tokens({"extra_special_tokens": marks}, replace_extra_special_tokens=False)
     with own_randomness(0):
         theirs = PairScorer(tiny_config(tokenizer, max_length=max_length, window=window, sizes=sizes)).eval()
-    topics = list(read_storyworld_topics("test", stories))
-    groups = group_mentions(topics, "event", "topic")
-    examples = MentionPairExamples(
-        mentions=mentions_in(groups),
-        pairs=pairs_within(groups),
-        documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
-        special=from_tokenizer(tokenizer),
-        marks=marks_from_tokenizer(tokenizer),
-        context=context,
-        max_length=max_length,
-    )
     ours = replace_self_attention(copy.deepcopy(theirs))
     read_only_globals(ours.longformer)
+    examples = storyworld_pairs(tokenizer, stories=stories, context=context, max_length=max_length)
     return {"huggingface": theirs, "ours": ours}, examples
 
 
@@ -91,9 +89,8 @@ def spaced_batches(examples: MentionPairExamples, *, batch_size: int, pairs: int
     """Of the batches in which all pairs would be scored so many that they hold about `pairs` pairs, evenly
     spaced from the longest to the shortest."""
     sizes = [examples.size_of(number) for number in range(len(examples))]
-    batches = batches_by_length(
-        [size.length for size in sizes], [size.global_count for size in sizes], batch_size
-    )
+    lengths, global_counts = ([getattr(size, name) for size in sizes] for name in ("length", "global_count"))
+    batches = batches_by_length(lengths, global_counts, batch_size)
     wanted = min(len(batches), max(1, round(pairs / batch_size)))
     return [batches[int((number + 0.5) * len(batches) / wanted)] for number in range(wanted)]
 
@@ -109,15 +106,15 @@ def probabilities(
 ) -> np.ndarray:
     """Of the pairs of all batches, in their order; sequences are built, padded and read."""
     collate = Collate(pad_token_id=model.config.pad_token_id)
-    found = []
+    of_batches = []
     for numbers in batches:
         batch = collate([examples[number] for number in numbers])
         on_device = {key: tensor.to(model.device) for key, tensor in batch.items()}
         with torch.autocast(model.device.type, dtype=dtype, enabled=dtype != torch.float32):
             logits = model(**on_device).logits
-        found.append(torch.sigmoid(logits).cpu().numpy())
+        of_batches.append(torch.sigmoid(logits).cpu().numpy())
         bar.update(len(numbers))
-    return np.concatenate(found)
+    return np.concatenate(of_batches)
 
 
 @contextmanager
@@ -126,9 +123,7 @@ def counted_places(model: PairScorer) -> Iterator[list[int]]:
     computes."""
     counts: list[int] = []
     block: nn.Module = model.longformer.encoder.layer[0].intermediate.dense
-    hook = block.register_forward_pre_hook(
-        lambda _, inputs: counts.append(inputs[0].numel() // inputs[0].shape[-1])
-    )
+    hook = block.register_forward_pre_hook(lambda _, inputs: counts.append(inputs[0][..., 0].numel()))
     try:
         yield counts
     finally:
@@ -143,9 +138,8 @@ def useful_operations(config: LongformerConfig, example: dict[str, np.ndarray]) 
     """
     width, inner = config.hidden_size, config.intermediate_size
     is_global = torch.from_numpy(example["global_attention_mask"])[None] == 1
-    plan = make_plan(
-        attention_mask=torch.ones_like(is_global), global_mask=is_global, window=config.attention_window[0]
-    )
+    everything, window = torch.ones_like(is_global), config.attention_window[0]
+    plan = make_plan(attention_mask=everything, global_mask=is_global, window=window)
     tokens, of_globals = len(plan.order), len(plan.global_order)
     rest = 2 * width * (width + 2 * inner)  # of a token after its attention: output projection, feed-forward
     layer = 2 * 5 * tokens * width * width + 4 * plan.pairs * width + tokens * rest
@@ -164,28 +158,29 @@ def measure(
     """Times and differences of the two ways; see `main` for the rest of the report."""
     numbers = [number for batch in batches for number in batch]
     work = {"huggingface": [[number] for number in numbers], "ours": batches}
-    device = models["ours"].device
-    found: dict[str, np.ndarray] = {}
+    results: dict[str, np.ndarray] = {}
     places: dict[str, int] = {}
     times: dict[str, list[float]] = {name: [] for name in WAYS}
     with Progress(total=2 * (repeats + 1) * len(numbers), desc="scoring", unit="pair") as bar:
-        given = {"dtype": dtype, "bar": bar}
+        runs = {
+            name: partial(probabilities, models[name], examples, work[name], dtype=dtype, bar=bar)
+            for name in WAYS
+        }
         for name in WAYS:  # warm-up
             with counted_places(models[name]) as counts:
-                found[name] = probabilities(models[name], examples, work[name], **given)
+                results[name] = runs[name]()
             places[name] = sum(counts)
         for _ in range(repeats):
             for name in WAYS:
-                run = partial(probabilities, models[name], examples, work[name], **given)
-                times[name].append(seconds(run, device))
+                times[name].append(timing.seconds(runs[name], models["ours"].device))
     tokens = sum(examples.length_of(number) for number in numbers)
     return {
         "pairs_per_second": {name: len(numbers) / statistics.median(times[name]) for name in WAYS},
-        **ratio("times_faster", *(times[name] for name in WAYS)),
+        **timing.ratio("times_faster", *(times[name] for name in WAYS)),
         "padding": {name: 1 - tokens / places[name] for name in WAYS},
-        "largest_difference": float(np.abs(found["huggingface"] - found["ours"]).max()),
-        "probability_min": float(found["ours"].min()),
-        "probability_max": float(found["ours"].max()),
+        "largest_difference": float(np.abs(results["huggingface"] - results["ours"]).max()),
+        "probability_min": float(results["ours"].min()),
+        "probability_max": float(results["ours"].max()),
     }
 
 
@@ -197,74 +192,11 @@ def described(row: dict[str, object]) -> str:
         {"title": title} | {key: row[key][name] for key in ("pairs_per_second", "padding", "of_peak")}
         for name, title in zip(WAYS, ("one at a time, Hugging Face", "ours"), strict=True)
     ]
-    faster = [row[name] for name in ("times_faster", "times_faster_min", "times_faster_max")]
-    lines = [
-        table(columns, rows),
-        "",
-        "{:.2f} times faster ({:.2f}-{:.2f}); ".format(*faster)
-        + f"probabilities from {row['probability_min']:.3f} to {row['probability_max']:.3f} "
-        f"differ by {row['largest_difference']:.1e} at most",
-    ]
-    return "\n".join(lines)
-
-
-def arguments() -> argparse.Namespace:
-    """The command line."""
-    parser = command_line(__doc__)
-    parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")
-    parser.add_argument("--window", type=int, default=512)
-    parser.add_argument("--max-length", type=int, default=4096)
-    parser.add_argument("--context", choices=CONTEXTS, default="documents")
-    parser.add_argument("--stories", type=int, default=30, help="of storyworld: where the pairs come from")
-    parser.add_argument("--pairs", type=int, default=32, help="about how many are scored in a run")
-    parser.add_argument("--batch-size", type=int, default=8, help="pairs read at once our way")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
-    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
-    parser.add_argument(
-        "--dtype",
-        choices=["float32", "bfloat16"],
-        help="of both ways; default: bfloat16 on CUDA, else float32",
+    below = (
+        "{times_faster:.2f} times faster ({times_faster_min:.2f}-{times_faster_max:.2f}); probabilities "
+        "from {probability_min:.3f} to {probability_max:.3f} differ by {largest_difference:.1e} at most"
     )
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Parse the command line, measure, print."""
-    given = arguments()
-    if given.threads:
-        torch.set_num_threads(given.threads)
-    device = torch.device(given.device)
-    precision = given.dtype or ("bfloat16" if device.type == "cuda" else "float32")
-    dtype = getattr(torch, precision)
-    models, examples = scorers_and_examples(
-        sizes=SIZES[given.model],
-        window=given.window,
-        max_length=given.max_length,
-        context=given.context,
-        stories=given.stories,
-    )
-    models = {name: model.to(device) for name, model in models.items()}
-    batches = spaced_batches(examples, batch_size=given.batch_size, pairs=given.pairs)
-    rate = matmul_rate(device=device, dtype=dtype)
-    report = {
-        **surroundings(device),
-        "dtype": precision,
-        "matmul_gflops": rate / 1e9,
-        **{
-            name: getattr(given, name)
-            for name in ("model", "window", "max_length", "context", "batch_size", "repeats")
-        },
-        "parameters": models["ours"].num_parameters(),
-        "all_pairs": len(examples),
-        **sizes_of(models["ours"].config, examples, [number for batch in batches for number in batch]),
-    }
-    print("; ".join(f"{name} {value}" for name, value in report.items()))
-    report |= measure(models, examples, batches=batches, dtype=dtype, repeats=given.repeats)
-    useful = report["gflop_per_pair"] * 1e9 / rate
-    report["of_peak"] = {name: useful * speed for name, speed in report["pairs_per_second"].items()}
-    print(described(report))
-    if given.json:
-        given.json.write_text(json.dumps(report, indent=2) + "\n")
+    return f"{timing.table(columns, rows)}\n\n{below.format(**row)}"
 
 
 def sizes_of(
@@ -280,6 +212,50 @@ def sizes_of(
         "globals_per_pair": statistics.median(of_globals),
         "gflop_per_pair": statistics.mean(operations) / 1e9,
     }
+
+
+def main() -> None:
+    """Parse the command line, measure, print."""
+    parser = timing.command_line(__doc__)
+    parser.add_argument("--model", choices=SIZES, default="minilm", help="sizes; weights are random")
+    parser.add_argument("--window", type=int, default=512)
+    parser.add_argument("--max-length", type=int, default=4096)
+    parser.add_argument("--context", choices=mention_pairs.CONTEXTS, default="documents")
+    parser.add_argument("--stories", type=int, default=30, help="of storyworld: where the pairs come from")
+    parser.add_argument("--pairs", type=int, default=32, help="about how many are scored in a run")
+    parser.add_argument("--batch-size", type=int, default=8, help="pairs read at once our way")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
+    parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
+    precisions, by_default = ("float32", "bfloat16"), "bfloat16 on CUDA, else float32"
+    parser.add_argument("--dtype", choices=precisions, help=f"of both ways; default: {by_default}")
+    given = parser.parse_args()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    device = torch.device(given.device)
+    precision = given.dtype or ("bfloat16" if device.type == "cuda" else "float32")
+    dtype = getattr(torch, precision)
+    form = {name: getattr(given, name) for name in ("window", "max_length", "context", "stories")}
+    models, examples = scorers_and_examples(sizes=SIZES[given.model], **form)
+    models = {name: model.to(device) for name, model in models.items()}
+    batches = spaced_batches(examples, batch_size=given.batch_size, pairs=given.pairs)
+    rate = timing.matmul_rate(device=device, dtype=dtype)
+    shown = ("model", "window", "max_length", "context", "batch_size", "repeats")
+    report = {
+        **timing.surroundings(device),
+        "dtype": precision,
+        "matmul_gflops": rate / 1e9,
+        **{name: getattr(given, name) for name in shown},
+        "parameters": models["ours"].num_parameters(),
+        "all_pairs": len(examples),
+        **sizes_of(models["ours"].config, examples, [number for batch in batches for number in batch]),
+    }
+    timing.print_head(report)
+    report |= measure(models, examples, batches=batches, dtype=dtype, repeats=given.repeats)
+    useful = report["gflop_per_pair"] * 1e9 / rate
+    report["of_peak"] = {name: useful * speed for name, speed in report["pairs_per_second"].items()}
+    print(described(report))
+    if given.json:
+        given.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
 if __name__ == "__main__":

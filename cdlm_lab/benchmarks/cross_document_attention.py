@@ -15,20 +15,11 @@ for each of them; the affine map takes 2 x size^2 a query.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
 from functools import partial
 
 import torch
 
-from cdlm_lab.benchmarks.timing import (
-    command_line,
-    print_head,
-    ratio,
-    surroundings,
-    table,
-    take_turns,
-    write_rows,
-)
+from cdlm_lab.benchmarks import timing
 from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.matching import CDA, DocumentMatcher, HierarchicalConfig
@@ -36,6 +27,14 @@ from cdlm_lab.models.matching import CDA, DocumentMatcher, HierarchicalConfig
 TEXTS = {"S2ORC": (9, 28), "PAN": (47, 33)}  # sentences of a document, words of a sentence
 WORDS = 5000
 HIDDEN = 50  # the paper's; words have as many numbers
+COLUMNS = {
+    "text": "{text}",
+    "CDA": "{cda}",
+    "seconds": "{seconds:.3f}",
+    "times GRU-HAN alone (min-max)": "{ratio:.2f} ({ratio_min:.2f}-{ratio_max:.2f})",
+    "by multiply-adds": "{predicted:.2f}",
+    "more parameters": "{added_parameters:,}",
+}
 
 
 def matchers() -> dict[str, DocumentMatcher]:
@@ -66,68 +65,48 @@ def multiply_adds(cda: str, *, sentences: int, words: int) -> int:
     return 2 * a_document
 
 
-def batch_of(text: str, *, pairs: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Words and the mask of sentences, as `DocumentMatcher` takes them."""
-    sentences, words = TEXTS[text]
-    generator = torch.Generator().manual_seed(0)
-    inputs = torch.randint(1, WORDS, (pairs, 2, sentences, words), generator=generator)
-    return inputs.to(device), torch.ones(pairs, 2, sentences, dtype=torch.bool, device=device)
-
-
 def measure(
     models: dict[str, DocumentMatcher], text: str, *, pairs: int, repeats: int, device: torch.device
 ) -> list[dict[str, object]]:
     """A row for each form."""
-    batch = batch_of(text, pairs=pairs, device=device)
-    works = {cda: partial(model, *batch) for cda, model in models.items()}
+    sentences, words = TEXTS[text]
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randint(1, WORDS, (pairs, 2, sentences, words), generator=generator).to(device)
+    mask = torch.ones(pairs, 2, sentences, dtype=torch.bool, device=device)
+    works = {cda: partial(model, inputs, mask) for cda, model in models.items()}
     with torch.inference_mode():
         for work in works.values():  # the warm-up
             work()
-        times = take_turns(works, repeats=repeats, device=device, desc=text)
-    sizes = dict(zip(("sentences", "words"), TEXTS[text], strict=True))
-    rows = []
-    for cda, added in added_parameters(models).items():
-        rows.append(
-            {
-                "text": text,
-                "cda": cda,
-                "seconds": statistics.median(times[cda]),
-                **ratio("ratio", times[cda], times["none"]),
-                "predicted": multiply_adds(cda, **sizes) / multiply_adds("none", **sizes),
-                "added_parameters": added,
-            }
-        )
-    return rows
-
-
-def markdown(rows: Sequence[Mapping[str, object]]) -> str:
-    """The rows as a Markdown table."""
-    columns = {
-        "text": "{text}",
-        "CDA": "{cda}",
-        "seconds": "{seconds:.3f}",
-        "times GRU-HAN alone (min-max)": "{ratio:.2f} ({ratio_min:.2f}-{ratio_max:.2f})",
-        "by multiply-adds": "{predicted:.2f}",
-        "more parameters": "{added_parameters:,}",
-    }
-    return table(columns, rows)
+        times = timing.take_turns(works, repeats=repeats, device=device, desc=text)
+    operations = {cda: multiply_adds(cda, sentences=sentences, words=words) for cda in models}
+    return [
+        {
+            "text": text,
+            "cda": cda,
+            "seconds": statistics.median(times[cda]),
+            **timing.ratio("ratio", times[cda], times["none"]),
+            "predicted": operations[cda] / operations["none"],
+            "added_parameters": added,
+        }
+        for cda, added in added_parameters(models).items()
+    ]
 
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    parser = command_line(__doc__)
+    parser = timing.command_line(__doc__)
     parser.add_argument("--texts", choices=TEXTS, nargs="+", default=list(TEXTS))
     parser.add_argument("--pairs", type=int, default=64, help="in a batch (the paper: 256)")
     parser.add_argument("--repeats", type=int, default=9)
     given = parser.parse_args()
     device = torch.device(given.device)
     models = {cda: model.to(device) for cda, model in matchers().items()}
-    head = {**surroundings(device), "pairs": given.pairs, "repeats": given.repeats}
-    print_head(head)
-    form = {"pairs": given.pairs, "repeats": given.repeats, "device": device}
-    rows = [row for text in given.texts for row in measure(models, text, **form)]
-    print(markdown(rows))
-    write_rows(given.json, head, rows)
+    form = {"pairs": given.pairs, "repeats": given.repeats}
+    head = {**timing.surroundings(device), **form}
+    timing.print_head(head)
+    rows = [row for text in given.texts for row in measure(models, text, **form, device=device)]
+    print(timing.table(COLUMNS, rows))
+    timing.write_rows(given.json, head, rows)
 
 
 if __name__ == "__main__":

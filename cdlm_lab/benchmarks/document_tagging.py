@@ -22,9 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
 
-from cdlm_lab.benchmarks.timing import command_line, print_head, ratio, surroundings, table, write_rows
+from cdlm_lab.benchmarks import timing
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import TaggedDocument, labels_of, read_docarc_split, tag_set
 from cdlm_lab.examples.tagging import TagExamples, document_runs, split_long, words_read
@@ -41,6 +40,14 @@ from cdlm_lab.progress import Progress
 BATCH = 16  # sentences (the paper's)
 MAX_TOKENS = 128  # of a sentence
 FORMS = ("baseline", "linear", "bilstm")
+COLUMNS = {
+    "K": "{occurrences}",
+    "tagger": "{form}",
+    "seconds an epoch": "{seconds:.2f}",
+    "times baseline (min-max)": "{ratio:.2f} ({ratio_min:.2f}-{ratio_max:.2f})",
+    "by multiply-adds": "{predicted:.2f}",
+    "encoding again": "{again}",
+}
 
 
 class Epochs:
@@ -112,14 +119,10 @@ class Epochs:
     def multiply_adds(self, form: str, read: Mapping[str, int]) -> int:
         """Of an epoch, forward."""
         model = self.models[form]
-        f_c, f_s = (_weights(part) for part in (model.context_encoder, model.sequence_encoder))
+        matrices = (part.parameters() for part in (model.context_encoder, model.sequence_encoder))
+        f_c, f_s = (sum(one.numel() for one in part if one.dim() > 1) for part in matrices)
         more = {"baseline": 0, "linear": read["attended"], "bilstm": read["context"]}[form]
         return read["targets"] * (f_c + f_s) + more * f_c
-
-
-def _weights(part: nn.Module) -> int:
-    """Numbers in matrices."""
-    return sum(weight.numel() for weight in part.parameters() if weight.dim() > 1)
 
 
 def measure(epochs: Epochs, *, occurrences: int, repeats: int) -> list[dict[str, object]]:
@@ -131,40 +134,25 @@ def measure(epochs: Epochs, *, occurrences: int, repeats: int) -> list[dict[str,
                 times[form].append(epochs.epoch(form))
                 bar.update(1)
     read, rows = epochs.read(), []
-    alone = epochs.multiply_adds("baseline", read)
     for form in FORMS:
-        again = ratio("again", [mine + epochs.encoding for mine in times[form]], times["baseline"])["again"]
-        rows.append(
-            {
-                "occurrences": occurrences,
-                "form": form,
-                "seconds": statistics.median(times[form]),
-                **ratio("ratio", times[form], times["baseline"]),
-                "predicted": epochs.multiply_adds(form, read) / alone,
-                "encoding_again": None if form == "baseline" else again,
-                "sentences": len(epochs.examples),
-            }
-        )
+        again = [mine + epochs.encoding for mine in times[form]]
+        times_again = timing.ratio("again", again, times["baseline"])["again"]
+        row = {
+            "occurrences": occurrences,
+            "form": form,
+            "seconds": statistics.median(times[form]),
+            **timing.ratio("ratio", times[form], times["baseline"]),
+            "predicted": epochs.multiply_adds(form, read) / epochs.multiply_adds("baseline", read),
+            "encoding_again": None if form == "baseline" else times_again,
+            "sentences": len(epochs.examples),
+        }
+        rows.append(row)
     return rows
-
-
-def markdown(rows: Sequence[Mapping[str, object]]) -> str:
-    """The rows as a Markdown table."""
-    columns = {
-        "K": "{occurrences}",
-        "tagger": "{form}",
-        "seconds an epoch": "{seconds:.2f}",
-        "times baseline (min-max)": "{ratio:.2f} ({ratio_min:.2f}-{ratio_max:.2f})",
-        "by multiply-adds": "{predicted:.2f}",
-        "encoding again": "{again}",
-    }
-    again = ("" if row["encoding_again"] is None else f"{row['encoding_again']:.1f}" for row in rows)
-    return table(columns, ({**row, "again": text} for row, text in zip(rows, again, strict=True)))
 
 
 def main() -> None:
     """Parse the command line, measure, print."""
-    parser = command_line(__doc__)
+    parser = timing.command_line(__doc__)
     parser.add_argument("--corpus", default="storyworld", help="or a folder in Doc-ARC's format")
     parser.add_argument("--documents", type=int, default=20, help="to train on")
     parser.add_argument("--encoder", default="storyworld/longformer")
@@ -179,22 +167,17 @@ def main() -> None:
         first = range(given.documents)
         documents = list(read_docarc_split(given.corpus, "train", chosen=lambda count: first[:count]))
     encoder = load_word_encoder(given.encoder, layers=given.layers, max_tokens=MAX_TOKENS)
-    head: dict[str, object] = {**surroundings(torch.device(given.device)), "documents": len(documents)}
-    print_head(head)
+    head: dict[str, object] = {**timing.surroundings(torch.device(given.device)), "documents": len(documents)}
+    timing.print_head(head)
     rows = []
     for most in given.occurrences:
         with tempfile.TemporaryDirectory() as cache:
-            epochs = Epochs(
-                encoder,
-                documents,
-                most=most,
-                hidden_size=given.hidden_size,
-                cache=Path(cache),
-                device=given.device,
-            )
+            form = {"most": most, "hidden_size": given.hidden_size, "device": given.device}
+            epochs = Epochs(encoder, documents, **form, cache=Path(cache))
             rows += measure(epochs, occurrences=most, repeats=given.repeats)
-    print(markdown(rows))
-    write_rows(given.json, head, rows)
+    again = ["" if row["encoding_again"] is None else f"{row['encoding_again']:.1f}" for row in rows]
+    print(timing.table(COLUMNS, [{**row, "again": text} for row, text in zip(rows, again, strict=True)]))
+    timing.write_rows(given.json, head, rows)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ length.
 
 All four ways read the same items in turn (A B C D A B C D ...), made into sequences, padded and read, so that
 a machine whose speed drifts drifts for all. Tokens are those of the texts, without padding. Heads are new.
-
 "of rate" = multiply-adds x 2 of the encoder's weights for these tokens, a second, over the rate of a large
 matrix product in the same precision, measured in the same run; attention itself is not counted, and what a
 last layer that reads global tokens only leaves out is.
@@ -17,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -25,32 +24,12 @@ from itertools import product
 import torch
 from torch import nn
 
-from cdlm_lab.benchmarks.timing import (
-    command_line,
-    matmul_rate,
-    peak_growth,
-    print_head,
-    ratio,
-    surroundings,
-    table,
-    take_turns,
-    write_rows,
-)
-from cdlm_lab.data.storyworld.task_sets import (
-    read_storyworld_candidates,
-    read_storyworld_tags,
-    read_storyworld_topics,
-)
+from cdlm_lab.benchmarks import timing
+from cdlm_lab.benchmarks.coreference import storyworld_pairs
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates, read_storyworld_tags
 from cdlm_lab.examples.candidates import CandidateExamples, EncodedCandidates, JointCollate
 from cdlm_lab.examples.collate import Collate, batches_by_length
-from cdlm_lab.examples.mention_pairs import (
-    MentionPairExamples,
-    group_mentions,
-    marks_from_tokenizer,
-    mentions_in,
-    pairs_within,
-)
-from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.models.coreference import load_pair_scorer
 from cdlm_lab.models.frozen import ENDS, load_sentence_encoder, load_word_encoder
 from cdlm_lab.models.joint import JointHead, load_joint_model
@@ -60,6 +39,16 @@ PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 ORDERS = ("file", "length")
 SENTENCE_TOKENS = 128
 HEAD = JointHead(kind="ae_k", sentences=6, length=64)  # the paper's
+COLUMNS = {
+    "": "{task}",
+    "precision": "{precision}",
+    "batches by": "{batches}",
+    "tokens/s": "{tokens_per_second:,.0f}",
+    "times float32 by file": "{times_faster:.2f}",
+    "padding": "{padding:.0%}",
+    "MiB": "{peak_mib:.0f}",
+    "of rate": "{of_rate:.0%}",
+}
 Read = Callable[[Sequence[int]], object]
 
 
@@ -75,19 +64,27 @@ class Task:
     encoder: nn.Module  # whose weights read them
     read: dict[Precision, Read]  # precision -> reads the items of these numbers as one batch
 
+    @property
+    def device(self) -> torch.device:
+        """Where it is read."""
+        return next(self.encoder.parameters()).device
+
     def batches(self, order: str) -> list[list[int]]:
         """Of all items, in the order of the file or by length."""
         if order == "length":
             return batches_by_length(self.lengths, self.global_counts, self.batch_size)
-        count = len(self.lengths)
-        firsts = range(0, count, self.batch_size)
-        return [list(range(first, min(first + self.batch_size, count))) for first in firsts]
+        numbers = list(range(len(self.lengths)))
+        return [numbers[first : first + self.batch_size] for first in numbers[:: self.batch_size]]
+
+    def padding(self, order: str) -> float:
+        """Share of the places of all batches that hold no token."""
+        batches = ([self.lengths[number] for number in numbers] for numbers in self.batches(order))
+        return 1 - sum(self.lengths) / sum(len(lengths) * max(lengths) for lengths in batches)
 
     @torch.inference_mode()
     def go(self, precision: Precision, order: str) -> None:
         """Read everything once."""
-        device = next(self.encoder.parameters()).device
-        with computing_in(precision, device):
+        with computing_in(precision, self.device):
             for numbers in self.batches(order):
                 self.read[precision](numbers)
 
@@ -95,18 +92,8 @@ class Task:
 def pair_task(given: argparse.Namespace) -> Task:
     """Pairs of events of storyworld, by whole documents."""
     model, tokenizer = load_pair_scorer(given.encoder, max_length=given.max_length, window=given.window)
-    topics = list(read_storyworld_topics("test", given.stories))
-    groups = group_mentions(topics, "event", "topic")
-    pairs = pairs_within(groups)
-    examples = MentionPairExamples(
-        mentions=mentions_in(groups),
-        pairs=pairs[:: max(1, len(pairs) // given.items)][: given.items],
-        documents=EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer),
-        special=from_tokenizer(tokenizer),
-        marks=marks_from_tokenizer(tokenizer),
-        context="documents",
-        max_length=given.max_length,
-    )
+    form = {"stories": given.stories, "max_length": given.max_length, "most": given.items}
+    examples = storyworld_pairs(tokenizer, context="documents", **form)
     sizes = [examples.size_of(number) for number in range(len(examples))]
     return Task(
         name="pair scoring",
@@ -168,16 +155,15 @@ def encoding_tasks(given: argparse.Namespace) -> list[Task]:
         tokenizer = encoders["float32"].tokenizer
         split = tokenizer([list(one) for one in words], is_split_into_words=True, add_special_tokens=False)
         lengths = [len(ids) + ENDS for ids in split["input_ids"]]
-        tasks.append(
-            Task(
-                name=name,
-                lengths=lengths,
-                global_counts=[0] * len(lengths),
-                batch_size=given.sentence_batch_size,
-                encoder=encoders["float32"].model,
-                read={one: partial(_encode, encoder, items) for one, encoder in encoders.items()},
-            )
+        task = Task(
+            name=name,
+            lengths=lengths,
+            global_counts=[0] * len(lengths),
+            batch_size=given.sentence_batch_size,
+            encoder=encoders["float32"].model,
+            read={one: partial(_encode, encoder, items) for one, encoder in encoders.items()},
         )
+        tasks.append(task)
     return tasks
 
 
@@ -186,59 +172,33 @@ def _encode(encoder: object, items: Sequence, numbers: Sequence[int]) -> object:
 
 
 def measure(task: Task, *, repeats: int, rates: dict[Precision, float]) -> list[dict[str, object]]:
-    """A row for each precision and order; see the head of this module."""
-    device = next(task.encoder.parameters()).device
-    ways = list(product(PRECISIONS, ORDERS))
+    """A row for each precision and order."""
+    works = {way: partial(task.go, *way) for way in product(PRECISIONS, ORDERS)}
     # The first run of each is not counted, but for memory.
-    peaks = {way: peak_growth(partial(task.go, *way), device) for way in ways}
-    works = {way: partial(task.go, *way) for way in ways}
-    times = take_turns(works, repeats=repeats, device=device, desc=task.name)
+    peaks = {way: timing.peak_growth(work, task.device) for way, work in works.items()}
+    times = timing.take_turns(works, repeats=repeats, device=task.device, desc=task.name)
     weights = sum(weight.numel() for weight in task.encoder.encoder.parameters() if weight.dim() > 1)
-    tokens = sum(task.lengths)
-    slowest = times[PRECISIONS[0], ORDERS[0]]
-    return [
-        {
+    tokens, rows = sum(task.lengths), []
+    for (precision, order), each in times.items():
+        row = {
             "task": task.name,
             "precision": precision,
             "batches": order,
             "items": len(task.lengths),
             "tokens": tokens,
-            "tokens_per_second": tokens / statistics.median(times[precision, order]),
-            "times_faster": ratio("of", slowest, times[precision, order])["of"],
-            "padding": _padding(task, order),
+            "tokens_per_second": tokens / statistics.median(each),
+            "times_faster": timing.ratio("of", times[PRECISIONS[0], ORDERS[0]], each)["of"],
+            "padding": task.padding(order),
             "peak_mib": peaks[precision, order],
-            "of_rate": 2 * weights * tokens / statistics.median(times[precision, order]) / rates[precision],
+            "of_rate": 2 * weights * tokens / statistics.median(each) / rates[precision],
         }
-        for precision, order in ways
-    ]
+        rows.append(row)
+    return rows
 
 
-def _padding(task: Task, order: str) -> float:
-    """Share of the places of all batches that hold no token."""
-    places = sum(
-        len(numbers) * max(task.lengths[number] for number in numbers) for numbers in task.batches(order)
-    )
-    return 1 - sum(task.lengths) / places
-
-
-def markdown(rows: Sequence[Mapping[str, object]]) -> str:
-    """The rows as a Markdown table."""
-    columns = {
-        "": "{task}",
-        "precision": "{precision}",
-        "batches by": "{batches}",
-        "tokens/s": "{tokens_per_second:,.0f}",
-        "times float32 by file": "{times_faster:.2f}",
-        "padding": "{padding:.0%}",
-        "MiB": "{peak_mib:.0f}",
-        "of rate": "{of_rate:.0%}",
-    }
-    return table(columns, rows)
-
-
-def arguments() -> argparse.Namespace:
-    """The command line."""
-    parser = command_line(__doc__)
+def main() -> None:
+    """Parse the command line, measure, print."""
+    parser = timing.command_line(__doc__)
     parser.add_argument("--encoder", default="storyworld/cdlm", help="as in every notebook: minilm, a folder")
     parser.add_argument("--max-length", type=int, default=512, help="of a pair of documents")
     parser.add_argument("--window", type=int, default=32, help="of pair scoring; the others see all")
@@ -249,26 +209,19 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sentence-batch-size", type=int, default=32, help="sentences read at once")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each way")
     parser.add_argument("--threads", type=int, default=0, help="of the CPU; 0 = as PyTorch chooses")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Parse the command line, measure, print."""
-    given = arguments()
+    given = parser.parse_args()
     if given.threads:
         torch.set_num_threads(given.threads)
     device = torch.device(given.device)
-    rates = {name: matmul_rate(device=device, dtype=getattr(torch, name)) for name in PRECISIONS}
-    head = {
-        **surroundings(device),
-        **{name: getattr(given, name) for name in ("encoder", "max_length", "window", "repeats")},
-        "matmul_gflops": {name: rate / 1e9 for name, rate in rates.items()},
-    }
-    print_head(head)
+    rates = {name: timing.matmul_rate(device=device, dtype=getattr(torch, name)) for name in PRECISIONS}
+    head = timing.surroundings(device)
+    head |= {name: getattr(given, name) for name in ("encoder", "max_length", "window", "repeats")}
+    head["matmul_gflops"] = {name: rate / 1e9 for name, rate in rates.items()}
+    timing.print_head(head)
     tasks = [pair_task(given), *encoding_tasks(given), candidate_task(given)]
     rows = [row for task in tasks for row in measure(task, repeats=given.repeats, rates=rates)]
-    print(markdown(rows))
-    write_rows(given.json, head, rows)
+    print(timing.table(COLUMNS, rows))
+    timing.write_rows(given.json, head, rows)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +20,7 @@ from cdlm_lab.progress import Progress
 
 Work = Callable[[], object]
 Name = TypeVar("Name")
+TIMES_FASTER = "{times_faster:.1f} ({times_faster_min:.1f}-{times_faster_max:.1f})"  # a cell of a table
 
 
 def seconds(work: Work, device: torch.device) -> float:
@@ -66,16 +69,23 @@ def peak_growth(work: Work, device: torch.device) -> float:
         return (torch.cuda.max_memory_allocated() - before) / 2**20
     # not getrusage: its maximum is inherited from the parent process
     Path("/proc/self/clear_refs").write_text("5")  # the high-water mark falls back to what is resident now
-    before = _resident_mib("VmHWM")
+    before = _peak_resident_mib()
     work()
-    return _resident_mib("VmHWM") - before
+    return _peak_resident_mib() - before
 
 
-def _resident_mib(field: str) -> float:
+def _peak_resident_mib() -> float:
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
+        if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
-    raise OSError(f"/proc/self/status has no {field}: CPU memory is measured on Linux only")
+    raise OSError("/proc/self/status has no VmHWM: CPU memory is measured on Linux only")
+
+
+def peak_in_fresh_process(benchmark: str, way: str, options: Mapping[str, object]) -> float:
+    """MiB that a benchmark prints with `--peak-of WAY` in a process where nothing else has run."""
+    command = [sys.executable, "-m", f"cdlm_lab.benchmarks.{benchmark}", "--peak-of", way]
+    command += [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
 
 def surroundings(device: torch.device) -> dict[str, Any]:

@@ -31,9 +31,10 @@ import math
 import multiprocessing
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from multiprocessing.connection import Connection
 
 import torch
@@ -41,19 +42,8 @@ from torch import Tensor
 from transformers import LongformerConfig, LongformerForMaskedLM, PreTrainedModel
 
 from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
-from cdlm_lab.benchmarks import coreference
+from cdlm_lab.benchmarks import coreference, timing
 from cdlm_lab.benchmarks.attention import number_of_globals
-from cdlm_lab.benchmarks.timing import (
-    command_line,
-    matmul_rate,
-    peak_growth,
-    print_head,
-    ratio,
-    seconds,
-    surroundings,
-    table,
-    write_rows,
-)
 from cdlm_lab.models.checkpoint import own_randomness
 from cdlm_lab.models.coreference import PairScorer
 from cdlm_lab.models.encoder import TinySizes
@@ -79,6 +69,19 @@ PARTS = ("minilm", "tiny", "pairs")
 GLOBALS = ("15%", "0")
 DROPOUTS = (0.1, 0.0)
 PRECISIONS = ("float32", "bfloat16")
+COLUMNS = {
+    "part": "{part}",
+    "length / window": "{length:,} / {window}",
+    "globals": "{global_tokens}",
+    "attention dropout": "{attention_dropout:g}",
+    "precision": "{precision}",
+    "Hugging Face tokens/s": "{huggingface_tokens_per_second:,.0f}",
+    "ours tokens/s": "{ours_tokens_per_second:,.0f}",
+    "times faster (min-max)": timing.TIMES_FASTER,
+    "Hugging Face MiB": "{huggingface_mib:,.0f}",
+    "ours MiB": "{ours_mib:,.0f}",
+    "of rate": "{of_rate:.0%}",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,16 +124,10 @@ class Case:
         """Of one step, forward and backward."""
         if self.part == "pairs":
             (is_global, *_) = self.batch()["global_attention_mask"].numpy()
-            of_one = coreference.useful_operations(self.config, {"global_attention_mask": is_global})
-            return 3 * self.examples * of_one
-        of_one = estimate(
-            self.config,
-            length=self.length,
-            batch=1,
-            global_tokens=self.global_tokens,
-            masked_tokens=round(MASKED_SHARE * self.length),
-        )
-        return self.examples * of_one.training_flops
+            forward = coreference.useful_operations(self.config, {"global_attention_mask": is_global})
+            return 3 * self.examples * forward
+        form = {"global_tokens": self.global_tokens, "masked_tokens": round(MASKED_SHARE * self.length)}
+        return self.examples * estimate(self.config, length=self.length, batch=1, **form).training_flops
 
     def model(self, way: str) -> PreTrainedModel:
         """Either model in training mode; both have the same weights."""
@@ -138,8 +135,7 @@ class Case:
             if self.part == "pairs":
                 model = PairScorer(self.config)
             else:
-                kind = CrossDocumentLM if way == "ours" else LongformerForMaskedLM
-                model = kind(self.config)
+                model = (CrossDocumentLM if way == "ours" else LongformerForMaskedLM)(self.config)
                 torch.nn.init.zeros_(model.lm_head.bias)  # Hugging Face leaves it as the memory was
         if way == "ours":
             replace_self_attention(model)
@@ -155,36 +151,25 @@ class Case:
         input_ids = torch.randint(5, self.sizes.vocabulary, shape, generator=generator)
         is_global = torch.zeros(shape, dtype=torch.int64)
         batch = {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids)}
+        batch["global_attention_mask"] = is_global
         if self.part == "pairs":
             mentions = torch.zeros(self.examples, 2, self.length, dtype=torch.bool)
-            of_mention = (self.global_tokens - 1) // 2
             for number in range(2):
                 start = (1 + 2 * number) * self.length // 4
-                mentions[:, number, start : start + of_mention] = True
+                mentions[:, number, start : start + (self.global_tokens - 1) // 2] = True
             is_global[mentions.any(1)] = 1
             is_global[:, 0] = 1
             labels = torch.arange(self.examples).remainder(2).float()
-            return {
-                **batch,
-                "global_attention_mask": is_global,
-                "mention_mask": mentions,
-                "labels": labels,
-            }
+            return {**batch, "mention_mask": mentions, "labels": labels}
         order = torch.rand(shape, generator=generator).argsort(dim=-1)
         masked = order[:, : round(MASKED_SHARE * self.length)]
-        labels = torch.full(shape, NOT_MASKED).scatter(1, masked, input_ids.gather(1, masked))
         is_global.scatter_(1, order[:, : self.global_tokens], 1)
-        return {**batch, "global_attention_mask": is_global, "labels": labels}
+        labels = torch.full(shape, NOT_MASKED).scatter(1, masked, input_ids.gather(1, masked))
+        return {**batch, "labels": labels}
 
 
 class TrainingStep:
-    """One model at work; call it for one step.
-
-    Args:
-        case: what it is trained on.
-        way: one of WAYS.
-        device: where.
-    """
+    """One model at work (`way`: one of WAYS); call it for one step."""
 
     def __init__(self, case: Case, way: str, *, device: torch.device) -> None:
         self.model = case.model(way).to(device)
@@ -212,57 +197,32 @@ def cases(
 ) -> Iterator[Case]:
     """The rows that are given for, slowest part first. `shares`: of globals, those of "pairs" excepted."""
     for length in sorted(lengths, reverse=True) if "minilm" in parts else ():
-        for share in shares:
-            for dropout in dropouts:
-                for precision in precisions:
-                    yield Case(
-                        part="minilm",
-                        length=length,
-                        window=WINDOWS[length],
-                        examples=EXAMPLES[length],
-                        global_tokens=number_of_globals(share, length),
-                        attention_dropout=dropout,
-                        precision=precision,
-                    )
-    for precision in precisions if "pairs" in parts else ():
-        for dropout in dropouts:
+        form = {"length": length, "window": WINDOWS[length], "examples": EXAMPLES[length]}
+        for share, dropout, precision in product(shares, dropouts, precisions):
+            count = number_of_globals(share, length)
             yield Case(
-                part="pairs",
-                **PAIRS,
-                global_tokens=PAIR_GLOBALS,
-                attention_dropout=dropout,
-                precision=precision,
+                part="minilm", **form, global_tokens=count, attention_dropout=dropout, precision=precision
             )
-    for precision in precisions if "tiny" in parts else ():
-        for share in shares:
-            yield Case(
-                part="tiny",
-                **TINY,
-                global_tokens=number_of_globals(share, TINY["length"]),
-                attention_dropout=0.0,
-                precision=precision,
-            )
-
-
-def warm_up_case(case: Case) -> Case:
-    """The same with two windows of one example: it loads and prepares what a first step would wait for."""
-    length = 2 * case.window
-    return dataclasses.replace(
-        case, length=length, examples=1, global_tokens=min(case.global_tokens, length // 4)
-    )
+    for precision, dropout in product(precisions, dropouts) if "pairs" in parts else ():
+        form = {"attention_dropout": dropout, "precision": precision}
+        yield Case(part="pairs", **PAIRS, global_tokens=PAIR_GLOBALS, **form)
+    for precision, share in product(precisions, shares) if "tiny" in parts else ():
+        count = number_of_globals(share, TINY["length"])
+        yield Case(part="tiny", **TINY, global_tokens=count, attention_dropout=0.0, precision=precision)
 
 
 def work(case: Case, way: str, device: str, parent: Connection) -> None:
     """One model in a fresh process: sends the MiB at the peak of a first step above weights and tokens; then
-    the seconds of a step each time it is told True."""
-    place = torch.device(device)
+    the seconds of a step each time that it receives True."""
+    place, length = torch.device(device), 2 * case.window
+    first = replace(case, length=length, examples=1, global_tokens=min(case.global_tokens, length // 4))
     with memory_kept() if way == "ours" else nullcontext():
-        # one of another model, so that what libraries set up for themselves does not count
-        TrainingStep(dataclasses.replace(warm_up_case(case), part="tiny"), way, device=place)()
+        # A step of another model comes first, so that what libraries load for themselves does not count.
+        TrainingStep(replace(first, part="tiny"), way, device=place)()
         step = TrainingStep(case, way, device=place)
-        parent.send(peak_growth(step, place))
+        parent.send(timing.peak_growth(step, place))
         while parent.recv():
-            parent.send(seconds(step, place))
+            parent.send(timing.seconds(step, place))
 
 
 @contextmanager
@@ -270,13 +230,13 @@ def at_work(case: Case, way: str, device: str) -> Iterator[Connection]:
     """Within, `work` goes on in its process."""
     server = multiprocessing.get_context("forkserver")
     server.set_forkserver_preload([coreference.__name__])  # it imports all that is needed, and starts nothing
-    here, there = server.Pipe()
-    process = server.Process(target=work, args=(case, way, device, there), daemon=True)
+    ours, theirs = server.Pipe()
+    process = server.Process(target=work, args=(case, way, device, theirs), daemon=True)
     process.start()
-    there.close()  # so that a process that dies is noticed
+    theirs.close()  # so that a process that dies is noticed
     try:
-        yield here
-        here.send(False)
+        yield ours
+        ours.send(False)
         process.join()
     finally:
         process.kill()
@@ -284,14 +244,12 @@ def at_work(case: Case, way: str, device: str) -> Iterator[Connection]:
 
 def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Progress) -> dict[str, object]:
     """One row of the table; the bar moves by `repeats` + 1 shares of the case's useful operations."""
-    share = case.useful_operations
+    share, dtype = case.useful_operations, getattr(torch, case.precision)
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     rates: list[float] = []
     with ExitStack() as stack:
-        memory, workers = {}, {}
-        for way in WAYS:
-            workers[way] = stack.enter_context(at_work(case, way, device))
-            memory[way] = workers[way].recv()
+        workers = {way: stack.enter_context(at_work(case, way, device)) for way in WAYS}
+        memory = {way: worker.recv() for way, worker in workers.items()}
         bar.update(share)
         began = time.monotonic()
         for done in range(repeats):
@@ -301,45 +259,24 @@ def measure(case: Case, *, device: str, repeats: int, patience: float, bar: Prog
             for way, worker in workers.items():
                 worker.send(True)
                 times[way].append(worker.recv())
-            rates.append(matmul_rate(device=torch.device(device), dtype=getattr(torch, case.precision)))
+            rates.append(timing.matmul_rate(device=torch.device(device), dtype=dtype))
             bar.update(share)
     tokens = case.examples * case.length
     of_rate = [share / ours / rate for ours, rate in zip(times["ours"], rates, strict=True)]
     return {
         **dataclasses.asdict(case),
         "pairs_of_steps": len(rates),
-        "huggingface_tokens_per_second": tokens / statistics.median(times["huggingface"]),
-        "ours_tokens_per_second": tokens / statistics.median(times["ours"]),
-        **ratio("times_faster", times["huggingface"], times["ours"]),
-        "huggingface_mib": memory["huggingface"],
-        "ours_mib": memory["ours"],
+        **{f"{way}_tokens_per_second": tokens / statistics.median(times[way]) for way in WAYS},
+        **timing.ratio("times_faster", times["huggingface"], times["ours"]),
+        **{f"{way}_mib": memory[way] for way in WAYS},
         "matmul_gflops": statistics.median(rates) / 1e9,
         "of_rate": statistics.median(of_rate),
     }
 
 
-def markdown(rows: Sequence[Mapping[str, object]]) -> str:
-    """The rows as a Markdown table."""
-    columns = {
-        "part": "{part}",
-        "length": "{length}",
-        "window": "{window}",
-        "globals": "{global_tokens}",
-        "attention dropout": "{attention_dropout:g}",
-        "precision": "{precision}",
-        "Hugging Face tokens/s": "{huggingface_tokens_per_second:.0f}",
-        "ours tokens/s": "{ours_tokens_per_second:.0f}",
-        "times faster (min-max)": "{times_faster:.1f} ({times_faster_min:.1f}-{times_faster_max:.1f})",
-        "Hugging Face MiB": "{huggingface_mib:.0f}",
-        "ours MiB": "{ours_mib:.0f}",
-        "of rate": "{of_rate:.0%}",
-    }
-    return table(columns, rows)
-
-
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = command_line(__doc__)
+    parser = timing.command_line(__doc__)
     parser.add_argument("--parts", choices=PARTS, nargs="+", default=PARTS)
     parser.add_argument("--lengths", type=int, choices=WINDOWS, nargs="+", default=tuple(WINDOWS))
     parser.add_argument(
@@ -363,28 +300,19 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Parse the command line, measure, print."""
     given = arguments()
-    device = torch.device(given.device)
-    chosen = list(
-        cases(
-            parts=given.parts,
-            lengths=given.lengths,
-            shares=given.globals,
-            dropouts=given.dropouts,
-            precisions=given.precisions,
-        )
-    )
-    head = {**surroundings(device), "repeats": given.repeats}
-    print_head(head)
+    form = {name: getattr(given, name) for name in ("parts", "lengths", "dropouts", "precisions")}
+    chosen = list(cases(shares=given.globals, **form))
+    head = {**timing.surroundings(torch.device(given.device)), "repeats": given.repeats}
+    timing.print_head(head)
     rows: list[dict[str, object]] = []
     total = (given.repeats + 1) * sum(case.useful_operations for case in chosen)
-    with Progress(
-        total=total, desc="steps", bar_format="{desc}: {percentage:3.0f}% |{bar:20}| {elapsed}<{remaining}"
-    ) as bar:
+    drawn = "{desc}: {percentage:3.0f}% |{bar:20}| {elapsed}<{remaining}"
+    pace = {name: getattr(given, name) for name in ("device", "repeats", "patience")}
+    with Progress(total=total, desc="steps", bar_format=drawn) as bar:
         for case in chosen:
-            form = {"device": given.device, "repeats": given.repeats, "patience": given.patience}
-            rows.append(measure(case, **form, bar=bar))
-            write_rows(given.json, head, rows)
-    print(markdown(rows))
+            rows.append(measure(case, **pace, bar=bar))
+            timing.write_rows(given.json, head, rows)
+    print(timing.table(COLUMNS, rows))
 
 
 if __name__ == "__main__":

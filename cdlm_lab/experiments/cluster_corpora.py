@@ -10,11 +10,10 @@ The language models of CDLM's ablation (section 3, "Baseline LMs"), and what set
 | prefix-cdlm | of one cluster | the first 15% |
 | cdlm | of one cluster | the masked ones |
 
-In the paper `longformer` is the published checkpoint and is not trained. Models that come without a fitted
-language-model head (`tiny` from scratch, `minilm`, whose head is not published) first need that base: it is
-what `longformer` trains here, on unrelated documents with local attention, as Longformer was. Perplexity of
-each variant is measured with the globals it was trained with, always on documents of one cluster (section
-3.1).
+In the paper `longformer` is the published checkpoint and is not trained. Models without a fitted head (`tiny`
+from scratch, `minilm`, whose head is not published) first need that base: it is what `longformer` trains
+here, as Longformer was. Perplexity of each variant is measured with the globals it was trained with, always
+on documents of one cluster (section 3.1).
 
 Wherever a task has global tokens (Tables 3 to 6), "the global attention weights used by the underlying
 Longformer and by Local CDLM are initialized to the values of their pretrained local attention weights"
@@ -26,29 +25,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from datasets import Dataset
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
+from cdlm_lab.data import coreference_files
 from cdlm_lab.data.clusters import corpus_checksum, open_corpus, passed_over
-from cdlm_lab.data.coreference_files import (
-    find_conll,
-    has_mentions,
-    read_conll_corpus,
-    read_coreference_json,
-)
 from cdlm_lab.data.ecb_plus import read_ecb_plus
 from cdlm_lab.data.files import DataError, named
 from cdlm_lab.data.records import KINDS, Kind, PassedOver, Topic, without_repeats
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
-from cdlm_lab.examples.cached_corpus import (
-    CorpusCounts,
-    corpus_fingerprint,
-    read_counts,
-    tokenise_clusters,
-)
+from cdlm_lab.examples.cached_corpus import CorpusCounts, corpus_fingerprint, read_counts, tokenise_clusters
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import continuing_pieces
 from cdlm_lab.examples.tokens import from_tokenizer
@@ -191,18 +180,17 @@ def tokenised_split(
 ) -> TokenisedSplit:
     """Tokenise a split, or open it if that was done before and is in the folder `cache`. `workers`: as many
     processes tokenise."""
-    source = {"split": split, "size": settings.size(split), "seed": 0}
+    size, minimum = settings.size(split), settings.minimum_documents
+    source = {"split": split, "size": size, "seed": 0}
     checksum = corpus_checksum(settings.corpus, **source)
-    fingerprint = corpus_fingerprint(
-        f"{checksum}/{split}/{settings.size(split)}", tokenizer, minimum_documents=settings.minimum_documents
-    )
+    fingerprint = corpus_fingerprint(f"{checksum}/{split}/{size}", tokenizer, minimum_documents=minimum)
     clusters = tokenise_clusters(
         lambda: open_corpus(settings.corpus, **source),
         tokenizer,
         cache_dir=Path(cache),
         fingerprint=fingerprint,
-        minimum_documents=settings.minimum_documents,
-        expected=settings.size(split),
+        minimum_documents=minimum,
+        expected=size,
         processes=tokenising_processes(workers),
     )
     counts = read_counts(Path(cache), fingerprint=fingerprint)
@@ -231,9 +219,10 @@ def training_examples(
     """`size` examples in the order of training, with the variant's documents and globals.
 
     Raises ValueError for whole words of a tokenizer that does not show them."""
+    form = _form_of_examples(settings, variant, tokenizer, "train")
     continues = continuing_pieces(tokenizer) if settings.masking == "whole_words" else None
     choices = {"documents": variant.documents, "size": size, "continues": continues}
-    return _examples(split, settings, variant, tokenizer, "train", **choices)
+    return CrossDocumentExamples(corpus=split.clusters, **form, **choices)
 
 
 def held_out_examples(
@@ -246,27 +235,21 @@ def held_out_examples(
 ) -> CrossDocumentExamples:
     """One example a cluster, always of related documents, with fixed masks that are the same for every
     variant."""
-    return _examples(split, settings, variant, tokenizer, name, documents="related", shuffle=False)
+    form = _form_of_examples(settings, variant, tokenizer, name)
+    return CrossDocumentExamples(corpus=split.clusters, **form, documents="related", shuffle=False)
 
 
-def _examples(
-    split: TokenisedSplit,
-    settings: CorpusSettings,
-    variant: Variant,
-    tokenizer: PreTrainedTokenizerBase,
-    name: str,
-    **choices: object,
-) -> CrossDocumentExamples:
-    return CrossDocumentExamples(
-        corpus=split.clusters,
-        special=from_tokenizer(tokenizer),
-        max_length=settings.max_length,
-        packing=settings.packing,
-        global_policy=variant.global_policy,
-        mask_probability=settings.mask_probability,
-        seed=settings.seed * len(SPLIT_SEEDS) + SPLIT_SEEDS[name],
-        **choices,
-    )
+def _form_of_examples(
+    settings: CorpusSettings, variant: Variant, tokenizer: PreTrainedTokenizerBase, split: str
+) -> dict[str, Any]:
+    return {
+        "special": from_tokenizer(tokenizer),
+        "max_length": settings.max_length,
+        "packing": settings.packing,
+        "global_policy": variant.global_policy,
+        "mask_probability": settings.mask_probability,
+        "seed": settings.seed * len(SPLIT_SEEDS) + SPLIT_SEEDS[split],
+    }
 
 
 # ---- topics with coreference ----
@@ -290,8 +273,15 @@ def read_coreference_split(
             (or all of one) are divided by them: the other topics are train.
         passed_over: counts what cannot be used.
     """
-    if undivided := _undivided(corpus, kind, passed_over):
-        return _divided(corpus, undivided, chosen, split)
+    folder = Path(corpus)
+    has_json = any((folder / f"{name}.json").exists() for name in get_args(CoreferenceSplit))
+    if corpus != "storyworld" and not has_json and not _is_ecb_plus(folder):
+        files = coreference_files.find_conll(folder, kind)
+        if len(files) == 1:
+            (only,) = files.values()
+            form = {"kind": kind, "name": "all", "passed_over": passed_over}
+            topics = without_repeats(coreference_files.read_conll_corpus(only, **form), passed_over)
+            return _divided(corpus, topics, chosen, split)
     topics = read_corpus(corpus, split, stories=stories, kind=kind, passed_over=passed_over)
     wanted = chosen.get(split)
     if not wanted:
@@ -316,22 +306,23 @@ def read_corpus(
     if corpus == "storyworld":
         return list(read_storyworld_topics(split, stories))
     if (folder / f"{split}.json").exists():
-        if kind and not has_mentions(folder, split, kind):
+        if kind and not coreference_files.has_mentions(folder, split, kind):
             other = KINDS[1 - KINDS.index(kind)]
             raise ParameterError(
                 f"{corpus} has no file of {kind} mentions for {split}; set kind to {other!r}"
             )
         kinds = (kind,) if kind else KINDS
-        topics = list(read_coreference_json(folder, split, kinds=kinds, passed_over=passed_over))
+        topics = coreference_files.read_coreference_json(folder, split, kinds=kinds, passed_over=passed_over)
     elif kind is None or _is_ecb_plus(folder):
-        topics = list(read_ecb_plus(corpus, split))
+        topics = read_ecb_plus(corpus, split)
     else:
-        files = find_conll(corpus, kind or "entity")
+        files = coreference_files.find_conll(corpus, kind)
         if split not in files:
             raise _no_split(folder, split, files)
         for file in files.get("", []):
             counted.add("CoNLL file whose name says no split", str(file))
-        topics = read_conll_corpus(files[split], kind=kind, name=split, passed_over=counted)
+        form = {"kind": kind, "name": split, "passed_over": counted}
+        topics = coreference_files.read_conll_corpus(files[split], **form)
     return without_repeats(topics, counted)
 
 
@@ -349,21 +340,6 @@ def _no_split(folder: Path, split: str, files: Mapping[str, Sequence[Path]]) -> 
     others = ", ".join(f"{name or 'no split'} ({len(paths)})" for name, paths in files.items())
     what = f"no CoNLL files of {split}, only of {others}"
     return DataError(folder, what, f"call one {split}.conll, or put it in a folder {split}", field="folder")
-
-
-def _undivided(corpus: str, kind: Kind, passed_over: PassedOver) -> list[Topic]:
-    """All topics of CoNLL files that are of no split, or of one; [] for other corpora."""
-    folder = Path(corpus)
-    has_json = any((folder / f"{split}.json").exists() for split in get_args(CoreferenceSplit))
-    if corpus == "storyworld" or has_json or _is_ecb_plus(folder):
-        return []
-    files = find_conll(folder, kind)
-    if len(files) != 1:
-        return []
-    (only,) = files.values()
-    return without_repeats(
-        read_conll_corpus(only, kind=kind, name="all", passed_over=passed_over), passed_over
-    )
 
 
 def _divided(
@@ -385,14 +361,13 @@ def _divided(
     if both := set(chosen["dev"]) & set(chosen["test"]):
         raise ParameterError(f"{min(both)} is in dev_topics and in test_topics; leave it in one of them")
     held_out = {*chosen["dev"], *chosen["test"]}
-    if split in chosen:
-        return [topic for topic in topics if topic.id in chosen[split]]
-    train = [topic for topic in topics if topic.id not in held_out]
-    if not train:
+    if held_out >= {topic.id for topic in topics}:
         raise ParameterError(
             f"dev_topics and test_topics take all topics of {corpus}; leave some to learn from"
         )
-    return train
+    if split in chosen:
+        return [topic for topic in topics if topic.id in chosen[split]]
+    return [topic for topic in topics if topic.id not in held_out]
 
 
 def _check_names(parameter: str, wanted: Sequence[str], topics: Sequence[Topic]) -> None:

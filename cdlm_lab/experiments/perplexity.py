@@ -7,7 +7,8 @@ clusters, and two variants are compared cluster by cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,44 +17,36 @@ from typing import Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 import torch
+from IPython.display import HTML
 
 from cdlm_lab.data.files import named
 from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.masking import NOT_MASKED
-from cdlm_lab.experiments.cluster_corpora import (
-    CACHE_FOLDER,
-    Checkpoints,
-    CorpusSettings,
-    Packing,
-    Split,
-    TokenisedSplit,
-    held_out_examples,
-    tell_passed_over,
-    tokenised_split,
-    variant_of,
-)
-from cdlm_lab.experiments.runs import Scores, report
-from cdlm_lab.metrics.significance import compare_perplexities, holm, perplexity
+from cdlm_lab.experiments import cluster_corpora
+from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, CorpusSettings, Split, TokenisedSplit
+from cdlm_lab.experiments.runs import Scores, facts_table, report
+from cdlm_lab.metrics.significance import compare_perplexities, perplexity, with_holm
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_language_model
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, computing_in
-from cdlm_lab.parameters import parameters_of, settings
+from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets.charts import perplexity_figure
+from cdlm_lab.widgets.html import seconds_in_words
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "report"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
 # What is measured: over all masked tokens, and over those that only another document tells.
 METRICS = {"perplexity": ("loss", "tokens"), "cross_document_perplexity": ("cross_loss", "cross_tokens")}
 
 
 @settings
-class Settings(Checkpoints):
+class Settings(cluster_corpora.Checkpoints):
     """The parameters of notebook 02, whose comments say what they mean."""
 
     run_folder: str = "runs/perplexity"
@@ -61,7 +54,7 @@ class Settings(Checkpoints):
     split: Literal["test", "validation"] = "test"
     clusters: int = 200
     minimum_documents: int = 3
-    packing: Packing = "equal_share"
+    packing: cluster_corpora.Packing = "equal_share"
     max_length: int = 512
     window: int = 32
     mask_probability: float = 0.15
@@ -72,9 +65,8 @@ class Settings(Checkpoints):
     @property
     def clusters_read(self) -> CorpusSettings:
         """Which clusters, and how they become sequences."""
-        names = ("corpus", "minimum_documents", "packing", "max_length", "mask_probability", "seed")
-        shared = {name: getattr(self, name) for name in names}
-        return CorpusSettings(train_clusters=self.clusters, held_out_clusters=self.clusters, **shared)
+        sizes = {"train_clusters": self.clusters, "held_out_clusters": self.clusters}
+        return settings_of(CorpusSettings, parameters_of(self) | sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +100,28 @@ def prepare(settings: Settings) -> Prepared:
     parameters = parameters_of(settings)
     opened = open_run(settings.run_folder, name="cross-document perplexity", parameters=parameters)
     return Prepared(settings=settings, opened=opened, data={})
+
+
+def preview(prepared: Prepared) -> HTML:
+    """The models, the clusters they read, and how long that takes, from one batch of the first model."""
+    settings = prepared.settings
+    read = _models_and_examples(
+        settings.checkpoints, settings.clusters_read, split=settings.split, window=settings.window
+    )
+    _, model, examples, split = next(read)
+    batch = [examples[number] for number in range(min(settings.batch_size, len(examples)))]
+    for _ in range(2):  # the first reading is slower than all others
+        start = time.perf_counter()
+        cluster_losses(model, batch, batch_size=len(batch), precision=settings.precision, name="one batch")
+    readings, counts = len(examples) * len(settings.checkpoints), split.counts
+    seconds = (time.perf_counter() - start) / len(batch) * readings
+    clusters = (
+        f"{counts.clusters_kept:,} of {settings.corpus}, {settings.split}; {counts.clusters_dropped:,} "
+        f"dropped for having fewer than {counts.minimum_documents} documents"
+    )
+    models = ", ".join(f"{name} ({where})" for name, where in settings.checkpoints.items())
+    text = f"{readings:,} readings of a cluster: about {seconds_in_words(seconds)}"
+    return facts_table([("models", models), ("clusters", clusters), ("time", text)])
 
 
 def predict(prepared: Prepared) -> tuple[dict[str, ClusterLosses], TokenisedSplit]:
@@ -154,9 +168,28 @@ def score_rows(losses: Losses, *, seed: int) -> tuple[list[Score], list[dict[str
     return rows, comparisons
 
 
+def comparisons_of(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
+    """Each variant against the next in paper order, paired by cluster.
+
+    `difference` is in nats a token (log-perplexity of `a` minus that of `b`); `p_holm` is corrected for all
+    rows of one kind.
+    """
+    rows, names = [], ("difference", "low", "high", "p")
+    for kind, (loss, tokens) in METRICS.items():
+        of_kind = []
+        for a, b in pairwise(losses):
+            if (counts := getattr(losses[a], tokens)).sum():
+                sides = (getattr(losses[name], loss) for name in (a, b))
+                compared = compare_perplexities(*sides, counts, seed=seed)
+                row = {"kind": kind, "a": a, "b": b}
+                of_kind.append(row | {name: getattr(compared, name) for name in names})
+        rows += with_holm(of_kind)
+    return rows
+
+
 def cluster_losses(
     model: CrossDocumentLM,
-    examples: CrossDocumentExamples,
+    examples: Sequence[Mapping[str, np.ndarray]],
     *,
     batch_size: int,
     precision: Precision = "float32",
@@ -164,11 +197,8 @@ def cluster_losses(
 ) -> ClusterLosses:
     """Losses of every example under fixed masks, with a progress bar; they are float32 in each precision."""
     read = [examples[index] for index in range(len(examples))]
-    batches = batches_by_length(
-        [len(example["input_ids"]) for example in read],
-        [int(example["global_attention_mask"].sum()) for example in read],
-        batch_size,
-    )
+    lengths = [len(example["input_ids"]) for example in read]
+    globals_ = [int(example["global_attention_mask"].sum()) for example in read]
     collate = Collate(pad_token_id=model.config.pad_token_id)
     sums = np.zeros((4, len(read)))
     model.eval()
@@ -177,10 +207,9 @@ def cluster_losses(
         torch.no_grad(),
         computing_in(precision, model.device),
     ):
-        for numbers in batches:
-            batch = {
-                key: tensor.to(model.device) for key, tensor in collate([read[i] for i in numbers]).items()
-            }
+        for numbers in batches_by_length(lengths, globals_, batch_size):
+            batch = collate([read[number] for number in numbers])
+            batch = {key: tensor.to(model.device) for key, tensor in batch.items()}
             crossing = batch.pop("cross_document")
             row, column = (batch["labels"] != NOT_MASKED).nonzero(as_tuple=True)
             loss = model(**batch).token_loss.double().cpu().numpy()
@@ -205,47 +234,40 @@ def measure(
     """Losses of each variant's checkpoint (variant name -> folder or hub name, in the order of the tables) on
     one split. Raises ValueError when vocabularies differ."""
     losses: dict[str, ClusterLosses] = {}
+    read = _models_and_examples(checkpoints, corpus, split=split, window=window, cache=cache)
+    for name, model, examples, tokenised in read:
+        if not losses:
+            cluster_corpora.tell_passed_over(corpus.corpus, tokenised.passed_over)
+        losses[name] = cluster_losses(model, examples, batch_size=batch_size, precision=precision, name=name)
+    return losses, tokenised
+
+
+def _models_and_examples(
+    checkpoints: Mapping[str, str | Path],
+    corpus: CorpusSettings,
+    *,
+    split: Split,
+    window: int,
+    cache: str | Path = CACHE_FOLDER,
+) -> Iterator[tuple[str, CrossDocumentLM, CrossDocumentExamples, TokenisedSplit]]:
+    """Each variant, its model, what it reads, and the clusters of that."""
     tokenised: TokenisedSplit | None = None  # of the first tokenizer, which is that of all
     vocabulary = None
     for name, where in checkpoints.items():
-        model, tokenizer = load_language_model(
-            where, max_length=corpus.max_length, window=window, attention="auto", seed=corpus.seed
-        )
+        form = {"max_length": corpus.max_length, "window": window, "seed": corpus.seed}
+        model, tokenizer = load_language_model(where, attention="auto", **form)
         if vocabulary not in (None, tokenizer.get_vocab()):
             raise ValueError(
                 f"{where}: its vocabulary is not that of the variants before; perplexities of "
                 "different vocabularies cannot be compared"
             )
         vocabulary = tokenizer.get_vocab()
-        model.to(default_device())
-        if tokenised is None:
-            tokenised = tokenised_split(corpus, split, tokenizer=tokenizer, cache=cache)
-            tell_passed_over(corpus.corpus, tokenised.passed_over)
-        variant = variant_of(name)
-        examples = held_out_examples(tokenised, corpus, variant=variant, tokenizer=tokenizer, name=split)
-        losses[name] = cluster_losses(model, examples, batch_size=batch_size, precision=precision, name=name)
-    return losses, tokenised
-
-
-def comparisons_of(losses: Losses, *, seed: int) -> list[dict[str, Any]]:
-    """Each variant against the next in paper order, paired by cluster.
-
-    `difference` is in nats a token (log-perplexity of `a` minus that of `b`); `p_holm` is corrected for all
-    rows of one kind.
-    """
-    rows: list[dict[str, Any]] = []
-    for kind, (loss, tokens) in METRICS.items():
-        of_kind = []
-        for a, b in pairwise(losses):
-            if getattr(losses[a], tokens).sum():
-                sides = [getattr(losses[name], loss) for name in (a, b)]
-                compared = compare_perplexities(*sides, getattr(losses[a], tokens), seed=seed)
-                names = ("difference", "low", "high", "p")
-                row = {"kind": kind, "a": a, "b": b}
-                of_kind.append(row | {name: getattr(compared, name) for name in names})
-        for row, p_holm in zip(of_kind, holm([row["p"] for row in of_kind]), strict=True):
-            rows.append(row | {"p_holm": p_holm})
-    return rows
+        tokenised = tokenised or cluster_corpora.tokenised_split(
+            corpus, split, tokenizer=tokenizer, cache=cache
+        )
+        parts = {"variant": cluster_corpora.variant_of(name), "tokenizer": tokenizer, "name": split}
+        examples = cluster_corpora.held_out_examples(tokenised, corpus, **parts)
+        yield name, model.to(default_device()), examples, tokenised
 
 
 # ---- views ----

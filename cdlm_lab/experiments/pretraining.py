@@ -20,30 +20,14 @@ from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.packing import LossOfText
 from cdlm_lab.examples.tokens import token_texts
-from cdlm_lab.experiments import perplexity
-from cdlm_lab.experiments.cluster_corpora import (
-    CACHE_FOLDER,
-    VARIANTS,
-    CorpusSettings,
-    TokenisedSplit,
-    held_out_examples,
-    reset_globals,
-    tell_passed_over,
-    tokenised_split,
-    training_examples,
-)
+from cdlm_lab.experiments import cluster_corpora, perplexity
+from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, CorpusSettings, TokenisedSplit
 from cdlm_lab.experiments.runs import Scores, facts_table, report
+from cdlm_lab.models import estimate
 from cdlm_lab.models.encoder import AttentionDropout, copy_local_to_global, load_language_model
-from cdlm_lab.models.estimate import (
-    bytes_per_number,
-    estimate,
-    measured_rate,
-    parameter_count,
-    training_seconds,
-)
 from cdlm_lab.models.language_model import CrossDocumentLM
 from cdlm_lab.models.precision import Precision, precision_told
-from cdlm_lab.parameters import ParameterError, parameters_of, settings
+from cdlm_lab.parameters import ParameterError, parameters_of, settings, settings_of
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.training.checkpoints import MODEL_FOLDER, save_model
@@ -91,21 +75,8 @@ class Settings(CorpusSettings):
     @property
     def training(self) -> TrainingConfig:
         """How the model is trained; raises ParameterError for values that cannot be."""
-        return TrainingConfig(
-            steps=self.steps,
-            batch_size=self.batch_size,
-            micro_batch_size=self.micro_batch_size,
-            learning_rate=self.learning_rate,
-            warmup_steps=self.warmup_steps,
-            decay_power=self.decay_power,
-            precision=self.precision,
-            gradient_checkpointing=self.gradient_checkpointing,
-            evaluate_every=self.evaluate_every,
-            save_every=self.evaluate_every,
-            log_every=max(1, self.steps // 100),
-            workers=self.workers,
-            seed=self.seed,
-        )
+        how_often = {"save_every": self.evaluate_every, "log_every": max(1, self.steps // 100)}
+        return settings_of(TrainingConfig, parameters_of(self) | how_often)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +92,7 @@ class Prepared:
     train_examples: CrossDocumentExamples
     validation_examples: CrossDocumentExamples
     cache: str | Path  # the folder of tokenised corpora
-    # The folder of the run, which this process holds; None in other processes, and in a tour.
-    opened: Run | None = None
+    opened: Run | None = None  # the folder of the run, which this process holds; None = another, or a tour
 
     @property
     def data(self) -> dict[str, Any]:
@@ -136,7 +106,7 @@ class Prepared:
             "train_clusters_dropped": counts.clusters_dropped,
             "files_passed_over": named(self.train_split.passed_over),
             "share_of_text_lost": loss_of_text(self).share_lost,
-            "weights": parameter_count(self.model),
+            "weights": estimate.parameter_count(self.model),
             "processes": Processes.of(self.settings.parallel).total,
             "precision": precision_told(self.training.precision),
         }
@@ -157,21 +127,16 @@ def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
     global tokens; a Longformer checkpoint's own are kept.
     """
     training = settings.training
+    names = ("max_length", "window", "attention", "dropout", "attention_dropout", "seed")
     model, tokenizer = load_language_model(
-        settings.model,
-        max_length=settings.max_length,
-        window=settings.window,
-        attention=settings.attention,
-        dropout=settings.dropout,
-        attention_dropout=settings.attention_dropout,
-        seed=settings.seed,
+        settings.model, **{name: getattr(settings, name) for name in names}
     )
     if settings.model == "tiny":
         copy_local_to_global(model)
     form = {"tokenizer": tokenizer, "cache": cache, "workers": training.workers}
-    train_split = tokenised_split(settings, "train", **form)
-    tell_passed_over(settings.corpus, train_split.passed_over)
-    validation_split = tokenised_split(settings, "validation", **form)
+    train_split = cluster_corpora.tokenised_split(settings, "train", **form)
+    cluster_corpora.tell_passed_over(settings.corpus, train_split.passed_over)
+    validation_split = cluster_corpora.tokenised_split(settings, "validation", **form)
     parts = {"variant": VARIANTS[settings.variant], "tokenizer": tokenizer}
     size = training.steps * training.batch_size
     return Prepared(
@@ -181,8 +146,10 @@ def read(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared:
         tokenizer=tokenizer,
         train_split=train_split,
         validation_split=validation_split,
-        train_examples=training_examples(train_split, settings, size=size, **parts),
-        validation_examples=held_out_examples(validation_split, settings, name="validation", **parts),
+        train_examples=cluster_corpora.training_examples(train_split, settings, size=size, **parts),
+        validation_examples=cluster_corpora.held_out_examples(
+            validation_split, settings, name="validation", **parts
+        ),
         cache=cache,
     )
 
@@ -196,12 +163,12 @@ def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | N
     settings = prepared.settings
 
     def save(model: CrossDocumentLM, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-        reset_globals(model, settings.variant)
+        cluster_corpora.reset_globals(model, settings.variant)
         save_model(model, tokenizer, folder)
 
     arguments = {"settings": parameters_of(settings), "cache": str(prepared.cache)}
     return fine_tune(
-        _job(prepared),
+        job_of(prepared),
         folder=Path(settings.run_folder),
         name=settings.variant,
         parallel=settings.parallel,
@@ -213,10 +180,11 @@ def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | N
 
 def prepare_job(*, settings: Mapping[str, Any], cache: str) -> TrainingJob:
     """The job of these settings, for each of several processes."""
-    return _job(read(Settings(**settings), cache=cache))
+    return job_of(read(Settings(**settings), cache=cache))
 
 
-def _job(prepared: Prepared) -> TrainingJob:
+def job_of(prepared: Prepared) -> TrainingJob:
+    """The model and what it learns from."""
     return TrainingJob(
         model=prepared.model,
         tokenizer=prepared.tokenizer,
@@ -268,6 +236,7 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     counts, training = prepared.train_split.counts, prepared.training
     passed_over = prepared.train_split.passed_over
     sizes = ", ".join(f"{n} documents: {count:,}" for n, count in counts.documents_per_cluster.items())
+    examples = training.steps * training.batch_size
     return [
         (
             "clusters",
@@ -277,12 +246,12 @@ def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
         *([("files passed over", named(passed_over))] if passed_over else []),
         ("held out", f"{prepared.validation_split.counts.clusters_kept:,} clusters"),
         ("text", str(loss_of_text(prepared))),
-        ("weights", f"{parameter_count(prepared.model):,}"),
+        ("weights", f"{estimate.parameter_count(prepared.model):,}"),
         ("precision", precision_told(training.precision)),
         (
             "training",
             f"{training.steps:,} steps of {training.batch_size} examples, "
-            f"about {training.steps * training.batch_size * prepared.settings.max_length:,} tokens",
+            f"about {examples * prepared.settings.max_length:,} tokens",
         ),
     ]
 
@@ -302,6 +271,7 @@ def example_view(prepared: Prepared, *, index: int = 0) -> PackedPreview:
     tokens, starts_word = token_texts(tokenizer, packed.input_ids)
     shown, _ = token_texts(tokenizer, example.input_ids)
     lost = zip(example.document_ids, packed.kept_tokens, packed.lost_tokens, packed.reasons, strict=True)
+    documents = [DocumentLoss(title=name, kept=kept, cut=cut, reason=why) for name, kept, cut, why in lost]
     memory, seconds = cost_of_step(prepared)
     return PackedPreview(
         tokens=tokens,
@@ -310,9 +280,7 @@ def example_view(prepared: Prepared, *, index: int = 0) -> PackedPreview:
         replacement=[text if mask else None for text, mask in zip(shown, example.masked, strict=True)],
         global_=example.global_,
         special=packed.is_special,
-        documents=[
-            DocumentLoss(title=title, kept=kept, cut=cut, reason=reason) for title, kept, cut, reason in lost
-        ],
+        documents=documents,
         cross_document=example.cross_document,
         starts_word=starts_word,
         mask_token=tokenizer.mask_token,
@@ -327,15 +295,14 @@ def cost_of_step(prepared: Prepared) -> tuple[float, float]:
     tokens."""
     examples = prepared.train_examples
     seen = [examples[index] for index in range(min(EXAMPLES_LOOKED_AT // 10, len(examples)))]
-    length = round(np.mean([len(example["input_ids"]) for example in seen]))
     training, config = prepared.training, prepared.model.config
-    cost = estimate(
+    cost = estimate.estimate(
         config,
-        length=length,
+        length=round(np.mean([len(example["input_ids"]) for example in seen])),
         batch=training.micro_batch_size,
         global_tokens=float(np.mean([example["global_attention_mask"].sum() for example in seen])),
-        bytes_per_number=bytes_per_number(training.precision),
+        bytes_per_number=estimate.bytes_per_number(training.precision),
         gradient_checkpointing=training.gradient_checkpointing,
     )
-    seconds = training_seconds(cost, config, rate=measured_rate(training.precision))
-    return cost.peak_bytes, training.batch_size * seconds
+    rate = estimate.measured_rate(training.precision)
+    return cost.peak_bytes, training.batch_size * estimate.training_seconds(cost, config, rate=rate)

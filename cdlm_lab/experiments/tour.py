@@ -15,17 +15,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from IPython.display import HTML
+
 from cdlm_lab.experiments import perplexity, pretraining
 from cdlm_lab.experiments.cluster_corpora import CACHE_FOLDER, VARIANTS, CorpusSettings, TokenisedSplit
 from cdlm_lab.experiments.perplexity import evaluate
-from cdlm_lab.experiments.runs import report
+from cdlm_lab.experiments.runs import cost_in_words, facts_table, report
 from cdlm_lab.models.checkpoint import PREFIX
 from cdlm_lab.models.precision import Precision, precision_told
-from cdlm_lab.parameters import parameters_of, settings
+from cdlm_lab.parameters import parameters_of, settings, settings_of
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train"]
+__all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 SHIPPED_LENGTH, SHIPPED_WINDOW = 512, 32  # with which the shipped checkpoints were trained
 
 
@@ -49,25 +51,18 @@ class Settings:
     def of_variant(self, name: str) -> pretraining.Settings:
         """How a variant is trained."""
         is_base = name == "longformer"
-        steps = self.base_steps if is_base else self.steps
-        return pretraining.Settings(
-            run_folder=str(Path(self.run_folder) / name),
-            variant=name,
-            model="tiny" if is_base else str(Path(self.run_folder) / "longformer" / MODEL_FOLDER),
-            train_clusters=self.train_clusters,
-            held_out_clusters=self.held_out_clusters,
-            max_length=self.max_length,
-            window=self.window,
-            steps=steps,
-            batch_size=self.batch_size,
-            micro_batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            warmup_steps=steps // 5,
-            decay_power=1.0,
-            precision=self.precision,
-            evaluate_every=steps,
-            seed=self.seed,
-        )
+        steps, folder = self.base_steps if is_base else self.steps, Path(self.run_folder)
+        own = {
+            "run_folder": str(folder / name),
+            "variant": name,
+            "model": "tiny" if is_base else str(folder / "longformer" / MODEL_FOLDER),
+            "steps": steps,
+            "micro_batch_size": self.batch_size,
+            "warmup_steps": steps // 5,
+            "decay_power": 1.0,
+            "evaluate_every": steps,
+        }
+        return settings_of(pretraining.Settings, parameters_of(self) | own)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +83,16 @@ def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> Prepared
     print(f"training in {data['precision']}")
     variants = {name: settings.of_variant(name) for name in VARIANTS}
     return Prepared(settings=settings, variants=variants, opened=opened, data=data, cache=cache)
+
+
+def preview(prepared: Prepared) -> HTML:
+    """What the base reads and how long it is trained, from one batch; the others take as long a step, or
+    little longer."""
+    base = pretraining.read(prepared.variants["longformer"], cache=prepared.cache)
+    facts = pretraining.facts_of(base)
+    others = f"{len(prepared.variants) - 1} models from it, {prepared.settings.steps:,} steps each"
+    facts.append(("the base", cost_in_words(pretraining.job_of(base), items="examples")))
+    return facts_table([*facts, ("then", others)])
 
 
 def train(
@@ -120,14 +125,11 @@ def measure_shipped(prepared: Prepared) -> Report:
     """Perplexities of the shipped checkpoints on storyworld's test split, with a report of their own in
     `shipped/`."""
     clusters, seed = prepared.settings.held_out_clusters, prepared.settings.seed
-    corpus = CorpusSettings(
-        train_clusters=clusters, held_out_clusters=clusters, max_length=SHIPPED_LENGTH, seed=seed
-    )
-    opened = open_run(
-        prepared.opened.folder / "shipped",
-        name="tour, shipped checkpoints",
-        parameters={"clusters": clusters, "seed": seed},
-    )
+    sizes = {"train_clusters": clusters, "held_out_clusters": clusters}
+    corpus = CorpusSettings(**sizes, max_length=SHIPPED_LENGTH, seed=seed)
+    parameters = {"clusters": clusters, "seed": seed}
+    folder = prepared.opened.folder / "shipped"
+    opened = open_run(folder, name="tour, shipped checkpoints", parameters=parameters)
     checkpoints = {name: PREFIX + name for name in VARIANTS}
     form = {"window": SHIPPED_WINDOW, "batch_size": 8, "cache": prepared.cache}
     scores = evaluate(perplexity.measure(checkpoints, corpus, split="test", **form), seed=seed)

@@ -3,30 +3,20 @@ and every encoder on every task. It reads reports and nothing else."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.report import Report, Run, kept, plain
+from cdlm_lab.results import tables
 from cdlm_lab.results.readme import write_readme
 from cdlm_lab.results.reports import LeftAside, ReportFolder, find_reports, malformed
 from cdlm_lab.results.series import KnownRuns, TakenRow, check_chosen
-from cdlm_lab.results.tables import (
-    PAPER_TABLES,
-    FilledTable,
-    TaskColumn,
-    encoder_table,
-    fill_table,
-    task_columns,
-    top_words,
-)
 from cdlm_lab.scores import Score, json_of
 from cdlm_lab.widgets.html import escaped
-from cdlm_lab.widgets.tables import (
-    ScoreTable,
-    markdown_text,
-)
+from cdlm_lab.widgets.tables import ScoreTable, markdown_text
 
 PARAMETERS = ("run_folder", "results", "leave_out", "choose", "readme")
 PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # as names of tables begin
@@ -35,20 +25,13 @@ TABLES_FILE = "tables.md"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """All tables.
+    """All tables."""
 
-    Attributes:
-        reports: what the folder holds, and what was left aside.
-        tables: of the papers, in their order; a table that was measured in several settings stands here
-            several times.
-        words: Table 5 of Doc-ARC.
-        columns: of the table of encoders.
-    """
-
-    reports: ReportFolder
-    tables: Sequence[FilledTable]
-    words: ScoreTable
-    columns: Sequence[TaskColumn]
+    reports: ReportFolder  # what the folder holds, and what was left aside
+    # Of the papers, in their order; a table that was measured in several settings stands here several times.
+    tables: Sequence[tables.FilledTable]
+    words: ScoreTable  # Table 5 of Doc-ARC
+    columns: Sequence[tables.TaskColumn]  # of the table of encoders
 
 
 def open_book(
@@ -65,32 +48,66 @@ def open_book(
     Raises:
         ParameterError: there is no such folder, or no report of such a name.
     """
-    reports = _without_misnamed(_without_damaged(find_reports(results, leave_out=leave_out, own=own)))
+    reports = find_reports(results, leave_out=leave_out, own=own)
+    reports = _without(reports, _damaged(reports))
+    runs = KnownRuns(reports)
+    misnamed = {one.name: why for one in reports.reports if (why := runs.misnamed(one))}
+    reports = _without(reports, [LeftAside(name=name, why=why) for name, why in misnamed.items()])
     check_chosen(reports, choose)
     return _filled(reports, choose=choose)
 
 
 def _filled(reports: ReportFolder, *, choose: str = "") -> Book:
     runs = KnownRuns(reports)
+    of_papers = [tables.fill_table(paper, runs, choose=choose) for paper in tables.PAPER_TABLES]
     return Book(
         reports=reports,
-        tables=[filled for paper in PAPER_TABLES for filled in fill_table(paper, runs, choose=choose)],
-        words=top_words(runs),
-        columns=task_columns(runs, choose=choose),
+        tables=[filled for every in of_papers for filled in every],
+        words=tables.top_words(runs),
+        columns=tables.task_columns(runs, choose=choose),
+    )
+
+
+def _damaged(reports: ReportFolder) -> list[LeftAside]:
+    """Reports of which alone no book can be made: one of them would end the book of all."""
+    damaged = []
+    for one in (*reports.reports, *reports.others):
+        fills = bool(one.rows)
+        alone = replace(reports, reports=[one] * fills, others=[one] * (not fills), aside=[])
+        try:
+            runs = KnownRuns(alone)
+            runs.misnamed(one)
+            runs.comparable(one.name)
+            runs.encoder_of(one.name)
+            runs.by_head  # noqa: B018
+            if fills:
+                book = _filled(alone)
+                written = [report_rows(book), book_markdown(book), json_of(_scores(book))]
+                plain(written, one.name)
+        except Exception as error:
+            damaged.append(malformed(one.name, error))
+    return damaged
+
+
+def _without(reports: ReportFolder, aside: Sequence[LeftAside]) -> ReportFolder:
+    """With some of the reports left aside."""
+    names = {one.name for one in aside}
+    return replace(
+        reports,
+        reports=[one for one in reports.reports if one.name not in names],
+        others=[one for one in reports.others if one.name not in names],
+        aside=[*(one for one in reports.aside if one.name not in names), *aside],
     )
 
 
 def report_rows(book: Book) -> list[list[str]]:
     """Report, experiment, seed and when it was finished, as cells of HTML."""
-    return [
-        [
-            escaped(one.name),
-            escaped(one.report.name),
-            "" if one.report.seed is None else str(one.report.seed),
-            escaped(one.report.finished[:16].replace("T", " ")),
-        ]
-        for one in book.reports.reports
-    ]
+    rows = []
+    for one in book.reports.reports:
+        seed = "" if one.report.seed is None else one.report.seed
+        cells = [one.name, one.report.name, seed, one.report.finished[:16].replace("T", " ")]
+        rows.append([escaped(str(cell)) for cell in cells])
+    return rows
 
 
 def aside_rows(book: Book) -> list[list[str]]:
@@ -111,9 +128,14 @@ def paper_html(book: Book, paper: str) -> str:
     return "".join(table.html() for table in _tables_of(book, paper))
 
 
+def _tables_of(book: Book, paper: str) -> list[ScoreTable]:
+    shown = [one.table for one in book.tables if one.name.startswith(f"{paper}-")]
+    return shown + ([book.words] if paper == "doc-arc" else [])
+
+
 def encoders_html(book: Book) -> str:
     """The table of encoders as HTML."""
-    table = encoder_table(book.columns)
+    table = tables.encoder_table(book.columns)
     return "nothing was measured with any encoder" if table is None else table.html()
 
 
@@ -122,19 +144,20 @@ def write_book(run: Run, book: Book) -> Report:
     is missing."""
     with kept(run.folder / TABLES_FILE), replaced_file(run.folder / TABLES_FILE) as file:
         file.write(book_markdown(book))
+    folder = book.reports
     return run.write_report(
         scores=_scores(book),
         data={
-            "results": book.reports.folder.as_posix(),
-            "reports": len(book.reports.reports),
-            "damaged": sum(one.damaged for one in book.reports.aside),
+            "results": folder.folder.as_posix(),
+            "reports": len(folder.reports),
+            "damaged": sum(one.damaged for one in folder.aside),
         },
         tables={
             "found": [
                 {"report": one.name, "experiment": one.report.name, "finished": one.report.finished}
-                for one in book.reports.reports
+                for one in folder.reports
             ],
-            "aside": [{"what": one.name, "why": one.why} for one in book.reports.aside],
+            "aside": [{"what": one.name, "why": one.why} for one in folder.aside],
             "not run": [{"table": table, "system": system} for table, system in missing_rows(book)],
         },
     )
@@ -142,27 +165,25 @@ def write_book(run: Run, book: Book) -> Report:
 
 def missing_rows(book: Book) -> list[tuple[str, str]]:
     """(table, system) that no report has in any setting."""
-    found = {(one.name, system) for one in book.tables for system in one.rows}
-    return [
+    measured = {(one.name, system) for one in book.tables for system in one.rows}
+    wanted = [
         (paper.name, system)
-        for paper in PAPER_TABLES
+        for paper in tables.PAPER_TABLES
         if paper.is_published
         for system in paper.systems
-        if (paper.name, system) not in found
     ]
+    return [row for row in wanted if row not in measured]
 
 
 def book_markdown(book: Book) -> str:
     """All tables in GitHub's Markdown, each under its caption, with the reports that it is from."""
-    encoders = encoder_table(book.columns)
-    tables = [table for paper in PAPERS for table in _tables_of(book, paper)]
-    tables += [encoders] if encoders else []
+    encoders = tables.encoder_table(book.columns)
+    shown = [table for paper in PAPERS for table in _tables_of(book, paper)]
     parts = []
-    for table in tables:
+    for table in [*shown, *([encoders] if encoders else [])]:
         lines = "\n".join(f"- {markdown_text(line)}" for line in table.sources)
-        parts.append(
-            f"## {markdown_text(table.caption)}\n\n{table.markdown()}\n" + (f"\n{lines}\n" if lines else "")
-        )
+        text = f"## {markdown_text(table.caption)}\n\n{table.markdown()}\n"
+        parts.append(text + (f"\n{lines}\n" if lines else ""))
     return "\n".join(parts)
 
 
@@ -172,77 +193,23 @@ def tables_into(readme: str) -> str:
     if not readme:
         return "no README was written: readme is empty"
     changed = write_readme(Path(readme))
-    return (
-        f"{readme}: {', '.join(changed)} written anew"
-        if changed
-        else f"{readme}: all tables are as they were"
-    )
-
-
-def _tables_of(book: Book, paper: str) -> list[ScoreTable]:
-    tables = [one.table for one in book.tables if one.name.startswith(f"{paper}-")]
-    return tables + ([book.words] if paper == "doc-arc" else [])
-
-
-def _without_misnamed(reports: ReportFolder) -> ReportFolder:
-    runs = KnownRuns(reports)
-    misnamed = {one.name: why for one in reports.reports if (why := runs.misnamed(one))}
-    return _without(reports, [LeftAside(name=name, why=why) for name, why in misnamed.items()])
-
-
-def _without_damaged(reports: ReportFolder) -> ReportFolder:
-    """Without reports of which alone no book can be made: one of them would end the book of all."""
-    damaged = []
-    for one in (*reports.reports, *reports.others):
-        fills = bool(one.rows)
-        alone = replace(reports, reports=[one] * fills, others=[one] * (not fills), aside=[])
-        try:
-            runs = KnownRuns(alone)
-            runs.misnamed(one)
-            runs.comparable(one.name)
-            runs.encoder_of(one.name)
-            runs.by_head  # noqa: B018
-            if fills:
-                book = _filled(alone)
-                rows = {
-                    "rows": report_rows(book),
-                    "text": book_markdown(book),
-                    "scores": json_of(_scores(book)),
-                }
-                plain(rows, one.name)
-        except Exception as error:
-            damaged.append(malformed(one.name, error))
-    return _without(reports, damaged)
-
-
-def _without(reports: ReportFolder, aside: Sequence[LeftAside]) -> ReportFolder:
-    """With some of the reports left aside."""
-    names = {one.name for one in aside}
-    return replace(
-        reports,
-        reports=[one for one in reports.reports if one.name not in names],
-        others=[one for one in reports.others if one.name not in names],
-        aside=[*(one for one in reports.aside if one.name not in names), *aside],
-    )
+    return f"{readme}: {', '.join(changed) + ' written anew' if changed else 'all tables are as they were'}"
 
 
 def _scores(book: Book) -> list[Score]:
     """The group of a row is `table/corpus/setting`, settings of a table on a corpus counted from 1, the
     oldest first; or `encoder/task/corpus`. The note names the reports that the number is from."""
     rows = []
-    count: dict[tuple[str, str], int] = {}
+    settings: Counter[tuple[str, str]] = Counter()
     for one in book.tables:
-        setting = count[one.name, one.corpus] = count.get((one.name, one.corpus), 0) + 1
-        group = f"{one.name}/{one.corpus}/{setting}"
+        settings[one.name, one.corpus] += 1
+        group = f"{one.name}/{one.corpus}/{settings[one.name, one.corpus]}"
         for system, taken in one.rows.items():
-            for metric, score in taken.row.scores.items():
-                row = replace(
-                    score, system=system, split="", group=group, metric=metric, note=_reports(taken)
-                )
-                rows.append(row)
+            place = {"system": system, "split": "", "group": group, "note": _reports(taken)}
+            rows += [replace(score, metric=metric, **place) for metric, score in taken.row.scores.items()]
     for column in book.columns:
+        group, metric = f"encoder/{column.task.name}/{column.corpus}", column.task.metric
         for encoder, taken in column.taken.items():
-            group, metric = f"encoder/{column.task.name}/{column.corpus}", column.task.metric
             value = taken.row.scores[metric].value
             rows.append(Score(system=encoder, group=group, metric=metric, value=value, note=_reports(taken)))
     return rows

@@ -15,9 +15,8 @@ from pathlib import Path
 from cdlm_lab.report import Report, read_report
 from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, size_of
 from cdlm_lab.scores import Score
+from cdlm_lab.widgets import tables
 from cdlm_lab.widgets.score_tables import LAYOUTS
-from cdlm_lab.widgets.tables import PER_CENT, POINTS, Cell, Form, Heading, ScoreTable, number_cell, p_text
-from cdlm_lab.widgets.tables import PERPLEXITY as AS_PERPLEXITY
 
 CLAIMS_FILE = Path(__file__).with_name("claims.csv")
 SURE = 0.05  # p, corrected, below which a difference is one
@@ -32,13 +31,9 @@ def verdict(better: float, other: float, p: float, *, lower: bool = False) -> st
     return "holds" if (better < other if lower else better > other) else "does not"
 
 
-def claims_table(results: Path, *, headlines: bool = False) -> ScoreTable:
-    """Each claim, what we measured, and whether it holds there.
-
-    Args:
-        results: the folder of recorded runs.
-        headlines: only those of README.md, with less said of each.
-    """
+def claims_table(results: Path, *, headlines: bool = False) -> tables.ScoreTable:
+    """Each claim, what we measured, and whether it holds there. `headlines`: only those of README.md, with
+    less said of each."""
     with CLAIMS_FILE.open(encoding="utf-8", newline="") as file:
         claims = [claim for claim in csv.DictReader(file) if claim["headline"] or not headlines]
     columns = {
@@ -51,33 +46,37 @@ def claims_table(results: Path, *, headlines: bool = False) -> ScoreTable:
     columns |= {name: [row[name] for row in measured] for name in ("ours", "against", *more, "p", "there it")}
     folder = "data/results/" if headlines else ""
     columns["file"] = [f"{folder}{claim['file']}" for claim in claims]
-    headings = [Heading(name=name, is_text=name not in ("seeds", "p")) for name in columns]
-    rows = [[Cell(text=text) for text in row] for row in zip(*columns.values(), strict=True)]
-    return ScoreTable(caption="", columns=headings, rows=rows)
+    headings = [tables.Heading(name=name, is_text=name not in ("seeds", "p")) for name in columns]
+    rows = [[tables.Cell(text=text) for text in row] for row in zip(*columns.values(), strict=True)]
+    return tables.ScoreTable(caption="", columns=headings, rows=rows)
 
 
 def _measured(report: Report, claim: Mapping[str, str]) -> dict[str, str]:
     """What a report says of a claim, by the columns of the table."""
     better, other = (_score(report, claim, claim[name]) for name in ("better", "other"))
     p, lower = _p(report, claim), report.name == PERPLEXITY
-    form: Form = AS_PERPLEXITY if lower else POINTS if claim["metric"].endswith("/event") else PER_CENT
+    points = claim["metric"].endswith("/event")
+    form = tables.PERPLEXITY if lower else tables.POINTS if points else tables.PER_CENT
     labels = EXPERIMENTS[report.name].labels(report)
-    cells = [(_NAMES.get(one.system, labels[one.system]), number_cell(one, form)) for one in (better, other)]
-    ours, against = (f"{name}: {cell.text} {cell.below}".strip() for name, cell in cells)
+    texts = []
+    for one in (better, other):
+        cell = tables.number_cell(one, form)
+        texts.append(f"{_NAMES.get(one.system, labels[one.system])}: {cell.text} {cell.below}".strip())
     return {
-        "ours": ours,
-        "against": against,
+        "ours": texts[0],
+        "against": texts[1],
         "n": size_of(report, claim["group"])[1].partition(" of ")[0],
         "seeds": str(better.seeds or 1),
-        "p": p_text(p),
+        "p": tables.p_text(p),
         "there it": verdict(better.value, other.value, p, lower=lower),
     }
 
 
 def _score(report: Report, claim: Mapping[str, str], system: str) -> Score:
-    of_set = report.name == CLAIMS
-    split = claim["group"] if of_set else LAYOUTS[report.name].split
-    wanted = (system, split, "" if of_set else claim["group"], claim["metric"], None)
+    split, group = LAYOUTS[report.name].split, claim["group"]
+    if report.name == CLAIMS:
+        split, group = group, ""
+    wanted = (system, split, group, claim["metric"], None)
     return next(row for row in report.rows if row.key == wanted)
 
 

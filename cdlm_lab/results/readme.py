@@ -21,25 +21,20 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.report import RunError
 from cdlm_lab.results.readme_tables import TABLES
 
+RESULTS = Path("data") / "results"
+COMMAND = ".venv/bin/python -m cdlm_lab.results.readme"
 _MARKER = re.compile(rb"^[ \t]*<!--[ \t]*table[ \t]+(\S+)[ \t]+(\S+)[ \t]*-->[ \t]*\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedTable:
-    """Where a table stands.
-
-    Attributes:
-        name: of the table.
-        line: number of its first marker, from 1.
-        start, stop: what is between the markers, as offsets into the bytes of the file.
-        text: that, without the line breaks around it.
-    """
+    """Where a table stands."""
 
     name: str
-    line: int
-    start: int
+    line: int  # number of its first marker, from 1
+    start: int  # start, stop: what is between the markers, as offsets into the bytes of the file
     stop: int
-    text: str
+    text: str  # that, without the line breaks around it
 
 
 def marked_tables(file: Path, *, known: Collection[str]) -> list[MarkedTable]:
@@ -53,37 +48,38 @@ def marked_tables(file: Path, *, known: Collection[str]) -> list[MarkedTable]:
             half, one table in another, or one name twice. The message has the line.
     """
     content = _content(file)
-    found: list[MarkedTable] = []
-    opened: re.Match[bytes] | None = None
+    tables: dict[str, MarkedTable] = {}
+    begun, start, line = "", 0, 0
     for marker in _MARKER.finditer(content):
         name, word = (part.decode("utf-8", "replace") for part in marker.groups())
-        where = f"{file}:{_line(content, marker)}"
+        here = content.count(b"\n", 0, marker.start()) + 1
         if word not in ("begin", "end"):
-            raise RunError(f"{where}: table {name} is marked {word!r}; write begin or end")
+            raise RunError(f"{file}:{here}: table {name} is marked {word!r}; write begin or end")
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}"
-            raise RunError(f"{where}: there is no table {name!r}; {hint}")
-        if (word == "begin") is (opened is not None):
-            before = opened.group(1).decode("utf-8", "replace") if opened else ""
-            what = (
-                f"table {before} is not ended yet" if opened else f"table {name} is ended and has not begun"
-            )
-            raise RunError(f"{where}: {what}; markers stand in pairs")
-        if opened is None:
-            opened = marker
+            raise RunError(f"{file}:{here}: there is no table {name!r}; {hint}")
+        if (word == "begin") is bool(begun):
+            what = f"table {begun} is not ended yet" if begun else f"table {name} is ended and has not begun"
+            raise RunError(f"{file}:{here}: {what}; markers stand in pairs")
+        if word == "begin":
+            # the line break belongs to what is replaced
+            begun, start, line = name, marker.end() - marker.group(0).endswith(b"\r"), here
             continue
-        if opened.group(1) != marker.group(1):
-            begun = opened.group(1).decode("utf-8", "replace")
-            raise RunError(f"{where}: table {begun} has begun, but {name} is ended here")
-        if name in {one.name for one in found}:
-            raise RunError(f"{where}: table {name} is marked a second time; each can stand once")
-        found.append(_marked_table(content, opened, marker, name, file))
-        opened = None
-    if opened is not None:
-        name = opened.group(1).decode("utf-8", "replace")
-        raise RunError(f"{file}:{_line(content, opened)}: table {name} has no end; add its second marker")
-    return found
+        if begun != name:
+            raise RunError(f"{file}:{here}: table {begun} has begun, but {name} is ended here")
+        if name in tables:
+            raise RunError(f"{file}:{here}: table {name} is marked a second time; each can stand once")
+        try:
+            lines = content[start : marker.start()].decode("utf-8").splitlines()
+        except UnicodeDecodeError:
+            raise RunError(f"{file}:{line}: table {name} is not text in UTF-8") from None
+        text = "\n".join(lines).strip("\n")
+        tables[name] = MarkedTable(name=name, line=line, start=start, stop=marker.start(), text=text)
+        begun = ""
+    if begun:
+        raise RunError(f"{file}:{line}: table {begun} has no end; add its second marker")
+    return list(tables.values())
 
 
 def write_tables(file: Path, texts: Mapping[str, str], *, known: Collection[str]) -> list[str]:
@@ -98,12 +94,11 @@ def write_tables(file: Path, texts: Mapping[str, str], *, known: Collection[str]
     content, tables = _content(file), marked_tables(file, known=known)
     if lacking := [one for one in tables if one.name not in texts]:
         raise RunError(f"{file}:{lacking[0].line}: there is nothing to put into table {lacking[0].name}")
-    break_ = b"\r\n" if b"\r\n" in content else b"\n"
+    line_break = b"\r\n" if b"\r\n" in content else b"\n"
     changed, parts, at = [], [], 0
     for one in tables:
         # an empty line on both sides: without it, GitHub shows a table that follows a comment as text
-        put = b"\n\n%b\n\n" % texts[one.name].encode("utf-8")
-        put = put.replace(b"\n", break_)
+        put = (b"\n\n%b\n\n" % texts[one.name].encode("utf-8")).replace(b"\n", line_break)
         if content[one.start : one.stop] != put:
             changed.append(one.name)
         parts += [content[at : one.start], put]
@@ -121,37 +116,9 @@ def _content(file: Path) -> bytes:
         raise RunError(f"{file} cannot be read ({error.strerror or error}); check the path") from None
 
 
-def _line(content: bytes, marker: re.Match[bytes]) -> int:
-    return content.count(b"\n", 0, marker.start()) + 1
-
-
-def _marked_table(
-    content: bytes, begin: re.Match[bytes], end: re.Match[bytes], name: str, file: Path
-) -> MarkedTable:
-    start = begin.end() - begin.group(0).endswith(b"\r")  # the line break belongs to what is replaced
-    try:
-        text = content[start : end.start()].decode("utf-8")
-    except UnicodeDecodeError:
-        raise RunError(f"{file}:{_line(content, begin)}: table {name} is not text in UTF-8") from None
-    return MarkedTable(
-        name=name,
-        line=_line(content, begin),
-        start=start,
-        stop=end.start(),
-        text="\n".join(text.splitlines()).strip("\n"),
-    )
-
-
-RESULTS = Path("data") / "results"
-COMMAND = ".venv/bin/python -m cdlm_lab.results.readme"
-
-
 def stale_tables(readme: Path) -> list[str]:
     """What to say of each marked table that is not what the recorded runs make of it; none if all are.
-
-    Raises:
-        RunError: a marker is alone or of no known table, or a report is missing.
-    """
+    Raises RunError: a marker is alone or of no known table, or a report is missing."""
     texts = _texts(readme)
     return [
         f"{readme}:{one.line}: table {one.name} is not what {RESULTS} says; write it with: {COMMAND} {readme}"
@@ -163,6 +130,22 @@ def stale_tables(readme: Path) -> list[str]:
 def write_readme(readme: Path) -> list[str]:
     """Write all marked tables anew, in one go; names of those that changed."""
     return write_tables(readme, _texts(readme), known=TABLES)
+
+
+def _texts(readme: Path) -> dict[str, str]:
+    """Of the tables that are marked, not of all: some have no recorded runs yet."""
+    beside = readme.resolve().parent
+    results = beside / RESULTS if (beside / RESULTS).is_dir() or not beside.match(str(RESULTS)) else beside
+    texts = {}
+    for one in marked_tables(readme, known=TABLES):
+        try:
+            texts[one.name] = TABLES[one.name](results).markdown()
+        except (LookupError, TypeError, ValueError) as error:
+            raise RunError(
+                f"{readme}:{one.line}: table {one.name} cannot be made: its file in {results} is not as its "
+                f"notebook or benchmark writes it ({error!r})"
+            ) from None
+    return texts
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -184,22 +167,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     print(f"changed: {', '.join(changed)}" if changed else "nothing to change")
     return 0
-
-
-def _texts(readme: Path) -> dict[str, str]:
-    """Of the tables that are marked, not of all: some have no recorded runs yet."""
-    beside = readme.resolve().parent
-    results = beside / RESULTS if (beside / RESULTS).is_dir() or not beside.match(str(RESULTS)) else beside
-    texts = {}
-    for one in marked_tables(readme, known=TABLES):
-        try:
-            texts[one.name] = TABLES[one.name](results).markdown()
-        except (LookupError, TypeError, ValueError) as error:
-            raise RunError(
-                f"{readme}:{one.line}: table {one.name} cannot be made: its file in {results} is not as its "
-                f"notebook or benchmark writes it ({error!r})"
-            ) from None
-    return texts
 
 
 if __name__ == "__main__":

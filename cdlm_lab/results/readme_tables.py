@@ -12,46 +12,37 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.benchmarks import attention, source_attention, training
+from cdlm_lab.benchmarks.timing import TIMES_FASTER
 from cdlm_lab.report import RunError, read_report
 from cdlm_lab.results.claims import claims_table
 from cdlm_lab.results.reports import ANSWERS, CLAIMS, report_rows
-from cdlm_lab.widgets.score_tables import (
-    ANSWER_MEASURES,
-    COREFERENCE_MEASURES,
-    QUESTION_MEASURES,
-    RANK_CELLS,
-    RANK_GAPS,
-)
+from cdlm_lab.widgets import score_tables, tables
 from cdlm_lab.widgets.tables import (
     DEV,
     PER_CENT,
-    PERPLEXITY,
-    POINTS,
     THOUSANDTHS,
     Cell,
+    Column,
     Heading,
     ScoreTable,
     SystemRow,
     measured,
-    number_cell,
     p_of,
     published,
-    published_numbers,
-    published_rows,
     table_of,
 )
 
+Made = Callable[[Path], ScoreTable]
 _BASELINES = ("same head word", "singletons", "one cluster")
 _MATCHING = (measured("accuracy", "accuracy"), measured("F1", "f1"))
 _SPANS = (measured("span F1", "f1"), measured("dev F1", f"{DEV}f1"))
+_PRECISE_SPANS = (measured("precision", "precision"), measured("recall", "recall"), *_SPANS)
 
 
 def rows_of(file: Path, group: str | None = None) -> list[SystemRow]:
-    """The rows of a report, or of one of its groups.
-
-    Raises:
-        RunError: it does not exist, or is not as its notebook writes it.
-    """
+    """The rows of a report, or of one of its groups. Raises RunError: it does not exist, or is not as its
+    notebook writes it."""
     try:
         return [row for row in report_rows(read_report(file)) if group in (None, row.group)]
     except (LookupError, TypeError, ValueError) as error:
@@ -61,15 +52,17 @@ def rows_of(file: Path, group: str | None = None) -> list[SystemRow]:
 # ---- of runs ----
 
 
-def _perplexity(results: Path, *, folder: str, crossing: bool = False) -> ScoreTable:
-    """Table 1 of CDLM; `crossing`: with the tokens that only another document tells."""
-    more = [measured("on cross-document tokens", "cross_document_perplexity", PERPLEXITY)] if crossing else []
+def _whole_report(file: str, columns: Sequence[Column], *, first: str = "system") -> Made:
+    """All rows of a report."""
+    return lambda results: table_of(rows_of(results / file), columns, first=first)
+
+
+def _perplexity(*crossing: Column) -> list[Column]:
+    """Of Table 1 of CDLM; `crossing`: of the tokens that only another document tells."""
     columns = ("validation perplexity", "test perplexity")
-    paper = published(
-        "paper", ("cdlm", "1"), dataset="Multi-News", columns=columns, below="validation / test"
-    )
-    shown = [measured("perplexity", "perplexity", PERPLEXITY), *more, paper]
-    return table_of(rows_of(results / folder / "perplexity.json"), shown, first="variant")
+    below = "validation / test"
+    paper = published("paper", ("cdlm", "1"), dataset="Multi-News", columns=columns, below=below)
+    return [measured("perplexity", "perplexity", tables.PERPLEXITY), *crossing, paper]
 
 
 def _coreference(
@@ -82,8 +75,9 @@ def _coreference(
         "ecb_event_sentences": "MiniLM, sentences only",
     }
     ours = [replace(rows[system], label=label) for system, label in names.items() if system in rows]
+    measures = score_tables.COREFERENCE_MEASURES.items()
     columns = [
-        *(measured(heading, f"{metric}/f1", bare=True) for metric, heading in COREFERENCE_MEASURES.items()),
+        *(measured(heading, f"{metric}/f1", bare=True) for metric, heading in measures),
         measured("CoNLL F1", "conll/f1"),
         p_of("conll/f1"),
         measured("CoNLL F1 on dev", f"{DEV}conll/f1", bare=True),
@@ -93,32 +87,17 @@ def _coreference(
 
 def _of_paper(table: str, kind: str, labels: Mapping[str, str]) -> list[SystemRow]:
     named = {system: f"paper: {label}" for system, label in labels.items()}
-    return published_rows("cdlm", table, f"ECB+ {kind}", named)
+    return tables.published_rows("cdlm", table, f"ECB+ {kind}", named)
 
 
 _DOCUMENTS = {"cdlm/documents": "CDLM, whole documents"}
 _ABLATED = {"cdlm/sentences": "sentences only CDLM", "longformer/documents": "Longformer"}
 
 
-def _scisumm_matching(results: Path) -> ScoreTable:
-    """Tables 2 of CDA and 4 of CDLM on SciSumm, which has papers of the ACL as AAN has."""
-    paper = published(
-        "paper, AAN",
-        *(("cda", "2"), ("cda", "3"), ("cdlm", "4")),
-        dataset="AAN",
-        columns=("accuracy", "f1"),
-        below="Acc / F1",
-        decimals=(1, 1),
-        gaps=False,
-    )
-    return table_of(
-        rows_of(results / "scisumm_minilm" / "matching.json"), [*_MATCHING, p_of("accuracy"), paper]
-    )
-
-
-def _scisumm_two_sentences(results: Path) -> ScoreTable:
-    """The same on two sentences of each document."""
-    return table_of(rows_of(results / "scisumm_minilm" / "matching_two_sentences.json"), _MATCHING)
+def _scisumm_paper() -> Column:
+    """Tables 2 and 3 of CDA and 4 of CDLM on AAN, which has papers of the ACL as SciSumm has."""
+    form = {"columns": ("accuracy", "f1"), "below": "Acc / F1", "decimals": (1, 1), "gaps": False}
+    return published("paper, AAN", ("cda", "2"), ("cda", "3"), ("cdlm", "4"), dataset="AAN", **form)
 
 
 def _scisumm_alignment(results: Path) -> ScoreTable:
@@ -128,46 +107,28 @@ def _scisumm_alignment(results: Path) -> ScoreTable:
     for group in ("oracle", "released"):
         for row in rows_of(results / "scisumm_minilm" / "alignment.json", group):
             system, _, by = row.system.partition("/")
-            one = merged.setdefault(
-                system, replace(row, system=system, label=row.label.removesuffix(f", {by}"), scores={})
-            )
+            label = row.label.removesuffix(f", {by}")
+            one = merged.setdefault(system, replace(row, system=system, label=label, scores={}))
             ways = [by] if by else ["attention", "cosine"]
             scores = {
                 f"{group}/{way}/{metric}": score for way in ways for metric, score in row.scores.items()
             }
             merged[system] = replace(one, scores={**one.scores, **scores})
-    columns = [
-        column
-        for way in ("attention", "cosine")
-        for column in (
-            measured(f"MRR by {way}", f"oracle/{way}/mrr", THOUSANDTHS),
-            measured("P@1", f"oracle/{way}/at_1", bare=True),
-        )
-    ]
-    columns += [
-        measured("released scoring: MRR", "released/attention/mrr", THOUSANDTHS, bare=True),
-        measured("P@1", "released/attention/at_1", bare=True),
-    ]
-    paper = published(
-        "paper, S2ORC",
-        ("cda", "4"),
-        dataset="S2ORC",
-        columns=("mrr", "at_1"),
-        below="MRR / P@1",
-        decimals=(3, 1),
-    )
+    columns = []
+    for way in ("attention", "cosine"):
+        columns.append(measured(f"MRR by {way}", f"oracle/{way}/mrr", THOUSANDTHS))
+        columns.append(measured("P@1", f"oracle/{way}/at_1", bare=True))
+    released = "released/attention"
+    columns.append(measured("released scoring: MRR", f"{released}/mrr", THOUSANDTHS, bare=True))
+    columns.append(measured("P@1", f"{released}/at_1", bare=True))
+    form = {"columns": ("mrr", "at_1"), "below": "MRR / P@1", "decimals": (3, 1)}
+    paper = published("paper, S2ORC", ("cda", "4"), dataset="S2ORC", **form)
 
     def beside(row: SystemRow, labels: Mapping[str, str]) -> Cell:
         system = row.system if row.system == "random" else f"{row.system}/attention"
         return paper.cell(replace(row, system=system), labels)
 
     return table_of([*merged.values()], [*columns, replace(paper, cell=beside)])
-
-
-def _storyworld_questions(results: Path) -> ScoreTable:
-    """Table 5 of CDLM on storyworld."""
-    columns = [measured(heading, metric) for metric, heading in QUESTION_MEASURES.items()]
-    return table_of(rows_of(results / "storyworld_tiny" / "questions.json"), columns, first="encoder")
 
 
 def _storyworld_clue(results: Path) -> ScoreTable:
@@ -184,36 +145,29 @@ def _storyworld_clue(results: Path) -> ScoreTable:
         ("bridge", "bridges: support F1", "sp_f1"),
         ("comparison", "comparisons: answer EM (guessing: 50)", "em"),
     ):
-        texts = PER_CENT.write([of_kind[kind][metric] for of_kind in kinds])
-        rows.append(
-            [Cell(text=f"{kinds[0][kind]['questions']} {what}"), *(Cell(text=text) for text in texts)]
-        )
-    joint = [number_cell(rows_of(file)[0].scores["joint_f1"], PER_CENT) for file in files]
+        texts = [f"{kinds[0][kind]['questions']} {what}"]
+        texts += PER_CENT.write([of_kind[kind][metric] for of_kind in kinds])
+        rows.append([Cell(text=text) for text in texts])
+    joint = [tables.number_cell(rows_of(file)[0].scores["joint_f1"], PER_CENT) for file in files]
     rows.append([Cell(text=f"all {reports[0].data['questions']['test']}: joint F1"), *joint])
     headings = [Heading(name="test questions", is_text=True), Heading(name="both documents")]
     return ScoreTable(caption="", columns=[*headings, Heading(name="without the clue")], rows=rows)
 
 
-def _storyworld_tagging(results: Path) -> ScoreTable:
-    """Table 2 of Doc-ARC on storyworld."""
-    columns = [measured("precision", "precision"), measured("recall", "recall"), *_SPANS]
-    return table_of(rows_of(results / "storyworld_tiny" / "tagging.json"), columns)
-
-
-def _tagging(results: Path, *, folder: str, corpus: str, title: str) -> ScoreTable:
-    """Table 2 of Doc-ARC."""
-    tables = [("doc-arc", table) for table in "234"]
-    paper = published(title, *tables, dataset=corpus, columns=("f1",), deviations=True)
-    return table_of(rows_of(results / folder / "tagging.json"), [*_SPANS, paper])
+def _tagging_paper(title: str, corpus: str) -> Column:
+    """Tables 2, 3 and 4 of Doc-ARC."""
+    of_paper = [("doc-arc", table) for table in "234"]
+    return published(title, *of_paper, dataset=corpus, columns=("f1",), deviations=True)
 
 
 def _ecb_ranks(results: Path) -> ScoreTable:
     """Table 6 of CDLM on ECB+, and what random spans have."""
     rows = rows_of(results / "ecb_plus_minilm" / "attention.json")
-    paper = published("paper", ("cdlm", "6"), dataset="ECB+", columns=tuple(RANK_CELLS))
-    columns = [measured(heading, cell, POINTS) for cell, heading in (RANK_CELLS | RANK_GAPS).items()]
+    cells = score_tables.RANK_CELLS | score_tables.RANK_GAPS
+    paper = published("paper", ("cdlm", "6"), dataset="ECB+", columns=tuple(score_tables.RANK_CELLS))
+    columns = [measured(heading, cell, tables.POINTS) for cell, heading in cells.items()]
     table = table_of(rows, [*columns, paper], first="model")
-    chances = [rows[0].scores[cell].chance for cell in (RANK_CELLS | RANK_GAPS)]
+    chances = [rows[0].scores[cell].chance for cell in cells]
     texts = ["" if chance is None else f"{chance:.0f}" for chance in chances]
     last = [Cell(text="a random span"), *(Cell(text=text) for text in texts), Cell(text="50", published=True)]
     return replace(table, rows=[*table.rows, last])
@@ -221,11 +175,7 @@ def _ecb_ranks(results: Path) -> ScoreTable:
 
 def newest_report(folder: Path, experiment: str) -> Path:
     """The report of an experiment in a folder of recorded runs, whatever its file is called; of several the
-    one that was finished last.
-
-    Raises:
-        RunError: there is none.
-    """
+    one that was finished last. Raises RunError: there is none."""
     known = []
     for file in sorted(folder.glob("*.json")):
         try:
@@ -243,16 +193,17 @@ def newest_report(folder: Path, experiment: str) -> Path:
 
 def _answers(results: Path, *, folder: str, group: str, corpus: str) -> ScoreTable:
     """Tables 1, or 2 and 7, of MSPP."""
-    tables = [("mspp", "1")] if group == "all" else [("mspp", "2"), ("mspp", "7")]
-    below, columns = " / ".join(ANSWER_MEASURES.values()), tuple(ANSWER_MEASURES)
-    paper = published("paper", *tables, dataset=corpus, columns=columns, below=below)
-    shown = [*(measured(heading, metric) for metric, heading in ANSWER_MEASURES.items()), p_of("map"), paper]
+    of_paper = [("mspp", "1")] if group == "all" else [("mspp", "2"), ("mspp", "7")]
+    measures = score_tables.ANSWER_MEASURES
+    form = {"columns": tuple(measures), "below": " / ".join(measures.values())}
+    paper = published("paper", *of_paper, dataset=corpus, **form)
+    shown = [*(measured(heading, metric) for metric, heading in measures.items()), p_of("map"), paper]
     return table_of(rows_of(newest_report(results / folder, ANSWERS), group), shown)
 
 
-def _claims(results: Path, *, folder: str, group: str) -> ScoreTable:
+def _claims(results: Path, *, group: str) -> ScoreTable:
     """Tables 3 and 8 of MSPP on a set of claims."""
-    file, columns = newest_report(results / folder, CLAIMS), ("dev label_accuracy", "label_accuracy")
+    file, columns = newest_report(results / "fm2_minilm", CLAIMS), ("dev label_accuracy", "label_accuracy")
     paper = published("paper, FEVER", ("mspp", "8"), dataset="FEVER", columns=columns, below="dev / test")
     rows = rows_of(file, group)
     if not rows:
@@ -260,10 +211,13 @@ def _claims(results: Path, *, folder: str, group: str) -> ScoreTable:
     return table_of(rows, [measured("label accuracy", "label_accuracy"), p_of("label_accuracy"), paper])
 
 
-Made = Callable[[Path], ScoreTable]
+_CROSSING = measured("on cross-document tokens", "cross_document_perplexity", tables.PERPLEXITY)
+_QUESTIONS = [measured(heading, metric) for metric, heading in score_tables.QUESTION_MEASURES.items()]
 RUN_TABLES: Mapping[str, Made] = {
-    "news-perplexity": partial(_perplexity, folder="news_clusters_minilm"),
-    "storyworld-perplexity": partial(_perplexity, folder="storyworld_tiny", crossing=True),
+    "news-perplexity": _whole_report("news_clusters_minilm/perplexity.json", _perplexity(), first="variant"),
+    "storyworld-perplexity": _whole_report(
+        "storyworld_tiny/perplexity.json", _perplexity(_CROSSING), first="variant"
+    ),
     "ecb-events": partial(
         _coreference,
         name="event_sentences",
@@ -273,16 +227,20 @@ RUN_TABLES: Mapping[str, Made] = {
         _coreference, name="entity_sentences", papers=_of_paper("2", "entity", _DOCUMENTS)
     ),
     "ecb-event-documents": partial(_coreference, name="event_documents", order=_BASELINES[:1]),
-    "scisumm-matching": _scisumm_matching,
-    "scisumm-two-sentences": _scisumm_two_sentences,
-    "scisumm-alignment": _scisumm_alignment,
-    "storyworld-questions": _storyworld_questions,
-    "storyworld-clue": _storyworld_clue,
-    "storyworld-tagging": _storyworld_tagging,
-    "jnlpba-tagging": partial(
-        _tagging, folder="jnlpba_minilm", corpus="JNLPBA", title="paper, BERT, all articles"
+    "scisumm-matching": _whole_report(
+        "scisumm_minilm/matching.json", [*_MATCHING, p_of("accuracy"), _scisumm_paper()]
     ),
-    "litbank-tagging": partial(_tagging, folder="litbank_minilm", corpus="LitBank", title="paper, BERT"),
+    "scisumm-two-sentences": _whole_report("scisumm_minilm/matching_two_sentences.json", _MATCHING),
+    "scisumm-alignment": _scisumm_alignment,
+    "storyworld-questions": _whole_report("storyworld_tiny/questions.json", _QUESTIONS, first="encoder"),
+    "storyworld-clue": _storyworld_clue,
+    "storyworld-tagging": _whole_report("storyworld_tiny/tagging.json", _PRECISE_SPANS),
+    "jnlpba-tagging": _whole_report(
+        "jnlpba_minilm/tagging.json", [*_SPANS, _tagging_paper("paper, BERT, all articles", "JNLPBA")]
+    ),
+    "litbank-tagging": _whole_report(
+        "litbank_minilm/tagging.json", [*_SPANS, _tagging_paper("paper, BERT", "LitBank")]
+    ),
     "ecb-ranks": _ecb_ranks,
 }
 # They wait for runs that may not be recorded yet.
@@ -292,16 +250,13 @@ JOINT_TABLES: Mapping[str, Made] = {
         for name, corpus in (("wikiqa", "WikiQA"), ("trecqa", "TREC-QA"))
         for suffix, group in (("", "all"), ("-reranked", "reranked"))
     },
-    "fm2": partial(_claims, folder="fm2_minilm", group="test"),
-    "fm2-dev": partial(_claims, folder="fm2_minilm", group="dev"),
-    "fm2-symmetric": partial(_claims, folder="fm2_minilm", group="symmetric"),
+    "fm2": partial(_claims, group="test"),
+    "fm2-dev": partial(_claims, group="dev"),
+    "fm2-symmetric": partial(_claims, group="symmetric"),
 }
 
 
 # ---- of benchmarks ----
-
-
-_TIMES = "{times_faster:.1f} ({times_faster_min:.1f}-{times_faster_max:.1f})"
 
 
 def short(value: float) -> str:
@@ -355,7 +310,7 @@ def _coreference_speed(results: Path) -> ScoreTable:
         "tokens a pair (median)": "{tokens:.0f}",
         "Hugging Face pairs/s": "{huggingface}",
         "ours pairs/s": "{ours}",
-        "times faster (min-max)": _TIMES,
+        "times faster (min-max)": TIMES_FASTER,
         "probabilities differ by": "{largest_difference:.0e}",
     }
     return _formatted(rows, columns)
@@ -363,23 +318,16 @@ def _coreference_speed(results: Path) -> ScoreTable:
 
 def cross_document_cost(results: Path) -> ScoreTable:
     """What cross-document attention costs GRU-HAN."""
-    seconds = published_numbers()["cda", "11"]
+    seconds = tables.published_numbers()["cda", "11"]
     rows = []
     for row in _read(results / "cross_document_attention_benchmark.json", "rows")["rows"]:
         if row["cda"] != "none":
-            alone, paper = (
-                seconds.get((row["text"], f"gru-han{cda}", "seconds")) for cda in ("", f"-{row['cda']}")
-            )
+            systems = ("gru-han", f"gru-han-{row['cda']}")
+            alone, paper = (seconds.get((row["text"], system, "seconds")) for system in systems)
             texts = [row["text"], row["cda"].upper(), _ratio(row), f"{row['predicted']:.2f}"]
             of_paper = f"{float(paper) / float(alone):.2f}" if paper and alone else ""
-            cells = [Cell(text=text) for text in texts]
-            rows.append(
-                [
-                    *cells,
-                    Cell(text=of_paper, published=bool(of_paper)),
-                    Cell(text=f"{row['added_parameters']:,}"),
-                ]
-            )
+            cells = [*(Cell(text=text) for text in texts), Cell(text=of_paper, published=bool(of_paper))]
+            rows.append([*cells, Cell(text=f"{row['added_parameters']:,}")])
     columns = [
         *(Heading(name=name, is_text=True) for name in ("text", "CDA")),
         *(Heading(name=name) for name in ("times GRU-HAN alone (min-max)", "by multiply-adds")),
@@ -410,49 +358,10 @@ def tagging_cost(results: Path) -> ScoreTable:
 
 
 BENCHMARK_TABLES: Mapping[str, Made] = {
-    "attention-speed": partial(
-        _benchmark,
-        file="attention_benchmark.json",
-        columns={
-            "length": "{length}",
-            "globals": "{globals}",
-            "Hugging Face ms": "{huggingface_ms:.0f}",
-            "ours ms": "{ours_ms:.0f}",
-            "times faster (min-max)": _TIMES,
-            "Hugging Face MiB": "{huggingface_mib:.0f}",
-            "ours MiB": "{ours_mib:.0f}",
-            "times less memory": "{times_less_memory:.1f}",
-            "of peak": "{of_peak:.0%}",
-        },
-    ),
-    "training-speed": partial(
-        _benchmark,
-        file="training_benchmark.json",
-        columns={
-            "part": "{part}",
-            "length / window": "{length:,} / {window}",
-            "globals": "{global_tokens}",
-            "attention dropout": "{attention_dropout:g}",
-            "precision": "{precision}",
-            "Hugging Face tokens/s": "{huggingface_tokens_per_second:,.0f}",
-            "ours tokens/s": "{ours_tokens_per_second:,.0f}",
-            "times faster (min-max)": _TIMES,
-            "Hugging Face MiB": "{huggingface_mib:,.0f}",
-            "ours MiB": "{ours_mib:,.0f}",
-            "of rate": "{of_rate:.0%}",
-        },
-    ),
+    "attention-speed": partial(_benchmark, file="attention_benchmark.json", columns=attention.COLUMNS),
+    "training-speed": partial(_benchmark, file="training_benchmark.json", columns=training.COLUMNS),
     "explorer-speed": partial(
-        _benchmark,
-        file="source_attention_benchmark.json",
-        columns={
-            "length": "{length}",
-            "Hugging Face s": "{huggingface_seconds:.2f}",
-            "ours s": "{ours_seconds:.2f}",
-            "times faster (min-max)": _TIMES,
-            "Hugging Face MiB": "{huggingface_mib:.0f}",
-            "ours MiB": "{ours_mib:.0f}",
-        },
+        _benchmark, file="source_attention_benchmark.json", columns=source_attention.COLUMNS
     ),
     "coreference-speed": _coreference_speed,
     "cross-document-cost": cross_document_cost,

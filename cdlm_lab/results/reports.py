@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -32,6 +32,18 @@ BOOK = "results book"
 
 
 # ---- the experiments that fill tables ----
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """What is to be known of an experiment whose reports fill tables."""
+
+    # System and parameters -> the pretrained encoder that the system is made of; "" = none.
+    checkpoint: Callable[[str, Mapping[str, Any]], str]
+    rows: tuple[str, ...]  # parameters that the rows of its table are about, so they may differ in one table
+    test: tuple[str, ...]  # parameters that say what is measured on
+    # Of a report: system -> what to call it, in the order of the rows.
+    labels: Callable[[Report], Mapping[str, str]]
 
 
 def _of_variant(system: str, parameters: Mapping[str, Any]) -> str:
@@ -68,29 +80,13 @@ def _of_verifier(system: str, parameters: Mapping[str, Any]) -> str:
     return "" if system == MAJORITY else _of_joint(CLAIM_SYSTEMS[system].pretrained, parameters)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
-    """What is to be known of an experiment whose reports fill tables.
-
-    Attributes:
-        checkpoint: system and parameters -> the pretrained encoder that it is made of; "" = none.
-        rows: parameters that the rows of its table are about, so they may differ in one table.
-        test: parameters that say what is measured on.
-        labels: of a report: system -> what to call it, in the order of the rows.
-    """
-
-    checkpoint: Callable[[str, Mapping[str, Any]], str]
-    rows: tuple[str, ...]
-    test: tuple[str, ...]
-    labels: Callable[[Report], Mapping[str, str]]
+def _labels_by(label: Callable[[str], str]) -> Callable[[Report], dict[str, str]]:
+    """Labels of the systems that a report has scores of."""
+    return lambda report: {row.system: label(row.system) for row in report.rows if row.system}
 
 
-def _systems(report: Report) -> list[str]:
-    return list(dict.fromkeys(row.system for row in report.rows if row.system))
-
-
-def _variant_labels(report: Report) -> dict[str, str]:
-    return {system: variant_name(system) for system in _systems(report)}
+def _matcher_label(system: str) -> str:
+    return SYSTEMS[system].label
 
 
 def _aligner_label(system: str) -> str:
@@ -107,48 +103,40 @@ def _claim_labels(report: Report) -> dict[str, str]:
 
 _MODELS = tuple(variant.replace("-", "_") for variant in VARIANTS)
 _STORIES = ("corpus", "held_out_stories")
+_PERPLEXITY_TEST = ("corpus", "split", "clusters", "minimum_documents", "packing")
 _TAGGER_LABELS = {name: system.label for name, system in TAG_SYSTEMS.items()}
-_RANKER_LABELS = {name: system.label for name, system in ANSWER_SYSTEMS.items()} | {
-    RANDOM_ORDER: "random order"
-}
+_RANKER_LABELS = {name: system.label for name, system in ANSWER_SYSTEMS.items()}
+_RANKER_LABELS |= {RANDOM_ORDER: "random order"}
 EXPERIMENTS: Mapping[str, Experiment] = {
     PERPLEXITY: Experiment(
         checkpoint=_of_variant,
         rows=(*_MODELS, "batch_size"),
-        test=(
-            "corpus",
-            "split",
-            "clusters",
-            "minimum_documents",
-            "packing",
-            "max_length",
-            "mask_probability",
-        ),
-        labels=_variant_labels,
+        test=(*_PERPLEXITY_TEST, "max_length", "mask_probability"),
+        labels=_labels_by(variant_name),
     ),
     COREFERENCE: Experiment(
         checkpoint=lambda system, parameters: str(parameters["model"]) if system == SYSTEM else "",
         rows=("model", "context", "max_length", "window", "compare_with"),
         test=(*_STORIES, "kind", "topic_level", "predicted_topics", "test_topics", "singletons"),
-        labels=lambda report: {system: system for system in _systems(report)},
+        labels=_labels_by(str),
     ),
     MATCHING: Experiment(
         checkpoint=_of_matcher,
         rows=("systems",),
         test=(*_STORIES, "unrelated", "negatives_per_positive", "passage_sentences", "data_seed"),
-        labels=lambda report: {system: SYSTEMS[system].label for system in _systems(report)},
+        labels=_labels_by(_matcher_label),
     ),
     ALIGNMENT: Experiment(
         checkpoint=lambda *_: "",  # that of the run of notebook 04, which is another report
         rows=("systems",),
         test=("matching_run", "reading"),
-        labels=lambda report: {system: _aligner_label(system) for system in _systems(report)},
+        labels=_labels_by(_aligner_label),
     ),
     QUESTIONS: Experiment(
         checkpoint=_of_folder,
         rows=("variants",),
         test=(*_STORIES, "passage_sentences", "paragraphs", "seen", "held_out_questions", "data_seed"),
-        labels=_variant_labels,
+        labels=_labels_by(variant_name),
     ),
     TAGGING: Experiment(
         checkpoint=_of_tagger,
@@ -172,35 +160,28 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         checkpoint=_of_variant,
         rows=_MODELS,
         test=("corpus", "split", "stories", "pairs", "candidates", "max_length"),
-        labels=_variant_labels,
+        labels=_labels_by(variant_name),
     ),
 }
 
 
 def report_rows(report: Report) -> list[SystemRow]:
     """All rows of a report; the group of a row is the table of the report that it belongs to: a kind of
-    mentions, a ranking, a set of claims.
-
-    Raises:
-        KeyError, ValueError, TypeError: the report is not as its notebook writes it, or fills no table.
-    """
+    mentions, a ranking, a set of claims. Raises KeyError, ValueError, TypeError: the report is not as its
+    notebook writes it, or fills no table."""
     experiment, split = EXPERIMENTS[report.name], LAYOUTS[report.name].split
     labels = experiment.labels(report)
     if report.name == COREFERENCE and SYSTEM not in labels:
         raise ValueError(f"there is no score of {SYSTEM!r}")
+    parts = [(split, group) for group in dict.fromkeys(row.group for row in report.rows if row.system)]
     if report.name == CLAIMS:
         parts = [(name, "") for name in SHOWN_ORDER if any(row.split == name for row in report.rows)]
-    else:
-        parts = [(split, group) for group in dict.fromkeys(row.group for row in report.rows if row.system)]
-    return [
-        replace(
-            row,
-            group=part if report.name == CLAIMS else group,
-            checkpoint=experiment.checkpoint(row.system, report.parameters),
-        )
-        for part, group in parts
-        for row in system_rows(report.rows, split=part, group=group, labels=labels)
-    ]
+    rows = []
+    for part, group in parts:
+        for row in system_rows(report.rows, split=part, group=group, labels=labels):
+            checkpoint = experiment.checkpoint(row.system, report.parameters)
+            rows.append(replace(row, group=part if report.name == CLAIMS else group, checkpoint=checkpoint))
+    return rows
 
 
 def size_of(report: Report, group: str) -> tuple[int, str]:
@@ -247,19 +228,12 @@ class LeftAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFolder:
-    """What a folder holds.
+    """What a folder holds."""
 
-    Attributes:
-        folder: that was searched.
-        reports: those that fill tables.
-        others: those that say how models were made.
-        aside: what is not used, and why.
-    """
-
-    folder: Path
-    reports: Sequence[NamedReport]
-    others: Sequence[NamedReport]
-    aside: Sequence[LeftAside]
+    folder: Path  # that was searched
+    reports: list[NamedReport]  # those that fill tables
+    others: list[NamedReport]  # those that say how models were made
+    aside: list[LeftAside]  # what is not used, and why
 
 
 def find_reports(
@@ -280,50 +254,48 @@ def find_reports(
         raise ParameterError(
             f"results is {os.fspath(folder)!r}, which is no folder; give one with runs in it"
         )
-    patterns = leave_out.split()
-    used: set[str] = set()
-    reports: list[NamedReport] = []
-    others: list[NamedReport] = []
-    aside: list[LeftAside] = []
+    unused = dict.fromkeys(leave_out.split())
+    patterns = list(unused)
+    result = ReportFolder(folder=top, reports=[], others=[], aside=[])
     no_reports = 0
     for file in _files(top, own):
         name = _name(file, top)
         if ASIDE in file.name and file.is_dir():
-            aside.append(LeftAside(name=name, why="was put aside; another run has its place"))
+            result.aside.append(LeftAside(name=name, why="was put aside; another run has its place"))
         elif file.name == RUN_FILE:
             if not (file.parent / REPORT_FILE).exists():
-                aside.append(LeftAside(name=_name(file.parent / REPORT_FILE, top), why="is not finished"))
+                unfinished = _name(file.parent / REPORT_FILE, top)
+                result.aside.append(LeftAside(name=unfinished, why="is not finished"))
         elif not _is_report(file):
             no_reports += 1
         elif left := next((pattern for pattern in patterns if fnmatchcase(name, pattern)), None):
-            used.add(left)
-            aside.append(LeftAside(name=name, why=f"is left out, as leave_out says ({left})"))
+            unused.pop(left, None)
+            result.aside.append(LeftAside(name=name, why=f"is left out, as leave_out says ({left})"))
         elif isinstance(one := _read(file, name), LeftAside):
-            aside.append(one)
+            result.aside.append(one)
         else:
-            (reports if one.rows else others).append(one)
+            (result.reports if one.rows else result.others).append(one)
             if why := _ELSEWHERE.get(one.report.name):
-                aside.append(LeftAside(name=name, why=why))
-    if unused := [pattern for pattern in patterns if pattern not in used]:
-        raise ParameterError(f"leave_out names {unused[0]!r}, which no report in {top} is called")
+                result.aside.append(LeftAside(name=name, why=why))
+    if unused:
+        raise ParameterError(f"leave_out names {next(iter(unused))!r}, which no report in {top} is called")
     if no_reports:
-        aside.append(LeftAside(name=f"{no_reports} other JSON files", why="are no reports of runs"))
-    return ReportFolder(folder=top, reports=reports, others=others, aside=aside)
+        result.aside.append(LeftAside(name=f"{no_reports} other JSON files", why="are no reports of runs"))
+    return result
 
 
-def _files(top: Path, own: str | Path | None) -> list[Path]:
+def _files(top: Path, own: str | Path | None) -> Iterator[Path]:
     """JSON files in order, folders that were put aside, and those that are called as a report is. None of
     these is entered, nor are `own` and those that begin with a dot."""
     left = None if own is None else Path(own).resolve()
-    files: list[Path] = []
     for where, folders, names in os.walk(top):
         inner = sorted(
             name for name in folders if not name.startswith(".") and (Path(where) / name).resolve() != left
         )
         folders[:] = [name for name in inner if ASIDE not in name and name != REPORT_FILE]
-        files += [Path(where) / name for name in inner if name not in folders]
-        files += [Path(where) / name for name in sorted(names) if name.endswith(".json")]
-    return files
+        files = [name for name in inner if name not in folders]
+        files += sorted(name for name in names if name.endswith(".json"))
+        yield from (Path(where) / name for name in files)
 
 
 def _name(file: Path, top: Path) -> str:

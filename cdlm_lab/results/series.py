@@ -8,7 +8,7 @@ of the runs say what other test items would have changed in each; p is the large
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -118,13 +118,18 @@ class KnownRuns:
 
     def parameters_of(self, one: NamedReport, *, without: Sequence[str], deep: int = 0) -> Setting:
         """The parameters but for those that are not given and those of `without`."""
-        invented = one.report.parameters.get("corpus", "storyworld") == "storyworld"
-        values = {
-            name: _corpus_path(value) if "corpus" in name else self.comparable(value, deep=deep)
-            for name, value in _without_what_was_so_before(one.report.parameters).items()
+        parameters = one.report.parameters
+        values = {name: value for name, value in parameters.items() if name != _ADDED}
+        before = with_those_of_before(values, (_ADDED,))[_ADDED]
+        if parameters.get(_ADDED, before) != before:  # else the report is as an older one, which has none
+            values = parameters
+        invented = parameters.get("corpus", "storyworld") == "storyworld"
+        comparable = {
+            name: _corpus_folder(value) if "corpus" in name else self.comparable(value, deep=deep)
+            for name, value in values.items()
             if name not in without and value not in ("", None) and (invented or name not in _OF_STORYWORLD)
         }
-        return tuple(sorted((name, repr(value)) for name, value in values.items()))
+        return tuple(sorted((name, repr(value)) for name, value in comparable.items()))
 
     def setting_of(self, one: NamedReport) -> Setting:
         """What reports of one table agree in."""
@@ -141,7 +146,7 @@ class KnownRuns:
             return checkpoint
         run = self.run_at(checkpoint)
         if run is None or deep > _DEEPEST:
-            return _plain(checkpoint)
+            return _run_folder(checkpoint)
         parameters = run.report.parameters
         variant = parameters.get("variant")
         if variant and run.name == _RECORDED.format(variant):
@@ -159,7 +164,7 @@ class KnownRuns:
             start = str(run.report.parameters.get("model", ""))
             before = self.run_at(start)
             if before is None or before is run:
-                return _plain(start)
+                return _run_folder(start)
             run = before
         return run.name
 
@@ -188,7 +193,7 @@ class KnownRuns:
             given = str(parameters.get("matching_run", ""))
             matching = self.run_at(given)
             if matching is None or matching is one:
-                return f"documents of {_plain(given)}" if given else "storyworld"
+                return f"documents of {_run_folder(given)}" if given else "storyworld"
             return self.corpus_of(matching)
         if one.report.name == ANSWERS:
             return corpus_name(str(one.report.data["format"]["test"]))
@@ -197,22 +202,13 @@ class KnownRuns:
 
 def corpus_name(corpus: str) -> str:
     """What to call a corpus that a parameter names."""
-    name = _corpus_path(corpus)
+    name = _corpus_folder(corpus)
     return _CORPORA.get(name, name)
 
 
-def _without_what_was_so_before(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters without those that older reports do not have, where they say what was so then."""
-    older = {name: value for name, value in parameters.items() if name != _ADDED}
-    was = with_those_of_before(older, (_ADDED,))[_ADDED]
-    return older if parameters.get(_ADDED, was) == was else dict(parameters)
-
-
 def _path(path: str) -> PurePosixPath:
-    """Relative paths are taken from where the runs were started, whatever that was: leading dots are
-    dropped."""
-    parts = [part for part in PurePosixPath(Path(path).as_posix()).parts if part not in (".", "..")]
-    return PurePosixPath(*parts) if parts else PurePosixPath(".")
+    """Relative paths are taken from where the runs were started, whatever that was: leading dots go."""
+    return PurePosixPath(*(part for part in PurePosixPath(Path(path).as_posix()).parts if part != ".."))
 
 
 def _head(one: NamedReport) -> str:
@@ -220,7 +216,7 @@ def _head(one: NamedReport) -> str:
     return str(one.report.parameters["head"]).removesuffix("_k")
 
 
-def _plain(checkpoint: str) -> str:
+def _run_folder(checkpoint: str) -> str:
     """The folder of a run without what it holds: `runs/news/cdlm/model` -> `runs/news/cdlm`."""
     path = _path(checkpoint)
     while path.name in _WITHIN or path.name.startswith("checkpoint-"):
@@ -228,7 +224,7 @@ def _plain(checkpoint: str) -> str:
     return str(path)
 
 
-def _corpus_path(corpus: Any) -> Any:
+def _corpus_folder(corpus: Any) -> Any:
     """A corpus is the same wherever its folder lies."""
     return PurePosixPath(corpus.rstrip("/")).name if isinstance(corpus, str) else corpus
 
@@ -241,86 +237,55 @@ _Candidate = tuple[NamedReport, SystemRow]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenRow:
-    """A row of a table.
+    """A row of a table."""
 
-    Attributes:
-        row: its scores; `against` of these is a label.
-        encoder: name of its checkpoint; "" = none.
-        sources: the reports that it is from, of several seeds in their order.
-        passed_over: reports that have this row too and were not taken.
-    """
-
-    row: SystemRow
-    encoder: str
-    sources: tuple[NamedReport, ...]
-    passed_over: tuple[NamedReport, ...]
+    row: SystemRow  # its scores; `against` of these is a label
+    encoder: str  # name of its checkpoint; "" = none
+    sources: tuple[NamedReport, ...]  # the reports that it is from, of several seeds in their order
+    passed_over: tuple[NamedReport, ...]  # reports that have this row too and were not taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Reports of one experiment whose settings agree, and the rows that they make of one group.
-
-    Attributes:
-        newest: the last of them.
-        reports: all of them.
-        setting: what they agree in.
-        rows: by system.
-    """
+    """Reports of one experiment whose settings agree, and the rows that they make of one group."""
 
     newest: NamedReport
     reports: Sequence[NamedReport]
-    setting: Setting
-    rows: Mapping[str, TakenRow]
+    setting: Setting  # what they agree in
+    rows: Mapping[str, TakenRow]  # by system
 
 
 def series_of(runs: KnownRuns, *, experiment: str, group: str, choose: str = "") -> list[Series]:
-    """The series of a group of rows, the oldest first.
-
-    Args:
-        choose: names of reports, separated by spaces, `*` standing for anything, that are taken before newer
-            ones.
-    """
+    """The series of a group of rows, the oldest first. `choose`: names of reports, separated by spaces, `*`
+    standing for anything, that are taken before newer ones."""
     by_setting: dict[Setting, list[NamedReport]] = {}
-    for one in sorted(runs.reports.reports, key=_age):
+    for one in sorted(runs.reports.reports, key=age):
         if one.report.name == experiment and any(row.group == group for row in one.rows):
             by_setting.setdefault(runs.setting_of(one), []).append(one)
-    return [
-        Series(
-            newest=reports[-1],
-            reports=reports,
-            setting=setting,
-            rows=_taken(reports, runs, group, choose.split()),
-        )
-        for setting, reports in by_setting.items()
-    ]
+    series = []
+    for setting, reports in by_setting.items():
+        candidates: dict[str, list[_Candidate]] = {}
+        for one in reports:
+            for row in one.rows:
+                if row.group == group:
+                    named = _named(one, row, runs)
+                    candidates.setdefault(named.system, []).append((one, named))
+        taken = {system: _take(rows, runs, choose.split()) for system, rows in candidates.items()}
+        rows = {system: _with_sound_tests(one, taken) for system, one in taken.items()}
+        series.append(Series(newest=reports[-1], reports=reports, setting=setting, rows=rows))
+    return series
 
 
-def _age(one: NamedReport) -> tuple[str, str]:
+def age(one: NamedReport) -> tuple[str, str]:
+    """By what reports are sorted, the oldest first."""
     return one.report.finished, one.name
 
 
 def check_chosen(reports: ReportFolder, choose: str) -> None:
-    """Refuses names of `choose` that no report has.
-
-    Raises:
-        ParameterError: such a name.
-    """
+    """Refuse names of `choose` that no report has, with a ParameterError."""
     for pattern in choose.split():
         if not any(fnmatchcase(one.name, pattern) for one in reports.reports):
             raise ParameterError(f"choose names {pattern!r}, which no report in {reports.folder} is called")
-
-
-def _taken(
-    reports: Sequence[NamedReport], runs: KnownRuns, group: str, chosen: Sequence[str]
-) -> dict[str, TakenRow]:
-    candidates: dict[str, list[_Candidate]] = {}
-    for one in reports:
-        for row in one.rows:
-            if row.group == group:
-                named = _named(one, row, runs)
-                candidates.setdefault(named.system, []).append((one, named))
-    taken = {system: _take(rows, runs, chosen) for system, rows in candidates.items()}
-    return {system: _with_sound_tests(one, taken) for system, one in taken.items()}
 
 
 def _named(one: NamedReport, row: SystemRow, runs: KnownRuns) -> SystemRow:
@@ -344,17 +309,18 @@ def _take(candidates: Sequence[_Candidate], runs: KnownRuns, chosen: Sequence[st
     """The newest, or the newest that is chosen, with the runs of the same model that have other seeds."""
 
     def rank(candidate: _Candidate) -> tuple[bool, str, str]:
-        return any(fnmatchcase(candidate[0].name, name) for name in chosen), *_age(candidate[0])
+        return any(fnmatchcase(candidate[0].name, name) for name in chosen), *age(candidate[0])
 
     ordered = sorted(candidates, key=rank)
     newest = ordered[-1][1]
     model = runs.comparable(newest.checkpoint)
     of_seed: dict[int | None, _Candidate] = {}
-    for candidate in ordered:  # the last of each seed stays
-        if runs.comparable(candidate[1].checkpoint) == model:
-            of_seed[candidate[0].report.seed] = candidate
+    for one, row in ordered:  # the last of each seed stays
+        if runs.comparable(row.checkpoint) == model:
+            of_seed[one.report.seed] = one, row
     alike = sorted(of_seed.values(), key=lambda candidate: candidate[0].report.seed or 0)
-    if not newest.checkpoint and len({repr(_values(row)) for _, row in alike}) == 1:
+    values = [{name: score.value for name, score in row.scores.items()} for _, row in alike]
+    if not newest.checkpoint and len(set(map(repr, values))) == 1:
         alike = [ordered[-1]]  # nothing was trained, so seeds change nothing
     sources = tuple(one for one, _ in alike)
     return TakenRow(
@@ -365,11 +331,8 @@ def _take(candidates: Sequence[_Candidate], runs: KnownRuns, chosen: Sequence[st
     )
 
 
-def _values(row: SystemRow) -> dict[str, float]:
-    return {name: score.value for name, score in row.scores.items()}
-
-
 def _merged(rows: Sequence[SystemRow]) -> SystemRow:
+    """One row of those of several seeds."""
     if len(rows) == 1:
         return rows[0]
     metrics = [name for name in rows[0].scores if all(name in row.scores for row in rows)]
@@ -397,13 +360,11 @@ def _with_sound_tests(one: TakenRow, taken: Mapping[str, TakenRow]) -> TakenRow:
 
     def sound(score: Score) -> Score:
         other = taken.get(score.against)
-        if score.p is None or (other is not None and _names(other.sources) == _names(one.sources)):
-            return replace(score, against=other.row.label if other and score.p is not None else "")
+        if score.p is None:
+            return replace(score, against="")
+        if other and {source.name for source in other.sources} == {source.name for source in one.sources}:
+            return replace(score, against=other.row.label)
         return replace(score, p=None, against="")
 
     scores = {name: sound(score) for name, score in one.row.scores.items()}
     return replace(one, row=replace(one.row, scores=scores))
-
-
-def _names(reports: Iterable[NamedReport]) -> set[str]:
-    return {one.name for one in reports}

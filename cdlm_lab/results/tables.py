@@ -8,7 +8,7 @@ largest. Where an encoder was used in several systems, its number is that of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,50 +16,18 @@ from cdlm_lab.experiments.answer_selection import ANSWER_SYSTEMS
 from cdlm_lab.experiments.fact_verification import CLAIM_SYSTEMS
 from cdlm_lab.experiments.systems.matching import SYSTEMS
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS
-from cdlm_lab.results.reports import (
-    ALIGNMENT,
-    ANSWERS,
-    ATTENTION,
-    CLAIMS,
-    COREFERENCE,
-    MATCHING,
-    PERPLEXITY,
-    QUESTIONS,
-    TAGGING,
-    NamedReport,
-    size_of,
-)
-from cdlm_lab.results.series import CONTEXTS, KnownRuns, Series, TakenRow, series_of
+from cdlm_lab.results import reports
+from cdlm_lab.results.reports import NamedReport
+from cdlm_lab.results.series import CONTEXTS, KnownRuns, Series, TakenRow, age, series_of
+from cdlm_lab.widgets import tables
 from cdlm_lab.widgets.html import VARIANT_NAMES
 from cdlm_lab.widgets.score_tables import LAYOUTS
-from cdlm_lab.widgets.tables import (
-    DEV,
-    NONE,
-    PER_CENT,
-    POINTS,
-    THOUSANDTHS,
-    Cell,
-    Column,
-    Form,
-    Heading,
-    ScoreTable,
-    SystemRow,
-    measured,
-    number_cell,
-    published,
-    published_numbers,
-    published_rows,
-    seeds,
-    table_of,
-)
-from cdlm_lab.widgets.tables import (
-    PERPLEXITY as PERPLEXITY_FORM,
-)
+from cdlm_lab.widgets.tables import Cell, Column, Form, Heading, ScoreTable, SystemRow
 
 NOTE = (
     "Brackets: 95% interval. \u00b1: standard deviation over the seeds, of which the mean is shown. p: "
     "corrected, as the report has it, of the test against the row that is named; of several runs the "
-    "largest. Bold: best. Muted: the paper's, on its own data, and what nobody ran."
+    "largest. Bold: best. Muted: the paper's, on its own data, and what was not run yet."
 )
 _MOST_ROWS = 6  # named below a table; of more their number
 _LONGEST = 60  # of a parameter's value in a caption
@@ -67,28 +35,19 @@ _LONGEST = 60  # of a parameter's value in a caption
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable:
-    """A table of a paper.
+    """A table of a paper."""
 
-    Attributes:
-        name: short, for reports, such as `cdlm-1`.
-        title: paper, number, and what it shows.
-        experiment, group: the reports, and the rows of them, that fill it.
-        systems: name -> label of the rows that can be measured, in the paper's order.
-        others: True = other rows of a report are shown too, such as baselines; or the names of those.
-        papers: rows that only the paper has.
-        columns: None = those of the experiment.
-        is_published: False = no paper has it: it is left out if it was not run.
-    """
-
-    name: str
-    title: str
+    name: str  # short, for reports, such as `cdlm-1`
+    title: str  # paper, number, and what it shows
+    # The reports, and the rows of them, that fill it.
     experiment: str
-    systems: Mapping[str, str]
     group: str = ""
+    systems: Mapping[str, str]  # name -> label of the rows that can be measured, in the paper's order
+    # True = other rows of a report are shown too, such as baselines; or the names of those.
     others: bool | tuple[str, ...] = True
-    papers: Sequence[SystemRow] = ()
-    columns: Sequence[Column] | None = None
-    is_published: bool = True
+    papers: Sequence[SystemRow] = ()  # rows that only the paper has
+    columns: Sequence[Column] | None = None  # None = those of the experiment
+    is_published: bool = True  # False = no paper has it: it is left out if it was not run
 
     @property
     def shown(self) -> Sequence[Column]:
@@ -98,33 +57,23 @@ class PaperTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledTable:
-    """A table of a paper in one setting.
-
-    Attributes:
-        table: to be shown.
-        name: of the paper's table.
-        corpus: on which was measured; "" = nothing was.
-        rows: system -> what was taken; {} = nothing was measured.
-    """
+    """A table of a paper in one setting."""
 
     table: ScoreTable
-    name: str
-    corpus: str
-    rows: Mapping[str, TakenRow]
+    name: str  # of the paper's table
+    corpus: str  # on which was measured; "" = nothing was
+    rows: Mapping[str, TakenRow]  # system -> what was taken; {} = nothing was measured
 
 
 def fill_table(paper: PaperTable, runs: KnownRuns, *, choose: str = "") -> list[FilledTable]:
-    """The table in each setting, newest last; one without numbers of ours if nothing was measured.
-
-    Args:
-        choose: names of reports, separated by spaces, that are taken before newer ones.
-    """
+    """The table in each setting, newest last; one without numbers of ours if nothing was measured. `choose`:
+    names of reports, separated by spaces, that are taken before newer ones."""
     every = series_of(runs, experiment=paper.experiment, group=paper.group, choose=choose)
     filling = [series for series in every if _fills(paper, series)]
-    filled = [_filled(paper, series, runs, differing=_differing(series, filling)) for series in filling]
+    filled = [_filled(paper, series, runs, differing=_differing(filling)) for series in filling]
     if filled or not paper.is_published:
         return filled
-    table = table_of(_paper_rows(paper, {}), paper.shown, caption=f"{paper.title}: nobody ran this")
+    table = tables.table_of(_paper_rows(paper, {}), paper.shown, caption=f"{paper.title}: not run yet")
     return [FilledTable(table=table, name=paper.name, corpus="", rows={})]
 
 
@@ -149,16 +98,15 @@ def _filled(paper: PaperTable, series: Series, runs: KnownRuns, *, differing: Se
     rows = _paper_rows(paper, series.rows)
     shown = {row.system: series.rows[row.system] for row in rows if row.system in series.rows}
     newest, corpus = series.newest.report, runs.corpus_of(series.newest)
-    parameters = [
-        f"{name} {_short(newest.parameters[name])}" for name in differing if name in dict(series.setting)
-    ]
-    table = table_of(
+    known = [name for name in differing if name in dict(series.setting)]
+    parameters = ", ".join(f"{name} {_short(newest.parameters[name])}" for name in known)
+    table = tables.table_of(
         rows,
         paper.shown,
-        caption=f"{paper.title} \u00b7 {corpus}, n = {size_of(newest, paper.group)[1]}",
+        caption=f"{paper.title} \u00b7 {corpus}, n = {reports.size_of(newest, paper.group)[1]}",
         note=NOTE,
         sources={system: source_text(one) for system, one in shown.items()},
-        lines=[*([f"With {', '.join(parameters)}"] if parameters else []), *_source_lines(shown)],
+        lines=[*([f"With {parameters}"] if parameters else []), *_source_lines(shown)],
     )
     return FilledTable(table=table, name=paper.name, corpus=corpus, rows=shown)
 
@@ -174,28 +122,22 @@ def source_text(one: TakenRow) -> str:
 
 
 def _source_lines(shown: Mapping[str, TakenRow]) -> list[str]:
-    """Which rows are from which reports, and which reports were passed over."""
-    by_source: dict[str, list[str]] = {}
+    """Which rows are from which reports, if from several, and which reports were passed over."""
+    taken: dict[str, list[str]] = {}
     passed: dict[str, list[str]] = {}
     for one in shown.values():
-        by_source.setdefault(source_text(one), []).append(one.row.label)
+        taken.setdefault(source_text(one), []).append(one.row.label)
         for other in one.passed_over:
             passed.setdefault(other.name, []).append(one.row.label)
-    taken = [f"From {source}" + _row_names(rows, among=by_source) for source, rows in by_source.items()]
-    return [
-        *taken,
-        *(f"Not taken, another has it: {name}" + _row_names(rows) for name, rows in passed.items()),
-    ]
+
+    def names(rows: Sequence[str]) -> str:
+        return f" ({'; '.join(rows)})" if len(rows) <= _MOST_ROWS else f" ({len(rows)} rows)"
+
+    lines = [f"From {source}{names(rows) if len(taken) > 1 else ''}" for source, rows in taken.items()]
+    return lines + [f"Not taken, another has it: {name}{names(rows)}" for name, rows in passed.items()]
 
 
-def _row_names(rows: Sequence[str], *, among: Sized = ()) -> str:
-    """Labels of rows in parentheses; nothing if there is but one source."""
-    if len(among) == 1:
-        return ""
-    return f" ({'; '.join(rows)})" if len(rows) <= _MOST_ROWS else f" ({len(rows)} rows)"
-
-
-def _differing(series: Series, every: Sequence[Series]) -> list[str]:
+def _differing(every: Sequence[Series]) -> list[str]:
     """Names of the parameters in which the settings of a table differ."""
     settings = [dict(one.setting) for one in every]
     names = dict.fromkeys(name for setting in settings for name in setting)
@@ -210,15 +152,15 @@ def _short(value: Any) -> str:
 def top_words(runs: KnownRuns) -> ScoreTable:
     """Table 5 of Doc-ARC: the words of the highest TF-IDF that are nothing but names."""
     ours: dict[str, NamedReport] = {}
-    for one in sorted(runs.reports.reports, key=lambda one: (one.report.finished, one.name)):
-        if one.report.name == TAGGING and one.report.tables.get("top"):
+    for one in sorted(runs.reports.reports, key=age):
+        if one.report.name == reports.TAGGING and one.report.tables.get("top"):
             ours[runs.corpus_of(one)] = one  # the newest of a corpus
     rows = []
     for corpus, one in ours.items():
         words = [f"{row['word']} ({'/'.join(row['labels'])})" for row in one.report.tables["top"]]
         rows.append([Cell(text=corpus), Cell(text=", ".join(words), source=one.name)])
     papers: dict[str, list[str]] = {}
-    for (corpus, _, _), word in published_numbers()["doc-arc", "5"].items():
+    for (corpus, _, _), word in tables.published_numbers()["doc-arc", "5"].items():
         papers.setdefault(corpus, []).append(word)
     rows += [
         [Cell(text=f"paper: {corpus}", published=True), Cell(text=", ".join(words), published=True)]
@@ -236,12 +178,12 @@ def top_words(runs: KnownRuns) -> ScoreTable:
 
 
 def _coreference(kind: str, what: str) -> PaperTable:
-    numbers = published_rows("cdlm", "2", f"ECB+ {kind}")
+    numbers = tables.published_rows("cdlm", "2", f"ECB+ {kind}")
     labels = {"cdlm/documents": "CDLM, whole documents"}
     return PaperTable(
         name=f"cdlm-2-{kind}",
         title=f"CDLM, Table 2: cross-document coreference of {what}",
-        experiment=COREFERENCE,
+        experiment=reports.COREFERENCE,
         group=kind,
         systems=labels,
         papers=[replace(row, label=f"paper: {labels.get(row.system, row.label)}") for row in numbers],
@@ -249,7 +191,7 @@ def _coreference(kind: str, what: str) -> PaperTable:
 
 
 def _ablation() -> PaperTable:
-    of_paper = published(
+    paper = tables.published(
         "ECB+", ("cdlm", "3"), dataset="ECB+ event", columns=("conll/f1",), below="paper: CoNLL F1"
     )
     systems = {f"cdlm/{context}": f"CDLM, {words}" for context, words in CONTEXTS.items()}
@@ -257,27 +199,26 @@ def _ablation() -> PaperTable:
     return PaperTable(
         name="cdlm-3",
         title="CDLM, Table 3: event coreference, ablations",
-        experiment=COREFERENCE,
+        experiment=reports.COREFERENCE,
         group="event",
-        systems=systems
-        | {f"{name}/documents": label for name, label in VARIANT_NAMES.items() if name != "cdlm"},
-        columns=[measured("CoNLL F1", "conll/f1", with_p=True), seeds(), of_paper],
+        systems=systems,
+        columns=[tables.measured("CoNLL F1", "conll/f1", with_p=True), tables.seeds(), paper],
         others=False,
     )
 
 
 def _matching(name: str, title: str, systems: Sequence[str]) -> PaperTable:
     labels = {system: SYSTEMS[system].label for system in systems}
-    return PaperTable(name=name, title=title, experiment=MATCHING, systems=labels, others=("tf-idf",))
+    return PaperTable(name=name, title=title, experiment=reports.MATCHING, systems=labels, others=("tf-idf",))
 
 
 def _alignment(group: str, title: str) -> PaperTable:
-    ranked = dict.fromkeys(row for _, row, _ in published_numbers()["cda", "4"] if "/" in row)
+    ranked = dict.fromkeys(row for _, row, _ in tables.published_numbers()["cda", "4"] if "/" in row)
     systems = {row: f"{SYSTEMS[name].label}, {by}" for row in ranked for name, by in [row.split("/")]}
     return PaperTable(
         name=f"cda-4-5-{group}",
         title=f"CDA, Tables 4 and 5: which sentence, {title}",
-        experiment=ALIGNMENT,
+        experiment=reports.ALIGNMENT,
         group=group,
         systems={"random": "Random (exact)"} | systems if group == "released" else systems,
         is_published=group == "released",
@@ -285,11 +226,11 @@ def _alignment(group: str, title: str) -> PaperTable:
 
 
 def _tagging(number: int, title: str) -> PaperTable:
-    systems = {row for _, row, _ in published_numbers()["doc-arc", str(number)]}
+    systems = {row for _, row, _ in tables.published_numbers()["doc-arc", str(number)]}
     return PaperTable(
         name=f"doc-arc-{number}",
         title=f"Doc-ARC, Table {number}: {title}",
-        experiment=TAGGING,
+        experiment=reports.TAGGING,
         systems={name: system.label for name, system in TAG_SYSTEMS.items() if name in systems},
         others=False,
     )
@@ -297,53 +238,39 @@ def _tagging(number: int, title: str) -> PaperTable:
 
 def _answers(name: str, title: str, group: str) -> PaperTable:
     systems = {name: system.label for name, system in ANSWER_SYSTEMS.items()}
-    return PaperTable(name=name, title=title, experiment=ANSWERS, group=group, systems=systems)
+    return PaperTable(name=name, title=title, experiment=reports.ANSWERS, group=group, systems=systems)
 
 
 def _claims(group: str, title: str) -> PaperTable:
-    rows = dict.fromkeys(row for _, row, _ in published_numbers()["mspp", "8"])
-    ours = {name: system.label for name, system in CLAIM_SYSTEMS.items() if name != "claim-only"}
+    rows = dict.fromkeys(row for _, row, _ in tables.published_numbers()["mspp", "8"])
     return PaperTable(
         name=f"mspp-3-8-{group}",
         title=f"MSPP, Tables 3 and 8: fact verification, {title}",
-        experiment=CLAIMS,
+        experiment=reports.CLAIMS,
         group=group,
-        systems=ours,
+        systems={name: system.label for name, system in CLAIM_SYSTEMS.items() if name != "claim-only"},
         papers=[SystemRow(system=row, label=row, published=True) for row in rows if row not in CLAIM_SYSTEMS],
         is_published=group == "test",
     )
 
 
+def _by_variant(number: int, title: str, experiment: str) -> PaperTable:
+    title = f"CDLM, Table {number}: {title}"
+    return PaperTable(name=f"cdlm-{number}", title=title, experiment=experiment, systems=VARIANT_NAMES)
+
+
+_FROZEN = ("bert-avg", "bert-han", "bert-han-shallow", "gru-han", "gru-han-shallow", "gru-han-deep")
+_TRAINED = ("bert-han-finetuned", "bert-han-finetuned-shallow")
 PAPER_TABLES: tuple[PaperTable, ...] = (
-    PaperTable(
-        name="cdlm-1", title="CDLM, Table 1: perplexity", experiment=PERPLEXITY, systems=VARIANT_NAMES
-    ),
+    _by_variant(1, "perplexity", reports.PERPLEXITY),
     _coreference("event", "events"),
     _coreference("entity", "entities"),
     _ablation(),
     _matching("cdlm-4", "CDLM, Table 4: do two documents belong together", tuple(VARIANT_NAMES)),
-    PaperTable(
-        name="cdlm-5",
-        title="CDLM, Table 5: questions that need two documents",
-        experiment=QUESTIONS,
-        systems=VARIANT_NAMES,
-    ),
-    PaperTable(
-        name="cdlm-6",
-        title="CDLM, Table 6: percentile rank of the other mention",
-        experiment=ATTENTION,
-        systems=VARIANT_NAMES,
-    ),
-    _matching(
-        "cda-2",
-        "CDA, Table 2: do two documents belong together",
-        ("bert-avg", "bert-han", "bert-han-shallow", "gru-han", "gru-han-shallow", "gru-han-deep"),
-    ),
-    _matching(
-        "cda-3",
-        "CDA, Table 3: the same with BERT trained along",
-        ("bert-han-finetuned", "bert-han-finetuned-shallow"),
-    ),
+    _by_variant(5, "questions that need two documents", reports.QUESTIONS),
+    _by_variant(6, "percentile rank of the other mention", reports.ATTENTION),
+    _matching("cda-2", "CDA, Table 2: do two documents belong together", _FROZEN),
+    _matching("cda-3", "CDA, Table 3: the same with BERT trained along", _TRAINED),
     _alignment("released", "scored with the unrelated pairs, as by the released code"),
     _alignment("joint", "jointly with whether the documents belong together"),
     _alignment("oracle", "of documents that are known to belong together"),
@@ -370,45 +297,52 @@ class Task:
     experiment: str
     group: str
     metric: str
-    form: Form = PER_CENT
+    form: Form = tables.PER_CENT
 
 
+_HIGHER = "points higher if they corefer"
 TASKS = (
-    Task("hidden words", "perplexity", PERPLEXITY, "", "perplexity", PERPLEXITY_FORM),
-    Task("coreference, events", "CoNLL F1", COREFERENCE, "event", "conll/f1"),
-    Task("coreference, entities", "CoNLL F1", COREFERENCE, "entity", "conll/f1"),
-    Task("matching", "F1", MATCHING, "", "f1"),
-    Task("alignment", "MRR", ALIGNMENT, "oracle", "mrr", THOUSANDTHS),
-    Task("questions", "joint F1", QUESTIONS, "", "joint_f1"),
-    Task("entities", "span F1", TAGGING, "", "f1"),
-    Task("answers", "MAP", ANSWERS, "all", "map"),
-    Task("claims", "accuracy", CLAIMS, "test", "label_accuracy"),
-    Task("attention, events", "points higher if they corefer", ATTENTION, "", "gap/event", POINTS),
+    Task("hidden words", "perplexity", reports.PERPLEXITY, "", "perplexity", tables.PERPLEXITY),
+    Task("coreference, events", "CoNLL F1", reports.COREFERENCE, "event", "conll/f1"),
+    Task("coreference, entities", "CoNLL F1", reports.COREFERENCE, "entity", "conll/f1"),
+    Task("matching", "F1", reports.MATCHING, "", "f1"),
+    Task("alignment", "MRR", reports.ALIGNMENT, "oracle", "mrr", tables.THOUSANDTHS),
+    Task("questions", "joint F1", reports.QUESTIONS, "", "joint_f1"),
+    Task("entities", "span F1", reports.TAGGING, "", "f1"),
+    Task("answers", "MAP", reports.ANSWERS, "all", "map"),
+    Task("claims", "accuracy", reports.CLAIMS, "test", "label_accuracy"),
+    Task(
+        "attention, events",
+        "points higher if they corefer",
+        reports.ATTENTION,
+        "",
+        "gap/event",
+        tables.POINTS,
+    ),
 )
-_ONE_SYSTEM = (PERPLEXITY, QUESTIONS, ATTENTION)  # an encoder is one system there
+_ONE_SYSTEM = (reports.PERPLEXITY, reports.QUESTIONS, reports.ATTENTION)  # an encoder is one system there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskColumn:
-    """A task on a corpus.
-
-    Attributes:
-        task, corpus: what.
-        size: how much was measured on: a number, and in words.
-        taken: encoder -> the row that stands for it.
-        left: how many numbers were measured on other items of the corpus and are not shown.
-    """
+    """A task on a corpus."""
 
     task: Task
     corpus: str
-    size: tuple[int, str]
-    taken: Mapping[str, TakenRow]
-    left: int = 0
+    size: tuple[int, str]  # how much was measured on: a number, and in words
+    taken: Mapping[str, TakenRow]  # encoder -> the row that stands for it
+    left: int = 0  # how many numbers were measured on other items of the corpus and are not shown
 
     @property
     def heading(self) -> str:
         """Task and corpus."""
         return f"{self.task.name}, {self.corpus}"
+
+    @property
+    def weight(self) -> tuple[int, int, str]:
+        """Of several test sets of a corpus the one with the highest is shown."""
+        finished = (one.sources[-1].report.finished for one in self.taken.values())
+        return len(self.taken), self.size[0], max(finished, default="")
 
 
 def task_columns(runs: KnownRuns, *, choose: str = "") -> list[TaskColumn]:
@@ -422,11 +356,11 @@ def task_columns(runs: KnownRuns, *, choose: str = "") -> list[TaskColumn]:
         by_corpus: dict[str, list[TaskColumn]] = {}
         for (corpus, _), every in by_test.items():
             taken = _by_encoder(task, every, runs)
-            size = size_of(every[-1].newest.report, task.group)
+            size = reports.size_of(every[-1].newest.report, task.group)
             column = TaskColumn(task=task, corpus=corpus, size=size, taken=taken)
             by_corpus.setdefault(corpus, []).append(column)
         for tests in by_corpus.values():
-            best = max(tests, key=lambda column: (len(column.taken), column.size[0], _finished(column)))
+            best = max(tests, key=lambda column: column.weight)
             left = sum(len(column.taken) for column in tests if column is not best)
             columns += [replace(best, left=left)] if best.taken else []
     return columns
@@ -434,20 +368,15 @@ def task_columns(runs: KnownRuns, *, choose: str = "") -> list[TaskColumn]:
 
 def encoder_table(columns: Sequence[TaskColumn]) -> ScoreTable | None:
     """The table; None if nothing was measured with any encoder."""
+    names = {name for column in columns for name in column.taken}
     # those that come with the project first
-    encoders = sorted(
-        {name for column in columns for name in column.taken},
-        key=lambda name: (not name.startswith("storyworld/"), name),
-    )
+    encoders = sorted(names, key=lambda name: (not name.startswith("storyworld/"), name))
     if not encoders:
         return None
     headings = [Heading(name=column.heading, below=column.task.unit) for column in columns]
     sources = [f"{one.heading}: n = {one.size[1]}" for one in columns]
-    sources += [
-        f"{one.heading}: {one.left} numbers on other test items are not shown here"
-        for one in columns
-        if one.left
-    ]
+    other = "numbers on other test items are not shown here"
+    sources += [f"{one.heading}: {one.left} {other}" for one in columns if one.left]
     return ScoreTable(
         caption="Every encoder on every task",
         columns=[Heading(name="encoder", is_text=True), *headings],
@@ -458,14 +387,10 @@ def encoder_table(columns: Sequence[TaskColumn]) -> ScoreTable | None:
         note=(
             "Lower is better for perplexity, higher for all others. Of several systems with an encoder "
             "the one that is best on dev, whose name stands below. Brackets: 95% interval. A column is of "
-            "one test set, but settings of training may differ: see the tables above. \u2013: nobody ran it."
+            "one test set, but settings of training may differ: see the tables above. \u2013: not run yet."
         ),
         sources=sources,
     )
-
-
-def _finished(column: TaskColumn) -> str:
-    return max((one.sources[-1].report.finished for one in column.taken.values()), default="")
 
 
 def _by_encoder(task: Task, every: Sequence[Series], runs: KnownRuns) -> dict[str, TakenRow]:
@@ -477,23 +402,22 @@ def _by_encoder(task: Task, every: Sequence[Series], runs: KnownRuns) -> dict[st
             encoder = one.encoder or _encoder_of_match(one, runs)
             if encoder and task.metric in one.row.scores:
                 of_encoder.setdefault(encoder, []).append(one)
-        taken |= {encoder: _best(rows, task.metric) for encoder, rows in of_encoder.items()}
+        taken |= {encoder: _best(rows, f"{tables.DEV}{task.metric}") for encoder, rows in of_encoder.items()}
     return taken
 
 
 def _best(rows: Sequence[TakenRow], metric: str) -> TakenRow:
     """The highest on dev; where nothing is known of dev, the first, which is how the paper does it."""
-    known = [one for one in rows if f"{DEV}{metric}" in one.row.scores]
-    return max(known, key=lambda one: one.row.scores[f"{DEV}{metric}"].value) if known else rows[0]
+    known = [one for one in rows if metric in one.row.scores]
+    return max(known, key=lambda one: one.row.scores[metric].value) if known else rows[0]
 
 
 def _encoder_of_match(one: TakenRow, runs: KnownRuns) -> str:
     """Of an alignment the encoder is that of the run of notebook 04."""
     source = one.sources[-1].report
-    matching = (
-        runs.run_at(str(source.parameters.get("matching_run", ""))) if source.name == ALIGNMENT else None
-    )
-    if matching is None or matching.report.name != MATCHING:
+    given = str(source.parameters.get("matching_run", ""))
+    matching = runs.run_at(given) if source.name == reports.ALIGNMENT else None
+    if matching is None or matching.report.name != reports.MATCHING:
         return ""
     system = one.row.system.partition("/")[0]
     return next((runs.encoder_of(row.checkpoint) for row in matching.rows if row.system == system), "")
@@ -501,7 +425,7 @@ def _encoder_of_match(one: TakenRow, runs: KnownRuns) -> str:
 
 def _cell(column: TaskColumn, one: TakenRow | None) -> Cell:
     if one is None:
-        return Cell(text=NONE, missing=True)
-    cell = number_cell(one.row.scores[column.task.metric], column.task.form)
+        return Cell(text=tables.NONE, missing=True)
+    cell = tables.number_cell(one.row.scores[column.task.metric], column.task.form)
     below = cell.below if column.task.experiment in _ONE_SYSTEM else f"{cell.below} {one.row.label}".strip()
     return replace(cell, below=below, source=source_text(one))

@@ -71,8 +71,7 @@ def test_a_kernel_that_is_killed_is_tried_again_and_then_named(tmp_path: Path):
     mark = tmp_path / "mark"
     mark.touch()
     write_grid(
-        tmp_path,
-        {"a": {"parameters": {"trouble": f"kill {mark}"}, "resources": {"retries": 1}}, "b": {}},
+        tmp_path, {"a": {"parameters": {"trouble": f"kill {mark}"}, "resources": {"retries": 1}}, "b": {}}
     )
     code, said = run_grid(tmp_path)
     assert code == 1

@@ -1,9 +1,5 @@
 """The benchmark of pair scoring: arithmetic by hand, both ways agree, the command from end to end."""
 
-import json
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -31,9 +27,8 @@ Scorers = dict[str, PairScorer]
 @pytest.fixture(scope="module")
 def both() -> tuple[Scorers, MentionPairExamples]:
     torch.set_num_threads(1)
-    return benchmark.scorers_and_examples(
-        sizes=SIZES, window=WINDOW, max_length=512, context="sentences", stories=2
-    )
+    form = {"window": WINDOW, "max_length": 512, "context": "sentences", "stories": 2}
+    return benchmark.scorers_and_examples(sizes=SIZES, **form)
 
 
 def test_useful_operations():
@@ -43,13 +38,8 @@ def test_useful_operations():
     first layer: five projections of 5 tokens; pairs; output projection and feed-forward of 5 tokens
     last layer: key and value of 5, query of 2; 10 pairs; the rest of 2 tokens
     """
-    config = LongformerConfig(
-        hidden_size=8,
-        intermediate_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        attention_window=[2, 2],
-    )
+    sizes = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = LongformerConfig(**sizes, attention_window=[2, 2])
     example = {"global_attention_mask": np.array([1, 0, 0, 1, 0])}
     projection, pair, rest = 2 * 8 * 8, 4 * 8, 2 * (8 * 8 + 2 * 8 * 16)
     first = 25 * projection + 21 * pair + 5 * rest
@@ -59,31 +49,29 @@ def test_useful_operations():
 
 
 def test_both_scorers_share_their_weights_and_only_one_has_our_attention(both):
-    scorers, _ = both
-    theirs, ours = (scorers[name].state_dict() for name in ("huggingface", "ours"))
+    theirs, ours = (both[0][name].state_dict() for name in benchmark.WAYS)
     assert list(theirs) == list(ours)
     assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
     replaced = {
-        name: [isinstance(module, LocalGlobalSelfAttention) for module in scorer.modules()]
-        for name, scorer in scorers.items()
+        name: sum(isinstance(module, LocalGlobalSelfAttention) for module in scorer.modules())
+        for name, scorer in both[0].items()
     }
-    assert sum(replaced["ours"]) == SIZES.layers
-    assert not any(replaced["huggingface"])
+    assert replaced == {"huggingface": 0, "ours": SIZES.layers}
 
 
 def test_batches_are_those_of_all_pairs_and_evenly_spaced(both):
     _, examples = both
-    lengths = [examples.length_of(number) for number in range(len(examples))]
-    counts = [examples.size_of(number).global_count for number in range(len(examples))]
-    whole = batches_by_length(lengths, counts, 4)
+    sizes = [examples.size_of(number) for number in range(len(examples))]
+    whole = batches_by_length([size.length for size in sizes], [size.global_count for size in sizes], 4)
     chosen = [whole.index(batch) for batch in benchmark.spaced_batches(examples, batch_size=4, pairs=12)]
-    assert len(chosen) == 3
     sixth = len(whole) / 6
     assert chosen == [int(sixth), int(3 * sixth), int(5 * sixth)]
     assert benchmark.spaced_batches(examples, batch_size=4, pairs=10**6) == whole
 
 
-def test_both_ways_give_the_same_probabilities(both):
+def test_both_ways_give_the_same_probabilities_and_their_padding_is_counted(both):
+    """One at a time, Hugging Face fills each sequence up to a multiple of the window; ours at most the
+    longest of its batch."""
     scorers, examples = both
     batches = benchmark.spaced_batches(examples, batch_size=4, pairs=12)
     found = benchmark.measure(scorers, examples, batches=batches, dtype=torch.float32, repeats=3)
@@ -91,18 +79,10 @@ def test_both_ways_give_the_same_probabilities(both):
     assert 0 < found["probability_min"] < found["probability_max"] - 1e-3 < 1
     assert 0 < found["times_faster_min"] <= found["times_faster"] <= found["times_faster_max"]
 
-
-def test_padding_is_counted(both):
-    """One at a time, Hugging Face fills each sequence up to a multiple of the window; ours at most the
-    longest of its batch."""
-    scorers, examples = both
-    batches = benchmark.spaced_batches(examples, batch_size=4, pairs=12)
-    lengths = [[examples.length_of(number) for number in batch] for batch in batches]
-    found = benchmark.measure(scorers, examples, batches=batches, dtype=torch.float32, repeats=1)
-
     def filled_up(length: int) -> int:
         return -(-length // WINDOW) * WINDOW
 
+    lengths = [[examples.length_of(number) for number in batch] for batch in batches]
     tokens = sum(sum(batch) for batch in lengths)
     alone = sum(filled_up(length) for batch in lengths for length in batch)
     together = sum(len(batch) * filled_up(max(batch)) for batch in lengths)
@@ -120,36 +100,20 @@ def test_the_difference_is_that_of_the_same_pairs(both, monkeypatch: pytest.Monk
     assert 1e-4 < found["largest_difference"] < 0.1
 
 
-def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture):
+def test_the_command(monkeypatch: pytest.MonkeyPatch, command):
     monkeypatch.setitem(benchmark.SIZES, "tiny", SIZES)
-    out = tmp_path / "out.json"
-    asked = {
-        "model": "tiny",
-        "window": 32,
-        "max-length": 256,
-        "context": "documents",
-        "stories": 2,
-        "pairs": 4,
-    }
-    asked |= {"batch-size": 2, "repeats": 1, "threads": 1, "device": "cpu", "json": out}
-    words = [f"--{name}={value}" for name, value in asked.items()]
-    monkeypatch.setattr(sys, "argv", ["coreference", *words])
-    benchmark.main()
-    report = json.loads(out.read_text())
+    options = "--model tiny --window 32 --max-length 256 --context documents --stories 2 --pairs 4"
+    report, printed = command(benchmark, f"{options} --batch-size 2 --repeats 1 --threads 1")
     assert set(report) == FIELDS
     assert (report["pairs"], report["batch_size"], report["window"]) == (4, 2, 32)
-    assert (report["machine"], report["dtype"], report["context"]) == (
-        "1 CPU threads",
-        "float32",
-        "documents",
-    )
+    expected = ("1 CPU threads", "float32", "documents")
+    assert (report["machine"], report["dtype"], report["context"]) == expected
     tokens = report["tokens_per_pair"]
     assert 0 < tokens["min"] <= tokens["median"] <= tokens["max"] <= 256
     assert report["largest_difference"] < 1e-5
-    for name in ("huggingface", "ours"):
-        limit = report["matmul_gflops"] / report["gflop_per_pair"]  # pairs per second at the peak
-        assert report["of_peak"][name] == pytest.approx(report["pairs_per_second"][name] / limit)
-    # one run of each: the ratio is that of the two times
     speeds = report["pairs_per_second"]
+    limit = report["matmul_gflops"] / report["gflop_per_pair"]  # pairs per second at the peak
+    assert report["of_peak"] == {name: pytest.approx(speeds[name] / limit) for name in benchmark.WAYS}
+    # one run of each: the ratio is that of the two times
     assert report["times_faster"] == pytest.approx(speeds["ours"] / speeds["huggingface"])
-    assert benchmark.described(report) in capsys.readouterr().out
+    assert benchmark.described(report) in printed

@@ -1,7 +1,5 @@
 """The benchmark of document-attentive tagging: what is counted, and the command from end to end."""
 
-import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -67,40 +65,28 @@ def test_an_epoch_learns_from_every_form(epochs: benchmark.Epochs) -> None:
         assert (after["classifier.weight"] != before["classifier.weight"]).any()
 
 
-def test_the_command_prints_a_table_and_writes_the_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = "--documents 2 --occurrences 2 --repeats 1 --layers 1 --hidden-size 4 --device cpu"
-    argv = ["document_tagging", *given.split(), "--json", str(tmp_path / "o.json")]
-    monkeypatch.setattr(sys, "argv", argv)
-    benchmark.main()
-    written = json.loads((tmp_path / "o.json").read_text())
+def test_the_command_prints_a_table_and_writes_the_rows(command) -> None:
+    options = "--documents 2 --occurrences 2 --repeats 1 --layers 1 --hidden-size 4"
+    written, printed = command(benchmark, options)
     assert written["documents"] == 2
+    assert "documents 2" in printed
     rows = written["rows"]
-    assert [(row["occurrences"], row["form"]) for row in rows] == [
-        (2, "baseline"),
-        (2, "linear"),
-        (2, "bilstm"),
-    ]
+    assert [(row["occurrences"], row["form"]) for row in rows] == [(2, form) for form in benchmark.FORMS]
     assert rows[0]["ratio"] == rows[0]["predicted"] == 1
     assert rows[1]["predicted"] < rows[2]["predicted"]
     assert rows[0]["encoding_again"] is None
     assert all(row["encoding_again"] > row["ratio"] for row in rows[1:])
     assert all(row["ratio_min"] == row["ratio"] == row["ratio_max"] for row in rows)  # one repeat
-    output = capsys.readouterr().out
-    assert "documents 2" in output
-    assert f"| 2 | bilstm | {rows[2]['seconds']:.2f} |" in output
+    assert f"| 2 | bilstm | {rows[2]['seconds']:.2f} |" in printed
 
 
-def test_a_corpus_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_corpus_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command) -> None:
     """The first documents of train; the measuring itself is left out."""
     (tmp_path / "train").mkdir()
     for name in ("a", "b", "c"):
         (tmp_path / "train" / f"{name}.tsv").write_text("Orn\tB-PER\nslept\tO\n\nOrn\tNULL\n")
     seen = []
     monkeypatch.setattr(benchmark, "measure", lambda epochs, **_: seen.append(epochs.examples) or [])
-    given = f"--corpus {tmp_path} --documents 2 --occurrences 1 3 --device cpu".split()
-    monkeypatch.setattr(sys, "argv", ["document_tagging", *given])
-    benchmark.main()
+    command(benchmark, f"--corpus {tmp_path} --documents 2 --occurrences 1 3")
     assert [examples.most for examples in seen] == [1, 3]
     assert [split.document.id for split in seen[0].documents] == ["a", "b"]

@@ -1,9 +1,6 @@
 """The benchmark of inference: every way reads every item, rows complete, the command from end to end."""
 
-import json
-import sys
 from itertools import product
-from pathlib import Path
 
 import pytest
 from torch import nn
@@ -11,10 +8,6 @@ from torch import nn
 from cdlm_lab.benchmarks import inference as benchmark
 
 TASKS = ["pair scoring", "frozen encodings", "sentence encodings", "candidate groups"]
-on_linux = pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(),
-    reason="CPU memory: Linux only, until there is another measure",
-)
 
 
 class Layers(nn.Module):
@@ -23,8 +16,10 @@ class Layers(nn.Module):
         self.encoder = nn.Linear(3, 5)
 
 
-def task(seen: list[list[int]]) -> benchmark.Task:
-    return benchmark.Task(
+@pytest.mark.usefixtures("memory_measured")
+def test_each_way_reads_every_item_in_its_batches():
+    seen: list[list[int]] = []
+    task = benchmark.Task(
         name="x",
         lengths=[2, 9, 3, 8],
         global_counts=[0] * 4,
@@ -32,12 +27,7 @@ def task(seen: list[list[int]]) -> benchmark.Task:
         encoder=Layers(),
         read=dict.fromkeys(benchmark.PRECISIONS, seen.append),
     )
-
-
-@on_linux
-def test_each_way_reads_every_item_in_its_batches():
-    seen: list[list[int]] = []
-    rows = benchmark.measure(task(seen), repeats=1, rates={"float32": 2.0, "bfloat16": 4.0})
+    rows = benchmark.measure(task, repeats=1, rates={"float32": 2.0, "bfloat16": 4.0})
     by_file, by_length = [[0, 1], [2, 3]], [[1, 3], [2, 0]]
     assert seen == 4 * [*by_file, *by_length]  # two precisions, a first round and one that counts
     assert [row["padding"] for row in rows[:2]] == pytest.approx([1 - 22 / 34, 1 - 22 / 24])
@@ -47,19 +37,13 @@ def test_each_way_reads_every_item_in_its_batches():
     assert first["of_rate"] == pytest.approx(first["tokens_per_second"] * 2 * 15 / 2)
 
 
-@on_linux
-def test_the_command_prints_a_table_and_writes_the_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    given = "--items 4 --sentences 4 --stories 1 --batch-size 2 --sentence-batch-size 2 --repeats 1"
-    argv = ["inference", *given.split(), "--device", "cpu", "--json", str(tmp_path / "o.json")]
-    monkeypatch.setattr(sys, "argv", argv)
-    benchmark.main()
-    written = json.loads((tmp_path / "o.json").read_text())
+@pytest.mark.usefixtures("memory_measured")
+def test_the_command_prints_a_table_and_writes_the_rows(command):
+    options = "--items 4 --sentences 4 --stories 1 --batch-size 2 --sentence-batch-size 2 --repeats 1"
+    written, printed = command(benchmark, options)
     rows = written["rows"]
     ways = [(row["task"], row["precision"], row["batches"]) for row in rows]
     assert ways == list(product(TASKS, benchmark.PRECISIONS, benchmark.ORDERS))
     assert all(row["tokens_per_second"] > 0 and row["items"] == 4 for row in rows)
     assert written["matmul_gflops"].keys() == set(benchmark.PRECISIONS)
-    output = capsys.readouterr().out
-    assert f"| pair scoring | float32 | file | {rows[0]['tokens_per_second']:,.0f} | 1.00 |" in output
+    assert f"| pair scoring | float32 | file | {rows[0]['tokens_per_second']:,.0f} | 1.00 |" in printed

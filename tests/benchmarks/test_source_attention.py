@@ -1,21 +1,14 @@
 """The benchmark of chosen tokens' attention: both ways give the same numbers, the command from end to end."""
 
-import json
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from cdlm_lab.benchmarks import source_attention as benchmark
+from cdlm_lab.benchmarks import timing
 from cdlm_lab.models.encoder import TinySizes
 
 SIZES = TinySizes(
     hidden_size=16, layers=2, heads=2, intermediate_size=16, vocabulary=300, initializer_range=0.3
-)
-on_linux = pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(),
-    reason="CPU memory: Linux only, until there is another measure",
 )
 
 
@@ -33,18 +26,15 @@ def test_both_ways_give_the_rows_and_columns_of_the_source():
     assert given.max() > 2 / 90, "of uniform attention nothing could be told"
 
 
-@on_linux
-def test_the_command_prints_a_table_and_writes_the_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-):
-    measured = {128: benchmark._memory_of, 256: lambda *_: dict.fromkeys(benchmark.WAYS, 7.0)}
-    # Memory takes a process for each way: of the first length only.
-    monkeypatch.setattr(benchmark, "_memory_of", lambda asked, length: measured[length](asked, length))
-    asked = ["--model", "tiny", "--lengths", "128", "256", "--window", "32", "--repeats", "2"]
-    monkeypatch.setattr(sys, "argv", ["source_attention", *asked, "--json", str(tmp_path / "o.json")])
-    benchmark.main()
-    printed = capsys.readouterr().out
-    report = json.loads((tmp_path / "o.json").read_text())
+@pytest.mark.usefixtures("memory_measured")
+def test_the_command_prints_a_table_and_writes_the_rows(monkeypatch: pytest.MonkeyPatch, command):
+    measured = timing.peak_in_fresh_process
+
+    def of_the_first_length(name: str, way: str, options: dict) -> float:
+        return measured(name, way, options) if options["lengths"] == 128 else 7.0
+
+    monkeypatch.setattr(timing, "peak_in_fresh_process", of_the_first_length)  # a process each takes long
+    report, printed = command(benchmark, "--model tiny --lengths 128 256 --window 32 --repeats 2")
     assert [row["length"] for row in report["rows"]] == [128, 256]
     for row in report["rows"]:
         assert row["largest_difference"] < 1e-4

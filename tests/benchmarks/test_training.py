@@ -1,14 +1,12 @@
 """The benchmark of whole training steps: both models are the same, arithmetic by hand, rows complete."""
 
 import dataclasses
-import json
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
+from cdlm_lab.benchmarks import timing
 from cdlm_lab.benchmarks import training as benchmark
 from cdlm_lab.models.encoder import TinySizes
 
@@ -17,15 +15,8 @@ CPU = torch.device("cpu")
 
 
 def case_of(part: str, **changes: object) -> benchmark.Case:
-    case = benchmark.Case(
-        part=part,
-        length=64,
-        window=16,
-        examples=2,
-        global_tokens=9,
-        attention_dropout=0.0,
-        precision="float32",
-    )
+    form = {"length": 64, "window": 16, "examples": 2, "global_tokens": 9}
+    case = benchmark.Case(part=part, **form, attention_dropout=0.0, precision="float32")
     return dataclasses.replace(case, **changes)
 
 
@@ -100,17 +91,11 @@ def test_useful_operations_without_globals():
     assert case.useful_operations == 2 * (2 * (3 * linear + 3.5 * 4 * 32 * 22) + 3 * head)
 
 
-@pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(),
-    reason="CPU memory: Linux only, until there is another measure",
-)
-def test_rows_are_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture):
-    out = tmp_path / "out.json"
-    asked = ["--parts", "tiny", "--globals", "15%", "--precisions", "float32", "--repeats", "2"]
-    asked += ["--patience", "0", "--device", "cpu", "--json", str(out)]
-    monkeypatch.setattr(sys, "argv", ["training", *asked])
-    benchmark.main()
-    (row,) = json.loads(out.read_text())["rows"]
+@pytest.mark.usefixtures("memory_measured")
+def test_rows_are_complete(command):
+    options = "--parts tiny --globals 15% --precisions float32 --repeats 2 --patience 0"
+    written, printed = command(benchmark, options)
+    (row,) = written["rows"]
     assert (row["precision"], row["global_tokens"]) == ("float32", 77)
     assert row["pairs_of_steps"] == 1, "its patience ended"
     faster = row["ours_tokens_per_second"] / row["huggingface_tokens_per_second"]
@@ -118,7 +103,7 @@ def test_rows_are_complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caps
     assert min(row["of_rate"], row["matmul_gflops"]) > 0
     # 1 million weights: their gradients and two averages are 4 MB each
     assert all(11 < row[f"{way}_mib"] < 1000 for way in benchmark.WAYS)
-    assert benchmark.markdown([row]) in capsys.readouterr().out
+    assert timing.table(benchmark.COLUMNS, [row]) in printed
 
 
 def test_a_process_that_dies_is_noticed():

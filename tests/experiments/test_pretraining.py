@@ -269,6 +269,9 @@ def test_five_models_and_none_trained_twice(tmp_path: Path, cache: Path) -> None
         closed.append(len(records))
 
     prepared = tour.prepare(settings, cache=cache)
+    shown = tour.preview(prepared).data
+    assert "4 updates with 2 examples, about " in shown
+    assert "4 models from it, 4 steps each" in shown
     models = tour.train(prepared, curve=curve)
     assert len(closed) == 5, "each curve is closed after its last record"
     assert all(closed)
@@ -386,6 +389,9 @@ def test_from_settings_to_a_report(
     left_out = dict.fromkeys(("longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm"), "")
     settings = perplexity.Settings(cdlm=str(tiny_folder), clusters=3, max_length=256, **left_out)
     prepared = perplexity.prepare(settings)
+    shown = perplexity.preview(prepared).data
+    assert "3 of storyworld, test; 0 dropped" in shown
+    assert "3 readings of a cluster: about " in shown
     report = perplexity.report(prepared, evaluate(perplexity.predict(prepared), seed=settings.seed))
     assert {(row.system, row.clusters) for row in report.rows} == {("cdlm", 3)}
 

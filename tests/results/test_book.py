@@ -105,7 +105,7 @@ def test_wrong_names_stop_it(tmp_path: Path):
 def test_an_empty_folder_is_a_book_of_what_nobody_ran(tmp_path: Path):
     book = open_book(tmp_path)
     assert encoders_html(book) == "nothing was measured with any encoder"
-    assert "nobody ran this" in paper_html(book, "cdlm")
+    assert "not run yet" in paper_html(book, "cdlm")
 
 
 def test_the_readme_is_written_from_the_recorded_runs_beside_it(tmp_path: Path):

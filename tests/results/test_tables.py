@@ -80,7 +80,7 @@ def test_each_setting_has_a_table_that_says_what_is_different(tmp_path: Path):
 def test_a_table_that_nobody_ran_has_the_papers_numbers(tmp_path: Path):
     (one,) = filled(tmp_path, "cda-3")
     assert (one.corpus, one.rows) == ("", {})
-    assert one.table.caption.endswith("nobody ran this")
+    assert one.table.caption.endswith("not run yet")
     assert texts(one.table)["BERT-HAN + SHALLOW, fine-tuned"][-1] == "82.0 / 82.1"
     assert filled(tmp_path, "mspp-3-8-symmetric") == [], "no paper has it"
 

@@ -14,16 +14,5 @@ from cdlm_lab.experiments.attention_analysis.ranks import (
     table_view,
 )
 
-__all__ = [
-    "Settings",
-    "distribution_view",
-    "evaluate",
-    "explore",
-    "gap_view",
-    "head_views",
-    "predict",
-    "prepare",
-    "preview",
-    "report",
-    "table_view",
-]
+__all__ = ["Settings", "evaluate", "explore", "predict", "prepare", "preview", "report"]
+__all__ += ["distribution_view", "gap_view", "head_views", "table_view"]

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.analysis.percentile_rank import percentile_rank, ranks_within, source_scores, word_scores
 from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source, attention_between
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention
 from cdlm_lab.data.typed_documents import nearly_a_mark, read_marked_documents
 from cdlm_lab.examples.mention_pairs import AlignedPair
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
@@ -53,41 +53,27 @@ def explore(analysis: Analysis) -> ExploredCluster:
         )
     if not 1 <= len(names) <= 2:
         raise ParameterError(f"explore names {len(names)} models; name one or two, separated by a space")
-    documents, selection = documents_to_explore(
-        analysis.topics,
-        analysis.pairs["event"],
-        names=settings.explore_documents,
-        own=settings.own_documents,
-    )
-    loaded = {variant_name(name): _loaded(analysis, name) for name in names}
+    documents, selection = documents_to_explore(analysis)
+    loaded = {}
+    for name in names:
+        try:
+            loaded[variant_name(name)] = analysis.load(name, load_language_model)
+        except CheckpointError:  # without a head no words can be predicted, but all else can be seen
+            loaded[variant_name(name)] = analysis.load(name, load_encoder)
     readers = read_documents(documents, loaded, max_length=settings.max_length)
-    view = explorer(documents, readers, selection=selection, title="Where does the model look?")
+    view = explorer(documents, readers, selection=selection)
     return ExploredCluster(analysis=analysis, documents=documents, readers=readers, view=view)
 
 
-def _loaded(analysis: Analysis, variant: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    try:
-        return analysis.load(variant, load_language_model)
-    except CheckpointError:  # without a head no words can be predicted, but all else can be seen
-        return analysis.load(variant, load_encoder)
-
-
-def documents_to_explore(
-    topics: Sequence[Topic], pairs: Sequence[AlignedPair], *, names: str, own: str
-) -> tuple[list[CoreferenceDocument], Selection | None]:
-    """The documents to show, and the words to begin with.
-
-    Args:
-        pairs: of those that corefer in different words the one with the shortest documents is shown, if
-            nothing else is named.
-        names: of documents, separated by spaces; "" = those of that pair.
-        own: a file or folder of one's own documents, with marked mentions or without; "" = none.
-    """
+def documents_to_explore(analysis: Analysis) -> tuple[list[CoreferenceDocument], Selection | None]:
+    """The documents to show, and the words to begin with: one's own documents, those that are named, or those
+    of a pair of events that corefer in different words."""
+    names, own = analysis.settings.explore_documents, analysis.settings.own_documents
     if own and names:
         raise ParameterError("own_documents and explore_documents are both given; leave one empty")
     if own:
         return list(read_marked_documents(own, kind="event", needs_marks=False).documents), None
-    known = {document.id: document for topic in topics for document in topic.documents}
+    known = {document.id: document for topic in analysis.topics for document in topic.documents}
     if names:
         if missing := [name for name in names.split() if name not in known]:
             raise ParameterError(
@@ -95,10 +81,9 @@ def documents_to_explore(
                 f"{', '.join(sorted(known)[:20])}{', ...' if len(known) > 20 else ''}"
             )
         return [known[name] for name in names.split()], None
-    pair = _in_different_words(pairs, known)
-    mentions = (pair.source, pair.target)
+    pair = _in_different_words(analysis.pairs["event"], known)
     chosen = Selection(source=(0, *pair.source.tokens), target=(1, *pair.target.tokens))
-    return [known[mention.document] for mention in mentions], chosen
+    return [known[mention.document] for mention in (pair.source, pair.target)], chosen
 
 
 def _in_different_words(
@@ -153,9 +138,9 @@ class ExploredCluster:
 
     def in_bertviz(self, model: str, view: str, direction: str) -> str:
         """What is chosen in the explorer now, as `sentences_in_bertviz` shows it."""
-        return sentences_in_bertviz(
-            self.readers, self.documents, self.view.chosen, model=model, view=view, direction=direction
-        )
+        (reader,) = (reader for reader in self.readers if reader.name == model)
+        chosen = self.view.chosen
+        return sentences_in_bertviz(reader, self.documents, chosen, view=view, direction=direction)
 
 
 # ---- models that have read the documents ----
@@ -169,14 +154,20 @@ class Reader:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     sequence: DocumentSequence  # what it reads
-    # Number of the first word of each document among all words, and at the end their number.
-    firsts: np.ndarray
+    firsts: (
+        np.ndarray
+    )  # number of the first word of each document among all words, and at the end their number
     runs: dict[tuple, SourceAttention] = field(default_factory=dict)
 
     @property
     def words(self) -> np.ndarray:
         """int64 (seq,), number of each position's word among all words; -1 = special token."""
         return self.sequence.word_numbers(np.diff(self.firsts))
+
+    @property
+    def document_of_word(self) -> np.ndarray:
+        """int64 (words of all documents,)."""
+        return np.repeat(np.arange(len(self.firsts) - 1), np.diff(self.firsts))
 
     def positions(self, place: Place) -> np.ndarray:
         """Positions of words; ValueError if they are not in the text that the model reads."""
@@ -189,11 +180,15 @@ class Reader:
             )
         return positions
 
+    def positions_of(self, places: Sequence[Place]) -> np.ndarray:
+        """Positions of all these words, in order."""
+        return np.unique(np.concatenate([[], *(self.positions(place) for place in places)]).astype(np.int64))
+
     def run(self, selection: Selection) -> SourceAttention:
         """Attention from and to the source in all layers; the last runs are kept."""
         key = (selection.source, selection.source_global, selection.extra_global, selection.masked)
         if key not in self.runs:
-            hidden = self._positions_of(selection.masked)
+            hidden = self.positions_of(selection.masked)
             ids = self.sequence.input_ids.copy()
             ids[hidden] = self.tokenizer.mask_token_id
             if len(self.runs) >= KEPT_RUNS:
@@ -202,15 +197,12 @@ class Reader:
                 self.model,
                 ids,
                 source=self.positions(selection.source),
-                extra_global=self._positions_of(selection.extra_global),
+                extra_global=self.positions_of(selection.extra_global),
                 source_is_global=selection.source_global,
                 predict=hidden,
                 truth=self.sequence.input_ids[hidden],
             )
         return self.runs[key]
-
-    def _positions_of(self, places: Sequence[Place]) -> np.ndarray:
-        return np.unique(np.concatenate([[], *(self.positions(place) for place in places)]).astype(np.int64))
 
 
 def read_documents(
@@ -220,34 +212,23 @@ def read_documents(
     max_length: int,
 ) -> list[Reader]:
     """Write the documents into one sequence for each model; nothing is run. `models`: by name to show."""
-    firsts = np.cumsum([0, *(len(document.tokens) for document in documents)])
-    return [
-        Reader(
-            name=name,
-            model=model,
-            tokenizer=tokenizer,
-            sequence=document_sequence(
-                [encode_document(document, tokenizer) for document in documents],
-                special=from_tokenizer(tokenizer),
-                max_length=max_length,
-            ),
-            firsts=firsts,
-        )
-        for name, (model, tokenizer) in models.items()
-    ]
+    firsts, readers = np.cumsum([0, *(len(document.tokens) for document in documents)]), []
+    for name, (model, tokenizer) in models.items():
+        encoded = [encode_document(document, tokenizer) for document in documents]
+        sequence = document_sequence(encoded, special=from_tokenizer(tokenizer), max_length=max_length)
+        form = {"name": name, "model": model, "tokenizer": tokenizer}
+        readers.append(Reader(**form, sequence=sequence, firsts=firsts))
+    return readers
 
 
 def explorer(
     documents: Sequence[CoreferenceDocument],
     readers: Sequence[Reader],
     *,
-    kind: str = "",
     selection: Selection | None = None,
-    title: str = "Where the model looks",
 ) -> Explorer:
-    """The widget over documents and the models that read them; `kind`: of mentions that are underlined, "" =
-    all; `selection`: at first, its layer is taken from the models."""
-    shown = [shown_document(document, kind) for document in documents]
+    """The widget over documents and the models that read them; `selection`: at first, in the last layer."""
+    shown = [shown_document(document) for document in documents]
     layers = min(reader.model.config.num_hidden_layers for reader in readers)
     counts = np.concatenate([document.counts for document in shown])
     return Explorer(
@@ -259,19 +240,15 @@ def explorer(
         overview=lambda tell: overview_of(readers, shown, tell),
         predicts=all(hasattr(reader.model, "lm_head") for reader in readers),
         selection=selection and replace(selection, layer=layers - 1),
-        title=title,
+        title="Where does the model look?",
     )
 
 
-def shown_document(document: CoreferenceDocument, kind: str = "") -> ShownDocument:
-    """A record as the explorer shows it, with its mentions of a kind ("" = all)."""
+def shown_document(document: CoreferenceDocument) -> ShownDocument:
+    """A record as the explorer shows it, with its mentions."""
+    mentions = tuple((*mention.tokens, mention.cluster) for mention in document.mentions)
     return ShownDocument(
-        name=document.id,
-        words=document.tokens,
-        sentences=document.sentences,
-        mentions=tuple(
-            (*mention.tokens, mention.cluster) for mention in document.mentions if kind in ("", mention.kind)
-        ),
+        name=document.id, words=document.tokens, sentences=document.sentences, mentions=mentions
     )
 
 
@@ -293,10 +270,9 @@ def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
     reach[words[attention.reach & (words >= 0)]] = True
     read = ~np.isnan(scores)
     scores = np.where(read, scores, 1.0)  # words that did not fit: exp(0), no weight
-    document, start, end = selection.source
     ranked = counts.copy()
-    ranked[reader.firsts[document] + start : reader.firsts[document] + end] = False
-    groups = np.where(ranked, np.repeat(np.arange(len(reader.firsts) - 1), np.diff(reader.firsts)), -1)
+    ranked[_words_at(reader, selection.source)] = False
+    groups = np.where(ranked, reader.document_of_word, -1)
     return Panel(
         name=reader.name,
         scores=scores,
@@ -308,15 +284,19 @@ def panel_of(reader: Reader, selection: Selection, counts: np.ndarray) -> Panel:
     )
 
 
+def _words_at(reader: Reader, place: Place) -> slice:
+    """Words of a document among all words."""
+    document, start, end = place
+    return slice(reader.firsts[document] + start, reader.firsts[document] + end)
+
+
 def _target_rank(
     reader: Reader, target: Place | None, scores: np.ndarray, groups: np.ndarray
 ) -> float | None:
     """Percentile rank of the target's mean among the other words of its document; None = nothing to rank."""
     if target is None:
         return None
-    document, start, end = target
-    span = slice(reader.firsts[document] + start, reader.firsts[document] + end)
-    others = groups == document
+    span, others = _words_at(reader, target), groups == target[0]
     others[span] = False
     return percentile_rank(float(scores[span].mean()), scores[others]) if others.any() else None
 
@@ -342,10 +322,13 @@ def overview_of(
     `tell`: called with a line on how far it is.
     """
     sizes = [len(document.sentences) for document in documents]
+    lengths = [end - start for document in documents for start, end in document.sentences]
+    of_word = np.repeat(np.arange(sum(sizes)), lengths)
     turns, all_turns = max(sizes), max(sizes) * len(readers)
     began, done, matrices = time.monotonic(), 0, []
     for reader in readers:
-        sentence = _sentence_of_position(reader, documents)
+        words = reader.words
+        sentence = np.where(words < 0, -1, of_word[words])  # of each position; -1 = special token
         matrix = np.zeros((sum(sizes), sum(sizes)))
         for turn in range(turns):
             rows = [sum(sizes[:number]) + turn for number, size in enumerate(sizes) if turn < size]
@@ -357,29 +340,19 @@ def overview_of(
     return matrices
 
 
-def _sentence_of_position(reader: Reader, documents: Sequence[ShownDocument]) -> np.ndarray:
-    """int64 (seq,), number of each position's sentence among those of all documents; -1 = special token."""
-    of_word = np.repeat(
-        np.arange(sum(len(document.sentences) for document in documents)),
-        [end - start for document in documents for start, end in document.sentences],
-    )
-    words = reader.words
-    return np.where(words < 0, -1, of_word[words])
-
-
 def _fill_rows(matrix: np.ndarray, reader: Reader, sentence: np.ndarray, rows: Sequence[int]) -> None:
     source = np.flatnonzero(np.isin(sentence, rows))
     if not len(source):
         return
     attention = attend_to_source(reader.model, reader.sequence.input_ids, source=source, layers=[-1])
     weights = (attention.given[0] + attention.received[0]).sum(axis=0)  # (source tokens, seq)
-    counts = np.bincount(sentence[sentence >= 0], minlength=len(matrix))
+    inside = sentence >= 0
+    counts = np.bincount(sentence[inside], minlength=len(matrix))
     for row in rows:
         mine = sentence[attention.source] == row
         if mine.any():
-            sums = np.bincount(
-                sentence[sentence >= 0], weights[mine].mean(axis=0)[sentence >= 0], minlength=len(matrix)
-            )
+            of_row = weights[mine].mean(axis=0)[inside]
+            sums = np.bincount(sentence[inside], of_row, minlength=len(matrix))
             matrix[row] = sums / np.maximum(counts, 1)
 
 
@@ -387,11 +360,10 @@ def _fill_rows(matrix: np.ndarray, reader: Reader, sentence: np.ndarray, rows: S
 
 
 def sentences_in_bertviz(
-    readers: Sequence[Reader],
+    reader: Reader,
     documents: Sequence[CoreferenceDocument],
     selection: Selection,
     *,
-    model: str,
     view: str,
     direction: str = "from",
 ) -> str:
@@ -401,23 +373,19 @@ def sentences_in_bertviz(
     Only what passes between the two is shown; within a sentence there is far more, and it would hide this.
 
     Args:
-        model: name of the reader.
         view: `head` or `model`.
         direction: `from` = what the source's sentence gives to the other; `to` = what it receives.
     """
-    reader = next(reader for reader in readers if reader.name == model)
     if selection.source is None:
         raise ValueError("choose words in the explorer first: click a word or drag over several")
-    other = selection.target or _strongest(reader, documents, selection)
-    ids = reader.sequence.input_ids
-    queries, keys = (
-        _around(reader, documents, place, MOST_TOKENS[view]) for place in (selection.source, other)
-    )
+    places = (selection.source, selection.target or _strongest(reader, documents, selection))
+    queries, keys = (_around(reader, documents, place, MOST_TOKENS[view]) for place in places)
     if direction == "to":
         queries, keys = keys, queries
+    ids = reader.sequence.input_ids
+    source = (selection.source,) if selection.source_global else ()
     is_global = np.zeros(len(ids), dtype=bool)
-    for place in (*selection.extra_global, *((selection.source,) if selection.source_global else ())):
-        is_global[reader.positions(place)] = True
+    is_global[reader.positions_of((*selection.extra_global, *source))] = True
     weights = attention_between(reader.model, ids, queries=queries, keys=keys, global_mask=is_global)
     if not weights.any():
         raise ValueError(
@@ -431,12 +399,11 @@ def sentences_in_bertviz(
 def _strongest(reader: Reader, documents: Sequence[CoreferenceDocument], selection: Selection) -> Place:
     """The word of another document that goes with the source most. Raises ValueError without another one."""
     counts = np.concatenate([shown_document(document).counts for document in documents])
-    of_word = np.repeat(np.arange(len(documents)), np.diff(reader.firsts))
-    allowed = counts & (of_word != selection.source[0])
+    allowed = counts & (reader.document_of_word != selection.source[0])
     if not allowed.any():
         raise ValueError("there is no other document; show two or more")
     word = int(np.where(allowed, panel_of(reader, selection, counts).scores, -np.inf).argmax())
-    document = int(of_word[word])
+    document = int(reader.document_of_word[word])
     place = word - int(reader.firsts[document])
     return document, place, place + 1
 
@@ -446,7 +413,6 @@ def _around(reader: Reader, documents: Sequence[CoreferenceDocument], place: Pla
     document, start, end = place
     first, last = next(one for one in documents[document].sentences if one[0] <= start < one[1])
     sentence = reader.sequence.positions(document, (first, max(last, end)))
-    chosen = reader.positions(place)
-    middle = np.searchsorted(sentence, chosen).mean()
+    middle = np.searchsorted(sentence, reader.positions(place)).mean()
     begin = int(min(max(round(middle - most / 2), 0), max(0, len(sentence) - most)))
     return sentence[begin : begin + most]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -22,29 +22,16 @@ from IPython.display import HTML
 from pydantic import Field
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.analysis.percentile_rank import (
-    MeanRank,
-    candidate_mask,
-    chance_rank,
-    compare_percentile_ranks,
-    mean_percentile_rank,
-    rank_gap,
-    source_scores,
-    target_rank,
-)
-from cdlm_lab.analysis.source_attention import SourceAttention, attend_to_source
+from cdlm_lab.analysis import percentile_rank
+from cdlm_lab.analysis.percentile_rank import source_scores, target_rank
+from cdlm_lab.analysis.source_attention import attend_to_source
 from cdlm_lab.data.records import KINDS, Topic
 from cdlm_lab.examples.mention_pairs import AlignedPair, sample_aligned_pairs
-from cdlm_lab.examples.packing import DocumentSequence, document_sequence
+from cdlm_lab.examples.packing import document_sequence
 from cdlm_lab.examples.tokens import EncodedDocument, EncodedDocuments, SpecialTokens, from_tokenizer
-from cdlm_lab.experiments.cluster_corpora import (
-    Checkpoints,
-    CoreferenceSplit,
-    read_corpus,
-    reset_globals,
-)
+from cdlm_lab.experiments.cluster_corpora import Checkpoints, CoreferenceSplit, read_corpus, reset_globals
 from cdlm_lab.experiments.runs import KeptNumbers, Scores, facts_table, report
-from cdlm_lab.metrics.significance import holm
+from cdlm_lab.metrics.significance import with_holm
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import load_encoder
 from cdlm_lab.models.precision import Precision, computing_in
@@ -59,6 +46,7 @@ from cdlm_lab.widgets.tables import ScoreTable, SystemRow
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report"]
 PAPER, RANDOM_SPAN, FIRST_HEAD = 0, 1, 2  # what stands in a row of ranks
+Load = Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]]
 
 
 @settings
@@ -97,20 +85,18 @@ class Analysis:
         topics = [topic.id for topic in self.topics]
         return {"corpus": self.settings.corpus, "split": self.settings.split, "topics": topics}
 
-    def load(
-        self, variant: str, load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerBase]]
-    ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    @property
+    def readings(self) -> int:
+        """How often two documents are read: each pair by each model."""
+        return len(self.settings.checkpoints) * sum(map(len, self.pairs.values()))
+
+    def load(self, variant: str, load: Load) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         """A model as it is analysed, on the default device, with its tokenizer; `load`: `load_encoder` or
         `load_language_model`."""
-        settings = self.settings
-        model, tokenizer = load(
-            settings.checkpoints[variant],
-            max_length=settings.max_length,
-            window=settings.window,
-            attention=settings.attention,
-            seed=settings.seed,
-        )
-        if settings.reset_globals:
+        given = self.settings
+        form = {"max_length": given.max_length, "window": given.window, "attention": given.attention}
+        model, tokenizer = load(given.checkpoints[variant], **form, seed=given.seed)
+        if given.reset_globals:
             reset_globals(model, variant)
         return model.to(default_device()), tokenizer
 
@@ -120,8 +106,7 @@ class Analysis:
         return chosen, [pair.topic for pair, of_sort in zip(self.pairs[kind], chosen, strict=True) if of_sort]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ModelRanks:
+class ModelRanks(NamedTuple):
     """What was measured of one model: its layers and heads, and for each kind of mention float32 (pairs, 2 +
     layers x heads), the ranks by the paper's score, of a random span, and by each head alone."""
 
@@ -140,15 +125,14 @@ def prepare(settings: Settings) -> Analysis:
     """
     opened = open_run(settings.run_folder, name="attention analysis", parameters=parameters_of(settings))
     topics = read_corpus(settings.corpus, settings.split, stories=settings.stories)
-    pairs = {
-        kind: sample_aligned_pairs(topics, kind, count=settings.pairs, seed=settings.seed) for kind in KINDS
-    }
+    form = {"count": settings.pairs, "seed": settings.seed}
+    pairs = {kind: sample_aligned_pairs(topics, kind, **form) for kind in KINDS}
     for kind, of_kind in pairs.items():
-        for corefer in (True, False):
+        for corefer, what in ((True, "corefer"), (False, "do not corefer")):
             if len({pair.topic for pair in of_kind if pair.corefer == corefer}) < 2:
                 raise ParameterError(
-                    f"all pairs of {kind} mentions that {'corefer' if corefer else 'do not corefer'} are of "
-                    "one topic, but an interval needs two; raise pairs or stories, or take another split"
+                    f"all pairs of {kind} mentions that {what} are of one topic, but an interval needs two; "
+                    "raise pairs or stories, or take another split"
                 )
     return Analysis(settings=settings, topics=topics, pairs=pairs, opened=opened)
 
@@ -160,26 +144,24 @@ def preview(analysis: Analysis) -> HTML:
 
 def facts_of(analysis: Analysis) -> list[tuple[str, str]]:
     """What `preview` shows, as (name, text); a few pairs are read to learn how long one takes."""
-    checkpoints, settings = analysis.settings.checkpoints, analysis.settings
-    _, ranks = _reader(analysis, next(iter(checkpoints)))
+    settings = analysis.settings
+    _, ranks = _reader(analysis, next(iter(settings.checkpoints)))
     sample = [pairs[len(pairs) // 2] for pairs in analysis.pairs.values()]
     ranks(sample[:1])  # the first reading is slower than all others
     start = time.perf_counter()
     ranks(sample)
     seconds = (time.perf_counter() - start) / len(sample)
-    counts = {kind: sum(pair.corefer for pair in pairs) for kind, pairs in analysis.pairs.items()}
-    readings = _readings(analysis)
+    models = ", ".join(f"{variant} ({where})" for variant, where in settings.checkpoints.items())
+    facts = [("models", models)]
+    for kind, pairs in analysis.pairs.items():
+        corefer = sum(pair.corefer for pair in pairs)
+        text = f"{corefer:,} that corefer, {len(pairs) - corefer:,} that do not"
+        facts.append((f"pairs of {kind} mentions", text))
+    time_ = f"about {seconds_in_words(analysis.readings * seconds)}"
     return [
-        ("models", ", ".join(f"{variant} ({where})" for variant, where in checkpoints.items())),
-        *(
-            (
-                f"pairs of {kind} mentions",
-                f"{counts[kind]:,} that corefer, {len(pairs) - counts[kind]:,} that do not",
-            )
-            for kind, pairs in analysis.pairs.items()
-        ),
+        *facts,
         ("from", f"{len(analysis.topics)} topics of {settings.corpus}, {settings.split}"),
-        ("time", f"{readings:,} readings of two documents: about {seconds_in_words(readings * seconds)}"),
+        ("time", f"{analysis.readings:,} readings of two documents: {time_}"),
     ]
 
 
@@ -187,29 +169,23 @@ def predict(analysis: Analysis) -> dict[str, ModelRanks]:
     """The ranks of every pair under every model, with one progress bar; they are kept in `ranks/`, and what
     is there is not read again."""
     folder, measured = analysis.opened.folder / "ranks", {}
-    with Progress(total=_readings(analysis), desc="reading pairs", unit="pair") as bar:
+    with Progress(total=analysis.readings, desc="reading pairs", unit="pair") as bar:
         for variant in analysis.settings.checkpoints:
             model, ranks = _reader(analysis, variant)
-            measured[variant] = ModelRanks(
-                layers=model.config.num_hidden_layers,
-                heads=model.config.num_attention_heads,
-                of_kind={
-                    kind: ranks(pairs, file=folder / f"{variant}-{kind}.npy", bar=bar)
-                    for kind, pairs in analysis.pairs.items()
-                },
-            )
+            of_kind = {
+                kind: ranks(pairs, file=folder / f"{variant}-{kind}.npy", bar=bar)
+                for kind, pairs in analysis.pairs.items()
+            }
+            config = model.config
+            measured[variant] = ModelRanks(config.num_hidden_layers, config.num_attention_heads, of_kind)
     return measured
-
-
-def _readings(analysis: Analysis) -> int:
-    return len(analysis.settings.checkpoints) * sum(map(len, analysis.pairs.values()))
 
 
 def _reader(analysis: Analysis, variant: str) -> tuple[PreTrainedModel, Callable[..., np.ndarray]]:
     """A model, and `target_ranks` of it, which still takes pairs, a file and a bar."""
     model, tokenizer = analysis.load(variant, load_encoder)
     documents = (document for topic in analysis.topics for document in topic.documents)
-    ranks = partial(
+    return model, partial(
         target_ranks,
         model,
         documents=EncodedDocuments(documents, tokenizer),
@@ -218,7 +194,6 @@ def _reader(analysis: Analysis, variant: str) -> tuple[PreTrainedModel, Callable
         candidates=analysis.settings.candidates,
         precision=analysis.settings.precision,
     )
-    return model, ranks
 
 
 def target_ranks(
@@ -248,67 +223,51 @@ def target_ranks(
     """
     width = FIRST_HEAD + model.config.num_hidden_layers * model.config.num_attention_heads
     bar = bar or Progress(disable=True)
+    form = {"special": special, "max_length": max_length, "candidates": candidates}
     with KeptNumbers(file, (len(pairs), width)) as ranks, computing_in(precision, model.device):
         bar.update(len(pairs) - len(ranks.missing))
         for number in ranks.missing:
-            read = _read_ranks(pairs[number], documents, special, max_length)
-            attention = attend_to_source(model, read.sequence.input_ids, source=read.source)
-            ranks.values[number] = _ranks(attention, read, candidates=candidates)
+            ranks.values[number] = _ranks(model, pairs[number], documents, **form)
             ranks.save_when_due()
             bar.update(1)
     return ranks.values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Read:
-    """What the model reads, the positions of source and target in it, and which are punctuation."""
-
-    sequence: DocumentSequence
-    source: np.ndarray
-    target: np.ndarray
-    is_punctuation: np.ndarray
-
-
-def _ranks(attention: SourceAttention, read: _Read, *, candidates: str) -> np.ndarray:
+def _ranks(
+    model: PreTrainedModel,
+    pair: AlignedPair,
+    documents: Mapping[str, EncodedDocument],
+    *,
+    special: SpecialTokens,
+    max_length: int,
+    candidates: str,
+) -> np.ndarray:
     """The row of a pair in `target_ranks`."""
-    document = read.sequence.document
-    everywhere = np.arange(len(document))
-    source, target = np.isin(everywhere, read.source), np.isin(everywhere, read.target)
-    among = candidate_mask(
-        document,
+    mentions = sorted((pair.source, pair.target), key=lambda mention: mention.document)
+    encoded, around = [documents[one.document] for one in mentions], [one.tokens for one in mentions]
+    sequence = document_sequence(encoded, special=special, max_length=max_length, around=around)
+    positions = {mention.id: sequence.positions(n, mention.tokens) for n, mention in enumerate(mentions)}
+    words = np.array([not any(map(str.isalnum, word)) for one in encoded for word in one.document.tokens])
+    numbers = sequence.word_numbers([len(one.document.tokens) for one in encoded])
+    attention = attend_to_source(model, sequence.input_ids, source=positions[pair.source.id])
+    everywhere = np.arange(len(sequence.document))
+    source, target = (np.isin(everywhere, positions[one.id]) for one in (pair.source, pair.target))
+    among = percentile_rank.candidate_mask(
+        sequence.document,
         source=source,
         target=target,
         candidates=candidates,
-        is_punctuation=read.is_punctuation,
+        is_punctuation=words[numbers] & (numbers >= 0),
     )
     paper = source_scores(attention.given, attention.received)
+    of_target = sequence.document == sequence.document[target.argmax()]
+    random = percentile_rank.chance_rank(paper, target, among, document=of_target)
     alone = [
         target_rank(source_scores(given[None, None], received[None, None]), target, among)
         for layer in zip(attention.given, attention.received, strict=True)
         for given, received in zip(*layer, strict=True)  # of a head: (source tokens, seq)
     ]
-    of_target = document == document[read.target[0]]
-    random = chance_rank(paper, target, among, document=of_target)
     return np.array([target_rank(paper, target, among), random, *alone])
-
-
-def _read_ranks(
-    pair: AlignedPair, documents: Mapping[str, EncodedDocument], special: SpecialTokens, max_length: int
-) -> _Read:
-    mentions = sorted((pair.source, pair.target), key=lambda mention: mention.document)
-    encoded = [documents[mention.document] for mention in mentions]
-    sequence = document_sequence(
-        encoded, special=special, max_length=max_length, around=[mention.tokens for mention in mentions]
-    )
-    words = [not any(map(str.isalnum, word)) for one in encoded for word in one.document.tokens]
-    numbers = sequence.word_numbers([len(one.document.tokens) for one in encoded])
-    positions = {mention.id: sequence.positions(n, mention.tokens) for n, mention in enumerate(mentions)}
-    return _Read(
-        sequence=sequence,
-        source=positions[pair.source.id],
-        target=positions[pair.target.id],
-        is_punctuation=np.array(words)[numbers] & (numbers >= 0),
-    )
 
 
 # ---- the report ----
@@ -324,20 +283,25 @@ def evaluate(analysis: Analysis, measured: Measured) -> Scores:
     comparisons = comparisons_of(analysis, measured)
     test_of = {(row["a"], row["cell"]): row for row in comparisons}
     seed, rows = analysis.settings.seed, []
+
+    def add(variant: str, metric: str, mean: percentile_rank.MeanRank, **columns: Any) -> None:
+        columns |= {"low": mean.low, "high": mean.high, "n": mean.pairs, "clusters": mean.clusters}
+        rows.append(Score(system=variant, metric=metric, value=mean.mean, **columns))
+
     for variant, ranks in measured.items():
         for kind, of_kind in ranks.of_kind.items():
             sides = []
             for sort in SORTS:
                 chosen, topics = analysis.of_sort(kind, sort)
                 sides.append((of_kind[chosen, PAPER], topics))
-                mean = mean_percentile_rank(of_kind[chosen, PAPER], clusters=topics, seed=seed)
-                chance = float(of_kind[chosen, RANDOM_SPAN].mean(dtype=np.float64))
+                mean = percentile_rank.mean_percentile_rank(sides[-1][0], clusters=topics, seed=seed)
                 test = test_of.get((variant, f"{sort}/{kind}"))
                 columns = {"p": test["p_holm"], "against": test["b"]} if test else {}
-                rows.append(_score(variant, f"{sort}/{kind}", mean, chance=chance, **columns))
+                chance = float(of_kind[chosen, RANDOM_SPAN].mean(dtype=np.float64))
+                add(variant, f"{sort}/{kind}", mean, chance=chance, **columns)
             (positive, first), (negative, second) = sides
-            gap = rank_gap(positive, negative, positive_clusters=first, negative_clusters=second, seed=seed)
-            rows.append(_score(variant, f"gap/{kind}", gap))
+            clusters = {"positive_clusters": first, "negative_clusters": second}
+            add(variant, f"gap/{kind}", percentile_rank.rank_gap(positive, negative, **clusters, seed=seed))
     heads = [
         {"variant": variant, "kind": kind, "points": row.tolist(), "layer": layer}
         for kind in analysis.pairs
@@ -347,29 +311,23 @@ def evaluate(analysis: Analysis, measured: Measured) -> Scores:
     return Scores(rows=rows, tables={"comparisons": comparisons, "heads": heads})
 
 
-def _score(variant: str, metric: str, mean: MeanRank, **columns: Any) -> Score:
-    columns |= {"low": mean.low, "high": mean.high, "n": mean.pairs, "clusters": mean.clusters}
-    return Score(system=variant, metric=metric, value=mean.mean, **columns)
-
-
 def comparisons_of(analysis: Analysis, measured: Measured) -> list[dict[str, Any]]:
     """Each variant against the next in paper order, paired pair by pair, topics being what is drawn.
 
     `difference`: mean rank of `a` minus that of `b`; `p_holm`: corrected for the rows of one sort and kind.
     """
-    rows = []
+    rows, names = [], ("difference", "low", "high", "p", "clusters")
     for kind in analysis.pairs:
         for sort in SORTS:
             chosen, topics = analysis.of_sort(kind, sort)
             of_cell = []
             for a, b in pairwise(measured):
                 sides = [measured[name].of_kind[kind][chosen, PAPER] for name in (a, b)]
-                compared = compare_percentile_ranks(*sides, clusters=topics, seed=analysis.settings.seed)
-                names = ("difference", "low", "high", "p", "clusters")
+                form = {"clusters": topics, "seed": analysis.settings.seed}
+                compared = percentile_rank.compare_percentile_ranks(*sides, **form)
                 row = {"cell": f"{sort}/{kind}", "a": a, "b": b}
                 of_cell.append(row | {name: getattr(compared, name) for name in names})
-            for row, p_holm in zip(of_cell, holm([row["p"] for row in of_cell]), strict=True):
-                rows.append(row | {"p_holm": p_holm})
+            rows += with_holm(of_cell)
     return rows
 
 
@@ -387,19 +345,14 @@ def table_view(report: Report) -> ScoreTable:
 
 
 def gap_view(report: Report) -> HTML:
-    """How many points higher the targets of each variant rank if they corefer."""
-    columns = ["points higher if they corefer", "events", "entities"]
-    return HTML(table_html(columns, gap_rows(report)))
-
-
-def gap_rows(report: Report) -> list[list[str]]:
-    """The rows of `gap_view`: each variant, and a cell a kind."""
+    """How many points higher the targets of each variant rank if they corefer, a cell a kind."""
     gaps: dict[str, list[str]] = {}
     for row in report.rows:
         if row.metric.startswith("gap/"):
             words = f"{row.value:+.1f} [{row.low:+.1f}, {row.high:+.1f}]"
-            gaps.setdefault(row.system, []).append(words)
-    return [[variant_name(variant), *words] for variant, words in gaps.items()]
+            gaps.setdefault(row.system, [variant_name(row.system)]).append(words)
+    columns = ["points higher if they corefer", "events", "entities"]
+    return HTML(table_html(columns, list(gaps.values())))
 
 
 def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:
@@ -426,10 +379,9 @@ def head_views(analysis: Analysis, measured: Measured) -> list[go.Figure]:
 def head_differences(analysis: Analysis, measured: Measured, kind: str) -> dict[str, np.ndarray]:
     """Variant -> (layers, heads), mean rank of the targets that corefer minus that of the others, by one head
     of one layer alone; percentage points."""
+    chosen = [analysis.of_sort(kind, sort)[0] for sort in SORTS]
     differences = {}
     for variant, ranks in measured.items():
-        positive, negative = (
-            ranks.of_kind[kind][analysis.of_sort(kind, sort)[0], FIRST_HEAD:].mean(axis=0) for sort in SORTS
-        )
+        positive, negative = (ranks.of_kind[kind][of_sort, FIRST_HEAD:].mean(axis=0) for of_sort in chosen)
         differences[variant] = (positive - negative).reshape(ranks.layers, ranks.heads)
     return differences

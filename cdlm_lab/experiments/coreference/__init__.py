@@ -13,19 +13,5 @@ from cdlm_lab.experiments.coreference.report import (
 )
 from cdlm_lab.experiments.coreference.scorer import SYSTEM, Settings, predict, prepare, train
 
-__all__ = [
-    "SYSTEM",
-    "Settings",
-    "clusters_view",
-    "errors_view",
-    "evaluate",
-    "own_documents",
-    "predict",
-    "prepare",
-    "preview",
-    "report",
-    "summary",
-    "table_view",
-    "train",
-    "tree_view",
-]
+__all__ = ["SYSTEM", "Settings", "evaluate", "predict", "prepare", "preview", "report", "summary", "train"]
+__all__ += ["clusters_view", "errors_view", "own_documents", "table_view", "tree_view"]

@@ -21,60 +21,22 @@ from IPython.display import HTML
 from cdlm_lab.clustering import clusters_of, labels_at
 from cdlm_lab.data.coreference_files import write_conll
 from cdlm_lab.data.files import DataError, plain_name, read_text
-from cdlm_lab.data.records import (
-    CoreferenceDocument,
-    CoreferenceMention,
-    Topic,
-    gold_clusters,
-    mentions_of,
-)
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters, mentions_of
 from cdlm_lab.data.typed_documents import parse_marked_documents
-from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
-from cdlm_lab.experiments.coreference.scorer import (
-    SYSTEM,
-    GroupPrediction,
-    Predictions,
-    Prepared,
-    choose_threshold,
-    dev_judge,
-    encoded_documents,
-    first_scores,
-    key_of,
-    predict_groups,
-    predict_split,
-    prediction_examples,
-    probabilities,
-    response_at,
-)
-from cdlm_lab.experiments.runs import Scores, facts_table, report, time_in_words
-from cdlm_lab.metrics.coreference import (
-    SCORE_PARTS,
-    count_table,
-    joined_topics,
-    mean_f1,
-    parts_by_topic,
-    same_head,
-    scores_of_parts,
-    total_parts,
-)
-from cdlm_lab.metrics.significance import compare, holm, percentile_interval, resampled_sums
+from cdlm_lab.experiments.coreference import scorer
+from cdlm_lab.experiments.coreference.scorer import SYSTEM, GroupPrediction, Predictions, Prepared
+from cdlm_lab.experiments.runs import Scores, cost_in_words, facts_table, report
+from cdlm_lab.metrics import coreference as metrics
+from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums, with_holm
+from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.precision import computing_in, precision_told
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, write_json
 from cdlm_lab.scores import Score
-from cdlm_lab.training.history import seconds_of_batch
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.widgets import coreference as widgets
 from cdlm_lab.widgets.ask import OwnDocuments
-from cdlm_lab.widgets.coreference import (
-    CoreferenceErrors,
-    PairError,
-    ShownCluster,
-    clusters_html,
-    dendrogram_figure,
-    errors_html,
-)
-from cdlm_lab.widgets.html import ShownMention, joined, seconds_in_words
+from cdlm_lab.widgets.html import ShownMention, seconds_in_words
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, published_rows
 
@@ -83,9 +45,7 @@ Clusters = Sequence[Sequence[tuple[str, int, int]]]  # of places of mentions: do
 BASELINES = ("singletons", "one cluster", "same head word")
 RESAMPLES = 10_000
 LOOKED_AT = 200  # training pairs, to find some of middling length
-MOST_IN_WHOLE = (
-    5_000  # pairs of dev that are all read in whole documents, to see what passing over some costs
-)
+MOST_IN_WHOLE = 5_000  # pairs of dev that are all read in whole documents, to see what the shortcut costs
 
 
 # ---- before the start ----
@@ -99,81 +59,71 @@ def preview(prepared: Prepared) -> HTML:
 def facts_of(prepared: Prepared) -> list[tuple[str, str]]:
     """What `preview` shows, as (name, text); takes a few seconds, for a few pairs are scored, and learned
     from, to know how long that takes."""
-    settings, config = prepared.settings, prepared.config
-    counts = {
-        split: sum(1 for _ in mentions_of(topics, kind=settings.kind))
+    settings, groups = prepared.settings, prepared.groups
+    mentions = [
+        f"{split} {sum(1 for _ in mentions_of(topics, kind=settings.kind)):,}"
         for split, topics in prepared.topics.items()
-    }
-    seconds, length, lost = _sample(prepared, settings.context)
-    looks = 1 + (settings.epochs if dev_judge(prepared) else 0)
-    to_score = len(pairs_within(prepared.groups["dev"])) * looks + len(pairs_within(prepared.groups["test"]))
-    to_score *= 1 + settings.both_orders
-    training = time_in_words(_training_seconds(prepared), Processes.of(settings.parallel))
+    ]
     share = prepared.train_examples.labels.mean()
+    training = _training_in_words(prepared)
+    seconds, length, lost = _sample(prepared, settings.context)
+    looks = 1 + (settings.epochs if scorer.dev_judge(prepared) else 0)
+    pairs = len(pairs_within(groups["dev"])) * looks + len(pairs_within(groups["test"]))
+    pairs *= 1 + settings.both_orders
+    times = f" ({looks} times)" if looks > 1 else ""
+    scoring = f"{pairs:,} pairs of dev{times} and test; about {seconds_in_words(pairs * seconds)}"
     facts = [
-        ("mentions", ", ".join(f"{split} {count:,}" for split, count in counts.items())),
-        (
-            "training",
-            f"{config.steps:,} steps of {config.batch_size} pairs, {share:.0%} of which corefer; "
-            f"about {training}",
-        ),
-        ("precision", precision_told(config.precision)),
-        (
-            "scoring",
-            f"{to_score:,} pairs of dev{f' ({looks} times)' if looks > 1 else ''} and test; "
-            f"about {seconds_in_words(to_score * seconds)}",
-        ),
+        ("mentions", ", ".join(mentions)),
+        ("training", f"{share:.0%} of the pairs corefer; {training}"),
+        ("precision", precision_told(prepared.config.precision)),
+        ("scoring", scoring),
     ]
     if settings.first_by_sentences:
-        by_sentences = seconds_in_words(to_score * _sample(prepared, "sentences")[0])
-        text = f"all pairs by sentences; about {by_sentences}. Of the time above only what the pairs take "
-        facts.append(("first by sentences", f"{text}that are read"))
-    text = f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"
-    return [*facts, *_corpus_facts(prepared), ("text", text)]
-
-
-def _corpus_facts(prepared: Prepared) -> list[tuple[str, str]]:
-    """How documents are put together, how many clusters go through several of them, what was passed over."""
-    facts = [
-        (f"searched together in {split}", f"{prepared.level[split]}; {len(groups):,} groups")
-        for split, groups in prepared.groups.items()
-    ]
+        about = seconds_in_words(pairs * _sample(prepared, "sentences")[0])
+        text = (
+            f"all pairs by sentences; about {about}. Of the time above only what the pairs take that are read"
+        )
+        facts.append(("first by sentences", text))
+    for split, of_split in groups.items():
+        text = f"{prepared.level[split]}; {len(of_split):,} groups"
+        facts.append((f"searched together in {split}", text))
     for split, topics in prepared.topics.items():
-        clusters = gold_clusters(topics, kind=prepared.settings.kind).values()
+        clusters = gold_clusters(topics, kind=settings.kind).values()
         across = sum(len({mention.document for mention in cluster}) > 1 for cluster in clusters)
         text = f"{len(clusters):,}, of which {across:,} go through several documents"
         facts.append((f"gold clusters of {split}", text))
     for split, counted in prepared.passed_over.items():
         facts += [(f"passed over in {split}", line) for line in counted.lines()]
-    return facts
+    text = f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"
+    return [*facts, ("text", text)]
 
 
-def _training_seconds(prepared: Prepared) -> float:
-    """Of all steps, from a batch of pairs of middling length, as training puts like lengths together."""
-    examples, config = prepared.train_examples, prepared.config
+def _training_in_words(prepared: Prepared) -> str:
+    """From a batch of pairs of middling length, as training puts like lengths together."""
+    examples, size = prepared.train_examples, prepared.config.micro_batch_size
     some = range(0, len(examples), max(1, len(examples) // LOOKED_AT))
     by_length = sorted(some, key=examples.length_of)
-    size = min(config.micro_batch_size, len(by_length))
-    first = (len(by_length) - size) // 2
-    chosen = [examples[number] for number in by_length[first : first + size]]
-    collate = Collate(pad_token_id=prepared.tokenizer.pad_token_id)
-    seconds, _ = seconds_of_batch(prepared.model, partial(collate, chosen), precision=config.precision)
-    return seconds / size * config.steps * config.batch_size
+    first = max(0, len(by_length) - size) // 2
+    middling = examples.in_order(np.resize(by_length[first : first + size], size))
+    job = replace(scorer.job_of(prepared), train_examples=middling)
+    return cost_in_words(job, items="pairs", parallel=prepared.settings.parallel)
 
 
 def _sample(prepared: Prepared, context: str, size: int = 24) -> tuple[float, float, float]:
     """Seconds a pair, tokens a pair, and the share of tokens that do not fit, over a few pairs of dev."""
+    settings, tokenizer = prepared.settings, prepared.tokenizer
     group = max(prepared.groups["dev"], key=lambda one: len(one.mentions))
-    examples = replace(prediction_examples(prepared, prepared.documents["dev"], [group]), context=context)
+    every = scorer.pair_examples(settings, tokenizer, prepared.documents["dev"], [group])
+    examples = replace(every, context=context)
     numbers = list(range(0, len(examples), max(1, len(examples) // size)))[:size]
     sizes = [examples.size_of(number) for number in numbers]
     lost, length = sum(one.lost_tokens for one in sizes), sum(one.length for one in sizes)
-    chosen = [examples[number] for number in numbers[: prepared.settings.micro_batch_size]]
-    model, batch = prepared.model.eval(), Collate(pad_token_id=prepared.tokenizer.pad_token_id)(chosen)
-    with computing_in(prepared.settings.precision, model.device):
-        probabilities(model, batch)  # the first time is slower than all others
+    chosen = [examples[number] for number in numbers[: settings.micro_batch_size]]
+    model, batch = prepared.model.to(default_device()).eval(), scorer.job_of(prepared).collate(chosen)
+    with computing_in(settings.precision, model.device):
+        scorer.probabilities(model, batch)  # the first time is slower than all others
         start = time.perf_counter()
-        probabilities(model, batch)
+        scorer.probabilities(model, batch)
     seconds = (time.perf_counter() - start) / len(chosen)
     return seconds, length / len(sizes), lost / max(1, lost + length)
 
@@ -192,16 +142,15 @@ def evaluate(prepared: Prepared, predictions: Predictions) -> Scores:
     comparisons: dict[str, list[dict[str, Any]]] = {}
     for split in ("test", "dev"):
         topics, groups = prepared.topics[split], getattr(predictions, split)
-        clusters = response_at(groups, threshold)
+        clusters = scorer.response_at(groups, threshold)
         write_json(folder / f"clusters-{split}.json", {"clusters": clusters})
         _write_conll(folder, split, topics, groups, threshold, settings.kind)
-        responses = {SYSTEM: clusters}
-        for other in settings.compare_with.split():
-            responses[plain_name(other)] = read_clusters(Path(other), split, among=clusters)
+        others = settings.compare_with.split()
+        other_runs = {plain_name(one): read_clusters(Path(one), split, among=clusters) for one in others}
         of_split, comparisons[split] = coreference_scores(
-            key_of(topics, settings.kind),
-            responses | baseline_responses(topics, prepared.groups[split]),
-            topic_of={document.id: document.topic for topic in topics for document in topic.documents},
+            scorer.key_of(topics, settings.kind),
+            {SYSTEM: clusters} | other_runs | baseline_responses(topics, prepared.groups[split]),
+            topic_of={name: document.topic for name, document in _documents(topics).items()},
             singletons=settings.singletons,
             seed=settings.seed,
             columns={"split": split, "group": settings.kind},
@@ -225,7 +174,7 @@ def baseline_responses(topics: Sequence[Topic], groups: Sequence[MentionGroup]) 
     mentions = [mention for group in groups for mention in group.mentions]
     group_of = [group.id for group in groups for _ in group.mentions]
     tokens = [documents[mention.document].tokens[slice(*mention.tokens)] for mention in mentions]
-    labels = (range(len(mentions)), group_of, same_head(tokens, group_of))
+    labels = (range(len(mentions)), group_of, metrics.same_head(tokens, group_of))
     places = [mention.place for mention in mentions]
     return {name: clusters_of(places, of_all) for name, of_all in zip(BASELINES, labels, strict=True)}
 
@@ -250,30 +199,29 @@ def coreference_scores(
         and, on test, its p. And a row for each test of the CoNLL F1, `p_holm` corrected for all of them.
     """
     columns = columns or {}
-    topic = joined_topics(key, *responses.values(), topic=lambda place: topic_of[place[0]])
+    topic = metrics.joined_topics(key, *responses.values(), topic=lambda place: topic_of[place[0]])
     units = {
-        name: list(parts_by_topic(key, response, topic=topic, singletons=singletons).values())
+        name: list(metrics.parts_by_topic(key, response, topic=topic, singletons=singletons).values())
         for name, response in responses.items()
     }
     first, *others = units
-    counts = {name: count_table(parts) for name, parts in units.items()}
+    counts = {name: metrics.count_table(parts) for name, parts in units.items()}
     tests = []
     for other in others:
-        compared = compare(counts[first], counts[other], mean_f1, n_resamples=RESAMPLES, seed=seed)
+        compared = compare(counts[first], counts[other], metrics.mean_f1, n_resamples=RESAMPLES, seed=seed)
         names = ("difference", "low", "high", "p_bootstrap", "p")
         tests.append({"a": first, "b": other} | {name: getattr(compared, name) for name in names})
-    for row, corrected in zip(tests, holm([row["p"] for row in tests]), strict=True):
-        row["p_holm"] = corrected
+    tests = with_holm(tests)
     p_of = {row["b"]: row["p_holm"] for row in tests} if columns.get("split", "test") == "test" else {}
     rows = []
     for name, parts in units.items():
         drawn = resampled_sums(counts[name], n_resamples=RESAMPLES, rng=np.random.default_rng(seed))
-        low, high = percentile_interval(mean_f1(drawn))
+        low, high = percentile_interval(metrics.mean_f1(drawn))
         of_conll = {"low": low, "high": high, "n": len(parts)}
         if name in p_of:
             of_conll |= {"p": p_of[name], "against": first}
-        for measure, value in scores_of_parts(total_parts(parts)).items():
-            for part in SCORE_PARTS:
+        for measure, value in metrics.scores_of_parts(metrics.total_parts(parts)).items():
+            for part in metrics.SCORE_PARTS:
                 metric = f"{measure}/{part}"
                 more = of_conll if metric == "conll/f1" else {}
                 rows.append(Score(system=name, metric=metric, value=getattr(value, part), **columns, **more))
@@ -287,7 +235,7 @@ def what_sentences_lose(prepared: Prepared, folder: Path) -> list[dict[str, Any]
     whole documents are read at once."""
     rows = []
     for split in ("dev", "test") if prepared.settings.first_by_sentences else ():
-        groups, first = prepared.groups[split], first_scores(prepared, split, folder)
+        groups, first = prepared.groups[split], scorer.first_scores(prepared, split, folder)
         gold = corefer(groups, pairs_within(groups))
         row = {
             "split": split,
@@ -299,8 +247,8 @@ def what_sentences_lose(prepared: Prepared, folder: Path) -> list[dict[str, Any]
         }
         if split == "dev" and len(gold) <= MOST_IN_WHOLE:
             for name, whole in (("conll_f1", False), ("conll_f1_in_full", True)):
-                predictions = predict_split(prepared, split, folder, name="dev in full", whole=whole)
-                row[name] = choose_threshold(prepared, predictions).score
+                predicted = scorer.predict_split(prepared, split, folder, name="dev in full", whole=whole)
+                row[name] = scorer.choose_threshold(prepared, predicted).score
         rows.append(row)
     return rows
 
@@ -354,7 +302,7 @@ def _write_conll(
 ) -> None:
     """`key-<split>.conll` and `response-<split>.conll`, for reference scorers. Mentions of one cluster that
     cross do not fit that form; then the file is left out with a line of output."""
-    response: Mapping[str, Sequence] = {
+    response = {
         f"{prediction.group.id}/{number}": cluster
         for prediction in predictions
         for number, cluster in enumerate(prediction.clusters(threshold))
@@ -371,8 +319,8 @@ def _write_conll(
 
 def clusters_view(prepared: Prepared, predictions: Predictions) -> HTML:
     """The clusters of the largest group of test, each mention in its sentence."""
-    topics, largest = prepared.topics["test"], _largest(predictions)
-    return HTML(clusters_html(shown_clusters(topics, largest, predictions.threshold)))
+    clusters = shown_clusters(prepared.topics["test"], _largest(predictions), predictions.threshold)
+    return HTML(widgets.clusters_html(clusters))
 
 
 def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
@@ -380,13 +328,13 @@ def tree_view(prepared: Prepared, predictions: Predictions) -> go.Figure:
     largest, documents = _largest(predictions), _documents(prepared.topics["test"])
     mentions = [_shown(mention, documents) for mention in largest.group.mentions]
     title = f"How {largest.group.id} came together"
-    return dendrogram_figure(largest.tree, mentions, threshold=predictions.threshold, title=title)
+    return widgets.dendrogram_figure(largest.tree, mentions, threshold=predictions.threshold, title=title)
 
 
 def errors_view(prepared: Prepared, predictions: Predictions) -> HTML:
     """The wrong pairs of all groups of test."""
     errors = pair_errors(prepared.topics["test"], predictions.test, predictions.threshold)
-    return HTML(errors_html(errors))
+    return HTML(widgets.errors_html(errors))
 
 
 def table_view(report: Report) -> ScoreTable:
@@ -406,23 +354,21 @@ def table_view(report: Report) -> ScoreTable:
 
 def shown_clusters(
     topics: Sequence[Topic], prediction: GroupPrediction, threshold: float, *, gold: bool = True
-) -> list[ShownCluster]:
+) -> list[widgets.ShownCluster]:
     """The clusters of one group, each mention in its sentence; `gold`: False = they are not known."""
-    documents = _documents(topics)
-    return [
-        ShownCluster(
-            name=f"#{number}", mentions=tuple(_shown(mention, documents, gold=gold) for mention in cluster)
-        )
-        for number, cluster in enumerate(prediction.clusters(threshold), start=1)
-    ]
+    documents, shown = _documents(topics), []
+    for number, cluster in enumerate(prediction.clusters(threshold), start=1):
+        mentions = tuple(_shown(mention, documents, gold=gold) for mention in cluster)
+        shown.append(widgets.ShownCluster(name=f"#{number}", mentions=mentions))
+    return shown
 
 
 def pair_errors(
     topics: Sequence[Topic], predictions: Sequence[GroupPrediction], threshold: float
-) -> CoreferenceErrors:
+) -> widgets.CoreferenceErrors:
     """Pairs that were put together and do not corefer, and pairs that corefer and were kept apart."""
     documents = _documents(topics)
-    errors: dict[str, list[PairError]] = {"merged": [], "split": []}
+    errors: dict[str, tuple[widgets.PairError, ...]] = {"merged": (), "split": ()}
     for prediction in predictions:
         mentions = prediction.group.mentions
         shown = [_shown(mention, documents) for mention in mentions]
@@ -431,13 +377,11 @@ def pair_errors(
         first, second = np.triu_indices(len(mentions), k=1)
         together, same = labels[first] == labels[second], gold[first] == gold[second]
         for name, wrong in (("merged", together & ~same), ("split", same & ~together)):
-            errors[name] += [
-                PairError(first=shown[i], second=shown[j], score=float(prediction.scores[i, j]))
+            errors[name] += tuple(
+                widgets.PairError(first=shown[i], second=shown[j], score=float(prediction.scores[i, j]))
                 for i, j in zip(first[wrong], second[wrong], strict=True)
-            ]
-    return CoreferenceErrors(
-        merged=tuple(errors["merged"]), split=tuple(errors["split"]), threshold=threshold
-    )
+            )
+    return widgets.CoreferenceErrors(**errors, threshold=threshold)
 
 
 def _largest(predictions: Predictions) -> GroupPrediction:
@@ -452,12 +396,11 @@ def _shown(
     mention: CoreferenceMention, documents: Mapping[str, CoreferenceDocument], *, gold: bool = True
 ) -> ShownMention:
     document = documents[mention.document]
-    start, end = mention.tokens
     first, last = document.sentences[mention.sentence]
-    return ShownMention(
-        text=joined(document.tokens[start:end]),
-        before=joined(document.tokens[first:start]),
-        after=joined(document.tokens[end:last]),
+    start, end = mention.tokens
+    return ShownMention.from_tokens(
+        document.tokens[first:last],
+        (start - first, end - first),
         document=mention.document,
         gold=mention.cluster if gold else None,
     )
@@ -495,55 +438,34 @@ def own_documents(prepared: Prepared, predictions: Predictions) -> OwnDocuments:
     """A box for documents with marked mentions, at first those of the parameter `own_documents`, or an
     example; their clusters are also written to `own_clusters.json`."""
     settings = prepared.settings
-    return OwnDocuments(
-        own_text(settings.own_documents, settings.kind),
-        find=lambda text: own_clusters(prepared, text, source=settings.own_documents or "text"),
-        threshold=predictions.threshold,
-    )
-
-
-def own_text(path: str, kind: str) -> str:
-    """The text of a file, or an example if `path` is ""."""
-    return read_text(path) if path else EXAMPLES[kind]
+    text = read_text(settings.own_documents) if settings.own_documents else EXAMPLES[settings.kind]
+    source = settings.own_documents or "text"
+    find = partial(own_clusters, prepared, source=source)
+    return OwnDocuments(text, find=find, threshold=predictions.threshold)
 
 
 def own_clusters(prepared: Prepared, text: str, *, source: str = "text") -> Callable[[float], str]:
     """Score all pairs of the marked mentions of a text; the function returned takes a threshold, writes the
-    clusters into the run's folder and gives them as HTML. Raises DataError, which names the `source`."""
-    topic, prediction = cluster_own(prepared, text, source=source)
-
-    def clusters_at(threshold: float) -> str:
-        _write_own(prepared.opened.folder / "own_clusters.json", topic, prediction, threshold)
-        return clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
-
-    return clusters_at
-
-
-def cluster_own(prepared: Prepared, text: str, *, source: str = "text") -> tuple[Topic, GroupPrediction]:
-    """Score all pairs of the marked mentions of a text; raises DataError, which names the `source`."""
+    clusters with document, half-open span of tokens and words of each mention into the run's folder, and
+    gives them as HTML. Raises DataError, which names the `source`."""
     kind = prepared.settings.kind
     topic = parse_marked_documents(text, kind=kind, source=source)
     groups = group_mentions([topic], kind, "topic", None)
     if len(groups[0].mentions) < 2:
         remedy = "mark at least two with <m> and </m>"
         raise DataError(source, "there is one mention only", remedy, field="marks")
-    documents = encoded_documents([topic], prepared.tokenizer)
-    (prediction,) = predict_groups(prepared, documents, groups, file=None, name="scoring your documents")
-    return topic, prediction
+    encoded, documents = scorer.encoded_documents([topic], prepared.tokenizer), _documents([topic])
+    name = "scoring your documents"
+    (prediction,) = scorer.predict_groups(prepared, encoded, groups, file=None, name=name)
 
+    def written(mention: CoreferenceMention) -> dict[str, Any]:
+        words = documents[mention.document].text_of(mention)
+        return {"document": mention.document, "tokens": list(mention.tokens), "text": words}
 
-def _write_own(file: Path, topic: Topic, prediction: GroupPrediction, threshold: float) -> None:
-    """For each cluster its mentions with document, half-open span of tokens and words."""
-    documents = _documents([topic])
-    clusters = [
-        [
-            {
-                "document": mention.document,
-                "tokens": list(mention.tokens),
-                "text": documents[mention.document].text_of(mention),
-            }
-            for mention in cluster
-        ]
-        for cluster in prediction.clusters(threshold)
-    ]
-    write_json(file, {"threshold": threshold, "clusters": clusters})
+    def clusters_at(threshold: float) -> str:
+        clusters = [list(map(written, cluster)) for cluster in prediction.clusters(threshold)]
+        file = prepared.opened.folder / "own_clusters.json"
+        write_json(file, {"threshold": threshold, "clusters": clusters})
+        return widgets.clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
+
+    return clusters_at

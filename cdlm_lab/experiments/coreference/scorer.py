@@ -5,12 +5,11 @@ clustered by average linkage, and the threshold is the one with the best CoNLL F
 looked at once, with that threshold.
 
 Choices where the paper is silent, all but the last as in the released code: AdamW without weight decay
-(beta_2 0.999, epsilon 1e-8), a rate that falls linearly without warm-up; after each epoch the scorer is tried
-on dev, and the one with the best CoNLL F1 is kept, each at its own best threshold (`checkpoint="loss"`: the
-one with the lowest loss on a sample of dev pairs, which is cheaper); training pairs are made within gold
-topics, as those of dev; test is searched within predicted topics where they are known (`topic_level`); scores
-are those of the whole corpus, singletons included. Negatives are drawn at random, as the paper says; the
-released code takes all.
+(beta_2 0.999, epsilon 1e-8), a rate that falls linearly without warm-up; the epoch with the best CoNLL F1 on
+dev is kept, each at its own best threshold (`checkpoint="loss"`: that with the lowest loss on a sample of dev
+pairs, which is cheaper); training pairs are made within gold topics, as those of dev; test is searched within
+predicted topics where they are known (`topic_level`); scores are those of the whole corpus, singletons
+included. Negatives are drawn at random, as the paper says; the released code takes all.
 
 `first_by_sentences` is in no paper: pairs are scored by the sentences of their mentions first, and whole
 documents are read only for those that may corefer. The threshold for that is the largest that at most this
@@ -20,47 +19,22 @@ scorer's probability of the same thing: a 0 would weigh more in average linkage 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
-from cdlm_lab.clustering import (
-    ThresholdChoice,
-    best_threshold,
-    clusters_of,
-    labels_at,
-    merge_tree,
-    predict_topics,
-    read_predicted_topics,
-    square_scores,
-)
-from cdlm_lab.data.records import (
-    CoreferenceMention,
-    Kind,
-    PassedOver,
-    Topic,
-    gold_clusters,
-    mentions_of,
-)
+from cdlm_lab import clustering
+from cdlm_lab.data.records import CoreferenceMention, Kind, PassedOver, Topic, gold_clusters, mentions_of
+from cdlm_lab.examples import mention_pairs
 from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
-from cdlm_lab.examples.mention_pairs import (
-    LabelledPairs,
-    MentionGroup,
-    MentionPairExamples,
-    corefer,
-    group_mentions,
-    marks_from_tokenizer,
-    mentions_in,
-    pairs_within,
-    sampled_pairs,
-)
+from cdlm_lab.examples.mention_pairs import MentionGroup, MentionPairExamples, pairs_within
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.experiments.cluster_corpora import CoreferenceSplit, read_coreference_split
 from cdlm_lab.experiments.runs import KeptNumbers
@@ -140,24 +114,20 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """All that a run needs, before anything is trained."""
+    """All that a run needs, before anything is trained; mappings are by split."""
 
     settings: Settings
-    # model, tokenizer: the scorer, and what splits text into its subwords.
     model: PairScorer
     tokenizer: PreTrainedTokenizerBase
-    topics: Mapping[str, list[Topic]]  # of each split
-    level: Mapping[str, str]
-    # Of each split, the mentions that are searched together, and `level`: why these, in words.
-    groups: Mapping[str, list[MentionGroup]]
-    passed_over: Mapping[str, PassedOver]  # of each split, what of the corpus could not be used
-    # Of each split, in subwords; each is tokenised once, whatever reads it.
+    topics: Mapping[str, list[Topic]]
+    groups: Mapping[str, list[MentionGroup]]  # mentions that are searched together
+    level: Mapping[str, str]  # why these, in words
+    passed_over: Mapping[str, PassedOver]  # what of the corpus could not be used
     documents: Mapping[str, EncodedDocuments]
-    train_examples: MentionPairExamples  # the pairs of all epochs, one after the other
+    train_examples: MentionPairExamples  # of all epochs; the pairs of an update have like lengths
     dev_examples: MentionPairExamples  # pairs whose loss is watched
-    config: TrainingConfig  # of the training
-    # The folder of the run, which this process holds; None in other processes of a training.
-    opened: Run | None = None
+    config: TrainingConfig
+    opened: Run | None = None  # the folder of the run, which this process holds; None = another one does
 
     @property
     def data(self) -> dict[str, Any]:
@@ -203,26 +173,30 @@ def read(settings: Settings) -> Prepared:
     examples = {
         split: pair_examples(settings, tokenizer, documents[split], groups[split]) for split in SPLITS
     }
-    drawn = training_pairs(settings, groups["train"])
-    count = min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn.pairs) // 4))
-    watched = _some_pairs(settings, groups["dev"], epoch=0, count=count)
+    drawn = _drawn_pairs(settings, groups["train"], settings.epochs, most=settings.train_pairs or None)
+    watched = min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn["pairs"]) // 4))
     for split in ("dev", "test"):
         _check_room(examples[split], groups[split])
-    train_examples = replace(examples["train"], pairs=drawn.pairs, labels=drawn.labels)
-    dev_examples = replace(examples["dev"], pairs=watched.pairs, labels=watched.labels)
-    longest_first = np.argsort(lengths_of(dev_examples), kind="stable")[::-1]  # batches with little padding
+    train_examples = replace(examples["train"], **drawn)
+    dev_examples = replace(examples["dev"], **_drawn_pairs(settings, groups["dev"], 1, most=watched))
+    longest_first = np.argsort(_lengths_of(dev_examples), kind="stable")[::-1]  # batches with little padding
+    names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "precision")
+    names += ("parallel", "workers", "seed")
+    passes = {name: getattr(settings, name) for name in names}
+    config = config_of_passes(items=len(train_examples) // settings.epochs, **passes)
+    order = like_lengths_together(_lengths_of(train_examples), config.batch_size)
     return Prepared(
         settings=settings,
         model=model,
         tokenizer=tokenizer,
         topics=topics,
-        level={split: level for split, (level, _) in searched.items()},
         groups=groups,
+        level={split: level for split, (level, _) in searched.items()},
         passed_over=passed_over,
         documents=documents,
-        train_examples=train_examples,
+        train_examples=train_examples.in_order(order),
         dev_examples=dev_examples.in_order(longest_first),
-        config=_training_config(settings, items=len(train_examples) // settings.epochs),
+        config=config,
     )
 
 
@@ -255,22 +229,23 @@ def searched_together(
     if level in ("auto", "predicted"):
         named = settings.predicted_topics
         files = [Path(named)] if named else sorted(Path(settings.corpus).glob("predicted_topics*.json"))
+    listing = (file for file in files if documents & clustering.read_predicted_topics(file).keys())
     described = level = "topic" if level == "auto" else level
     predicted = None
-    if file := next((file for file in files if documents & read_predicted_topics(file).keys()), None):
-        predicted = read_predicted_topics(file, documents=documents)
+    if file := next(listing, None):
+        predicted = clustering.read_predicted_topics(file, documents=documents)
         described, level = f"predicted topics of {file.name}", "predicted"
     elif files:
         described, level = f"topic, as {files[0].name} lists none of these documents", "topic"
     elif level == "predicted":
         texts = {document.id: " ".join(document.tokens) for topic in topics for document in topic.documents}
-        predicted = predict_topics(texts, clusters=None, seed=settings.seed)
+        predicted = clustering.predict_topics(texts, clusters=None, seed=settings.seed)
         described = "predicted topics, by words"
-    return described, group_mentions(topics, settings.kind, level, predicted)
+    return described, mention_pairs.group_mentions(topics, settings.kind, level, predicted)
 
 
 def encoded_documents(topics: Sequence[Topic], tokenizer: PreTrainedTokenizerBase) -> EncodedDocuments:
-    """The documents of topics in subwords."""
+    """The documents of topics in subwords; each is tokenised once, whatever reads it."""
     return EncodedDocuments((document for topic in topics for document in topic.documents), tokenizer)
 
 
@@ -282,39 +257,29 @@ def pair_examples(
 ) -> MentionPairExamples:
     """Every pair of each group, once, group after group."""
     return MentionPairExamples(
-        mentions=mentions_in(groups),
+        mentions=mention_pairs.mentions_in(groups),
         pairs=pairs_within(groups),
         documents=documents,
         special=from_tokenizer(tokenizer),
-        marks=marks_from_tokenizer(tokenizer),
+        marks=mention_pairs.marks_from_tokenizer(tokenizer),
         context=settings.context,
         max_length=settings.max_length,
     )
 
 
-def training_pairs(settings: Settings, groups: Sequence[MentionGroup]) -> LabelledPairs:
-    """The pairs of all epochs, one after the other; negatives are drawn anew in each."""
-    drawn = [
-        _some_pairs(settings, groups, epoch=epoch, count=settings.train_pairs or math.inf)
-        for epoch in range(settings.epochs)
-    ]
-    return LabelledPairs(
-        pairs=np.concatenate([one.pairs for one in drawn]),
-        labels=np.concatenate([one.labels for one in drawn]),
-    )
+def _drawn_pairs(
+    settings: Settings, groups: Sequence[MentionGroup], epochs: int, *, most: int | None
+) -> dict[str, np.ndarray]:
+    """`pairs` and `labels` of all epochs, one after the other; negatives are drawn anew in each."""
+    form = {"negatives_per_positive": settings.negatives_per_positive, "seed": settings.seed}
+    drawn = [mention_pairs.sampled_pairs(groups, **form, epoch=epoch) for epoch in range(epochs)]
+    return {
+        "pairs": np.concatenate([one.pairs[:most] for one in drawn]),
+        "labels": np.concatenate([one.labels[:most] for one in drawn]),
+    }
 
 
-def _some_pairs(
-    settings: Settings, groups: Sequence[MentionGroup], *, epoch: int, count: float
-) -> LabelledPairs:
-    ratio = settings.negatives_per_positive
-    drawn = sampled_pairs(groups, negatives_per_positive=ratio, seed=settings.seed, epoch=epoch)
-    end = int(min(count, len(drawn.pairs)))
-    return LabelledPairs(pairs=drawn.pairs[:end], labels=drawn.labels[:end])
-
-
-def lengths_of(examples: MentionPairExamples) -> list[int]:
-    """Tokens of each sequence."""
+def _lengths_of(examples: MentionPairExamples) -> list[int]:
     return [examples.length_of(number) for number in range(len(examples))]
 
 
@@ -329,22 +294,6 @@ def _check_room(examples: MentionPairExamples, groups: Sequence[MentionGroup]) -
         pairs.size_of(number)
 
 
-def _training_config(settings: Settings, *, items: int) -> TrainingConfig:
-    """So many epochs over the pairs, each followed by a look at dev."""
-    return config_of_passes(
-        items=items,
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
-        micro_batch_size=settings.micro_batch_size,
-        learning_rate=settings.learning_rate,
-        warmup_steps=settings.warmup_steps,
-        precision=settings.precision,
-        parallel=settings.parallel,
-        workers=settings.workers,
-        seed=settings.seed,
-    )
-
-
 # ---- training ----
 
 
@@ -353,24 +302,23 @@ def train(prepared: Prepared, *, on_log: Callable[[Mapping[str, Any]], None] | N
     Raises Stopped: it was asked to stop; the same call goes on from there."""
     recipe = Recipe(function=prepare_job, arguments={"settings": parameters_of(prepared.settings)})
     folder, parallel = prepared.opened.folder, prepared.settings.parallel
-    return fine_tune(_job(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)
+    return fine_tune(job_of(prepared), folder=folder, parallel=parallel, recipe=recipe, on_log=on_log)
 
 
 def prepare_job(*, settings: Mapping[str, Any]) -> TrainingJob:
     """The job of these settings, for each of several processes."""
-    return _job(read(Settings(**settings)))
+    return job_of(read(Settings(**settings)))
 
 
-def _job(prepared: Prepared) -> TrainingJob:
-    """The pairs of an update are sorted by length, so that its micro-batches hold little padding."""
-    examples, config = prepared.train_examples, prepared.config
+def job_of(prepared: Prepared) -> TrainingJob:
+    """The scorer and what it learns from."""
     return TrainingJob(
         model=prepared.model,
         tokenizer=prepared.tokenizer,
-        train_examples=examples.in_order(like_lengths_together(lengths_of(examples), config.batch_size)),
+        train_examples=prepared.train_examples,
         validation_examples=prepared.dev_examples,
         collate=Collate(pad_token_id=prepared.tokenizer.pad_token_id),
-        config=config,
+        config=prepared.config,
         judge=dev_judge(prepared),
     )
 
@@ -382,8 +330,7 @@ def dev_judge(prepared: Prepared) -> Judge | None:
         return None
 
     def conll_f1(model: PairScorer) -> float:
-        judged = replace(prepared, model=model)
-        predictions = predict_split(judged, "dev", None, name="dev after this epoch")
+        predictions = predict_split(replace(prepared, model=model), "dev", None, name="dev after this epoch")
         return choose_threshold(prepared, predictions).score
 
     return conll_f1
@@ -410,34 +357,20 @@ def score_pairs(
         batch_size: pairs read at once, of like length; changes nothing but speed and memory.
         both_orders: score (i, j) and (j, i) and take the mean; the second order has a file of its own.
     """
-    scores = []
-    for exchanged in (False, True)[: 1 + both_orders]:
-        pairs = np.ascontiguousarray(examples.pairs[:, ::-1]) if exchanged else examples.pairs
-        read = replace(examples, pairs=pairs, labels=None)
-        kept = _beside(file, "exchanged") if exchanged else file
-        scores.append(_score_once(model, read, kept, batch_size, precision, name))
-    return (scores[0] + scores[1]) / 2 if both_orders else scores[0]
-
-
-def _score_once(
-    model: PairScorer,
-    examples: MentionPairExamples,
-    file: Path | None,
-    batch_size: int,
-    precision: Precision,
-    name: str,
-) -> np.ndarray:
-    collate = Collate(pad_token_id=model.config.pad_token_id)
+    if both_orders:
+        form = {"batch_size": batch_size, "precision": precision, "name": name}
+        exchanged = replace(examples, pairs=np.ascontiguousarray(examples.pairs[:, ::-1]), labels=None)
+        as_given = score_pairs(model, examples, file=file, **form)
+        return (as_given + score_pairs(model, exchanged, file=_beside(file, "exchanged"), **form)) / 2
+    examples, collate = replace(examples, labels=None), Collate(pad_token_id=model.config.pad_token_id)
     model.eval()
     with KeptNumbers(file, (len(examples),)) as scores, computing_in(precision, model.device):
         missing = scores.missing
         sizes = [examples.size_of(int(number)) for number in missing]
-        batches = batches_by_length(
-            [size.length for size in sizes], [size.global_count for size in sizes], batch_size
-        )
+        lengths, globals_ = [size.length for size in sizes], [size.global_count for size in sizes]
         done = len(examples) - len(missing)
         with Progress(total=len(examples), initial=done, desc=name, unit="pair") as bar:
-            for numbers in (missing[batch] for batch in batches):
+            for numbers in (missing[batch] for batch in batches_by_length(lengths, globals_, batch_size)):
                 batch = collate([examples[number] for number in numbers])
                 scores.values[numbers] = probabilities(model, batch)
                 scores.save_when_due()
@@ -456,8 +389,23 @@ def _beside(file: Path | None, what: str) -> Path | None:
     return file and file.with_name(f"{file.stem}-{what}{file.suffix}")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FirstScores:
+def _scored(
+    prepared: Prepared, examples: MentionPairExamples, *, file: Path | None, name: str, times: int = 1
+) -> np.ndarray:
+    """Probabilities as the settings say; `times`: as many pairs are read at once."""
+    settings = prepared.settings
+    return score_pairs(
+        prepared.model.to(default_device()),
+        examples,
+        file=file,
+        batch_size=times * settings.micro_batch_size,
+        both_orders=settings.both_orders,
+        precision=settings.precision,
+        name=name,
+    )
+
+
+class FirstScores(NamedTuple):
     """Probabilities by sentences, float32 (pairs,); pairs below the threshold are not read in whole
     documents."""
 
@@ -473,22 +421,20 @@ class FirstScores:
 def first_scores(prepared: Prepared, split: str, folder: Path | None) -> FirstScores | None:
     """The scores by sentences of the pairs of a split, with the threshold of dev; None where whole documents
     are read at once."""
-    share = prepared.settings.first_by_sentences
-    if not share:
+    lost = prepared.settings.first_by_sentences
+    if not lost:
         return None
     scores = {}
     for one in dict.fromkeys(("dev", split)):
-        examples = prediction_examples(prepared, prepared.documents[one], prepared.groups[one])
-        scores[one] = score_pairs(
-            prepared.model.to(default_device()),
-            replace(examples, context="sentences"),
-            file=folder and folder / f"{one}-sentences.npy",
-            name=f"sentences of {one}",
-            **_reading(prepared, at_once=SENTENCES_AT_ONCE),
+        read = pair_examples(
+            prepared.settings, prepared.tokenizer, prepared.documents[one], prepared.groups[one]
         )
+        read = replace(read, context="sentences")
+        file, name = folder and folder / f"{one}-sentences.npy", f"sentences of {one}"
+        scores[one] = _scored(prepared, read, file=file, name=name, times=SENTENCES_AT_ONCE)
     dev = prepared.groups["dev"]
-    threshold = passing_threshold(scores["dev"], corefer(dev, pairs_within(dev)), lost=share)
-    return FirstScores(scores=scores[split], threshold=threshold)
+    threshold = passing_threshold(scores["dev"], mention_pairs.corefer(dev, pairs_within(dev)), lost=lost)
+    return FirstScores(scores[split], threshold)
 
 
 def passing_threshold(scores: np.ndarray, corefer: np.ndarray, *, lost: float) -> float:
@@ -503,29 +449,24 @@ def passing_threshold(scores: np.ndarray, corefer: np.ndarray, *, lost: float) -
     return float(positive[int(lost * len(positive))]) if len(positive) else 0.0
 
 
-def _reading(prepared: Prepared, *, at_once: int = 1) -> dict[str, Any]:
-    settings = prepared.settings
-    return {
-        "batch_size": at_once * settings.micro_batch_size,
-        "both_orders": settings.both_orders,
-        "precision": settings.precision,
-    }
-
-
 # ---- from scores to clusters ----
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class GroupPrediction:
-    """The mentions of a group, the probability of each pair, (mentions, mentions), and their merge tree."""
+    """The mentions of a group and the probability of each pair, (mentions, mentions)."""
 
     group: MentionGroup
     scores: np.ndarray
-    tree: np.ndarray
+
+    @cached_property
+    def tree(self) -> np.ndarray:
+        """How the mentions come together, whatever the threshold."""
+        return clustering.merge_tree(self.scores)
 
     def clusters(self, threshold: float) -> list[tuple[CoreferenceMention, ...]]:
         """The mentions, put together while the mean probability between two clusters is above a threshold."""
-        return clusters_of(self.group.mentions, labels_at(self.tree, threshold))
+        return clustering.clusters_of(self.group.mentions, clustering.labels_at(self.tree, threshold))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -534,7 +475,7 @@ class Predictions:
 
     dev: list[GroupPrediction]
     test: list[GroupPrediction]
-    choice: ThresholdChoice
+    choice: clustering.ThresholdChoice
 
     @property
     def threshold(self) -> float:
@@ -578,45 +519,27 @@ def predict_groups(
 ) -> list[GroupPrediction]:
     """Score every pair of every group of any documents; with `first`, only the pairs that pass (and the
     others too if `whole`) are read."""
-    model = prepared.model.to(default_device())
-    examples = prediction_examples(prepared, documents, groups)
-    form = {"name": name, **_reading(prepared)}
+    examples = pair_examples(prepared.settings, prepared.tokenizer, documents, groups)
     if first is None:
-        return _clustered(groups, score_pairs(model, examples, file=file, **form))
-    scores = first.scores.copy()
-    for chosen, kept in ((first.read, "read"), (~first.read, "passed-over"))[: 1 + whole]:
-        if chosen.any():
-            read = examples.in_order(np.flatnonzero(chosen))
-            scores[chosen] = score_pairs(model, read, file=_beside(file, kept), **form)
-    return _clustered(groups, scores)
-
-
-def prediction_examples(
-    prepared: Prepared, documents: EncodedDocuments, groups: Sequence[MentionGroup]
-) -> MentionPairExamples:
-    """Every pair of groups of any documents."""
-    return pair_examples(prepared.settings, prepared.tokenizer, documents, groups)
-
-
-def _clustered(groups: Sequence[MentionGroup], scores: np.ndarray) -> list[GroupPrediction]:
-    """The groups with the scores of their pairs, group after group."""
-    predictions, start = [], 0
-    for group in groups:
-        mentions = len(group.mentions)
-        end = start + mentions * (mentions - 1) // 2
-        square = square_scores(scores[start:end], mentions=mentions)
-        predictions.append(GroupPrediction(group=group, scores=square, tree=merge_tree(square)))
-        start = end
-    return predictions
+        scores = _scored(prepared, examples, file=file, name=name)
+    else:
+        scores = first.scores.copy()
+        for chosen, kept in ((first.read, "read"), (~first.read, "passed-over"))[: 1 + whole]:
+            if chosen.any():
+                some = examples.in_order(np.flatnonzero(chosen))
+                scores[chosen] = _scored(prepared, some, file=_beside(file, kept), name=name)
+    sizes = [len(group.mentions) for group in groups]
+    of_groups = np.split(scores, np.cumsum([size * (size - 1) // 2 for size in sizes])[:-1])
+    return [
+        GroupPrediction(group, clustering.square_scores(of_group, mentions=size))
+        for group, of_group, size in zip(groups, of_groups, sizes, strict=True)
+    ]
 
 
 def response_at(predictions: Sequence[GroupPrediction], threshold: float) -> list[list[tuple]]:
     """Clusters of all groups at a threshold, of places of mentions, as the metrics read them."""
-    return [
-        [mention.place for mention in cluster]
-        for prediction in predictions
-        for cluster in prediction.clusters(threshold)
-    ]
+    clusters = (cluster for prediction in predictions for cluster in prediction.clusters(threshold))
+    return [[mention.place for mention in cluster] for cluster in clusters]
 
 
 def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
@@ -624,11 +547,14 @@ def key_of(topics: Sequence[Topic], kind: str) -> list[list[tuple]]:
     return [[mention.place for mention in cluster] for cluster in gold_clusters(topics, kind=kind).values()]
 
 
-def choose_threshold(prepared: Prepared, predictions: Sequence[GroupPrediction]) -> ThresholdChoice:
+def choose_threshold(
+    prepared: Prepared, predictions: Sequence[GroupPrediction]
+) -> clustering.ThresholdChoice:
     """The threshold with the best CoNLL F1 on dev, without clusters of one mention if the settings leave them
     out of all scores."""
     key, singletons = key_of(prepared.topics["dev"], prepared.settings.kind), prepared.settings.singletons
-    return best_threshold(
-        THRESHOLDS.tolist(),
-        lambda threshold: score(key, response_at(predictions, threshold), singletons=singletons)["conll"].f1,
-    )
+
+    def conll_f1(threshold: float) -> float:
+        return score(key, response_at(predictions, threshold), singletons=singletons)["conll"].f1
+
+    return clustering.best_threshold(THRESHOLDS.tolist(), conll_f1)

@@ -153,11 +153,10 @@ def test_words_that_did_not_fit_are_said(documents, loaded, counts):
 
 
 def test_the_widget_is_answered_by_the_model(documents, reader):
-    widget = explorer(documents, [reader], kind="event")
+    widget = explorer(documents, [reader])
     assert widget.view == "overview"
     assert widget.overview is not None
-    events = sum(mention.kind == "event" for mention in documents[0].mentions)
-    assert len(widget.documents[0]["mentions"]) == events
+    assert len(widget.documents[0]["mentions"]) == len(documents[0].mentions)
     widget.choose(SOURCE)
     assert widget.answer["panels"][0]["name"] == "tiny"
     assert widget.options["predicts"]
@@ -214,9 +213,8 @@ def test_one_model_without_a_head_leaves_out_predictions(analysis: Analysis, exp
 
 def test_documents_can_be_named(analysis: Analysis):
     names = [document.id for document in analysis.topics[0].documents[:3]]
-    documents, selection = documents_to_explore(
-        analysis.topics, analysis.pairs["event"], names=f"{names[2]} {names[0]}", own=""
-    )
+    settings = replace(analysis.settings, explore_documents=f"{names[2]} {names[0]}")
+    documents, selection = documents_to_explore(replace(analysis, settings=settings))
     assert [document.id for document in documents] == [names[2], names[0]]
     assert selection is None
 
@@ -300,7 +298,7 @@ def test_bertviz_gets_what_passes_between_the_sentences_of_both_spans(
     chosen = explored.view.chosen
     selection = chosen if with_target else replace(chosen, target=None)
     attention_explorer.sentences_in_bertviz(
-        explored.readers, explored.documents, selection, model="CDLM", view="head", direction=direction
+        explored.readers[1], explored.documents, selection, view="head", direction=direction
     )
     reader = explored.readers[1]
     ids, source = reader.sequence.input_ids, reader.positions(chosen.source)
@@ -324,7 +322,7 @@ def test_where_nothing_passes_it_says_so(explored: ExploredCluster):
     selection = replace(explored.view.chosen, source_global=False)
     with pytest.raises(ValueError, match="nothing passes between these sentences: they are too far apart"):
         attention_explorer.sentences_in_bertviz(
-            explored.readers, explored.documents, selection, model="CDLM", view="head"
+            explored.readers[1], explored.documents, selection, view="head"
         )
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.clustering import merge_tree
 from cdlm_lab.data.coreference_files import read_conll
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
@@ -215,7 +214,7 @@ def toy_prediction(clusters: list[str], scores: dict[tuple[int, int], float]) ->
         square[first, second] = square[second, first] = score_of_pair
     np.fill_diagonal(square, 1.0)
     group = MentionGroup(id="toy", mentions=mentions)
-    return GroupPrediction(group=group, scores=square, tree=merge_tree(square))
+    return GroupPrediction(group=group, scores=square)
 
 
 def test_the_threshold_is_chosen_with_the_clusters_that_are_scored(prepared: Prepared):

@@ -15,13 +15,11 @@ from cdlm_lab.experiments import coreference
 from cdlm_lab.experiments.coreference.report import (
     EXAMPLES,
     baseline_responses,
-    cluster_own,
     clusters_view,
     coreference_scores,
     errors_view,
     own_clusters,
     own_documents,
-    own_text,
     pair_errors,
     read_clusters,
     shown_clusters,
@@ -196,23 +194,32 @@ def test_markup_in_a_document_is_text(prepared: Prepared):
 
 def test_one_mention_is_not_enough(prepared: Prepared):
     with pytest.raises(DataError, match=r"x\.txt:1: field marks: there is one mention only"):
-        cluster_own(prepared, "A <m>fire</m>.", source="x.txt")
+        own_clusters(prepared, "A <m>fire</m>.", source="x.txt")
     with pytest.raises(DataError, match="no mention in any document"):
-        cluster_own(prepared, "A fire.")
+        own_clusters(prepared, "A fire.")
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_the_examples_are_well_formed(prepared: Prepared, kind: str):
-    topic = parse_marked_documents(own_text("", kind), kind=kind)
+    topic = parse_marked_documents(EXAMPLES[kind], kind=kind)
+    mentions = [mention for document in topic.documents for mention in document.mentions]
     assert len(topic.documents) >= 2
+    assert len(mentions) >= 6
     of_kind = replace(prepared, settings=replace(prepared.settings, kind=kind))
-    result, prediction = cluster_own(of_kind, own_text("", kind))
-    assert result == topic
-    assert len(prediction.group.mentions) == sum(len(document.mentions) for document in topic.documents) >= 6
+    own_clusters(of_kind, EXAMPLES[kind])(1.0)
+    written = json.loads((prepared.opened.folder / "own_clusters.json").read_text())["clusters"]
+    assert len(written) == len(mentions)
 
 
-def test_a_file_is_read(tmp_path: Path):
+def test_a_file_is_read(prepared: Prepared, tmp_path: Path):
     (tmp_path / "own.txt").write_text("A <m>fire</m>.", encoding="utf-8")
-    assert own_text(str(tmp_path / "own.txt"), "event") == "A <m>fire</m>."
+    choice = ThresholdChoice(threshold=0.5, score=0.1, tried=((0.5, 0.1),))
+    predictions = Predictions(dev=[], test=[], choice=choice)
+
+    def box(file: str) -> str:
+        given = replace(prepared.settings, own_documents=str(tmp_path / file))
+        return own_documents(replace(prepared, settings=given), predictions).text.value
+
+    assert box("own.txt") == "A <m>fire</m>."
     with pytest.raises(DataError, match=r"gone\.txt"):
-        own_text(str(tmp_path / "gone.txt"), "event")
+        box("gone.txt")
