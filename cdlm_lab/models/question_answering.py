@@ -294,11 +294,9 @@ def decode(
     most_tokens: int = MOST_TOKENS,
     count: int = COUNT,
 ) -> DecodedAnswer:
-    """The answer to a question.
+    """The answer to a question by `outputs`, its logits as `QuestionOutput.row` gives them.
 
     Args:
-        outputs: logits of the question as `QuestionOutput.row` gives them; what is beyond the sequence is
-            filling.
         support: "threshold": sentences with a probability above 0.5, or the best one if there is none.
             "two_paragraphs": the two paragraphs with the largest sum of their own logit and that of their
             best sentence, ties to the first, and in each of them its sentences above 0.5, or its best one.
