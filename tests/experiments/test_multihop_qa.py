@@ -1,6 +1,7 @@
 """Multihop questions: a run on a handful of them, its report by hand, questions of files, what is refused."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,13 +9,7 @@ import numpy as np
 import pytest
 from tagging_runs import score_of
 
-from cdlm_lab.data.questions import (
-    MultihopQuestion,
-    Paragraph,
-    hotpot_record,
-    read_predictions,
-    write_hotpot_questions,
-)
+from cdlm_lab.data.questions import MultihopQuestion, Paragraph, hotpot_record
 from cdlm_lab.experiments import multihop_qa, runs
 from cdlm_lab.experiments.multihop_qa import (
     MultihopRun,
@@ -103,12 +98,8 @@ def test_the_report_has_the_official_scores_and_their_files(finished) -> None:
     run, _ = finished
     written = read_report(run.folder)
     gold = [hotpot_record(question) for question in run.questions["test"]]
-    each = [
-        hotpotqa(
-            gold, read_predictions(run.folder_of(training_of(run, "cdlm", seed)) / "test_predictions.json")
-        )
-        for seed in (0, 1)
-    ]
+    folders = [run.folder_of(training_of(run, "cdlm", seed)) for seed in (0, 1)]
+    each = [hotpotqa(gold, json.loads((one / "test_predictions.json").read_text())) for one in folders]
     for measure in ("em", "sp_f1", "joint_f1"):
         row = score_of(written, "cdlm", "test", measure)
         assert row.value == pytest.approx(sum(one[measure] for one in each) / 2)
@@ -177,6 +168,10 @@ def test_a_question_of_ones_own(finished, tmp_path: Path) -> None:
     file.write_text("== One ==\nA town.")
     own = replace(run.settings, own_question="Where?", own_documents=str(file))
     assert own_texts(own) == ("Where?", "== One ==\nA town.")
+
+
+def write_hotpot_questions(path: Path, questions: Iterable[MultihopQuestion]) -> None:
+    path.write_text(json.dumps(list(map(hotpot_record, questions))))
 
 
 def test_questions_of_files_in_the_official_format(finished, tmp_path: Path) -> None:

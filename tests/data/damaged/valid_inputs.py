@@ -18,7 +18,7 @@ from cdlm_lab.data.document_links import read_linked_collection
 from cdlm_lab.data.document_pairs import read_pair_csv
 from cdlm_lab.data.ecb_plus import read_ecb_plus, read_ecb_plus_topics
 from cdlm_lab.data.files import DataError, open_bytes, read_word_vectors
-from cdlm_lab.data.questions import read_hotpotqa, read_predictions
+from cdlm_lab.data.questions import read_hotpotqa
 from cdlm_lab.data.records import PassedOver
 from cdlm_lab.data.scisumm import read_scisumm
 from cdlm_lab.data.tagged import TagReading, read_tagged_split
@@ -255,14 +255,8 @@ def hotpotqa_of_the_hub(rng: Chance) -> Files:
 
 
 def _hotpotqa(path: Path) -> tuple[object, int]:
-    found = read_hotpotqa(path, unknown_facts="keep")
+    found = read_hotpotqa(path)
     return found, sum(len(question.unknown_supporting) for question in found)
-
-
-def predictions(rng: Chance) -> Files:
-    return {
-        "said.json": json.dumps({"answer": {"q1": "yes", "q2": "no"}, "sp": {"q1": [["Rain", 0]]}}).encode()
-    }
 
 
 WIKIQA = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"
@@ -450,7 +444,6 @@ READERS: Mapping[str, Reader] = {
     "hotpotqa_of_the_hub": Reader(
         files=hotpotqa_of_the_hub, read=lambda folder: _hotpotqa(folder / "dev.jsonl")
     ),
-    "hotpotqa_predictions": Reader(files=predictions, read=plain(read_predictions, "said.json")),
     "wikiqa": Reader(files=wikiqa, read=plain(answers)),
     "trecqa_tokens": Reader(files=trec_tokens, read=plain(answers)),
     "trecqa_xml": Reader(files=trec_xml, read=plain(answers)),
