@@ -58,7 +58,7 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import OnLog, Recipe, TrainingJob, fine_tune
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
-from cdlm_lab.widgets.charts import pretraining_losses_figure, task_losses
+from cdlm_lab.widgets.charts import pretraining_losses_figure
 from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words, table_html
 from cdlm_lab.widgets.packed import MarkedTokens, ParagraphExampleView, TaskSentence
 
@@ -477,8 +477,7 @@ def score_table(report: Report) -> HTML:
 
 def losses_figure(report: Report) -> go.Figure:
     """Both losses over the steps."""
-    mlm, mspp = (task_losses(report.tables["history"], name) for name in ("mlm", "mspp"))
-    return pretraining_losses_figure(mlm, mspp, right=report.data["right"])
+    return pretraining_losses_figure(report.tables["history"], right=report.data["right"])
 
 
 # ---- before the start ----

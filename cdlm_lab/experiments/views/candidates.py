@@ -28,7 +28,7 @@ from cdlm_lab.experiments.systems.ranking import (
 from cdlm_lab.report import Report
 from cdlm_lab.widgets import rankings as pictures
 from cdlm_lab.widgets.ask import own_candidates_box
-from cdlm_lab.widgets.browse import ranking_browser
+from cdlm_lab.widgets.browse import RankingBrowser
 from cdlm_lab.widgets.html import MUTED, escaped, points_in_words, share_bar, still_page, table_html
 from cdlm_lab.widgets.rankings import ReadRanking
 from cdlm_lab.widgets.score_tables import score_table
@@ -159,7 +159,7 @@ def rankings(run: SystemRun, predictions: Predictions) -> Widget:
             form = {"beside": PAIRWISE, "title": f"Where {system.label} changed the answer"}
             page = pictures.rankings_page(changed[:ON_A_PAGE], system=system.label, **form)
             write_page(run.folder / "changed" / f"{system.name}.html", page)
-    return ranking_browser(reads, beside=PAIRWISE)
+    return RankingBrowser(reads, beside=PAIRWISE)
 
 
 def own_question(run: SystemRun) -> Widget:

@@ -23,7 +23,7 @@ from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, Tagger, TagPredict
 from cdlm_lab.report import Report
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.ask import own_text_box
-from cdlm_lab.widgets.browse import tagged_browser
+from cdlm_lab.widgets.browse import TaggedBrowser
 from cdlm_lab.widgets.html import escaped, table_html
 from cdlm_lab.widgets.tables import ScoreTable
 from cdlm_lab.widgets.tagged import (
@@ -76,7 +76,7 @@ def figures(report: Report) -> list[go.Figure]:
     """Figures 2 to 5, in this order; those of which the run has no numbers are left out."""
     shares = [QuantileShare(**row) for row in report.tables["shares"]]
     return [
-        shares_by_tf_idf_figure({_folder_name(report): shares}),
+        shares_by_tf_idf_figure(_folder_name(report), shares),
         *_gain_figures(report),
         *_weight_figures(report),
         *_sweep_figures(report),
@@ -91,7 +91,7 @@ def _gain_figures(report: Report) -> Iterator[go.Figure]:
         gains.setdefault((row["a"], row["b"]), []).append(gain)
     for (a, b), of_pair in gains.items():
         names = {"system": TAG_SYSTEMS[a].label, "other": TAG_SYSTEMS[b].label}
-        yield gain_by_tf_idf_figure({_folder_name(report): of_pair}, **names)
+        yield gain_by_tf_idf_figure(of_pair, **names)
 
 
 def _weight_figures(report: Report) -> Iterator[go.Figure]:
@@ -116,7 +116,7 @@ def _sweep_figures(report: Report) -> list[go.Figure]:
         SweepPoint(k=width, f1=fmean(f1), deviation=stdev(f1) if len(f1) > 1 else None, seeds=len(f1))
         for width, f1 in sorted(of_width.items())
     ]
-    return [sweep_figure({_folder_name(report): points})]
+    return [sweep_figure(_folder_name(report), points)]
 
 
 # ---- sentences as they were tagged ----
@@ -140,7 +140,7 @@ def tags_in_place(
     folder of the run, which needs no kernel."""
     reads = tagged_sentences(predictions[run.shown.key]["dev"])
     _write_page(run, "tagged", reads, title="Tagged sentences")
-    return tagged_browser(reads)
+    return TaggedBrowser(reads)
 
 
 def _write_page(run: SystemRun, name: str, reads: Sequence[ReadSentence], *, title: str) -> None:
