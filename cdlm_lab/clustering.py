@@ -18,6 +18,7 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
@@ -55,11 +56,8 @@ class ThresholdChoice:
 
 
 def square_scores(scores: ArrayLike, *, mentions: int) -> np.ndarray:
-    """The scores of all pairs as a symmetric float64 (mentions, mentions); a mention with itself scores 1.
-
-    Args:
-        scores: (pairs,), of (0, 1), (0, 2), ..., (1, 2), ...
-    """
+    """The scores (pairs,) of (0, 1), (0, 2), ..., (1, 2), ... as a symmetric float64 (mentions, mentions); a
+    mention with itself scores 1."""
     scores, pairs = np.asarray(scores, dtype=np.float64), mentions * (mentions - 1) // 2
     if scores.shape != (pairs,):
         raise ValueError(f"{mentions} mentions have {pairs} pairs, but scores has shape {scores.shape}")
@@ -116,28 +114,22 @@ def best_threshold(candidates: Iterable[float], score_of: Callable[[float], floa
 
     Neighbouring candidates often give the same clusters. Among those of the highest score, the longest run of
     neighbours counts (of several, that of the lowest thresholds), and in it the middle, the lower of two: the
-    choice that is furthest from where the score drops.
-
-    Args:
-        candidates: thresholds in any order; one that occurs twice counts once.
-        score_of: the score of a threshold, higher is better; called once for each, lowest threshold first.
+    choice that is furthest from where the score drops. `score_of` is called once for each, the lowest first.
     """
     thresholds = sorted({float(candidate) for candidate in candidates})
     if not thresholds:
         raise ValueError("there are no thresholds to choose from; give at least one candidate")
     for threshold in thresholds:
         _check_threshold(threshold)
-    scores = [float(score_of(threshold)) for threshold in thresholds]
-    for threshold, score in zip(thresholds, scores, strict=True):
+    tried = tuple((threshold, float(score_of(threshold))) for threshold in thresholds)
+    for threshold, score in tried:
         if not math.isfinite(score):
             raise ValueError(f"the score of threshold {threshold} is {score}; it must be finite")
-    start, length = _longest_run([score == max(scores) for score in scores])
-    place = start + (length - 1) // 2
-    return ThresholdChoice(
-        threshold=thresholds[place],
-        score=scores[place],
-        tried=tuple(zip(thresholds, scores, strict=True)),
-    )
+    best = max(score for _, score in tried)
+    runs = [list(run) for score, run in groupby(tried, key=lambda pair: pair[1]) if score == best]
+    longest = max(runs, key=len)
+    threshold, score = longest[(len(longest) - 1) // 2]
+    return ThresholdChoice(threshold=threshold, score=score, tried=tried)
 
 
 def clusters_of(items: Sequence[Item], labels: ArrayLike) -> list[tuple[Item, ...]]:
@@ -156,21 +148,12 @@ def _check_threshold(threshold: float) -> None:
         raise ValueError(f"threshold is {threshold}; it must lie in [0, 1]")
 
 
-def _longest_run(flags: Sequence[bool]) -> tuple[int, int]:
-    """Start and length of the first of the longest runs of True."""
-    best, start = (0, 0), 0
-    for place, flag in enumerate([*flags, False]):
-        if not flag:
-            best, start = (max(best, (start, place - start), key=lambda run: run[1])), place + 1
-    return best
-
-
 def predict_topics(texts: Mapping[str, str], *, clusters: int | None = None, seed: int = 0) -> dict[str, str]:
-    """Put documents into groups by their words; the name of each one's group, "predicted-1" being that of the
+    """Put documents into groups by their words: id -> name of its group, "predicted-1" being that of the
     first id. The order of `texts` does not matter: documents are taken in the order of their ids.
 
     Args:
-        texts: text of each document, by its id.
+        texts: id -> text of each document.
         clusters: how many groups. None: the number, from 2 to half of the documents (at most `MOST_TRIED`),
             whose groups have the highest silhouette (Rousseeuw 1987), the lower of equals; fewer than four
             different texts are one group, as the silhouette cannot tell.
@@ -179,7 +162,7 @@ def predict_topics(texts: Mapping[str, str], *, clusters: int | None = None, see
     if not texts:
         raise ValueError("there are no documents to cluster; give at least one")
     names = sorted(texts)
-    different = len({texts[name] for name in names})
+    different = len(set(texts.values()))
     if clusters is not None and not 1 <= clusters <= different:
         raise ValueError(f"clusters is {clusters}; it must be from 1 to {different}, the different texts")
     if clusters == 1 or (clusters is None and different < 4):
@@ -221,11 +204,10 @@ def _silhouette(vectors: csr_matrix, labels: np.ndarray) -> float:
 
 
 def read_predicted_topics(path: str | Path, *, documents: Iterable[str] | None = None) -> dict[str, str]:
-    """Groups of documents from a JSON file (also `.gz`, `.xz`), a list of lists of ids: the name of each
-    document's group, "predicted-1" being the first of the file.
+    """Groups of documents from a JSON file (also `.gz`, `.xz`), a list of lists of ids: id -> name of the
+    group, "predicted-1" being the first of the file.
 
-    Args:
-        documents: ids of those that must be listed, and the only ones returned; None = all of the file.
+    `documents`: ids of those that must be listed, and the only ones returned; None = all of the file.
     """
     _, groups = read_json(Path(path))
     if not isinstance(groups, list) or not groups:
@@ -243,9 +225,7 @@ def read_predicted_topics(path: str | Path, *, documents: Iterable[str] | None =
                 what = f"document {document} is in {group_of[document]} already"
                 raise DataError(path, what, "leave it in one group", field=field)
             group_of[document] = f"predicted-{number}"
-    if documents is None:
-        return group_of
-    wanted = list(dict.fromkeys(documents))
+    wanted = group_of if documents is None else list(dict.fromkeys(documents))
     if missing := [document for document in wanted if document not in group_of]:
         what = f"document {missing[0]} is in no group, one of {len(missing)} such"
         raise DataError(path, what, "add them, or read the documents that the file is for")

@@ -10,12 +10,7 @@
             if self.steps == 13:
                 raise ParameterError("steps is 13; choose another number")
 
-    @settings
-    class Experiment:  # the parts of a run; a notebook's parameters are the fields of all parts
-        corpus: Corpus = Corpus()
-        training: Training = Training(steps=30)
-
-    given = read_settings(globals(), Experiment, "run_folder", "own_text")  # in a notebook
+    given = read_settings(globals(), Training, "run_folder", "own_text")  # in a notebook
 
 A wrong value is a ParameterError of one line. Papermill passes a misspelt `-p lerning_rate 0.5` on as one
 more global name and the default trains, and `-y "learning_rate: 1e-4"` arrives as the text "1e-4": so unknown
@@ -78,41 +73,23 @@ def read_settings(namespace: Mapping[str, Any], kind: type[Kind], *also: str) ->
 
     Raises ParameterError for unknown names and for wrong values.
     """
-    names = parameter_names(kind)
-    refuse_unknown(namespace, (*names, *also))
-    return settings_of(kind, {name: namespace[name] for name in names if name in namespace})
+    refuse_unknown(namespace, (*parameter_names(kind), *also))
+    return settings_of(kind, namespace)
 
 
 def settings_of(kind: type[Kind], values: Mapping[str, Any]) -> Kind:
-    """Settings with these values in their parts, and defaults elsewhere. Other names are left out."""
-    hints = typing.get_type_hints(kind)
-    parts = {
-        part.name: settings_of(hints[part.name], _defaults_of(part) | values)
-        if dataclasses.is_dataclass(hints[part.name])
-        else values[part.name]
-        for part in dataclasses.fields(kind)  # type: ignore[arg-type]
-        if part.name in values or dataclasses.is_dataclass(hints[part.name])
-    }
-    return kind(**parts)
+    """Settings with these values, and defaults elsewhere. Other names are left out."""
+    return kind(**{name: values[name] for name in parameter_names(kind) if name in values})
 
 
 def parameter_names(kind: type[Any]) -> tuple[str, ...]:
-    """The names of the fields of settings, and of all their parts."""
-    hints = typing.get_type_hints(kind)
-    parts = [part.name for part in dataclasses.fields(kind)]
-    nested = [
-        parameter_names(hints[name]) if dataclasses.is_dataclass(hints[name]) else (name,) for name in parts
-    ]
-    return tuple(name for names in nested for name in names)
+    """The names of the fields of settings."""
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def parameters_of(settings: Any) -> dict[str, Any]:
-    """The values of settings and of all their parts, by name."""
-    values: dict[str, Any] = {}
-    for part in dataclasses.fields(settings):
-        value = getattr(settings, part.name)
-        values |= parameters_of(value) if dataclasses.is_dataclass(value) else {part.name: value}
-    return values
+    """The values of settings by name."""
+    return {name: getattr(settings, name) for name in parameter_names(type(settings))}
 
 
 def check_types(instance: object) -> None:
@@ -170,20 +147,20 @@ def refuse_unknown(namespace: Mapping[str, object], allowed: Collection[str]) ->
     known = set(allowed) | IPYTHON_NAMES
     names = [name for name, value in namespace.items() if _is_simple(value)]
     unknown = [name for name in names if name not in known and not name.startswith("_")]
-    cells = namespace.get("In")
-    if isinstance(cells, list) and any(cells):
-        assigned = {name for cell in cells if isinstance(cell, str) for name in _literal_assignments(cell)}
+    cells = [cell for cell in namespace.get("In") or () if isinstance(cell, str)]
+    if any(cells):
+        assigned = {name for cell in cells for name in _literal_assignments(cell)}
         unknown = [name for name in unknown if name in assigned]
     if unknown:
-        raise ParameterError("\n".join(_unknown_line(name, namespace[name], allowed) for name in unknown))
-    for name, default in _defaults(cells if isinstance(cells, list) else []).items():
+        raise ParameterError("\n".join(_unknown(name, namespace[name], allowed) for name in unknown))
+    for name, default in _defaults(cells).items():
         if name in namespace:
             check_like(name, namespace[name], default)
 
 
-def _defaults(cells: Sequence[object]) -> dict[str, object]:
+def _defaults(cells: Sequence[str]) -> dict[str, object]:
     """The values of the last cell of literals before a cell that papermill added; {} if it added none."""
-    literal = [cell for cell in cells if isinstance(cell, str) and _literal_assignments(cell)]
+    literal = [cell for cell in cells if _literal_assignments(cell)]
     added = [number for number, cell in enumerate(literal) if cell.startswith(_ADDED)]
     if not added or not added[-1]:
         return {}
@@ -201,7 +178,7 @@ def closest_name(name: str, allowed: Collection[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(allowed))}"
 
 
-def _unknown_line(name: str, value: object, allowed: Collection[str]) -> str:
+def _unknown(name: str, value: object, allowed: Collection[str]) -> str:
     return f"unknown parameter {name} = {value!r}: {closest_name(name, allowed)}"
 
 
@@ -224,13 +201,12 @@ def _literal_assignments(cell: str) -> list[str]:
     for statement in statements:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
             continue
-        targets = (
-            statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        )
-        value = getattr(statement, "value", None)
-        if not all(isinstance(target, ast.Name) for target in targets) or not _is_literal(value):
+        if not isinstance(statement, ast.Assign | ast.AnnAssign) or not _is_literal(statement.value):
             return []
-        names += [target.id for target in targets if isinstance(target, ast.Name)]
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        if not all(isinstance(target, ast.Name) for target in targets):
+            return []
+        names += [target.id for target in targets]
     return names
 
 
@@ -255,25 +231,12 @@ def _hints(kind: type) -> dict[str, Any]:
     return {name: hint for name, hint in hints.items() if typing.get_origin(hint) is not typing.ClassVar}
 
 
-def _defaults_of(part: dataclasses.Field[Any]) -> dict[str, Any]:
-    """The values of a part's own default, which may differ from those of its class."""
-    default = part.default
-    if default is dataclasses.MISSING and part.default_factory is not dataclasses.MISSING:
-        default = part.default_factory()
-    return parameters_of(default) if dataclasses.is_dataclass(default) else {}
-
-
 def _check(where: str, value: Any, annotation: Any) -> None:
     """Raise ParameterError unless the value fits the annotation."""
     try:
-        _adapter(annotation).validate_python(value)
+        TypeAdapter(annotation, config=_STRICT).validate_python(value)
     except ValidationError as error:
         raise ParameterError(_line(error.errors(), where, annotation)) from None
-
-
-def _adapter(annotation: Any) -> TypeAdapter[Any]:
-    config = None if dataclasses.is_dataclass(annotation) else _STRICT
-    return TypeAdapter(annotation, config=config)
 
 
 def _parameter_error(error: ValidationError, kind: type) -> ParameterError:
@@ -284,65 +247,15 @@ def _parameter_error(error: ValidationError, kind: type) -> ParameterError:
         return own if isinstance(own, ParameterError) else ParameterError(str(own))
     if not first["loc"]:
         return ParameterError(f"{kind.__name__}: {first['msg']}")
-    name = str(first["loc"][0])
-    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    name, fields = str(first["loc"][0]), parameter_names(kind)
     if name not in fields:
-        return ParameterError(f"unknown parameter {name} = {first['input']!r}: {closest_name(name, fields)}")
-    of_field = [fault for fault in faults if fault["loc"][0] == name]
+        return ParameterError(_unknown(name, first["input"], fields))
     if first["type"] == "missing" and len(first["loc"]) == 1:
         return ParameterError(f"{name} is missing in {kind.__name__}")
-    line = _line([{**fault, "loc": fault["loc"][1:]} for fault in of_field], name, _hints(kind)[name])
+    of_field = [{**fault, "loc": fault["loc"][1:]} for fault in faults if fault["loc"][0] == name]
+    line = _line(of_field, name, _hints(kind)[name])
     described = kind.__pydantic_fields__[name].description  # type: ignore[attr-defined]
     return ParameterError(f"{line} ({described})" if described else line)
-
-
-def _line(faults: Sequence[Any], where: str, annotation: Any) -> str:
-    """What is wrong with a value: "factors[0][1] is the text 'b'; it must be a number"."""
-    members = [member for member in typing.get_args(annotation) if member is not type(None)]
-    beyond = [{**fault, "loc": ()} for fault in faults if fault["type"] in _LIMITS]
-    if _is_union(annotation) and beyond:
-        faults = beyond
-    elif _is_union(annotation) and len(members) > 1 and len(faults) > 1:
-        names, value = " | ".join(map(_member_name, members)), faults[0]["input"]
-        return f"{where} is {value!r} ({type(value).__name__}); it must be {names}"
-    fault = faults[0]
-    value, key = fault["input"], fault["loc"][-1:] == ("[key]",)
-    steps = fault["loc"][:-1] if key else fault["loc"]
-    if key:
-        where = f"the key {steps[-1]!r} of {where}"
-    else:
-        where += "".join(f"[{step!r}]" for step in steps)
-    return _MESSAGES.get(fault["type"], _expected)(where, value, fault)
-
-
-def _expected(where: str, value: Any, fault: Mapping[str, Any]) -> str:
-    kind, context = fault["type"], fault.get("ctx", {})
-    if kind in _LIMITS:
-        return f"{where} is {value}; it must be {_LIMITS[kind]} {next(iter(context.values())):g}"
-    word = _WORD_OF.get(context.get("class", kind), f"a {context['class']}" if "class" in context else None)
-    if word is None:
-        return f"{where} is {value!r}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
-    return f"{where} is {value!r} ({type(value).__name__}); it must be {word}"
-
-
-def _not_a_number(where: str, value: Any, fault: Mapping[str, Any]) -> str:
-    whole = fault["type"].startswith("int")
-    return (
-        _text_for_number(where, value, int if whole else float)
-        if isinstance(value, str)
-        else _expected(where, value, fault)
-    )
-
-
-def _not_text(where: str, value: Any, fault: Mapping[str, Any]) -> str:
-    way = f": write {value!r} in quotes, or with papermill -r {where} {value}"
-    return _expected(where, value, fault) + (way if isinstance(value, int | float) else "")
-
-
-def _wrong_length(where: str, value: Any, fault: Mapping[str, Any]) -> str:
-    if fault["type"] == "missing":
-        return f"{where.rpartition('[')[0]} is {value!r}; it needs an item {fault['loc'][-1]}"
-    return f"{where} is {value!r}; it must have {fault['ctx']['max_length']} items, not {len(value)}"
 
 
 _WORD_OF = {
@@ -365,21 +278,46 @@ _LIMITS = {
     "less_than_equal": "at most",
     "less_than": "below",
 }
-_MESSAGES = {
-    "int_type": _not_a_number,
-    "float_type": _not_a_number,
-    "string_type": _not_text,
-    "missing": _wrong_length,
-    "too_long": _wrong_length,
-    "finite_number": lambda where, value, fault: f"{where} is {value}, which is not a number",
-    "literal_error": lambda where, value, fault: (
-        f"{where} is {value!r}; it must be one of {fault['ctx']['expected'].replace(' or ', ', ')}"
-    ),
-}
 
 
-def _is_union(annotation: Any) -> bool:
-    return typing.get_origin(annotation) in (typing.Union, types.UnionType)
+def _line(faults: Sequence[Any], where: str, annotation: Any) -> str:
+    """What is wrong with a value: "factors[0][1] is the text 'b'; it must be a number"."""
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        members = [member for member in typing.get_args(annotation) if member is not type(None)]
+        beyond = [{**fault, "loc": ()} for fault in faults if fault["type"] in _LIMITS]
+        if not beyond and len(members) > 1 and len(faults) > 1:
+            names, value = " | ".join(map(_member_name, members)), faults[0]["input"]
+            return f"{where} is {value!r} ({type(value).__name__}); it must be {names}"
+        faults = beyond or faults
+    fault = faults[0]
+    if fault["loc"][-1:] == ("[key]",):
+        where = f"the key {fault['loc'][-2]!r} of {where}"
+    else:
+        where += "".join(f"[{step!r}]" for step in fault["loc"])
+    return _fault_line(fault, where)
+
+
+def _fault_line(fault: Mapping[str, Any], where: str) -> str:
+    kind, value, context = fault["type"], fault["input"], fault.get("ctx", {})
+    if kind in ("int_type", "float_type") and isinstance(value, str):
+        return _text_for_number(where, value, whole=kind == "int_type")
+    if kind == "missing":
+        return f"{where.rpartition('[')[0]} is {value!r}; it needs an item {fault['loc'][-1]}"
+    if kind == "too_long":
+        return f"{where} is {value!r}; it must have {context['max_length']} items, not {len(value)}"
+    if kind == "finite_number":
+        return f"{where} is {value}, which is not a number"
+    if kind == "literal_error":
+        return f"{where} is {value!r}; it must be one of {context['expected'].replace(' or ', ', ')}"
+    if kind in _LIMITS:
+        return f"{where} is {value}; it must be {_LIMITS[kind]} {next(iter(context.values())):g}"
+    word = _WORD_OF.get(context.get("class", kind), f"a {context['class']}" if "class" in context else None)
+    if word is None:
+        return f"{where} is {value!r}: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+    line = f"{where} is {value!r} ({type(value).__name__}); it must be {word}"
+    if kind == "string_type" and isinstance(value, int | float):
+        line += f": write {value!r} in quotes, or with papermill -r {where} {value}"
+    return line
 
 
 def _member_name(member: Any) -> str:
@@ -390,19 +328,18 @@ def _member_name(member: Any) -> str:
     return getattr(member, "__name__", str(member))
 
 
-def _text_for_number(where: str, text: str, kind: type) -> str:
+def _text_for_number(where: str, text: str, *, whole: bool) -> str:
     """Says that a number came as text; for 1e-4 also why, and how YAML wants it written."""
-    expected = "a whole number" if kind is int else "a number"
+    expected = f"{where} is the text {text!r}; it must be {'a whole number' if whole else 'a number'}"
     try:
         plain = format(Decimal(text), "f")
     except InvalidOperation:
-        return f"{where} is the text {text!r}; it must be {expected}"
+        return expected
     mantissa, mark, exponent = text.strip().lower().partition("e")
     if not mark:
-        return f"{where} is the text {text!r}; it must be {expected}: write {plain} without quotes"
+        return f"{expected}: write {plain} without quotes"
     sign = exponent if exponent.startswith(("+", "-")) else f"+{exponent}"
-    yaml = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{sign}"
-    also = f" or {yaml}" if kind is float else ""
+    also = "" if whole else f" or {mantissa if '.' in mantissa else mantissa + '.0'}e{sign}"
     return (
         f"{where} is the text {text!r}, not a number: papermill -y reads {text} as text, write {plain}{also}"
     )

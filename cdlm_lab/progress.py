@@ -27,6 +27,12 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 Item = TypeVar("Item")
+Made = TypeVar("Made")
+PAUSE = 0.5  # seconds between two looks at a process
+_AT_ONCE = 32  # items that travel together to another process
+_IN_WORK = 3  # of these packets, for each process
+_THREADS_OF_TOKENIZERS = "TOKENIZERS_PARALLELISM"
+_shared: Callable[[Any], Any] | None = None  # what a process that shares out work does with an item
 
 
 class Progress(tqdm):
@@ -53,14 +59,6 @@ def tracked(items: Iterable[Item], **arguments: Any) -> Iterator[Item]:
         for item in items:
             yield item
             bar.update(1)
-
-
-Made = TypeVar("Made")
-PAUSE = 0.5  # seconds between two looks at a process
-_AT_ONCE = 32  # items that travel together to another process
-_IN_WORK = 3  # of these packets, for each process
-_THREADS_OF_TOKENIZERS = "TOKENIZERS_PARALLELISM"
-_shared: Callable[[Any], Any] | None = None  # what a process that shares out work does with an item
 
 
 def rank() -> int:
@@ -127,12 +125,8 @@ def shared_out(
     packet = list(islice(items, _AT_ONCE))
     if not packet:
         return
-    pool = ProcessPoolExecutor(
-        processes,
-        mp_context=multiprocessing.get_context("fork"),
-        initializer=_begin_sharing,
-        initargs=(function,),
-    )
+    fork = multiprocessing.get_context("fork")
+    pool = ProcessPoolExecutor(processes, fork, initializer=_begin_sharing, initargs=(function,))
     waiting: deque[Future[list[Made]]] = deque()
     try:
         with forking():  # of all of them, at the first packet

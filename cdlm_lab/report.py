@@ -43,25 +43,22 @@ from cdlm_lab.scores import NamedScore, Score, checked_rows, frame_of, json_of, 
 if TYPE_CHECKING:
     import pandas as pd
 
+REPORT_FILE, RUN_FILE, LOCK_FILE = "report.json", "run.json", ".lock"
+ASIDE = ".old-"  # in the name of a folder that another run has taken the place of, as grids put them aside
+FORMAT = 2  # raised when a field changes its meaning
+PACKAGES = ("torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy", "scipy")
+# What papermill and schedulers put into the folder before the notebook begins.
+_NOT_OURS = (".ipynb", ".log", ".out", ".err")
+_DEEPEST, _LONGEST = 50, 200  # levels of values; characters of what is said of them
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
+_EMPTY: Mapping[str, Any] = {}
 
 
 class RunError(PlainError, RuntimeError):
     """A run's folder or report cannot be used; the message says which, why, and what to do."""
 
 
-def plain_score(score: Any, where: str) -> dict[str, Any]:
-    """A score as a mapping with "value"; `where` begins the message if it is none.
-
-    Raises:
-        RunError: neither a number nor a mapping with "value"; and as in `plain`.
-    """
-    values = plain(score, where)
-    if isinstance(values, int | float) and not isinstance(values, bool):
-        return {"value": values}
-    if not isinstance(values, dict) or "value" not in values:
-        raise RunError(f"{where} is {score!r}; it must be a number, or a mapping with 'value'")
-    return values
+# ---- values and files ----
 
 
 def plain(value: Any, where: str) -> Any:
@@ -82,14 +79,13 @@ def plain(value: Any, where: str) -> Any:
         return [plain(item, f"{where}[{number}]") for number, item in enumerate(value)]
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    source = "find out where it comes from"
     if isinstance(value, float) and not math.isfinite(value):
-        raise RunError(f"{where} is {value}, which is no score and not in JSON: find out where it comes from")
+        raise RunError(f"{where} is {value}, which is no score and not in JSON: {source}")
     if isinstance(value, int) and abs(value) >= 2**64:
-        raise RunError(f"{where} has more than 64 bits: find out where it comes from")
+        raise RunError(f"{where} has more than 64 bits: {source}")
     if isinstance(value, str) and _HALF_PAIR.search(value):
-        raise RunError(
-            f"{where} has half a surrogate pair, which is no character: find out where it comes from"
-        )
+        raise RunError(f"{where} has half a surrogate pair, which is no character: {source}")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise RunError(f"{where} is {value!r} ({type(value).__name__}), which JSON has not")
@@ -104,59 +100,39 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 @contextmanager
 def kept(path: Path) -> Iterator[None]:
-    """Says what to do if a file of a run cannot be written within.
-
-    Raises:
-        RunError: the disk is full, or the file may not be written.
-    """
+    """Says what to do if a file of a run cannot be written within: raises RunError if the disk is full, or
+    the file may not be written."""
     try:
         yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         what = "the disk is full" if full else f"{error.strerror or error}"
         remedy = "free some space" if full else "see to it that it may be written, or choose another folder"
-        told = f"{path} was not written: {what}; {remedy}, and give the same command again to go on"
-        raise RunError(told) from error
+        again = "give the same command again to go on"
+        raise RunError(f"{path} was not written: {what}; {remedy}, and {again}") from error
 
 
-REPORT_FILE = "report.json"
-_DEEPEST, _LONGEST = 50, 200  # levels of values; characters of what is said of them
-FORMAT = 2  # raised when a field changes its meaning
+# ---- reports ----
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The contents of `report.json`.
+    """The contents of `report.json`."""
 
-    Attributes:
-        name: of the experiment.
-        parameters: all parameters of the run.
-        seed: the parameter of that name, or None.
-        rows: of the score table, "scores" in the file: one for each number.
-        data: name -> checksum, or what else identifies the data.
-        tables: name -> rows, each a mapping of column to value.
-        figures: name -> file, relative to the folder of the run.
-        versions: of Python and of the packages that matter.
-        hardware: processor, cores, memory, devices.
-        seconds: wall time, over all resumptions; of a session that was killed, up to its last sign of life.
-        peak_memory: {"cpu": bytes, "cuda": bytes} of this process in the last session.
-        git_commit: of cdlm_lab, with "-dirty" if it was changed since; None where there is none.
-        started, finished: UTC, ISO 8601.
-    """
-
-    name: str
-    parameters: dict[str, Any]
-    seed: int | None
-    rows: list[Score]
-    data: dict[str, Any]
-    tables: dict[str, list[dict[str, Any]]]
-    figures: dict[str, str]
-    versions: dict[str, str]
-    hardware: dict[str, Any]
+    name: str  # of the experiment
+    parameters: dict[str, Any]  # all of the run
+    seed: int | None  # the parameter of that name, or None
+    rows: list[Score]  # of the score table, "scores" in the file: one for each number
+    data: dict[str, Any]  # name -> checksum, or what else identifies the data
+    tables: dict[str, list[dict[str, Any]]]  # name -> rows, each a mapping of column to value
+    figures: dict[str, str]  # name -> file, relative to the folder of the run
+    versions: dict[str, str]  # of Python and of the packages that matter
+    hardware: dict[str, Any]  # processor, cores, memory, devices
+    # Wall time, over all resumptions; of a session that was killed, up to its last sign of life.
     seconds: float
-    peak_memory: dict[str, int]
-    git_commit: str | None
-    started: str
+    peak_memory: dict[str, int]  # {"cpu": bytes, "cuda": bytes} of this process in the last session
+    git_commit: str | None  # of cdlm_lab, with "-dirty" if it was changed since; None where there is none
+    started: str  # started, finished: UTC, ISO 8601
     finished: str
 
     @property
@@ -170,17 +146,7 @@ class Report:
         return names_of_rows(self.name, self.rows)
 
 
-def save_report(report: Report, folder: Path) -> None:
-    """Write `report.json` into a folder, in one go; raises RunError if the disk is full."""
-    with kept(folder / REPORT_FILE):
-        write_json(folder / REPORT_FILE, report_json(report))
-
-
-def report_json(report: Report) -> dict[str, Any]:
-    """What stands in `report.json`."""
-    values = {one.name: getattr(report, one.name) for one in fields(report)}
-    values["rows"] = json_of(report.rows)
-    return {"format": FORMAT} | {"scores" if name == "rows" else name: values[name] for name in values}
+_FIELDS = tuple("scores" if one.name == "rows" else one.name for one in fields(Report))  # of the file
 
 
 def read_report(path: str | os.PathLike[str]) -> Report:
@@ -205,23 +171,32 @@ def read_report(path: str | os.PathLike[str]) -> Report:
         raise RunError(f"{file}: not text in UTF-8") from None
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
         raise RunError(f"{file}: not JSON ({error})") from None
-    if not isinstance(values, dict) or values.get("format") not in (1, FORMAT):
-        found = repr(values.get("format"))[:_LONGEST] if isinstance(values, dict) else None
-        raise RunError(f"{file}: format is {found}, this version of cdlm_lab reads 1 and {FORMAT}")
-    names = ["scores" if known.name == "rows" else known.name for known in fields(Report)]
-    if missing := [name for name in names if name not in values]:
+    written = values.get("format") if isinstance(values, dict) else None
+    if written not in (1, FORMAT):
+        shown = repr(written)[:_LONGEST]
+        raise RunError(f"{file}: format is {shown}, this version of cdlm_lab reads 1 and {FORMAT}")
+    if missing := [name for name in _FIELDS if name not in values]:
         raise RunError(f"{file}: the field {missing[0]!r} is missing")
-    if _levels(values) > _DEEPEST:
+    if _is_deeper(values, _DEEPEST):
         raise RunError(f"{file}: has more than {_DEEPEST} levels of lists and mappings")
     try:
-        return _report({name: plain(values[name], name) for name in names}, of_names=values["format"] == 1)
+        return _checked({name: plain(values[name], name) for name in _FIELDS}, of_names=written == 1)
     except (RunError, ParameterError) as error:
-        told = str(error).partition(": write")[0].partition(": find out")[0]
-        raise RunError(f"{file}: {told[:_LONGEST]}") from None
+        what = str(error).partition(": write")[0].partition(": find out")[0]
+        raise RunError(f"{file}: {what[:_LONGEST]}") from None
 
 
-def _report(values: dict[str, Any], *, of_names: bool) -> Report:
-    """A report of checked values; `of_names`: its scores have names, as in format 1.
+def _is_deeper(values: Any, most: int) -> bool:
+    """Whether lists and mappings lie in each other more than so deep."""
+    level = [values]
+    for _ in range(most):
+        holders = [one for one in level if isinstance(one, dict | list)]
+        level = [inner for one in holders for inner in (one.values() if isinstance(one, dict) else one)]
+    return bool(level)
+
+
+def _checked(values: dict[str, Any], *, of_names: bool) -> Report:
+    """A report of plain values; `of_names`: its scores have names, as in format 1.
 
     Raises:
         RunError, ParameterError: a value that no report has.
@@ -229,63 +204,54 @@ def _report(values: dict[str, Any], *, of_names: bool) -> Report:
     scores = values.pop("scores")
     report = Report(**values, rows=[])
     check_types(report)
-    if of_names:
-        for rows in report.tables.values():
-            rows[:] = [{"p" if key == "p_permutation" else key: row[key] for key in row} for row in rows]
-    return replace(report, rows=_rows(report, scores, of_names=of_names))
-
-
-def _rows(report: Report, scores: Any, *, of_names: bool) -> list[Score]:
-    """The rows of the score table, out of rows or of names."""
     try:
         if not of_names:
-            return checked_rows(scores)
-        named = {name: plain_score(score, f"scores[{name!r}]") for name, score in scores.items()}
-        return rows_of_names(report.name, named, parameters=report.parameters, tables=report.tables)
+            return replace(report, rows=checked_rows(scores))
+        for rows in report.tables.values():
+            rows[:] = [{"p" if key == "p_permutation" else key: row[key] for key in row} for row in rows]
+        named = {}
+        for name, score in scores.items():
+            if isinstance(score, int | float) and not isinstance(score, bool):
+                score = {"value": score}
+            if not isinstance(score, dict) or "value" not in score:
+                what = f"scores[{name!r}] is {score!r}"
+                raise RunError(f"{what}; it must be a number, or a mapping with 'value'")
+            named[name] = score
+        rows = rows_of_names(report.name, named, parameters=report.parameters, tables=report.tables)
+        return replace(report, rows=rows)
     except ValueError as error:
         raise RunError(str(error)) from None
     except (AttributeError, LookupError, TypeError) as error:
         raise RunError(f"not as its notebook writes it ({error!r})") from None
 
 
-def _levels(values: Any) -> int:
-    """How deep lists and mappings lie in each other."""
-    level, count = [values], 0
-    while level:
-        level = [
-            inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-        count += 1
-    return count
-
-
-PACKAGES = ("torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy", "scipy")
+# ---- what it ran on ----
 
 
 def versions() -> dict[str, str]:
     """Versions of Python, cdlm_lab and those of PACKAGES that are installed."""
-    found = {"python": platform.python_version(), "cdlm_lab": cdlm_lab.__version__}
+    installed = {"python": platform.python_version(), "cdlm_lab": cdlm_lab.__version__}
     for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+        with suppress(metadata.PackageNotFoundError):
+            installed[package] = metadata.version(package)
+    return installed
 
 
 def hardware() -> dict[str, Any]:
     """Processor, cores (of the machine, and those that the process may use), bytes of memory, CUDA
     devices."""
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    cuda = _cuda()
     return {
-        "processor": _processor(),
+        "processor": names[0] if names else platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "cores_available": usable_cores(),
         "memory": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.machine()}",
-        "cuda": [_cuda().get_device_name(n) for n in range(_cuda().device_count())] if _cuda() else [],
+        "cuda": [cuda.get_device_name(number) for number in range(cuda.device_count())] if cuda else [],
     }
 
 
@@ -295,38 +261,8 @@ def peak_memory() -> dict[str, int]:
     unit = 1 if sys.platform == "darwin" else 1024
     peak = {"cpu": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
     if cuda := _cuda():
-        peak["cuda"] = max(cuda.max_memory_allocated(n) for n in range(cuda.device_count()))
+        peak["cuda"] = max(cuda.max_memory_allocated(number) for number in range(cuda.device_count()))
     return peak
-
-
-def git_commit() -> str | None:
-    """The commit of the checkout that cdlm_lab runs from, with "-dirty" if it was changed since; None without
-    one."""
-    source = Path(__file__).resolve()
-    try:
-        # An installed copy may lie inside somebody else's checkout, which says nothing about it.
-        _git("ls-files", "--error-unmatch", source.name, folder=source.parent)
-        commit = _git("rev-parse", "HEAD", folder=source.parent)
-        changed = _git("status", "--porcelain", "--untracked-files=no", folder=source.parent)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return commit + ("-dirty" if changed else "")
-
-
-def _git(*command: str, folder: Path) -> str:
-    done = subprocess.run(
-        ["git", *command], cwd=folder, capture_output=True, text=True, check=True, timeout=20
-    )
-    return done.stdout.strip()
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
 
 
 def _cuda() -> Any:
@@ -335,37 +271,43 @@ def _cuda() -> Any:
     return torch.cuda if torch is not None and torch.cuda.is_available() else None
 
 
-RUN_FILE, LOCK_FILE = "run.json", ".lock"
-ASIDE = ".old-"  # in the name of a folder that another run has taken the place of, as grids put them aside
-# What papermill and schedulers put into the folder before the notebook begins.
-_NOT_OURS = (".ipynb", ".log", ".out", ".err")
-_EMPTY: Mapping[str, Any] = {}
+def git_commit() -> str | None:
+    """The commit of the checkout that cdlm_lab runs from, with "-dirty" if it was changed since; None without
+    one."""
+    source = Path(__file__).resolve()
+
+    def git(*command: str) -> str:
+        words, form = ["git", *command], {"capture_output": True, "text": True, "check": True}
+        return subprocess.run(words, cwd=source.parent, timeout=20, **form).stdout.strip()
+
+    try:
+        # An installed copy may lie inside somebody else's checkout, which says nothing about it.
+        git("ls-files", "--error-unmatch", source.name)
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "HEAD") + ("-dirty" if changed else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+# ---- runs ----
 
 
 @dataclass(kw_only=True)
 class Run:
-    """A folder held for the life of the process; made by `open_run`.
+    """A folder held for the life of the process; made by `open_run`."""
 
-    Attributes:
-        folder: of the run; anything may be written there.
-        name: of the experiment.
-        parameters: as JSON has them (tuples are lists).
-        resumed: True if an interrupted run is taken up (known in rank 0 only).
-        writer: False in ranks other than 0, which write nothing.
-    """
-
-    folder: Path
-    name: str
-    parameters: dict[str, Any]
-    resumed: bool
-    writer: bool
+    folder: Path  # anything may be written there
+    name: str  # of the experiment
+    parameters: dict[str, Any]  # as JSON has them (tuples are lists)
+    resumed: bool  # True if an interrupted run is taken up (known in rank 0 only)
+    writer: bool  # False in ranks other than 0, which write nothing
     _sessions: list[dict[str, Any]] = field(default_factory=list, repr=False)
     _lock: int | None = field(default=None, repr=False)
 
     def write_report(
         self,
         *,
-        scores: Sequence[Score] | Mapping[str, Any],
+        scores: Sequence[Score],
         data: Mapping[str, Any] = _EMPTY,
         tables: Mapping[str, Sequence[Mapping[str, Any]]] = _EMPTY,
         figures: Mapping[str, str | Path] = _EMPTY,
@@ -373,43 +315,43 @@ class Run:
         """Finish the run: write `report.json` in one go and let go of the folder.
 
         Args:
-            scores: rows, such as `Score(system="cdlm", split="test", metric="f1", value=0.8, n=40, seed=0)`:
-                one for each number that somebody may read; or, as before there were rows, name -> number or
-                mapping with "value".
+            scores: one for each number that somebody may read.
             data: name -> checksum or other JSON value.
-            tables: name -> rows.
             figures: name -> file in the run's folder.
 
         Raises:
-            RunError: a score without a value, a number that is nan or infinite, a value that JSON has not, a
-                figure that is not there; the run is finished already.
+            RunError: two scores that nothing tells apart, a value that JSON has not, a figure that is not
+                there; the run is finished already.
         """
         if (self.folder / REPORT_FILE).exists() and self.writer:
             raise RunError(_finished(self.folder))
         now = _now()
-        earlier = sum(session["seconds"] for session in self._sessions[:-1])
-        report = Report(
-            name=self.name,
-            parameters=self.parameters,
-            seed=self.parameters.get("seed"),
-            rows=[],
-            data=plain(data, "data"),
-            tables={
-                name: [dict(row) for row in plain(rows, f"tables[{name!r}]")] for name, rows in tables.items()
-            },
-            figures={name: self._figure(name, file) for name, file in figures.items()},
-            versions=versions(),
-            hardware=hardware(),
-            seconds=round(earlier + _since(self._began, now), 3),
-            peak_memory=peak_memory(),
-            git_commit=git_commit(),
-            started=self._sessions[0]["started"] if self._sessions else now,
-            finished=now,
-        )
-        given = scores if isinstance(scores, Mapping) else plain(json_of(scores), "scores")
-        report = replace(report, rows=_rows(report, given, of_names=isinstance(scores, Mapping)))
+        sessions = self._sessions or [{"started": now}]
+        earlier = sum(session["seconds"] for session in sessions[:-1])
+        values = {
+            "name": self.name,
+            "parameters": self.parameters,
+            "seed": self.parameters.get("seed"),
+            "scores": plain(json_of(scores), "scores"),
+            "data": plain(data, "data"),
+            "tables": {name: plain(rows, f"tables[{name!r}]") for name, rows in tables.items()},
+            "figures": {name: self._figure(name, file) for name, file in figures.items()},
+            "versions": versions(),
+            "hardware": hardware(),
+            "seconds": round(earlier + _since(sessions[-1]["started"], now), 3),
+            "peak_memory": peak_memory(),
+            "git_commit": git_commit(),
+            "started": sessions[0]["started"],
+            "finished": now,
+        }
+        try:
+            rows = checked_rows(values["scores"])
+        except ValueError as error:
+            raise RunError(str(error)) from None
+        report = Report(**{name: values[name] for name in values if name != "scores"}, rows=rows)
         if self.writer:
-            save_report(report, self.folder)
+            with kept(self.folder / REPORT_FILE):
+                write_json(self.folder / REPORT_FILE, {"format": FORMAT, **values})
             self.close()
         return report
 
@@ -418,10 +360,6 @@ class Run:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-    @property
-    def _began(self) -> str:
-        return self._sessions[-1]["started"] if self._sessions else _now()
 
     def _figure(self, name: str, file: str | Path) -> str:
         path = self.folder / file  # an absolute `file` stands for itself
@@ -466,15 +404,25 @@ def open_run(
         if lock is not None:
             os.close(lock)
         raise
-    return Run(
-        folder=path,
-        name=name,
-        parameters=values,
-        resumed=len(sessions) > 1,
-        writer=True,
-        _sessions=sessions,
-        _lock=lock,
-    )
+    run = Run(folder=path, name=name, parameters=values, resumed=len(sessions) > 1, writer=True)
+    run._sessions, run._lock = sessions, lock
+    return run
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that is not free for a run: raises RunError if it holds a finished run, or if it is no
+    run's and has files that somebody may miss."""
+    if (folder / REPORT_FILE).exists():
+        raise RunError(_finished(folder))
+    if folder.is_dir() and not (folder / RUN_FILE).exists():
+        names = sorted(path.name for path in folder.iterdir() if path.suffix not in _NOT_OURS)
+        if foreign := [name for name in names if not name.startswith(".")]:
+            listed = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
+            raise RunError(f"{folder} holds other files ({listed}): choose an empty or a new folder")
+
+
+def _finished(folder: Path) -> str:
+    return f"{folder} holds a finished run ({REPORT_FILE}): choose another folder, or delete this one"
 
 
 def is_held(folder: Path) -> bool:
@@ -513,9 +461,8 @@ def _take_lock(folder: Path, session: Mapping[str, Any]) -> int | None:
         ) from None
     except OSError as error:
         os.close(number)
-        warnings.warn(
-            f"{folder}: cannot be locked ({error}); see to it that no other run uses it", stacklevel=3
-        )
+        remedy = "see to it that no other run uses it"
+        warnings.warn(f"{folder}: cannot be locked ({error}); {remedy}", stacklevel=3)
         return None
     with suppress(OSError):  # on a full disk it holds all the same
         os.ftruncate(number, 0)
@@ -527,10 +474,10 @@ def _holder(folder: Path) -> dict[str, Any]:
     """Who holds the lock: `pid`, `host`, `started`; {} if that is not known, as in the moment between taking
     it and writing that down, when the file may still name the one before."""
     try:
-        holder = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8"))
-        process, host, started = holder["pid"], holder["host"], holder["started"]
-        gone = host == socket.gethostname() and not psutil.pid_exists(process)
-        return {} if gone else {"pid": process, "host": host, "started": started}
+        values = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8"))
+        holder = {name: values[name] for name in ("pid", "host", "started")}
+        gone = holder["host"] == socket.gethostname() and not psutil.pid_exists(holder["pid"])
+        return {} if gone else holder
     except (OSError, ValueError, LookupError, TypeError):
         return {}
 
@@ -552,17 +499,16 @@ def _earlier_sessions(
             f"{folder} holds an interrupted run with other parameters: {', '.join(changed)}. "
             "Use the old ones to resume it, or choose another folder"
         )
-    if sessions[-1]["seconds"] is None:
-        sessions[-1]["seconds"] = _since(sessions[-1]["started"], _last_sign_of_life(folder))
+    if sessions[-1]["seconds"] is None:  # it was killed, about when a file of the run was last written
+        files = (path for path in folder.rglob("*") if path.suffix not in _NOT_OURS and path.is_file())
+        last = max(path.stat().st_mtime for path in files if path.name != LOCK_FILE)
+        killed = datetime.fromtimestamp(last, UTC).isoformat()
+        sessions[-1]["seconds"] = _since(sessions[-1]["started"], killed)
     return sessions
 
 
 def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
-    """Name, parameters and sessions of a run that has begun.
-
-    Raises:
-        RunError: its `run.json` is damaged.
-    """
+    """Name, parameters and sessions of a run that has begun; raises RunError if its `run.json` is damaged."""
     try:
         values = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
         name, parameters, sessions = str(values["name"]), dict(values["parameters"]), list(values["sessions"])
@@ -573,50 +519,20 @@ def read_run_file(folder: Path) -> tuple[str, dict[str, Any], list[dict[str, Any
             raise ValueError("no session")
         return name, parameters, sessions
     except (OSError, ValueError, LookupError, TypeError, OverflowError, RecursionError):
-        told = f"{folder / RUN_FILE} cannot be read: move the folder away, or choose another"
-        raise RunError(told) from None
-
-
-def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that is not free for a run.
-
-    Raises:
-        RunError: it holds a finished run, or it is no run's and has files that somebody may miss.
-    """
-    if (folder / REPORT_FILE).exists():
-        raise RunError(_finished(folder))
-    if folder.is_dir() and not (folder / RUN_FILE).exists():
-        names = (path.name for path in folder.iterdir() if path.suffix not in _NOT_OURS)
-        found = sorted(name for name in names if not name.startswith("."))
-        if found:
-            listed = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
-            raise RunError(f"{folder} holds other files ({listed}): choose an empty or a new folder")
+        remedy = "move the folder away, or choose another"
+        raise RunError(f"{folder / RUN_FILE} cannot be read: {remedy}") from None
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    def shown(values: Mapping[str, Any], name: str) -> str:
-        return repr(values[name]) if name in values else "(absent)"
-
-    def differ(name: str) -> bool:
-        values = [side.get(name) for side in (old, new)]
-        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-        return values[0] != values[1] if numbers else shown(old, name) != shown(new, name)  # 4 is 4.0
-
-    names = sorted((old.keys() | new.keys()) - set(BY_HOW_MANY))
-    return [f"{name} {shown(old, name)} -> {shown(new, name)}" for name in names if differ(name)]
-
-
-def _last_sign_of_life(folder: Path) -> str:
-    """When a file of the run was last written: about when a killed process died."""
-    times = []
-    for path in folder.rglob("*"):
-        if path.suffix not in _NOT_OURS and path.name != LOCK_FILE and path.is_file():
-            times.append(path.stat().st_mtime)
-    return datetime.fromtimestamp(max(times), UTC).isoformat()
-
-
-def _finished(folder: Path) -> str:
-    return f"{folder} holds a finished run ({REPORT_FILE}): choose another folder, or delete this one"
+    changed = []
+    for name in sorted((old.keys() | new.keys()) - set(BY_HOW_MANY)):
+        before, now = old.get(name), new.get(name)
+        words = [repr(side[name]) if name in side else "(absent)" for side in (old, new)]
+        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (before, now))
+        equal = before == now if numbers else words[0] == words[1]  # 4 is 4.0
+        if not equal:
+            changed.append(f"{name} {words[0]} -> {words[1]}")
+    return changed
 
 
 def _now() -> str:

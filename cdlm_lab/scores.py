@@ -26,40 +26,28 @@ Count = Annotated[int, _of_numpy]
 
 @checked_dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Score:
-    """One number of a report. What tells two rows apart: system, split, group, metric and seed.
+    """One number of a report. What tells two rows apart: system, split, group, metric and seed."""
 
-    Attributes:
-        system: what was measured, such as a model; "" = the run itself.
-        split: `train`, `dev`, `test`, or the name of another test set; "" = there is but one.
-        group: the part or setting that is measured, such as `event` and `entity`; "" = all.
-        metric: `f1`, `conll/f1`, `perplexity`. Its value lies in [0, 1] unless it has another scale.
-        low, high: bounds of the 95% interval.
-        deviation: standard deviation over the seeds.
-        n: how many items it is measured on.
-        clusters: of how many groups of items the interval draws.
-        seed: of the one training that was measured; None = the row is of all, or nothing was trained.
-        seeds: of how many trainings it is the mean.
-        p: two-sided, against the row of the system `against`, corrected for the number of tests (Holm).
-        chance: what guessing reaches.
-        note: anything else that belongs to it, as text.
-    """
-
-    system: str = ""
-    split: str = ""
-    group: str = ""
-    metric: str
-    value: Number
-    low: Number | None = None
+    system: str = ""  # what was measured, such as a model; "" = the run itself
+    split: str = ""  # `train`, `dev`, `test`, or the name of another test set; "" = there is but one
+    group: str = ""  # the part or setting that is measured, such as `event` and `entity`; "" = all
+    metric: str  # `f1`, `conll/f1`, `perplexity`
+    value: Number  # in [0, 1] unless the metric has another scale
+    low: Number | None = None  # low, high: bounds of the 95% interval
     high: Number | None = None
-    deviation: Number | None = None
-    n: Count | None = None
-    clusters: Count | None = None
-    seed: Count | None = None
-    seeds: Count | None = None
-    p: Number | None = None
+    deviation: Number | None = None  # standard deviation over the seeds
+    n: Count | None = None  # how many items it is measured on
+    clusters: Count | None = None  # of how many groups of items the interval draws
+    seed: Count | None = (
+        None  # of the one training measured; None = the row is of all, or nothing was trained
+    )
+    seeds: Count | None = None  # of how many trainings it is the mean
+    p: Number | None = (
+        None  # two-sided, corrected for the number of tests (Holm), against the system `against`
+    )
     against: str = ""
-    chance: Number | None = None
-    note: str = ""
+    chance: Number | None = None  # what guessing reaches
+    note: str = ""  # anything else that belongs to it, as text
 
     def __post_init__(self) -> None:
         if (self.low is None) is not (self.high is None) or (self.low is not None and self.low > self.high):
@@ -75,16 +63,13 @@ class Score:
         return self.system, self.split, self.group, self.metric, self.seed
 
 
-COLUMNS = tuple(one.name for one in fields(Score))
 _DEFAULTS = {one.name: one.default for one in fields(Score)}
+COLUMNS = tuple(_DEFAULTS)
 
 
 def checked_rows(rows: object) -> list[Score]:
-    """Rows as JSON has them, or as they are.
-
-    Raises:
-        ValueError: what is no row, or two that nothing tells apart; the message has the number of the row.
-    """
+    """Rows as JSON has them, or as they are; ValueError with the number of a row that is none, or a second
+    one of the same key."""
     if not isinstance(rows, Sequence) or isinstance(rows, str):
         raise ValueError(f"scores is {rows!r} ({type(rows).__name__}); it must be a list of rows")
     checked: dict[tuple, Score] = {}
@@ -103,10 +88,8 @@ def _row(row: object, where: str) -> Score:
         return Score(**row)
     except ValidationError as error:
         first = error.errors()[0]
-        column, what = (
-            "".join(f"[{part!r}]" for part in first["loc"][:1]),
-            first["msg"].removeprefix("Value error, "),
-        )
+        column = "".join(f"[{part!r}]" for part in first["loc"][:1])
+        what = first["msg"].removeprefix("Value error, ")
         raise ValueError(f"{where}{column}: {what[0].lower()}{what[1:]}") from None
 
 
@@ -137,18 +120,13 @@ def plain_name(row: Score) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Naming:
-    """How the reports of an experiment named their scores in format 1.
+    """How the reports of an experiment named their scores in format 1."""
 
-    Attributes:
-        name: the form of the names; a name of fewer parts is a metric of the run itself.
-        columns: key of a score -> column, where it is not the same word.
-        group: the parameter that is the group of all rows.
-        test: a row of the table of comparisons -> the row of scores that its p belongs to, and against what.
-    """
-
-    name: str = "{metric}"
+    name: str = "{metric}"  # the form of the names; a name of fewer parts is a metric of the run itself
+    # key of a score -> column, where it is not the same word
     columns: Mapping[str, str] = field(default_factory=lambda: {"label": "note"})
-    group: str = ""
+    group: str = ""  # the parameter that is the group of all rows
+    # a row of the table of comparisons -> the row of scores that its p belongs to, and against what
     test: Callable[[Mapping[str, Any]], dict[str, str]] | None = None
 
 
@@ -175,6 +153,7 @@ _OF_VARIANTS = Naming(
     columns=_OF_TOKENS,
     test=lambda row: {"system": row["a"], "metric": row["kind"], "against": row["b"]},
 )
+_OF_SPLITS = Naming(name="{system}/{split}/{metric}", test=_of_test_set)
 NAMINGS: Mapping[str, Naming] = {
     "tour": _OF_VARIANTS,
     "pretraining": Naming(name="{system}/{metric}", columns=_OF_TOKENS),
@@ -184,10 +163,10 @@ NAMINGS: Mapping[str, Naming] = {
         group="kind",
         test=lambda row: {"system": row["b"], "split": "test", "metric": "conll/f1", "against": row["a"]},
     ),
-    "document matching": Naming(name="{system}/{split}/{metric}", test=_of_test_set),
+    "document matching": _OF_SPLITS,
     "sentence alignment": Naming(name="{system}/{by}/{group}/{metric}", test=_of_alignment),
-    "multihop question answering": Naming(name="{system}/{split}/{metric}", test=_of_test_set),
-    "document-attentive tagging": Naming(name="{system}/{split}/{metric}", test=_of_test_set),
+    "multihop question answering": _OF_SPLITS,
+    "document-attentive tagging": _OF_SPLITS,
     "answer selection": Naming(name="{system}/{group}/{split}/{metric}", test=_of_answers),
     "fact verification": Naming(name="{system}/{split}/{metric}", test=_of_claims),
     "attention analysis": Naming(
@@ -204,24 +183,20 @@ def rows_of_names(
     parameters: Mapping[str, Any],
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> list[Score]:
-    """The rows of a report of format 1: name -> {"value": ..., and what belongs to it}.
-
-    Raises:
-        KeyError, TypeError, ValueError: the report is not as its notebook wrote it.
-    """
+    """The rows of a report of format 1: name -> {"value": ..., and what belongs to it}; KeyError, TypeError
+    or ValueError if it is not as its notebook wrote it."""
     naming = NAMINGS.get(experiment, Naming())
-    group = str(parameters.get(naming.group, ""))
     tests = {}
     for row in tables.get("comparisons", ()) if naming.test else ():
         if tested := naming.test(row):
             against = tested.pop("against")
-            tests[tuple(sorted(tested.items()))] = {"p": row["p_holm"], "against": against}
+            tests[frozenset(tested.items())] = {"p": row["p_holm"], "against": against}
     rows = []
     for name, score in scores.items():
         place = _place(naming, name)
-        test = tests.get(tuple(sorted(place.items())), {})
+        test = tests.get(frozenset(place.items()), {})
         if naming.group:
-            place["group"] = group
+            place["group"] = str(parameters.get(naming.group, ""))
         columns, further = _columns(naming, score)
         rows.append(place | columns | test)
         rows += [place | {"metric": f"{place['metric']}/{key}", "value": value} for key, value in further]
@@ -230,10 +205,8 @@ def rows_of_names(
 
 def _place(naming: Naming, name: str) -> dict[str, str]:
     """The columns that a name says."""
-    form = re.sub(
-        r"{(\w+)}", lambda part: rf"(?P<{part[1]}>{'.+' if part[1] == 'metric' else '[^/]*'})", naming.name
-    )
-    match = re.fullmatch(form, name, re.DOTALL)
+    form = naming.name.replace("{metric}", "(?P<metric>.+)")
+    match = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]*)", form), name, re.DOTALL)
     place = match.groupdict() if match else {"metric": name}
     if by := place.pop("by", ""):
         place["system"] += f"/{by}"
@@ -267,7 +240,7 @@ def names_of_rows(experiment: str, rows: Iterable[Score]) -> dict[str, NamedScor
     """The rows by the names that reports of format 1 had, or by all that tells them apart."""
     naming = NAMINGS.get(experiment, Naming())
     keys = {column: key for key, column in naming.columns.items()}
-    found = {}
+    named = {}
     for row in rows:
         system, _, by = row.system.partition("/") if "{by}" in naming.name else (row.system, "", "")
         place = {"system": system, "by": by, "split": row.split, "group": row.group, "metric": row.metric}
@@ -276,11 +249,8 @@ def names_of_rows(experiment: str, rows: Iterable[Score]) -> dict[str, NamedScor
         else:
             name = naming.name.format(**place) if row.system else row.metric
         if row.seed is None:
-            found[name] = NamedScore(
-                {
-                    keys.get(column, column): value
-                    for column, value in json_of([row])[0].items()
-                    if column not in (*place, "p", "against")
-                }
+            (columns,) = json_of([row])
+            named[name] = NamedScore(
+                {keys.get(c, c): value for c, value in columns.items() if c not in (*place, "p", "against")}
             )
-    return found
+    return named

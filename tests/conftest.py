@@ -2,13 +2,17 @@
 has them."""
 
 import gc
+import hashlib
 import os
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+DATA = Path(__file__).resolve().parents[1] / "data"
 
 # Before anything imports transformers or datasets, which read these once.
 for _name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE"):
@@ -64,3 +68,37 @@ def real_data() -> Callable[[str], Path]:
         return folder / name
 
     return _real_data
+
+
+@dataclass
+class Card:
+    """The block of data/<name>/README.md: `count train clusters: 2712`, `sha256 x.jsonl.xz: 3354...`."""
+
+    fields: dict[str, str]
+    counts: dict[str, int]
+    checksums: dict[str, str]
+    text: str
+
+    def present(self, folder: Path) -> list[str]:
+        """Names of its files that are in a folder; each has the checksum of the card."""
+        present = [name for name in self.checksums if (folder / name).is_file()]
+        for name in present:
+            assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == self.checksums[name], name
+        return present
+
+
+@pytest.fixture(scope="session")
+def card() -> Callable[[str], Card]:
+    """card("wikiqa"): what the card of a data set says of it."""
+
+    def _card(name: str) -> Card:
+        _, block, text = (DATA / name / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+        pairs = dict(line.split(": ", 1) for line in block.splitlines() if line.strip())
+        counts, checksums = (
+            {key.removeprefix(kind): value for key, value in pairs.items() if key.startswith(kind)}
+            for kind in ("count ", "sha256 ")
+        )
+        fields = {key: value for key, value in pairs.items() if not key.startswith(("count ", "sha256 "))}
+        return Card(fields, {key: int(value) for key, value in counts.items()}, checksums, text)
+
+    return _card

@@ -143,7 +143,7 @@ def test_what_no_value_can_be(value: object):
 
 
 def test_a_report_of_format_1_is_not_as_its_notebook_writes_it(tmp_path: Path):
-    open_run(tmp_path, name="coreference", parameters={}).write_report(scores={})
+    open_run(tmp_path, name="coreference", parameters={}).write_report(scores=[])
     path = tmp_path / "report.json"
     values = json.loads(path.read_text()) | {"format": 1, "scores": {"test/a/conll/f1": {"value": 1}}}
     path.write_text(json.dumps(values | {"tables": {"comparisons": [{}]}}))
@@ -152,7 +152,7 @@ def test_a_report_of_format_1_is_not_as_its_notebook_writes_it(tmp_path: Path):
 
 
 def test_p_has_one_name_in_reports_of_format_1_too(tmp_path: Path):
-    open_run(tmp_path, name="x", parameters={}).write_report(scores={})
+    open_run(tmp_path, name="x", parameters={}).write_report(scores=[])
     path = tmp_path / "report.json"
     values = json.loads(path.read_text()) | {
         "format": 1,

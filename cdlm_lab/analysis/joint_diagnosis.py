@@ -35,25 +35,23 @@ _RESAMPLES = 2000
 class JointDiagnosis:
     """What the scores of a joint model look like, group by group and place by place."""
 
-    # `precision_at_1`, `average_precision` and `reciprocal_rank`, means over questions, the candidates of all
-    # groups of a question ranked together.
+    # `precision_at_1`, `average_precision`, `reciprocal_rank`: means over questions, all candidates of each
+    # ranked together.
     scores: Mapping[str, float]
     random: Mapping[str, float]  # the same of random ranking, in expectation, exactly
     gain: float  # how far MAP is on the way from random ranking (0) to a perfect one (1); below 0 if worse
     above_random: bool  # True = the 95% bootstrap interval of MAP less that of random ranking is above 0
-    # Float64 (groups,), standard deviation of the log-odds within each group of two or more.
-    spread: np.ndarray
+    spread: (
+        np.ndarray
+    )  # float64 (groups,), standard deviation of the log-odds within each group of two or more
     # Share of the variance within these groups that the place alone explains, 0 to 1, corrected for what it
     # would explain by chance (adjusted R squared).
     by_place: float
-    # Float64 (k,), share of the candidates at each place that are called as they are, right if the log-odds
-    # are above 0; nan = no group has one there.
-    accuracy: np.ndarray
-    always_wrong: np.ndarray  # float64 (k,), the same if each candidate were called wrong
-    # Float64 (k,), share of the groups of two or more whose highest score is at that place; equal scores
-    # share it. They sum to 1.
-    first: np.ndarray
-    first_random: np.ndarray  # float64 (k,), the same of random ranking
+    # Float64 (k,) each, by place in the sequence:
+    accuracy: np.ndarray  # share called as they are, right if the log-odds are above 0; nan = none there
+    always_wrong: np.ndarray  # the same if each candidate were called wrong
+    first: np.ndarray  # share of the groups of two or more with the highest score there, shared by equal ones
+    first_random: np.ndarray  # the same of random ranking
 
     @property
     def row(self) -> dict[str, object]:
@@ -81,20 +79,19 @@ class JointDiagnosis:
     @property
     def verdict(self) -> str:
         """One sentence: collapsed, not collapsed or undecided, the numbers that decide, and how it shows."""
-        ranking = f"MAP {self.scores['average_precision']:.3f}, random ranking"
-        ranking += f" {self.random['average_precision']:.3f}"
+        own, random = (values["average_precision"] for values in (self.scores, self.random))
+        ranking = f"MAP {own:.3f}, random ranking {random:.3f}"
         place = f"{self.by_place:.0%} of the variance within groups follows the place in the sequence"
         if not self.collapsed and not self.above_random:
             return f"Undecided: {ranking}; these are too few questions to tell them apart."
         if not self.collapsed:
             warning = f"; but {place}" if self.by_place > MOST_BY_PLACE else ""
             return f"Not collapsed: {ranking}{warning}."
+        how = "scores differ within a group, but hardly with what is right"
         if np.median(self.spread) < LEAST_SPREAD:
             how = f"the scores of a group are nearly the same (spread {np.median(self.spread):.3f} log-odds)"
         elif self.by_place > MOST_BY_PLACE:
             how = place
-        else:
-            how = "scores differ within a group, but hardly with what is right"
         return f"Collapsed: {ranking}; {how}."
 
 
@@ -106,10 +103,6 @@ def diagnose(scores: ArrayLike, labels: ArrayLike, *, question: ArrayLike | None
             no candidate is.
         labels: int (groups, k), 1 = right, 0 = wrong, -100 = no candidate.
         question: int (groups,), number of the question of each group; None = each group is a question.
-
-    Raises:
-        ValueError: shapes differ, an unknown label, a score that is not finite, no group of two candidates
-            (a pairwise model has no groups), or no question with right and wrong candidates.
     """
     scores, labels = np.asarray(scores, dtype=np.float64), np.asarray(labels)
     question = np.arange(len(scores)) if question is None else np.asarray(question)
@@ -137,10 +130,8 @@ def diagnose(scores: ArrayLike, labels: ArrayLike, *, question: ArrayLike | None
 
 def _check(scores: np.ndarray, labels: np.ndarray, question: np.ndarray) -> None:
     if scores.ndim != 2 or scores.shape != labels.shape or question.shape != scores.shape[:1]:
-        raise ValueError(
-            f"scores {scores.shape} and labels {labels.shape} must have the same shape (groups, k), and "
-            f"question {question.shape} must be (groups,)"
-        )
+        shapes = f"scores {scores.shape} and labels {labels.shape} must have the same shape (groups, k)"
+        raise ValueError(f"{shapes}, and question {question.shape} must be (groups,)")
     if unknown := set(np.unique(labels).tolist()) - {0, 1, ABSENT}:
         raise ValueError(f"a label is {min(unknown)}; it must be 1, 0, or {ABSENT} where no candidate is")
     if len(wrong := np.argwhere((labels != ABSENT) & ~np.isfinite(scores))):

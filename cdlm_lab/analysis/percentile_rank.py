@@ -20,25 +20,19 @@ independent. The mean is over all pairs, as in the paper, which has no intervals
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from cdlm_lab.metrics.significance import (
-    Comparison,
-    check_resamples,
-    compare,
-    percentile_interval,
-    resampled_sums,
-    sums_by_cluster,
-)
+from cdlm_lab.errors import check_choice
+from cdlm_lab.metrics import significance
+from cdlm_lab.metrics.significance import Comparison, mean_of_sums, percentile_interval, sums_by_cluster
 
 DIRECTIONS = ("both", "from", "to")
 CANDIDATES = ("document", "words", "both_documents")
-RESAMPLES = 10_000
 _REDUCTIONS = {"sum": np.sum, "mean": np.mean, "max": np.max}
 _LARGEST = 700.0  # exp of more overflows
 
@@ -68,18 +62,16 @@ def source_scores(
     """
     given, received = np.asarray(given), np.asarray(received)
     if given.ndim != 4 or given.shape != received.shape or not given.size:
-        raise ValueError(
-            f"given has shape {given.shape} and received {received.shape}; both must be (layers, heads, "
-            "source tokens, seq), not empty"
-        )
+        shapes = f"given has shape {given.shape} and received {received.shape}"
+        raise ValueError(f"{shapes}; both must be (layers, heads, source tokens, seq), not empty")
     if not (np.isfinite(given).all() and np.isfinite(received).all()):
         raise ValueError("some attention weights are not finite; the model's weights are broken")
-    _check_name(directions, DIRECTIONS, what="directions")
-    _check_name(reduce, _REDUCTIONS, what="reduce")
+    check_choice("directions", directions, DIRECTIONS)
+    check_choice("reduce", reduce, _REDUCTIONS)
     n_layers, n_heads = given.shape[:2]
     if isinstance(layers, str):
-        _check_name(layers, ("last", "all"), what="layers")
-        layers = [n_layers - 1] if layers == "last" else None
+        check_choice("layers", layers, ("last", "all"))
+        layers = [-1] if layers == "last" else None
     chosen = np.ix_(_numbers(layers, n_layers, what="layer"), _numbers(heads, n_heads, what="head"))
     arrays = {"both": (given, received), "from": (given,), "to": (received,)}[directions]
     weights = sum(array[chosen].sum(axis=2, dtype=np.float64) for array in arrays)  # (layers, heads, seq)
@@ -146,10 +138,9 @@ def candidate_mask(
     candidates: str = "document",
     is_punctuation: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Which tokens the target is ranked among, bool (seq,).
-
-    The paper says "the rest of the token scores within the containing document of T". Where it is silent:
-    special tokens and those of the source never count; punctuation does, unless `candidates` says `words`.
+    """Which tokens the target is ranked among, bool (seq,): "the rest of the token scores within the
+    containing document of T". Where the paper is silent: special tokens and those of the source never count;
+    punctuation does, unless `candidates` says `words`.
 
     Args:
         document: int (seq,), number of each token's document; -1 = none: `[CLS]`, `[SEP]`, padding, and also
@@ -158,7 +149,7 @@ def candidate_mask(
         candidates: `document` = of T; `words` = the same without punctuation; `both_documents` = of T and S.
         is_punctuation: bool (seq,), needed for `words` only.
     """
-    _check_name(candidates, CANDIDATES, what="candidates")
+    check_choice("candidates", candidates, CANDIDATES)
     document = np.asarray(document)
     source = _mask(source, len(document), name="source")
     target = _mask(target, len(document), name="target")
@@ -191,12 +182,11 @@ def word_scores(
         word_of_position: int (seq,), number of each position's word, below `n_words`; -1 = no word.
         reduce: `mean`, as of a target span, or `max`.
     """
-    _check_name(reduce, ("mean", "max"), what="reduce")
+    check_choice("reduce", reduce, ("mean", "max"))
     scores, words = np.asarray(scores, dtype=np.float64), np.asarray(word_of_position)
     if scores.shape != words.shape or scores.ndim != 1:
-        raise ValueError(
-            f"scores has shape {scores.shape} and word_of_position {words.shape}; both are (seq,)"
-        )
+        shapes = f"scores has shape {scores.shape} and word_of_position {words.shape}"
+        raise ValueError(f"{shapes}; both are (seq,)")
     if ((words < -1) | (words >= n_words)).any():
         raise ValueError(f"word_of_position must lie between -1 and {n_words - 1}")
     inside, known = words[words >= 0], scores[words >= 0]
@@ -223,10 +213,8 @@ def ranks_within(scores: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanRank:
-    """Mean percentile rank over all pairs, or a gap between two, with its 95% bootstrap interval.
-
-    The interval is over resampled clusters; with few of them (below about 20) it is too narrow.
-    """
+    """Mean percentile rank over all pairs, or a gap between two, with its 95% bootstrap interval over
+    clusters; with few of them (below about 20) it is too narrow."""
 
     mean: float
     low: float
@@ -235,44 +223,26 @@ class MeanRank:
     clusters: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankComparison(Comparison):
-    """Two models on the same pairs; a positive difference = a ranks targets higher on average."""
-
-    pairs: int
-
-
 def mean_percentile_rank(
-    ranks: ArrayLike,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    n_resamples: int = RESAMPLES,
-    seed: int = 0,
+    ranks: ArrayLike, *, clusters: Sequence[Hashable] | None = None, seed: int = 0
 ) -> MeanRank:
     """Mean of the ranks (pairs,), with an interval over clusters, such as the topic of each pair; None = each
     pair is its own cluster."""
-    check_resamples(n_resamples)
     counts = _counts(ranks, clusters, name="ranks")
-    drawn = resampled_sums(counts, n_resamples=n_resamples, rng=np.random.default_rng(seed))
-    return _mean_rank(_mean(counts.sum(axis=0)), _mean(drawn), pairs=counts[:, 1].sum(), clusters=len(counts))
+    mean, drawn = mean_of_sums(counts.sum(axis=0)), mean_of_sums(_drawn(counts, seed))
+    return _mean_rank(mean, drawn, pairs=counts[:, 1].sum(), clusters=len(counts))
 
 
 def compare_percentile_ranks(
-    ranks_a: ArrayLike,
-    ranks_b: ArrayLike,
-    *,
-    clusters: Sequence[Hashable] | None = None,
-    n_resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> RankComparison:
-    """Paired tests of two models; pair i must be the same for both, with the same source."""
+    ranks_a: ArrayLike, ranks_b: ArrayLike, *, clusters: Sequence[Hashable] | None = None, seed: int = 0
+) -> Comparison:
+    """Paired tests of two models; pair i must be the same for both, with the same source. A positive
+    difference = a ranks targets higher on average."""
     if np.shape(ranks_a) != np.shape(ranks_b):
-        raise ValueError(
-            f"ranks_a has shape {np.shape(ranks_a)} and ranks_b {np.shape(ranks_b)}; both are (pairs,)"
-        )
-    a, b = _counts(ranks_a, clusters, name="ranks_a"), _counts(ranks_b, clusters, name="ranks_b")
-    compared = compare(a, b, _mean, n_resamples=n_resamples, seed=seed)
-    return RankComparison(**asdict(compared), pairs=int(a[:, 1].sum()))
+        shapes = f"ranks_a has shape {np.shape(ranks_a)} and ranks_b {np.shape(ranks_b)}"
+        raise ValueError(f"{shapes}; both are (pairs,)")
+    sides = (_counts(ranks_a, clusters, name="ranks_a"), _counts(ranks_b, clusters, name="ranks_b"))
+    return significance.compare(*sides, mean_of_sums, seed=seed)
 
 
 def rank_gap(
@@ -281,20 +251,18 @@ def rank_gap(
     *,
     positive_clusters: Sequence[Hashable],
     negative_clusters: Sequence[Hashable],
-    n_resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> MeanRank:
     """Mean rank of coreferring targets minus that of others, in percentage points: what is left of a mean
     rank without all that lifts both alike. Clusters are drawn with their pairs of both sorts."""
-    check_resamples(n_resamples)
     numbers: dict[Hashable, int] = {}
     first = _counts(positive, positive_clusters, name="positive", numbers=numbers)
     second = _counts(negative, negative_clusters, name="negative", numbers=numbers)
     counts = np.zeros((len(numbers), 4))
     counts[: len(first), :2], counts[: len(second), 2:] = first, second
-    drawn = resampled_sums(counts, n_resamples=n_resamples, rng=np.random.default_rng(seed))
-    drawn, total = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)], counts.sum(axis=0)
-    gap, gaps = (_mean(sums[..., :2]) - _mean(sums[..., 2:]) for sums in (total, drawn))
+    drawn, total = _drawn(counts, seed), counts.sum(axis=0)
+    drawn = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
+    gap, gaps = (mean_of_sums(sums[..., :2]) - mean_of_sums(sums[..., 2:]) for sums in (total, drawn))
     return _mean_rank(gap, gaps, pairs=total[1] + total[3], clusters=len(counts))
 
 
@@ -303,9 +271,9 @@ def _mean_rank(mean: np.ndarray, drawn: np.ndarray, *, pairs: float, clusters: i
     return MeanRank(mean=float(mean), low=low, high=high, pairs=int(pairs), clusters=clusters)
 
 
-def _mean(sums: np.ndarray) -> np.ndarray:
-    """(..., 2) sums of ranks and numbers of pairs to (...) means."""
-    return sums[..., 0] / sums[..., 1]
+def _drawn(counts: np.ndarray, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return significance.resampled_sums(counts, n_resamples=significance.RESAMPLES, rng=rng)
 
 
 def _counts(
@@ -323,11 +291,6 @@ def _counts(
     if len(wrong := np.flatnonzero(~((ranks >= 0) & (ranks <= 100)))):
         raise ValueError(f"{name}[{wrong[0]}] is {ranks[wrong[0]]}; a percentile rank lies in [0, 100]")
     return sums_by_cluster([ranks, np.ones_like(ranks)], clusters, name=name, numbers=numbers)
-
-
-def _check_name(name: str, known: Iterable[str], *, what: str) -> None:
-    if name not in known:
-        raise ValueError(f"unknown {what} {name!r}; choose one of {', '.join(known)}")
 
 
 def _numbers(chosen: Sequence[int] | None, count: int, *, what: str) -> list[int]:
@@ -348,7 +311,6 @@ def _numbers(chosen: Sequence[int] | None, count: int, *, what: str) -> list[int
 def _mask(mask: np.ndarray, length: int, *, name: str) -> np.ndarray:
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != (length,):
-        raise ValueError(
-            f"{name} must be a bool mask of shape ({length},), True = chosen; got {mask.dtype} {mask.shape}"
-        )
+        wanted = f"{name} must be a bool mask of shape ({length},), True = chosen"
+        raise ValueError(f"{wanted}; got {mask.dtype} {mask.shape}")
     return mask

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 
 from cdlm_lab.analysis.percentile_rank import source_scores
 from cdlm_lab.analysis.source_attention import attend_to_source, evaluating, hidden_states
+from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.document_pairs import MatchSequence
 
 FIRST_TOKEN, OTHER_DOCUMENT = SOURCES = ("first token", "other document")
@@ -24,7 +25,8 @@ _PART = 512
 def by_global_attention(
     model: PreTrainedModel, sequence: MatchSequence, *, document: int, source: str
 ) -> np.ndarray:
-    """Score the sentences of a document by the attention between their tokens and global ones, both ways.
+    """Score the sentences of a document, float64 (sentences,), by the attention between their tokens and
+    global ones, both ways.
 
     The score of a token is exp(a) - 1, where a is its attention from and to a source token, on average over
     all source tokens, heads and layers; that of a sentence is the mean of its tokens. Section 3.5 of CDLM
@@ -37,13 +39,9 @@ def by_global_attention(
             training if it was.
         document: the one whose sentences are scored, 0 or 1.
         source: `first token`, which is global anyway; `other document`, all tokens of which are made global.
-
-    Returns:
-        float64 (sentences,), finite.
     """
     _check_document(document)
-    if source not in SOURCES:
-        raise ValueError(f"unknown source {source!r}; choose one of {', '.join(SOURCES)}")
+    check_choice("source", source, SOURCES)
     first = np.flatnonzero(sequence.global_attention_mask)
     tokens = first if source == FIRST_TOKEN else np.flatnonzero(sequence.side == 1 - document)
     is_global = np.union1d(first, tokens)
@@ -64,7 +62,15 @@ def by_encodings(model: PreTrainedModel, sequence: MatchSequence, *, document: i
     of its tokens; both were read in one sequence, with the first token global.
     """
     _check_document(document)
-    states = _last_states(model, sequence)
+    present = sequence.input_ids != model.config.pad_token_id
+    ids, is_global = torch.from_numpy(sequence.input_ids), sequence.global_attention_mask.astype(bool)
+    with evaluating(model), torch.inference_mode():
+        states = hidden_states(model, ids, present, is_global).double().cpu().numpy()
+    if not states[sequence.side >= 0].any():
+        raise ValueError(
+            "the model's last layer computes global tokens only, so its text has no states; load it with "
+            "load_pair_classifier(..., whole_last_layer=True)"
+        )
     other = states[sequence.side == 1 - document].mean(axis=0)
     sentences = _sentence_means(states, sequence, document)  # (sentences, dim)
     lengths = np.linalg.norm(sentences, axis=1) * np.linalg.norm(other)
@@ -74,21 +80,6 @@ def by_encodings(model: PreTrainedModel, sequence: MatchSequence, *, document: i
 def _check_document(document: int) -> None:
     if document not in (0, 1):
         raise ValueError(f"document is {document!r}; it must be 0, the first, or 1, the second")
-
-
-def _last_states(model: PreTrainedModel, sequence: MatchSequence) -> np.ndarray:
-    """float64 (seq, dim), without dropout and gradient."""
-    present = sequence.input_ids != model.config.pad_token_id
-    ids, is_global = torch.from_numpy(sequence.input_ids), sequence.global_attention_mask.astype(bool)
-    with evaluating(model), torch.inference_mode():
-        states = hidden_states(model, ids, present, is_global)
-    states = states.double().cpu().numpy()
-    if not states[sequence.side >= 0].any():
-        raise ValueError(
-            "the model's last layer computes global tokens only, so its text has no states; load it with "
-            "load_pair_classifier(..., whole_last_layer=True)"
-        )
-    return states
 
 
 def _sentence_means(values: np.ndarray, sequence: MatchSequence, document: int) -> np.ndarray:

@@ -29,10 +29,10 @@ class SourceAttention:
 
     source: np.ndarray  # int64 (source tokens,), their positions, ascending
     layers: tuple[int, ...]  # numbers of the recorded layers, ascending; 0 = first
-    # Float32 (layers, heads, source tokens, seq), the weight that a source token gives to each position,
-    # alpha_{j,i} in the paper; over all positions it sums to 1.
+    # Float32 (layers, heads, source tokens, seq) both: the weight that a source token gives to each position,
+    # alpha_{j,i} in the paper, 1 in sum over all positions; and that each gives to a source token,
+    # alpha_{i,j}.
     given: np.ndarray
-    # Float32, the same shape, the weight that each position gives to a source token, alpha_{i,j}.
     received: np.ndarray
     is_global: np.ndarray  # bool (seq,), True = was global
     # Bool (seq,), True = in some recorded layer the model can put weight between this position and a source
@@ -42,8 +42,9 @@ class SourceAttention:
     predicted: np.ndarray  # int64 (predicted positions,), ascending
     predicted_ids: np.ndarray  # int64 (predicted positions, k), the likeliest tokens there, likeliest first
     probabilities: np.ndarray  # float32 (predicted positions, k), theirs, among all tokens of the vocabulary
-    # Float32 (predicted positions,), those of the tokens given as `truth`; empty if none were.
-    truth_probabilities: np.ndarray
+    truth_probabilities: (
+        np.ndarray
+    )  # float32 (predicted positions,), of the tokens given as `truth`; or empty
 
 
 def attend_to_source(
@@ -119,9 +120,8 @@ def attention_between(
     ids = _checked_ids(input_ids, model)
     is_global = torch.as_tensor(global_mask, dtype=torch.bool).cpu().numpy()
     if is_global.shape != ids.shape:
-        raise ValueError(
-            f"input_ids {tuple(ids.shape)} and global_mask {is_global.shape} must both be (seq,)"
-        )
+        shapes = f"input_ids {tuple(ids.shape)} and global_mask {is_global.shape}"
+        raise ValueError(f"{shapes} must both be (seq,)")
     everywhere = np.ones(len(ids), dtype=bool)
     queries, keys = _positions(queries, everywhere, "queries"), _positions(keys, everywhere, "keys")
     if not (len(queries) and len(keys)):
@@ -135,11 +135,9 @@ def _checked_ids(input_ids: Sequence[int] | np.ndarray | Tensor, model: PreTrain
     """int64 (seq,) on the CPU."""
     ids = torch.as_tensor(input_ids).cpu()
     if ids.dim() != 1 or not len(ids) or ids.dtype.is_floating_point or ids.dtype == torch.bool:
-        raise ValueError(
-            f"input_ids must be whole numbers (seq,), not empty; got {ids.dtype} {tuple(ids.shape)}"
-        )
-    config = model.config
-    longest = config.max_position_embeddings - config.pad_token_id - 1
+        got = f"{ids.dtype} {tuple(ids.shape)}"
+        raise ValueError(f"input_ids must be whole numbers (seq,), not empty; got {got}")
+    longest = model.config.max_position_embeddings - model.config.pad_token_id - 1
     if len(ids) > longest:
         raise ValueError(f"the text has {len(ids)} tokens, but the model reads at most {longest}; shorten it")
     words = model.get_input_embeddings().num_embeddings
@@ -160,9 +158,8 @@ def _positions(chosen: Positions, present: np.ndarray, name: str) -> np.ndarray:
     if not positions.size:
         return np.empty(0, dtype=np.int64)
     if positions.ndim != 1 or not np.issubdtype(positions.dtype, np.integer):
-        raise ValueError(
-            f"{name} must be a list of positions or a bool mask, got {positions.dtype} {positions.shape}"
-        )
+        got = f"{positions.dtype} {positions.shape}"
+        raise ValueError(f"{name} must be a list of positions or a bool mask, got {got}")
     outside = positions[(positions < 0) | (positions >= length)]
     if len(outside):
         raise ValueError(f"{name}: position {outside[0]} is outside the text of {length} tokens")
@@ -190,9 +187,8 @@ def _check_prediction(
     if not positions:
         return
     if not hasattr(model, "lm_head"):
-        raise ValueError(
-            f"{type(model).__name__} has no language-model head to predict with; use load_language_model"
-        )
+        what = f"{type(model).__name__} has no language-model head to predict with"
+        raise ValueError(f"{what}; use load_language_model")
     words = model.get_input_embeddings().num_embeddings
     if not 1 <= top_k <= words:
         raise ValueError(f"top_k is {top_k}; it must be from 1 to {words}, the size of the vocabulary")
@@ -203,12 +199,11 @@ def _predictions(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The likeliest tokens and their probabilities, both (positions, k), and those of the truth, from hidden
     states (positions, dim): the vocabulary is projected for these positions alone."""
-    nothing = np.empty(0, dtype=np.float32)
+    of_truth = np.empty(0, dtype=np.float32)
     if not len(states):
-        return np.empty((0, top_k), dtype=np.int64), np.empty((0, top_k), dtype=np.float32), nothing
+        return np.empty((0, top_k), dtype=np.int64), np.empty((0, top_k), dtype=np.float32), of_truth
     shares = model.lm_head(states).float().softmax(-1)  # (positions, vocabulary)
     best = shares.topk(top_k)
-    of_truth = nothing
     if truth is not None:
         ids = torch.as_tensor(np.asarray(truth), device=shares.device)
         of_truth = shares.gather(1, ids[:, None].long())[:, 0].cpu().numpy()
@@ -233,7 +228,7 @@ def _stacked(recorded: Iterable[Tensor], length: int) -> np.ndarray:
 
 
 def _reach(source: np.ndarray, present: np.ndarray, is_global: np.ndarray, *, window: int) -> np.ndarray:
-    """What `SourceAttention.reach` holds; `window`: the widest of the recorded layers."""
+    """`SourceAttention.reach`; `window`: the widest of the recorded layers."""
     if is_global[source].any():
         return present.copy()
     position = np.arange(len(present))

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.errors import check_choice, check_least
 
 TERM_FREQUENCIES = ("logarithm", "released")
 
@@ -46,14 +47,12 @@ class LabelledWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantileShare:
-    """Words of neighbouring scores, and the share of them that are in a span at least once (Figure 2).
-
-    They lie between the percentiles `start` and `stop`, and their scores between `lowest` and `highest`.
-    """
+    """Words of neighbouring scores, between the percentiles `start` and `stop`, and the share of them that
+    are in a span at least once (Figure 2)."""
 
     start: float
     stop: float
-    lowest: float
+    lowest: float  # lowest, highest: of the scores
     highest: float
     words: int
     share: float
@@ -66,8 +65,7 @@ class Stratum:
     percentile: float
     threshold: float
     words: int  # how many words of documents they are
-    # For each document, each labelled sentence and each word, True = it is one of them; what `word_counts`
-    # takes.
+    # For each document, each labelled sentence and each word, True = it is one; what `word_counts` takes.
     chosen: tuple[tuple[tuple[bool, ...], ...], ...]
 
 
@@ -85,8 +83,7 @@ def tf_idf(
             takes all documents of a data set.
         term_frequency: one of TERM_FREQUENCIES.
     """
-    if term_frequency not in TERM_FREQUENCIES:
-        raise ValueError(f"term_frequency is {term_frequency!r}; choose one of {', '.join(TERM_FREQUENCIES)}")
+    check_choice("term_frequency", term_frequency, TERM_FREQUENCIES)
     counts = [_word_counts(document) for document in documents]
     lengths = [count.total() for count in counts]
     having, total, longest = Counter[str](), len(counts), max(lengths, default=0)
@@ -122,9 +119,8 @@ def labelled_words(
                 labels.setdefault(word.lower(), Counter())[tag.partition("-")[2]] += 1
         for word, written in spellings.items():
             if word not in scores[number]:
-                raise ValueError(
-                    f"document {document.id!r} has no score of {word!r}; give the scores of these documents"
-                )
+                what = f"document {document.id!r} has no score of {word!r}"
+                raise ValueError(f"{what}; give the scores of these documents")
             outside = labels[word].pop("", 0)
             rows.append(
                 LabelledWord(
@@ -141,13 +137,10 @@ def labelled_words(
 
 
 def shares_by_quantile(words: Sequence[LabelledWord], *, quantiles: int = 10) -> tuple[QuantileShare, ...]:
-    """How often words are entities, from low TF-IDF to high (Figure 2).
-
-    Equal scores stay together, so there may be fewer quantiles than asked for, of unequal size.
-    """
+    """How often words are entities, from low TF-IDF to high (Figure 2). Equal scores stay together, so there
+    may be fewer quantiles, of unequal size."""
     scores = _scores(words)
-    if quantiles < 1:
-        raise ValueError(f"quantiles is {quantiles}; it must be at least 1")
+    check_least(quantiles=quantiles)
     inside = np.array([bool(word.labels) for word in words])
     edges = np.quantile(scores, np.arange(1, quantiles) / quantiles, method="inverted_cdf")
     part = np.searchsorted(edges, scores, side="left")  # an edge is the highest score of its part
@@ -155,16 +148,15 @@ def shares_by_quantile(words: Sequence[LabelledWord], *, quantiles: int = 10) ->
     for number in np.unique(part):
         of_part = part == number
         count = int(of_part.sum())
-        shares.append(
-            QuantileShare(
-                start=100 * below / len(scores),
-                stop=100 * (below + count) / len(scores),
-                lowest=float(scores[of_part].min()),
-                highest=float(scores[of_part].max()),
-                words=count,
-                share=float(inside[of_part].mean()),
-            )
+        share = QuantileShare(
+            start=100 * below / len(scores),
+            stop=100 * (below + count) / len(scores),
+            lowest=float(scores[of_part].min()),
+            highest=float(scores[of_part].max()),
+            words=count,
+            share=float(inside[of_part].mean()),
         )
+        shares.append(share)
         below += count
     return tuple(shares)
 
@@ -175,14 +167,8 @@ def strata(
     *,
     percentiles: Sequence[float] = (90, 95, 99),
 ) -> tuple[Stratum, ...]:
-    """The words that are entities somewhere in the labelled test set, above percentiles of their TF-IDF
-    (Figure 3).
-
-    Args:
-        documents: the test set, as given to `labelled_words`.
-        words: what it returned.
-        percentiles: in [0, 100], over the words that are entities in any document.
-    """
+    """The words that are entities somewhere in the labelled test set, above percentiles, in [0, 100], of
+    their TF-IDF (Figure 3). `words` are the `labelled_words` of the documents."""
     entities = {word.word for word in words if word.labels}
     vocabulary = [word for word in words if word.word in entities]
     if not vocabulary:
@@ -195,10 +181,7 @@ def strata(
         threshold = float(np.percentile(scores, percentile))
         kept = {(word.document, word.word) for word in vocabulary if word.score >= threshold}
         chosen = tuple(
-            tuple(
-                tuple((number, word.lower()) in kept for word in sentence.words)
-                for sentence in _labelled(document)
-            )
+            tuple(tuple((number, word.lower()) in kept for word in one.words) for one in _labelled(document))
             for number, document in enumerate(documents)
         )
         divided.append(
@@ -226,7 +209,6 @@ def _labelled(document: TaggedDocument) -> Iterator[TaggedSentence]:
 
 
 def _scores(words: Sequence[LabelledWord]) -> np.ndarray:
-    """(words,) float64."""
     if not words:
         raise ValueError("there are no words; the documents must have labelled sentences")
     return np.array([word.score for word in words])
@@ -255,9 +237,8 @@ def weights_by_distance(weights: ArrayLike, buckets: ArrayLike) -> tuple[BucketW
     """
     weights, buckets = np.asarray(weights, dtype=np.float64), np.asarray(buckets)
     if weights.ndim != 2 or weights.shape != buckets.shape:
-        raise ValueError(
-            f"weights has shape {weights.shape} and buckets {buckets.shape}; both must be (words, K)"
-        )
+        shapes = f"weights has shape {weights.shape} and buckets {buckets.shape}"
+        raise ValueError(f"{shapes}; both must be (words, K)")
     if buckets.dtype.kind not in "iu" or (buckets < -1).any():
         raise ValueError("buckets must be whole numbers, 0 or more, or -1 where there is no occurrence")
     present = buckets >= 0
@@ -265,16 +246,13 @@ def weights_by_distance(weights: ArrayLike, buckets: ArrayLike) -> tuple[BucketW
         raise ValueError("no word has an occurrence to attend to, so there are no weights to describe")
     if wrong := np.argwhere(present & ~((weights >= 0) & (weights <= 1 + _ROUNDING))).tolist():
         row, column = wrong[0]
-        raise ValueError(
-            f"weights[{row}, {column}] is {weights[row, column]}; an attention weight lies in [0, 1]"
+        what = f"weights[{row}, {column}] is {weights[row, column]}"
+        raise ValueError(f"{what}; an attention weight lies in [0, 1]")
+    described = []
+    for number in np.unique(buckets[present]).tolist():
+        chosen = weights[buckets == number]
+        quantiles = tuple(np.quantile(chosen, QUANTILES).tolist())
+        described.append(
+            BucketWeights(bucket=number, count=len(chosen), mean=float(chosen.mean()), quantiles=quantiles)
         )
-    numbers = np.unique(buckets[present]).tolist()
-    return tuple(
-        BucketWeights(
-            bucket=number,
-            count=len(chosen := weights[buckets == number]),
-            mean=float(chosen.mean()),
-            quantiles=tuple(np.quantile(chosen, QUANTILES).tolist()),
-        )
-        for number in numbers
-    )
+    return tuple(described)

@@ -17,9 +17,8 @@ reads it there.
 
 For each run Snakemake calls `python -m cdlm_lab.batch.engine`: papermill with a notebook, watched. It ends
 with papermill's exit code if the notebook left a `report.json`, else with another than 0. What happened
-stands in the state file of the run (`runs/.grid/state/`), its output in `run.log`, its cells in
-`executed.ipynb`. When it is told to stop, or what started it is gone, it takes papermill and the kernel with
-it: nothing is left behind that computes.
+stands in its state file, its output in `run.log`, its cells in `executed.ipynb`. When it is told to stop, or
+what started it is gone, it takes papermill and the kernel with it: nothing is left behind that computes.
 """
 
 from __future__ import annotations
@@ -35,31 +34,41 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
 import psutil
 import yaml
 
-from cdlm_lab.batch.grid import RUN_FOLDER, Grid, Resources
+from cdlm_lab.batch.grid import RUN_FOLDER, Grid
 from cdlm_lab.batch.marked_yaml import GridError
-from cdlm_lab.batch.plan import AGAIN, Step, aside, checksums_of, read_stamp, write_stamp
+from cdlm_lab.batch.plan import AGAIN, Step, checksums_of, finished_at, read_stamp, write_stamp
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.progress import usable_cores
-from cdlm_lab.report import REPORT_FILE, write_json
+from cdlm_lab.report import ASIDE, REPORT_FILE, write_json
 
 LOG_FILE, EXECUTED_FILE = "run.log", "executed.ipynb"
-STATE_FOLDER = "state"  # in the folder of the grid
+GRID_FOLDER, JOBS_FILE, STATE_FOLDER, ENGINE_LOG_FILE = ".grid", "jobs.json", "state", "snakemake.log"
 RUNNING, DONE, FAILED, STOPPED = "running", "done", "failed", "stopped"
+LOCAL = "local"
 _POLL, _GRACE = 0.5, 5.0  # seconds between two looks; until what was asked to end is killed
+_PATIENCE = 60.0  # seconds until Snakemake is killed
 _THREADS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
-# What the log says of a kernel that did not end by itself.
-_DEAD_KERNEL = ("DeadKernelError", "Kernel died")
+_DEAD_KERNEL = ("DeadKernelError", "Kernel died")  # in the log, where a kernel did not end by itself
+# A kernel of the usual name that is this interpreter, whatever kernels the machine has. At a lower level of
+# its log each begins with a warning that the loopback line is plain.
+_KERNEL = ["-m", "ipykernel_launcher", "--IPKernelApp.log_level=40", "-f", "{connection_file}"]
+_SNAKEFILE = Path(__file__).with_name("Snakefile")
+_CLUSTER_JOBS, _CLUSTER_LATENCY = 100, 60  # runs handed over at once; seconds that a file may take to appear
+
+
+# ---- one run ----
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -67,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     jobs_file, name = sys.argv[1:] if arguments is None else arguments
     plan = json.loads(Path(jobs_file).read_text(encoding="utf-8"))
     os.chdir(plan["folder"])
-    # Taken before anything else: who is gone later has ended.
+    # Made before anything else: who is gone later has ended.
     watch = Watch(plan["starter"])
     run = OneRun(plan, name)
     try:
@@ -89,7 +98,7 @@ class Watch:
         self.reason: str | None = None
         self._parent, self._starter = os.getppid(), starter
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._told)
+            signal.signal(number, self._stop)
 
     def over(self) -> bool:
         """True from the moment on when the run has to end."""
@@ -99,37 +108,46 @@ class Watch:
             self.reason = "cdlm-lab run is gone"
         return self.reason is not None
 
-    def _told(self, number: int, frame: object) -> None:
+    def _stop(self, number: int, frame: object) -> None:
         self.reason = f"stopped by {signal.Signals(number).name}"
 
 
 class OneRun:
-    """One run of a plan, as `engine` writes it to jobs.json."""
+    """One run of a plan, as `write_jobs` writes it."""
 
     def __init__(self, plan: Mapping[str, Any], name: str) -> None:
-        self._plan, self._name, self._job = plan, name, plan["jobs"][name]
-        self._grid = Path(plan["grid_folder"])
-        self._folder = Path(self._job["folder"])
-        self._state: dict[str, Any] = {
-            "attempt": self._attempt(),
-            "started": time.time(),
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-        }
+        self._plan, self._job = plan, plan["jobs"][name]
+        self._grid, self._folder = Path(plan["grid_folder"]), Path(self._job["folder"])
+        self._state_file = self._grid / STATE_FOLDER / f"{name}.json"
+        self._name, attempt = name, 1
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            attempt = json.loads(self._state_file.read_text(encoding="utf-8"))["attempt"] + 1
+        self._state = {"attempt": attempt, "started": time.time()}
+        self._state |= {"pid": os.getpid(), "host": socket.gethostname()}
 
     def execute(self, watch: Watch) -> int:
         """Run the notebook to its end, or until `watch` says so; the exit code."""
         self._folder.mkdir(parents=True, exist_ok=True)
         self.note(RUNNING)
         self._stamp()
-        self._keep_partial_notebook()
-        devices, locks = self._devices(watch)
+        executed = self._folder / EXECUTED_FILE
+        if (
+            executed.exists() and executed.stat().st_size
+        ):  # of an earlier attempt: it stays beside the new one
+            executed.rename(_free(executed.with_name(f"{executed.stem}.{n}.ipynb") for n in count(1)))
+        command = [sys.executable, "-m", "papermill", self._job["notebook"], str(executed)]
+        command += ["-f", self._job["parameters"], "--kernel", "python3", "--log-output", "--no-progress-bar"]
+        command += ["--autosave-cell-every", "30"]
+        environment = {f"{name}_NUM_THREADS": str(self._job["cores"]) for name in _THREADS}
+        environment |= {"PYTHONUNBUFFERED": "1", "JUPYTER_PATH": str(self._grid.resolve() / "jupyter")}
+        locks = self._take_devices(watch)
+        if self._plan["gpus"] is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(locks)
         with (self._folder / LOG_FILE).open("a", encoding="utf-8") as log:
-            command = self._command()
             print(f"=== {_now()} {self._state['host']}: {' '.join(command)}", file=log, flush=True)
             child = subprocess.Popen(
                 command,
-                env=os.environ | self._environment(devices),
+                env=os.environ | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -139,60 +157,38 @@ class OneRun:
             state, reason = self._outcome(code, watch)
             if reason:
                 print(f"=== {_now()} {reason}", file=log, flush=True)
-        for lock in locks:
+        for lock in locks.values():
             lock.close()
         self.note(state, reason=reason)
         return 0 if state == DONE else code or 1
 
     def note(self, state: str, **more: Any) -> None:
         """Say in the state file how it stands; a full disk is no reason to fail here."""
-        values = {**self._state, "state": state, "noted": time.time(), **more}
         with suppress(OSError):
-            write_json(self._grid / STATE_FOLDER / f"{self._name}.json", values)
-
-    def _attempt(self) -> int:
-        try:
-            path = self._grid / STATE_FOLDER / f"{self._name}.json"
-            return json.loads(path.read_text(encoding="utf-8"))["attempt"] + 1
-        except (OSError, ValueError, LookupError, TypeError):
-            return 1
+            write_json(self._state_file, {**self._state, "state": state, "noted": time.time(), **more})
 
     def _stamp(self) -> None:
-        """What the run is made of, as it is now: code may have changed since the plan was made."""
+        """Note what the run is made of, as it is now: code may have changed since the plan was made."""
         planned = self._job["fingerprint"]
         fingerprint = {
             **planned,
             "code": checksums_of(list(planned["code"])),
-            "runs": {name: _finished(self._folder.parent / name) for name in planned["runs"]},
+            "runs": {name: finished_at(self._folder.parent / name) for name in planned["runs"]},
         }
+        stamp = {"name": self._name, "grid": self._plan["grid"], "notebook": self._job["notebook_name"]}
+        stamp["fingerprint"] = fingerprint
         before = read_stamp(self._folder)
-        stamp = {
-            "name": self._name,
-            "grid": self._plan["grid"],
-            "notebook": self._job["notebook_name"],
-            "fingerprint": fingerprint,
-        }
         if before is not None:  # it goes on, maybe with other code than it began with
             stamp["began_with"] = before.get("began_with", before["fingerprint"])
         write_stamp(self._folder, stamp)
 
-    def _keep_partial_notebook(self) -> None:
-        """What an earlier attempt had executed stays, beside the new one."""
-        path = self._folder / EXECUTED_FILE
-        if path.exists() and path.stat().st_size:
-            number = 1
-            while (kept := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
-                number += 1
-            path.rename(kept)
-
-    def _devices(self, watch: Watch) -> tuple[list[str] | None, list[IO[str]]]:
-        """The GPUs that this run has to itself, and what holds them; None where a scheduler sees to it."""
-        if self._plan["gpus"] is None:
-            return None, []
+    def _take_devices(self, watch: Watch) -> dict[str, IO[str]]:
+        """The GPUs that this run has to itself, each with its lock; none where a scheduler sees to it."""
         taken: dict[str, IO[str]] = {}
-        while len(taken) < self._job["gpus"] and not watch.over():
+        wanted = 0 if self._plan["gpus"] is None else self._job["gpus"]
+        while len(taken) < wanted and not watch.over():
             for device in self._plan["gpus"]:
-                if device in taken or len(taken) == self._job["gpus"]:
+                if device in taken or len(taken) == wanted:
                     continue
                 lock = (self._grid / f"gpu-{device}.lock").open("w", encoding="utf-8")
                 try:
@@ -200,22 +196,8 @@ class OneRun:
                     taken[device] = lock
                 except BlockingIOError:
                     lock.close()
-            time.sleep(0.0 if len(taken) == self._job["gpus"] else _POLL)
-        return list(taken), list(taken.values())
-
-    def _environment(self, devices: list[str] | None) -> dict[str, str]:
-        values = {f"{name}_NUM_THREADS": str(self._job["cores"]) for name in _THREADS}
-        values |= {"PYTHONUNBUFFERED": "1", "JUPYTER_PATH": str(self._grid.resolve() / "jupyter")}
-        if devices is not None:
-            values["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
-        return values
-
-    def _command(self) -> list[str]:
-        return [
-            *(sys.executable, "-m", "papermill", self._job["notebook"], str(self._folder / EXECUTED_FILE)),
-            *("-f", self._job["parameters"], "--kernel", "python3", "--log-output", "--no-progress-bar"),
-            *("--autosave-cell-every", "30"),
-        ]
+            time.sleep(0.0 if len(taken) == wanted else _POLL)
+        return taken
 
     def _outcome(self, code: int, watch: Watch) -> tuple[str, str | None]:
         """(state, why)."""
@@ -232,16 +214,51 @@ class OneRun:
         return FAILED, f"the notebook ended with exit code {code}"
 
 
+def _wait(child: subprocess.Popen, watch: Watch) -> int:
+    while True:
+        try:
+            return child.wait(timeout=_POLL)
+        except subprocess.TimeoutExpired:
+            if watch.over():
+                # The kernel is in a session of its own: it is a descendant, but not in the group.
+                parent = psutil.Process(child.pid)
+                end_all([parent, *parent.children(recursive=True)])
+                return child.wait()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _free(paths: Iterable[Path]) -> Path:
+    """The first path at which nothing is."""
+    return next(path for path in paths if not path.exists())
+
+
+def last_lines(path: Path, count: int) -> str:
+    """The end of a text file; "" if there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 400 * count))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-count:])
+
+
+# ---- processes ----
+
+
 def is_alive(process: list[Any]) -> bool:
     """True if a process given as [number, its start] is there and no other has taken its number."""
     try:
-        found = psutil.Process(process[0])
-        return abs(found.create_time() - process[1]) < 1 and found.status() != psutil.STATUS_ZOMBIE
+        known = psutil.Process(process[0])
+        return abs(known.create_time() - process[1]) < 1 and known.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
 
 
-def die_with_parent(number: int) -> Any:
+def die_with_parent(number: int) -> Callable[[], None]:
     """For `preexec_fn`: on Linux the process gets a signal when the one that started it dies, however it
     does; and it heeds interrupts, also where the shell ignores them for what runs in the background."""
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -264,45 +281,43 @@ def end_all(processes: list[psutil.Process]) -> None:
             process.kill()
 
 
-def last_lines(path: Path, count: int) -> str:
-    """The end of a text file; "" if there is none."""
+def start(command: Sequence[str], log: IO[str]) -> subprocess.Popen:
+    """Start Snakemake in a session of its own; it is interrupted when this process dies, however it does."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=die_with_parent(signal.SIGINT),
+    )
+
+
+def stop(engine: subprocess.Popen, *, local: bool) -> None:
+    """End Snakemake and what it started: runs on this machine directly, those of a cluster through it."""
+    deadline = time.monotonic() + _PATIENCE
+    with suppress(ProcessLookupError):
+        os.kill(engine.pid, signal.SIGINT)
+    while engine.poll() is None and time.monotonic() < deadline:
+        for child in _children(engine.pid) if local else ():
+            with suppress(psutil.Error):
+                child.terminate()
+        time.sleep(0.2)
+    if engine.poll() is None:
+        rest = [child for parent in _children(engine.pid) for child in [parent, *_children(parent.pid)]]
+        engine.kill()
+        end_all(rest)
+        engine.wait()
+
+
+def _children(number: int) -> list[psutil.Process]:
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 400 * count))
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ""
-    return "\n".join(text.splitlines()[-count:])
+        return psutil.Process(number).children()
+    except psutil.Error:
+        return []
 
 
-def _wait(child: subprocess.Popen, watch: Watch) -> int:
-    while True:
-        try:
-            return child.wait(timeout=_POLL)
-        except subprocess.TimeoutExpired:
-            if watch.over():
-                # The kernel is in a session of its own: it is found among the descendants, not in the group.
-                parent = psutil.Process(child.pid)
-                end_all([parent, *parent.children(recursive=True)])
-                return child.wait()
-
-
-def _finished(folder: Path) -> str | None:
-    try:
-        return json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))["finished"]
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-GRID_FOLDER, JOBS_FILE, ENGINE_LOG_FILE = ".grid", "jobs.json", "snakemake.log"
-LOCAL = "local"
-_SNAKEFILE = Path(__file__).with_name("Snakefile")
-_CLUSTER_JOBS, _CLUSTER_LATENCY = 100, 60  # runs handed over at once; seconds that a file may take to appear
-_PATIENCE = 60.0  # seconds until what was told to stop is killed
+# ---- all runs of a grid ----
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,14 +358,15 @@ def take_grid(runs: Path) -> IO[str]:
 
 
 def put_aside(steps: Mapping[str, Step]) -> list[tuple[Path, Path]]:
-    """Rename the folders of runs that are made anew; nothing is deleted. (before, after) of each."""
+    """Rename the folders of runs that are made anew, to runs/x.old-20261122-090400; nothing is deleted.
+    (before, after) of each."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     moved = []
-    for step in steps.values():
-        if step.state == AGAIN:
-            new = aside(step.job.folder, stamp=stamp)
-            step.job.folder.rename(new)
-            moved.append((step.job.folder, new))
+    for folder in (step.job.folder for step in steps.values() if step.state == AGAIN):
+        name = f"{folder.name}{ASIDE}{stamp}"
+        new = _free(folder.with_name(f"{name}-{n}" if n > 1 else name) for n in count(1))
+        folder.rename(new)
+        moved.append((folder, new))
     return moved
 
 
@@ -358,22 +374,33 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
     """Write what Snakefile and runs need to know into the folder of the grid; the path of jobs.json."""
     folder = grid.runs / GRID_FOLDER
     shutil.rmtree(folder / STATE_FOLDER, ignore_errors=True)
-    for name in (STATE_FOLDER, "notebooks", "parameters"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    _write_kernel(folder / "jupyter" / "kernels" / "python3" / "kernel.json")
-    todo = {name: step for name, step in steps.items() if step.runs}
+    kernel = folder / "jupyter" / "kernels" / "python3" / "kernel.json"
+    for made in (folder / STATE_FOLDER, folder / "notebooks", folder / "parameters", kernel.parent):
+        made.mkdir(parents=True, exist_ok=True)
+    write_json(kernel, {"argv": [sys.executable, *_KERNEL], "display_name": "cdlm_lab", "language": "python"})
     tasks: dict[str, Any] = {}
-    for name, step in todo.items():
-        task = step.job.task
+    jobs: dict[str, Any] = {}
+    for name, step in steps.items():
+        if not step.runs:
+            continue
+        job, task = step.job, step.job.task
+        copy, parameters = folder / "notebooks" / f"{task.name}.ipynb", folder / "parameters" / f"{name}.yaml"
         if task.name not in tasks:
-            copy = folder / "notebooks" / f"{task.name}.ipynb"
             shutil.copyfile(task.notebook.path, copy)
-            alike = [one.job.resources for one in todo.values() if one.job.task is task]
-            tasks[task.name] = {"names": [], **_asked(max(alike, key=lambda one: one.gpus))}
-            tasks[task.name]["notebook"] = copy.relative_to(grid.runs).as_posix()
+            alike = [one.job.resources for one in steps.values() if one.runs and one.job.task is task]
+            asked = max(alike, key=lambda one: one.gpus)
+            # `runs` is ours, for --jobs.
+            limits = {"mem_mb": round(asked.memory_gb * 1000), "runtime": max(1, round(asked.minutes))}
+            limits |= {"runs": 1} | ({"gpu": asked.gpus} if asked.gpus else {})
+            tasks[task.name] = {"names": [], "cores": asked.cores, "retries": asked.retries}
+            tasks[task.name] |= {"resources": limits, "notebook": copy.relative_to(grid.runs).as_posix()}
         tasks[task.name]["names"].append(name)
-        with replaced_file(folder / "parameters" / f"{name}.yaml") as file:  # papermill reads it with PyYAML
-            yaml.safe_dump({**step.job.parameters, RUN_FOLDER: str(step.job.folder)}, file, sort_keys=False)
+        with replaced_file(parameters) as file:  # papermill reads it with PyYAML
+            yaml.safe_dump({**job.parameters, RUN_FOLDER: str(job.folder)}, file, sort_keys=False)
+        jobs[name] = {"task": task.name, "folder": str(job.folder), "after": list(job.after)}
+        jobs[name] |= {"notebook": str(copy), "notebook_name": str(task.notebook.path)}
+        jobs[name] |= {"parameters": str(parameters), "fingerprint": step.fingerprint}
+        jobs[name] |= asdict(job.resources)
     here = psutil.Process()
     values = {
         "folder": os.getcwd(),
@@ -384,7 +411,7 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
         "starter": [here.pid, here.create_time()] if place.local else None,
         "gpus": list(gpus) if place.local else None,
         "tasks": tasks,
-        "jobs": {name: _job(step, folder) for name, step in todo.items()},
+        "jobs": jobs,
     }
     write_json(folder / JOBS_FILE, values)
     return folder / JOBS_FILE
@@ -405,7 +432,7 @@ def snakemake_command(grid: Grid, *, place: Place, gpus: int) -> list[str]:
         return [*command, "--cores", str(usable_cores()), "--resources", *limits, *place.more]
     if place.executor:
         plugin = f"snakemake-executor-plugin-{place.executor}"
-        _require(plugin.replace("-", "_"), f"pip install {plugin}")
+        _require(plugin, f"pip install {plugin}")
         command += ["--executor", place.executor]
     if place.executor == "slurm" and "--slurm-status-command" not in place.more and not _has_accounting():
         command += ["--slurm-status-command", "squeue"]
@@ -416,98 +443,27 @@ def snakemake_command(grid: Grid, *, place: Place, gpus: int) -> list[str]:
     return [*command, "--latency-wait", str(_CLUSTER_LATENCY), *place.more]
 
 
-def start(command: Sequence[str], log: IO[str]) -> subprocess.Popen:
-    """Start Snakemake in a session of its own; it is interrupted when this process dies, however it does."""
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        preexec_fn=die_with_parent(signal.SIGINT),
-    )
-
-
-def stop(engine: subprocess.Popen, *, local: bool, patience: float = _PATIENCE) -> None:
-    """End Snakemake and what it started: runs on this machine directly, those of a cluster through it."""
-    deadline = time.monotonic() + patience
-    with suppress(ProcessLookupError):
-        os.kill(engine.pid, signal.SIGINT)
-    while engine.poll() is None and time.monotonic() < deadline:
-        for child in _children(engine.pid) if local else ():
-            with suppress(psutil.Error):
-                child.terminate()
-        time.sleep(0.2)
-    if engine.poll() is None:
-        rest = [child for parent in _children(engine.pid) for child in [parent, *_children(parent.pid)]]
-        engine.kill()
-        end_all(rest)
-        engine.wait()
-
-
-def _children(number: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(number).children()
-    except psutil.Error:
-        return []
-
-
-def _asked(resources: Resources) -> dict[str, Any]:
-    """Resources in Snakemake's words; `runs` is ours, for `--jobs`."""
-    named = {
-        "mem_mb": round(resources.memory_gb * 1000),
-        "runtime": max(1, round(resources.minutes)),
-        "runs": 1,
-    }
-    if resources.gpus:
-        named["gpu"] = resources.gpus
-    return {"cores": resources.cores, "retries": resources.retries, "resources": named}
-
-
-def _job(step: Step, folder: Path) -> dict[str, Any]:
-    job = step.job
-    return {
-        "task": job.task.name,
-        "folder": str(job.folder),
-        "after": list(job.after),
-        "notebook": str(folder / "notebooks" / f"{job.task.name}.ipynb"),
-        "notebook_name": str(job.task.notebook.path),
-        "parameters": str(folder / "parameters" / f"{job.name}.yaml"),
-        "fingerprint": step.fingerprint,
-        **asdict(job.resources),
-    }
-
-
-def _write_kernel(path: Path) -> None:
-    """A kernel of the usual name that is this interpreter, whatever kernels the machine has."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    argv += ["--IPKernelApp.log_level=40"]  # else each begins with a warning that the loopback line is plain
-    write_json(path, {"argv": argv, "display_name": "cdlm_lab", "language": "python"})
-
-
-def _require(module: str, remedy: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        raise GridError(f"{module.replace('_', '-')} is not installed: {remedy}")
+def _require(package: str, remedy: str) -> None:
+    if importlib.util.find_spec(package.replace("-", "_")) is None:
+        raise GridError(f"{package} is not installed: {remedy}")
 
 
 def _has_accounting() -> bool:
     """False where Slurm keeps no accounts; then `sacct` would be asked for ever, and `squeue` knows."""
     try:
-        asked = subprocess.run(["sacct", "--allocations"], capture_output=True, timeout=20)
+        return subprocess.run(["sacct", "--allocations"], capture_output=True, timeout=20).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return asked.returncode == 0
 
 
 def read_states(runs: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """name -> what the run noted last; those that noted nothing are left out."""
-    found = {}
+    states = {}
     for name in names:
         path = runs / GRID_FOLDER / STATE_FOLDER / f"{name}.json"
         with suppress(OSError, ValueError):
-            found[name] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+            states[name] = json.loads(path.read_text(encoding="utf-8"))
+    return states
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.batch.grid import Grid, Resources, Task
-from cdlm_lab.batch.marked_yaml import Given, GridError
+from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.parameters import closest_name
 
 _BRACES = re.compile(r"\{(\{[A-Za-z]\w*(?::[^{}]*)?\})\}|\{([A-Za-z]\w*)(?::([^{}]*))?\}")
@@ -52,9 +52,11 @@ class Job:
     @property
     def resources(self) -> Resources:
         """Those of its task; where that asks for a GPU, one for each process that `parallel` starts."""
-        asked = self.task.resources
+        of_task = self.task.resources
         several = _PROCESSES.match(str(self.effective.get("parallel", "")))
-        return replace(asked, gpus=max(asked.gpus, int(several[1]))) if asked.gpus and several else asked
+        if not of_task.gpus or not several:
+            return of_task
+        return replace(of_task, gpus=max(of_task.gpus, int(several[1])))
 
 
 def expand(grid: Grid) -> dict[str, Job]:
@@ -62,53 +64,34 @@ def expand(grid: Grid) -> dict[str, Job]:
 
     Raises GridError for too many runs, two of one name, references to nothing or to several, and circles.
     """
-    drafts: dict[str, _Draft] = {}
+    runs: dict[str, tuple[Task, Mapping[str, str]]] = {}
     taken: set[str] = set()  # in small letters, as some file systems have names
     for task in grid.tasks.values():
+        place, shorter = f"{task.where}: task {task.name}", "write the axis as name: {parameter: value}"
         if (count := math.prod(map(len, task.axes.values()))) > _MOST:
-            raise GridError(f"{task.where}: task {task.name}: {count} runs, at most {_MOST}: shorten an axis")
-        for labels in itertools.product(*task.axes.values()):
-            draft = _Draft(task, dict(zip(task.axes, labels, strict=True)))
-            if draft.name.lower() in taken:
-                raise GridError(
-                    f"{task.where}: task {task.name}: two runs would be called {draft.name}: rename a task, "
-                    "or write the axis as name: {parameter: value}"
-                )
-            if len(draft.name) > _LONGEST:
-                raise GridError(
-                    f"{task.where}: task {task.name}: {draft.name[:40]}... is too long for a name: write the "
-                    "axis as name: {parameter: value}"
-                )
-            drafts[draft.name] = draft
-            taken.add(draft.name.lower())
-    jobs = {name: _resolved(grid, draft) for name, draft in drafts.items()}
+            raise GridError(f"{place}: {count} runs, at most {_MOST}: shorten an axis")
+        for values in itertools.product(*task.axes.values()):
+            labels = dict(zip(task.axes, values, strict=True))
+            name = _name(task, labels)
+            if name.lower() in taken:
+                raise GridError(f"{place}: two runs would be called {name}: rename a task, or {shorter}")
+            if len(name) > _LONGEST:
+                raise GridError(f"{place}: {name[:40]}... is too long for a name: {shorter}")
+            runs[name] = task, labels
+            taken.add(name.lower())
+    jobs = {name: _resolved(grid, name, task, labels) for name, (task, labels) in runs.items()}
     return {name: jobs[name] for name in _in_order(jobs)}
 
 
-class _Draft:
-    """A run whose references are not resolved yet."""
-
-    def __init__(self, task: Task, labels: Mapping[str, str]) -> None:
-        self.task, self.labels, self.name = task, labels, _name(task, labels)
-
-    @property
-    def given(self) -> dict[str, Given]:
-        values = dict(self.task.parameters)
-        for axis, label in self.labels.items():
-            values |= self.task.axes[axis][label]
-        return values
-
-
 def _name(task: Task, labels: Mapping[str, str]) -> str:
-    pieces = [f"s{label}" if axis == "seed" else _slug(label) for axis, label in labels.items()]
+    pieces = [
+        f"s{label}" if axis == "seed" else _UNSAFE.sub("-", label).strip("-.") or "none"
+        for axis, label in labels.items()
+    ]
     return "-".join([task.name, *pieces])
 
 
-def _slug(label: str) -> str:
-    return _UNSAFE.sub("-", label).strip("-.") or "none"
-
-
-def _resolved(grid: Grid, draft: _Draft) -> Job:
+def _resolved(grid: Grid, name: str, task: Task, labels: Mapping[str, str]) -> Job:
     after: list[str] = []
 
     def resolve(value: Any, where: str) -> Any:
@@ -116,43 +99,39 @@ def _resolved(grid: Grid, draft: _Draft) -> Job:
             return [resolve(item, where) for item in value]
         if isinstance(value, dict):
             return {key: resolve(item, where) for key, item in value.items()}
-        if not isinstance(value, str):
-            return value
-        return _BRACES.sub(lambda found: replacement(found, where), value)
+        return _BRACES.sub(lambda match: put(match, where), value) if isinstance(value, str) else value
 
-    def replacement(found: re.Match[str], where: str) -> str:
-        escaped, name, choices = found.groups()
+    def put(match: re.Match[str], where: str) -> str:
+        escaped, called, choices = match.groups()
         if escaped:
             return escaped
-        if choices is None and name in draft.labels:
-            return draft.labels[name]
-        if choices is None and name in grid.variables:
-            return str(grid.variables[name])
-        names = _referred(grid, draft, found, where)
+        if choices is None and called in labels:
+            return labels[called]
+        if choices is None and called in grid.variables:
+            return str(grid.variables[called])
+        names = _referred(grid, labels, match, f"{where}: task {task.name}: {match[0]}")
         after.extend(names)
         return " ".join(str(grid.runs / name) for name in names)
 
-    parameters = {name: resolve(given.value, given.where) for name, given in draft.given.items()}
-    needs = {name: resolve(given.value, given.where) for name, given in draft.task.needs.items()}
-    for given in draft.task.after:
-        after.extend(_all_of(grid, draft, given))
+    given = dict(task.parameters)
+    for axis, label in labels.items():
+        given |= task.axes[axis][label]
+    parameters = {name: resolve(item.value, item.where) for name, item in given.items()}
+    needs = {name: resolve(item.value, item.where) for name, item in task.needs.items()}
+    for item in task.after:
+        if item.value not in grid.tasks:
+            hint = closest_name(item.value, list(grid.tasks))
+            raise GridError(f"{item.where}: task {task.name}: no task is called {item.value!r}: {hint}")
+        after.extend(_names(grid.tasks[item.value], {}))
     return Job(
-        name=draft.name,
-        task=draft.task,
-        folder=grid.runs / draft.name,
-        labels=draft.labels,
+        name=name,
+        task=task,
+        folder=grid.runs / name,
+        labels=labels,
         parameters=parameters,
         needs=needs,
         after=tuple(dict.fromkeys(after)),
     )
-
-
-def _all_of(grid: Grid, draft: _Draft, given: Given) -> list[str]:
-    """The runs of a task that stands under `after`: all of them."""
-    if given.value not in grid.tasks:
-        hint = closest_name(given.value, list(grid.tasks))
-        raise GridError(f"{given.where}: task {draft.task.name}: no task is called {given.value!r}: {hint}")
-    return _names(grid.tasks[given.value], {})
 
 
 def _names(task: Task, wanted: Mapping[str, str]) -> list[str]:
@@ -163,30 +142,28 @@ def _names(task: Task, wanted: Mapping[str, str]) -> list[str]:
     return [_name(task, dict(zip(task.axes, one, strict=True))) for one in itertools.product(*labels)]
 
 
-def _referred(grid: Grid, draft: _Draft, found: re.Match[str], where: str) -> list[str]:
+def _referred(grid: Grid, labels: Mapping[str, str], match: re.Match[str], place: str) -> list[str]:
     """The runs that a reference in braces means, one unless it has a star."""
-    _, name, choices = found.groups()
-    place = f"{where}: task {draft.task.name}: {found[0]}"
+    _, name, choices = match.groups()
     if name not in grid.tasks:
-        known = [*grid.tasks, *grid.variables, *draft.labels]
+        hint = closest_name(name, [*grid.tasks, *grid.variables, *labels])
         raise GridError(
-            f"{place}: no task, variable or axis is called {name!r}: {closest_name(name, known)}; "
-            f"write {{{found[0]}}} for the text itself"
+            f"{place}: no task, variable or axis is called {name!r}: {hint}; write {{{match[0]}}} for the "
+            "text itself"
         )
     task = grid.tasks[name]
-    asked = dict(_choices(choices or "", task, place))
-    wanted = {axis: draft.labels[axis] for axis in task.axes if axis in draft.labels} | asked
+    chosen = dict(_choices(choices or "", task, place))
+    wanted = {axis: labels[axis] for axis in task.axes if axis in labels} | chosen
     for axis, label in wanted.items():
         if label != "*" and label not in task.axes[axis]:
             known = ", ".join(task.axes[axis])
             raise GridError(f"{place}: no run of {task.name} has {axis} {label}: there are {known}")
     names = _names(task, wanted)
-    if len(names) > 1 and "*" not in asked.values():
+    if len(names) > 1 and "*" not in chosen.values():
         axis = next(axis for axis in task.axes if axis not in wanted)
         example = f"{{{task.name}:{axis}={next(iter(task.axes[axis]))}}}"
-        raise GridError(
-            f"{place}: which of {', '.join(names[:4])}? Say it, for example {example}, or * for all"
-        )
+        which = ", ".join(names[:4])
+        raise GridError(f"{place}: which of {which}? Say it, for example {example}, or * for all")
     return names
 
 

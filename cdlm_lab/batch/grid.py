@@ -64,11 +64,9 @@ class Notebook:
 def find_notebook(name: str, *, where: str) -> Path:
     """The file of a notebook: a path that ends in .ipynb, or a name in `notebooks/` of this folder or of the
     checkout. `where` begins the message of the GridError."""
-    if name.endswith(".ipynb"):
-        places = [Path(name)]
-    else:
-        checkout = Path(__file__).resolve().parents[2]
-        places = [folder / "notebooks" / f"{name}.ipynb" for folder in (Path(), checkout)]
+    checkout = Path(__file__).resolve().parents[2]
+    places = [folder / "notebooks" / f"{name}.ipynb" for folder in (Path(), checkout)]
+    places = [Path(name)] if name.endswith(".ipynb") else places
     for place in places:
         if place.is_file():
             return place
@@ -91,7 +89,14 @@ def read_notebook(path: Path) -> Notebook:
     tagged = [n for n, cell in enumerate(codes) if "parameters" in cell.get("metadata", {}).get("tags", ())]
     if len(tagged) != 1:
         raise GridError(f"{path}: {len(tagged)} code cells are tagged 'parameters'; there must be one")
-    defaults = _literals(sources.pop(tagged[0]), path)
+    try:
+        statements = ast.parse(sources.pop(tagged[0])).body
+        defaults = {line.targets[0].id: ast.literal_eval(line.value) for line in statements}
+    except SyntaxError as error:
+        raise GridError(f"{path}: cell 'parameters', line {error.lineno}: not Python ({error.msg})") from None
+    except (AttributeError, ValueError):
+        what = "the cell 'parameters' must hold nothing but lines like `steps = 400`"
+        raise GridError(f"{path}: {what}") from None
     if RUN_FOLDER not in defaults:
         raise GridError(f"{path}: has no parameter {RUN_FOLDER!r}, which says where its results go")
     return Notebook(path=path, defaults=defaults, sources=tuple(sources))
@@ -111,19 +116,6 @@ def check_given(notebook: Notebook, given: Mapping[str, Given]) -> None:
         except ParameterError as error:
             what = str(error).replace("papermill -y reads", "YAML reads")
             raise GridError(f"{item.where}: {notebook.path.name}: {what}") from None
-
-
-def _literals(source: str, path: Path) -> dict[str, Any]:
-    """name -> value of a cell of literal assignments."""
-    try:
-        statements = ast.parse(source).body
-        pairs = [(statement.targets[0].id, ast.literal_eval(statement.value)) for statement in statements]
-    except SyntaxError as error:
-        raise GridError(f"{path}: cell 'parameters', line {error.lineno}: not Python ({error.msg})") from None
-    except (AttributeError, ValueError):
-        what = "the cell 'parameters' must hold nothing but lines like `steps = 400`"
-        raise GridError(f"{path}: {what}") from None
-    return dict(pairs)
 
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -192,53 +184,49 @@ def read_grid(path: str | os.PathLike[str], *, variables: Mapping[str, str] | No
         if not _NAME.fullmatch(name):
             raise tasks.fault(name, f"{name!r} is no name of a task: a letter, then letters, digits and _")
         read[name] = _task(tasks.section(name, name=f"task {name}"), name, top, values)
-    grid = Grid(path=Path(path), runs=Path(runs), variables=values, tasks=read)
     if clash := sorted(set(values) & set(read)):
         raise tasks.fault(clash[0], f"{clash[0]!r} is the name of a variable too: rename one of them")
-    return grid
+    return Grid(path=Path(path), runs=Path(runs), variables=values, tasks=read)
 
 
 def _variables(top: Section, given: Mapping[str, str], runs: str) -> dict[str, Any]:
     """The variables of the file with those of the command line in their place, and `runs`."""
-    section = top.section("variables") if "variables" in top else ()
-    values = {name: top.section("variables").given(name).value for name in section}
+    values = {name: item.value for name, item in top.mapping("variables").items()}
     for name, value in values.items():
         if name == "runs" or not _NAME.fullmatch(name) or not isinstance(value, _SCALAR):
             what = f"{name!r} = {value!r} is no variable: a name and a text"
             raise top.section("variables").fault(name, what)
     for name, text in given.items():
+        option = f"--set {name}={text}"
         if name not in values:
             hint = closest_name(name, values) if values else "it has none"
-            raise GridError(f"--set {name}={text}: {top.file} has no such variable: {hint}")
+            raise GridError(f"{option}: {top.file} has no such variable: {hint}")
         # What is text in the file stays text: a folder may be called 2024.
-        values[name] = text if isinstance(values[name], str) else _given_value(name, text)
+        value = text if isinstance(values[name], str) else read_yaml(text, where=option)
+        if not isinstance(value, _SCALAR):
+            raise GridError(f"{option}: {value!r} is no single value: write it in quotes if it is text")
+        values[name] = value
     return {"runs": runs, **values}
-
-
-def _given_value(name: str, text: str) -> Any:
-    value = read_yaml(text, where=f"--set {name}={text}")
-    if not isinstance(value, _SCALAR):
-        raise GridError(
-            f"--set {name}={text}: {value!r} is no single value: write it in quotes if it is text"
-        )
-    return value
 
 
 def _task(section: Section, name: str, top: Section, variables: Mapping[str, Any]) -> Task:
     section.allow(_TASK)
     written = section.take("notebook", str)
     notebook = read_notebook(find_notebook(written, where=f"{section.where('notebook')}: task {name}"))
-    parameters = _from_files(section, notebook, variables)
-    if "parameters" in section:
-        parameters |= _checked(notebook, section.section("parameters").all(), variables)
+    parameters: dict[str, Given] = {}
+    for file in _texts(section, "files"):  # later ones over earlier ones
+        if not Path(file.value).is_file():
+            raise GridError(f"{file.where}: {section.name}: there is no file {file.value}")
+        given = read_section(file.value, name="parameters").all()
+        parameters |= _checked(notebook, given, variables)
+    parameters |= _checked(notebook, section.mapping("parameters"), variables)
     axes = {
-        axis: _points(section.section("axes"), axis, notebook, variables) for axis in _keys(section, "axes")
+        axis: _points(section.section("axes"), axis, notebook, variables) for axis in section.mapping("axes")
     }
     if (seeds := _seeds(section, top, notebook)) is not None:
         axes["seed"] = seeds
     _refuse_set_twice(section, axes)
-    needs = section.section("needs").all() if "needs" in section else {}
-    for need, given in needs.items():
+    for need, given in section.mapping("needs").items():
         if not isinstance(given.value, str) or not given.value:
             raise section.section("needs").fault(need, f"{given.value!r}; it must be a path or hub:NAME")
     return Task(
@@ -248,13 +236,9 @@ def _task(section: Section, name: str, top: Section, variables: Mapping[str, Any
         parameters=parameters,
         axes=axes,
         resources=_resources(section, top),
-        needs=needs,
+        needs=section.mapping("needs"),
         after=_texts(section, "after"),
     )
-
-
-def _keys(section: Section, key: str) -> list[str]:
-    return list(section.section(key)) if key in section else []
 
 
 def _texts(section: Section, key: str) -> tuple[Given, ...]:
@@ -271,24 +255,12 @@ def _checked(
 ) -> dict[str, Given]:
     """Parameters that the notebook takes; a text that is nothing but a variable has the variable's value."""
     known = {f"{{{name}}}": value for name, value in variables.items()}
-    found = {
-        name: Given(value=known[item.value], where=item.where)
-        if isinstance(item.value, str) and item.value in known
-        else item
-        for name, item in given.items()
-    }
-    check_given(notebook, found)
-    return found
-
-
-def _from_files(section: Section, notebook: Notebook, variables: Mapping[str, Any]) -> dict[str, Given]:
-    """Parameters of files, later ones over earlier ones."""
-    found: dict[str, Given] = {}
-    for file in _texts(section, "files"):
-        if not Path(file.value).is_file():
-            raise GridError(f"{file.where}: {section.name}: there is no file {file.value}")
-        found |= _checked(notebook, read_section(file.value, name="parameters").all(), variables)
-    return found
+    checked = dict(given)
+    for name, item in given.items():
+        if isinstance(item.value, str) and item.value in known:
+            checked[name] = Given(value=known[item.value], where=item.where)
+    check_given(notebook, checked)
+    return checked
 
 
 def _points(axes: Section, axis: str, notebook: Notebook, variables: Mapping[str, Any]) -> Points:
@@ -303,8 +275,7 @@ def _points(axes: Section, axis: str, notebook: Notebook, variables: Mapping[str
         for value in values:
             if not isinstance(value, _SCALAR):
                 raise axes.fault(axis, f"{axis} holds {value!r}; write name: {{parameter: value}} for it")
-        place = axes.where(axis)
-        given = {str(value): {axis: Given(value=value, where=place)} for value in values}
+        given = {str(value): {axis: Given(value=value, where=axes.where(axis))} for value in values}
         if len(given) < len(values):
             raise axes.fault(axis, f"{axis} is {values!r}; one of them stands there twice")
     if not given:
@@ -327,13 +298,12 @@ def _seeds(section: Section, top: Section, notebook: Notebook) -> Points | None:
         if own:
             raise section.fault("seeds", f"{notebook.path.name} has no parameter 'seed'")
         return None
-    place = holder.where("seeds")
-    return {str(value): {"seed": Given(value=value, where=place)} for value in values}
+    return {str(value): {"seed": Given(value=value, where=holder.where("seeds"))} for value in values}
 
 
 def _refuse_set_twice(section: Section, axes: Mapping[str, Points]) -> None:
     """One parameter, one place that says what it is; only files may be overruled."""
-    by: dict[str, str] = dict.fromkeys(_keys(section, "parameters"), "parameters")
+    by: dict[str, str] = dict.fromkeys(section.mapping("parameters"), "parameters")
     for axis, points in axes.items():
         for name in sorted({name for parameters in points.values() for name in parameters}):
             if name in by:
@@ -347,11 +317,9 @@ def _resources(section: Section, top: Section) -> Resources:
     names = [field.name for field in dataclasses.fields(Resources)]
     values: dict[str, Any] = {}
     for holder, key in ((top, "defaults"), (section, "resources")):
-        if key not in holder:
-            continue
-        part = holder.section(key)
-        part.allow(names)
-        for name, given in part.all().items():
+        for name, given in holder.mapping(key).items():
+            part = holder.section(key)
+            part.allow(names)
             try:
                 Resources(**{name: given.value})
             except ParameterError as error:

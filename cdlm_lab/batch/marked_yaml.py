@@ -20,7 +20,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, StreamMark, YAMLError
-from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
 from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.parameters import closest_name
@@ -83,9 +83,8 @@ class _Constructor(SafeConstructor):
         if isinstance(value, int) and abs(value) >= 2**64:
             raise _fault(node, f"{_shown(node)} has more than 64 bits: write it in quotes if it is text")
         if isinstance(value, str) and _UNWRITABLE.search(value):
-            raise _fault(
-                node, "it holds a NUL or half a surrogate pair, which no file has: remove \\0 or \\ud..."
-            )
+            what = "it holds a NUL or half a surrogate pair, which no file has: remove \\0 or \\ud..."
+            raise _fault(node, what)
         return value
 
     def construct_undefined(self, node: Node) -> None:
@@ -99,7 +98,7 @@ _Constructor.add_constructor(None, _Constructor.construct_undefined)
 
 
 class Section:
-    """A mapping of a YAML file: values, and the lines they stand on. Messages call it by its name; `place` is
+    """A mapping of a YAML file: values, and the lines they stand on. Messages call it by its name; `place`:
     `file:line` of that, if it has one."""
 
     def __init__(self, file: Path, values: object, *, name: str, place: str = "") -> None:
@@ -111,9 +110,6 @@ class Section:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._values
 
     def where(self, key: str | None = None) -> str:
         """`file:line` of a key, or of the mapping itself, which is that of its name."""
@@ -131,9 +127,9 @@ class Section:
 
     def take(self, key: str, kind: type, default: Any = _MISSING) -> Any:
         """The value of a key, which must be of a kind; `default`, if any, where the key is not there."""
+        if key not in self and default is _MISSING:
+            raise self.fault(None, f"{key!r} is missing")
         if key not in self:
-            if default is _MISSING:
-                raise GridError(f"{self.where()}: {self.name}: {key!r} is missing")
             return default
         value = self._values[key]
         if not isinstance(value, kind):
@@ -152,6 +148,10 @@ class Section:
         """The mapping under a key; anything else is refused."""
         called = name or f"{self.name}: {key}"
         return Section(self.file, self._values[key], name=called, place=self.where(key))
+
+    def mapping(self, key: str) -> dict[str, Given]:
+        """What the mapping under a key holds; {} if the key is not there."""
+        return self.section(key).all() if key in self else {}
 
     def is_mapping(self, key: str) -> bool:
         """True if a mapping stands under the key."""
@@ -182,8 +182,10 @@ def read_yaml(text: str, *, where: str) -> Any:
         constructor, _ = yaml.get_constructor_parser(text)
         constructor.composer.warn_double_anchors = False
         root = constructor.composer.get_single_node()
+        if root is None:
+            return None
         _check_aliases(root)
-        return None if root is None else constructor.construct_document(root)
+        return constructor.construct_document(root)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -198,7 +200,7 @@ def read_yaml(text: str, *, where: str) -> Any:
     raise GridError(f"{where}:{line}: {way}{' '.join(what.split())}")
 
 
-def _check_aliases(root: Node | None) -> None:
+def _check_aliases(root: Node) -> None:
     """Refuse aliases that hold themselves, and those that make a vast deal of little."""
     sizes: dict[int, tuple[int, int]] = {}  # id of a node -> values, levels; 0 while it is looked at
 
@@ -208,22 +210,19 @@ def _check_aliases(root: Node | None) -> None:
                 raise _fault(node, "this contains itself: write what is meant in place of its alias (*name)")
             return known
         sizes[id(node)] = (0, 0)
-        found = [measure(inner) for inner in _within(node)]
-        values, levels = 1 + sum(size for size, _ in found), 1 + max((deep for _, deep in found), default=0)
+        inside = node.value if isinstance(node, CollectionNode) else []
+        if isinstance(node, MappingNode):
+            inside = [inner for pair in node.value for inner in pair]
+        inner_sizes = [measure(inner) for inner in inside]
+        values = 1 + sum(size for size, _ in inner_sizes)
+        levels = 1 + max((deep for _, deep in inner_sizes), default=0)
         if values > _MOST or levels > _DEEPEST:
             limit = f"{_MOST} values" if values > _MOST else f"{_DEEPEST} levels"
             raise _fault(node, f"more than {limit} with all that its aliases (*name) stand for: write less")
         sizes[id(node)] = (values, levels)
         return values, levels
 
-    if root is not None:
-        measure(root)
-
-
-def _within(node: Node) -> list[Node]:
-    if isinstance(node, MappingNode):
-        return [inner for pair in node.value for inner in pair]
-    return node.value if isinstance(node, SequenceNode) else []
+    measure(root)
 
 
 def _way_to(node: Node, mark: StreamMark) -> Iterator[str]:

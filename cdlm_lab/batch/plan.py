@@ -30,24 +30,17 @@ from pathlib import Path
 from typing import Any
 
 import cdlm_lab
+from cdlm_lab import report
 from cdlm_lab.batch.expansion import Job
 from cdlm_lab.batch.marked_yaml import GridError
 from cdlm_lab.data.files import DataError, sha256_of_file
 from cdlm_lab.models.model_folder import CONFIG_FILE, fault_of_folder
 from cdlm_lab.parameters import BY_HOW_MANY, closest_name, with_those_of_before
-from cdlm_lab.report import (
-    ASIDE,
-    REPORT_FILE,
-    RUN_FILE,
-    RunError,
-    is_held,
-    read_report,
-    read_run_file,
-    refuse_foreign,
-    write_json,
-)
 
 HUB = "hub:"
+
+
+# ---- what a run needs ----
 
 
 class Checksums:
@@ -60,11 +53,10 @@ class Checksums:
     def __init__(self, memory: Path) -> None:
         self._memory = memory
         try:
-            self._known = json.loads(memory.read_text(encoding="utf-8"))
+            known = json.loads(memory.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            self._known = {}
-        if not isinstance(self._known, dict):
-            self._known = {}
+            known = None
+        self._known = known if isinstance(known, dict) else {}
 
     def of(self, need: str) -> str:
         """The checksum of a path (of a model: of all files in its folder), or the revision of a checkpoint of
@@ -85,32 +77,30 @@ class Checksums:
 
     def save(self) -> None:
         """Remember."""
-        write_json(self._memory, self._known)
+        report.write_json(self._memory, self._known)
 
     def _of_file(self, path: Path) -> str:
-        told, name = path.stat(), str(path.resolve())
+        status, name = path.stat(), str(path.resolve())
         before = self._known.get(name)
-        if isinstance(before, list) and before[:2] == [told.st_size, told.st_mtime_ns]:
+        if isinstance(before, list) and before[:2] == [status.st_size, status.st_mtime_ns]:
             return before[2]
-        self._known[name] = [told.st_size, told.st_mtime_ns, sha256_of_file(path)]
+        self._known[name] = [status.st_size, status.st_mtime_ns, sha256_of_file(path)]
         return self._known[name][2]
 
 
 def missing_need(need: str) -> str | None:
     """Why something is not there, and what to do; None if it is."""
     if need.startswith(HUB):
-        name = need.removeprefix(HUB)
-        if (revision := _revision(need)) is None:
+        name, revision = need.removeprefix(HUB), _revision(need)
+        if revision is None:
             return f"{name} is not among the models in {_hub_folder()}: hf download {name}"
-        return fault_of_folder(_snapshot(need, revision))
+        return fault_of_folder(_cached(need) / "snapshots" / revision)
     path = Path(need)
     if not path.exists():
         return f"there is no {need}"
     if path.name == CONFIG_FILE:
         return fault_of_folder(path.parent)
-    if path.is_dir() and not any(path.iterdir()):
-        return f"{need} is empty"
-    return None
+    return f"{need} is empty" if path.is_dir() and not any(path.iterdir()) else None
 
 
 def local_gpus(environ: Mapping[str, str] = os.environ) -> list[str]:
@@ -131,25 +121,26 @@ def _hub_folder() -> Path:
     return Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface") / "hub"
 
 
-def _revision(need: str) -> str | None:
-    """The commit of a checkpoint in the hub's cache; None if it is not there."""
-    try:
-        revision = (_cached(need) / "refs" / "main").read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
-    return revision if (_snapshot(need, revision) / CONFIG_FILE).exists() else None
-
-
 def _cached(need: str) -> Path:
     return _hub_folder() / f"models--{need.removeprefix(HUB).replace('/', '--')}"
 
 
-def _snapshot(need: str, revision: str) -> Path:
-    return _cached(need) / "snapshots" / revision
+def _revision(need: str) -> str | None:
+    """The commit of a checkpoint in the hub's cache; None if it is not there."""
+    folder = _cached(need)
+    try:
+        revision = (folder / "refs" / "main").read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+    return revision if (folder / "snapshots" / revision / CONFIG_FILE).exists() else None
+
+
+# ---- fingerprints ----
 
 
 STAMP_FILE = ".grid.json"  # in the folder of a run; `open_run` passes over names that begin with a dot
 _LIBRARY = Path(cdlm_lab.__file__).parent
+_PARTS = ("notebook", "parameters", "code", "data", "runs")  # of a fingerprint
 _DIGITS = 16  # of a checksum of code
 _SHOWN = 3  # files of code that a reason names
 
@@ -185,85 +176,17 @@ def _code_of(sources: tuple[str, ...]) -> dict[str, str]:
 
 def checksums_of(files: Sequence[str]) -> dict[str, str]:
     """file of the library -> the beginning of its SHA-256; "" for one that is gone."""
-    found = {}
+    checksums = {}
     for file in files:
         try:
-            found[file] = sha256_of_file(_LIBRARY.parent / file)[:_DIGITS]
+            checksums[file] = sha256_of_file(_LIBRARY.parent / file)[:_DIGITS]
         except DataError:
-            found[file] = ""
-    return found
-
-
-def changes(old: Mapping[str, Any], new: Mapping[str, Any], *, ignore_code: bool = False) -> list[str]:
-    """What differs between two fingerprints, in words; [] if nothing does.
-
-    Args:
-        old: of a run that was made.
-        new: of the run as it would be made now.
-        ignore_code: changes to notebook and library do not count.
-    """
-    found = _changed_parameters(old["parameters"], new["parameters"])
-    if not ignore_code:
-        if old["notebook"] not in (None, new["notebook"]):
-            found.append("the notebook's code changed")
-        if old["code"] is not None:
-            found += _changed_code(old["code"], new["code"])
-    for name in sorted(old["data"].keys() | new["data"].keys()):
-        before, now = old["data"].get(name), new["data"].get(name)
-        if name not in new["data"]:
-            continue  # what is no longer asked for does no harm
-        if before is not None and now is not None and before != now:
-            found.append(f"data: {name} changed")
-    for name, finished in new["runs"].items():
-        if name not in old["runs"]:
-            found.append(f"it reads {name} now")
-        elif finished is not None and old["runs"][name] not in (None, finished):
-            found.append(f"{name}, which it reads, was made anew")
-    return found
-
-
-def read_stamp(folder: Path) -> dict[str, Any] | None:
-    """What the grid noted in a run folder: {"fingerprint", "began_with", "notebook", "grid", "name"}; None if
-    there is nothing that can be read."""
-    try:
-        stamp = json.loads((folder / STAMP_FILE).read_text(encoding="utf-8"))
-        fingerprint = stamp["fingerprint"]
-        complete = all(part in fingerprint for part in ("notebook", "parameters", "code", "data", "runs"))
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return stamp if complete else None
-
-
-def write_stamp(folder: Path, stamp: Mapping[str, Any]) -> None:
-    """Note in a run folder what the run is made of; whole or not at all."""
-    write_json(folder / STAMP_FILE, stamp)
-
-
-def _changed_parameters(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    found = []
-    for name in sorted((old.keys() | new.keys()) - set(BY_HOW_MANY)):
-        before, now = (json.dumps(part[name]) if name in part else "(absent)" for part in (old, new))
-        if before != now:
-            found.append(f"parameter {name} {_cut(before)} -> {_cut(now)}")
-    return found
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _changed_code(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    files = sorted(file for file in old.keys() | new.keys() if old.get(file, "") != new.get(file, ""))
-    if not files:
-        return []
-    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    return [f"code: {', '.join(files[:_SHOWN])}{more} changed"]
+            checksums[file] = ""
+    return checksums
 
 
 @functools.cache
 def _imports_of(path: Path) -> tuple[str, ...]:
-    if path.suffix != ".py":
-        return ()
     parts = path.relative_to(_LIBRARY.parent).with_suffix("").parts
     package = ".".join(parts[:-1])  # of a module the one it is in, of an __init__ itself
     return tuple(_imports(ast.parse(path.read_text(encoding="utf-8")), package))
@@ -275,10 +198,9 @@ def _imports(tree: ast.AST, package: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            start = node.module or ""
-            if node.level:
-                kept = package.split(".")[: len(package.split(".")) - node.level + 1]
-                start = ".".join([*kept, *([start] if start else [])])
+            parts = package.split(".")
+            above = parts[: len(parts) - node.level + 1] if node.level else []
+            start = ".".join([*above, *([node.module] if node.module else [])])
             names = [start, *(f"{start}.{alias.name}" for alias in node.names)]
         else:
             continue
@@ -294,6 +216,61 @@ def _files(name: str) -> Iterator[Path]:
             yield place / "__init__.py"
         elif place.with_suffix(".py").is_file():
             yield place.with_suffix(".py")
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], *, ignore_code: bool = False) -> list[str]:
+    """What differs between two fingerprints, in words; [] if nothing does.
+
+    Args:
+        old: of a run that was made.
+        new: of the run as it would be made now.
+        ignore_code: changes to notebook and library do not count.
+    """
+    words = []
+    for name in sorted((old["parameters"].keys() | new["parameters"].keys()) - set(BY_HOW_MANY)):
+        sides = (old["parameters"], new["parameters"])
+        before, now = (json.dumps(side[name]) if name in side else "(absent)" for side in sides)
+        if before != now:
+            words.append(f"parameter {name} {_cut(before)} -> {_cut(now)}")
+    if not ignore_code:
+        if old["notebook"] not in (None, new["notebook"]):
+            words.append("the notebook's code changed")
+        now = new["code"]
+        before = now if old["code"] is None else old["code"]
+        if files := sorted(file for file in before | now if before.get(file, "") != now.get(file, "")):
+            more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+            words.append(f"code: {', '.join(files[:_SHOWN])}{more} changed")
+    for name, now in sorted(new["data"].items()):  # what is no longer asked for does no harm
+        if now is not None and old["data"].get(name) not in (None, now):
+            words.append(f"data: {name} changed")
+    for name, finished in new["runs"].items():
+        if name not in old["runs"]:
+            words.append(f"it reads {name} now")
+        elif finished is not None and old["runs"][name] not in (None, finished):
+            words.append(f"{name}, which it reads, was made anew")
+    return words
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def read_stamp(folder: Path) -> dict[str, Any] | None:
+    """What the grid noted in a run folder: {"fingerprint", "began_with", "notebook", "grid", "name"}; None if
+    there is nothing that can be read."""
+    try:
+        stamp = json.loads((folder / STAMP_FILE).read_text(encoding="utf-8"))
+        return stamp if all(part in stamp["fingerprint"] for part in _PARTS) else None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def write_stamp(folder: Path, stamp: Mapping[str, Any]) -> None:
+    """Note in a run folder what the run is made of; whole or not at all."""
+    report.write_json(folder / STAMP_FILE, stamp)
+
+
+# ---- what is to be done ----
 
 
 DONE, NEW, RESUMED, AGAIN = "done", "new", "goes on", "again"
@@ -363,88 +340,70 @@ def without_missing(steps: Mapping[str, Step]) -> tuple[dict[str, Step], list[st
 
 def _named(jobs: Mapping[str, Job], names: Collection[str], option: str) -> set[str]:
     """The runs that names of runs or tasks mean."""
-    found: set[str] = set()
+    runs: set[str] = set()
     for name in names:
         meant = {job.name for job in jobs.values() if name in (job.name, job.task.name)}
         if not meant:
             known = [*dict.fromkeys(job.task.name for job in jobs.values()), *jobs]
             raise GridError(f"{option} {name}: no task and no run is called so: {closest_name(name, known)}")
-        found |= meant
-    return found
+        runs |= meant
+    return runs
 
 
 def _step(job: Job, steps: Mapping[str, Step], choice: Choice, checksums: Checksums, *, forced: bool) -> Step:
-    missing = _missing(job, choice)
-    now = _fingerprint(job, steps, checksums)
-    make = functools.partial(Step, job=job, missing=tuple(missing), fingerprint=now)
-    waits = [f"{name}, which it reads, is made first" for name in job.after if steps[name].runs]
-    asked = ["--rerun asks for it"] if forced else []
-    if (job.folder / REPORT_FILE).exists():
-        stamp = _finished_stamp(job)
-        reasons = asked + changes(stamp["fingerprint"], now, ignore_code=choice.ignore_code) + waits
-        state = AGAIN if reasons else DONE
-        return make(state=state, reasons=tuple(reasons), seconds=stamp["seconds"])
-    _refuse_taken(job)
-    if not (job.folder / RUN_FILE).exists():
-        return make(state=NEW, reasons=())
-    stamp = read_stamp(job.folder)
-    old = stamp["fingerprint"] if stamp else _by_hand(job, _parameters(job))
-    reasons = asked + changes(old, now, ignore_code=True) + waits
-    if reasons:
-        return make(state=AGAIN, reasons=tuple(reasons))
-    return make(state=RESUMED, reasons=() if choice.ignore_code else tuple(changes(old, now)))
-
-
-def _missing(job: Job, choice: Choice) -> list[str]:
-    found = [f"{name}: {why}" for name, need in job.needs.items() if (why := missing_need(need)) is not None]
-    asked = job.resources.gpus
-    if choice.gpus is not None and asked > choice.gpus:
-        found.append(f"{asked} GPU{'s' * (asked > 1)}: this machine has {choice.gpus or 'none'}")
-    return found
-
-
-def _fingerprint(job: Job, steps: Mapping[str, Step], checksums: Checksums) -> dict[str, Any]:
-    """Of the run as it would be made now; a run that is yet to be made was not finished at any time."""
-    return {
+    missing = [f"{name}: {why}" for name, need in job.needs.items() if (why := missing_need(need))]
+    gpus = job.resources.gpus
+    if choice.gpus is not None and gpus > choice.gpus:
+        missing.append(f"{gpus} GPU{'s' * (gpus > 1)}: this machine has {choice.gpus or 'none'}")
+    now = {
         "notebook": job.task.notebook.code,
         "parameters": job.effective,
         "code": code_of(job.task.notebook.sources),
         "data": {
             name: None if missing_need(need) else checksums.of(need) for name, need in job.needs.items()
         },
-        "runs": {name: None if steps[name].runs else finished_at(steps[name].job) for name in job.after},
+        # A run that is yet to be made was not finished at any time.
+        "runs": {
+            name: None if steps[name].runs else finished_at(steps[name].job.folder) for name in job.after
+        },
     }
+    make = functools.partial(Step, job=job, missing=tuple(missing), fingerprint=now)
+    why_again = ["--rerun asks for it"] if forced else []
+    waits = [f"{name}, which it reads, is made first" for name in job.after if steps[name].runs]
+    if (job.folder / report.REPORT_FILE).exists():
+        try:
+            made = report.read_report(job.folder)
+        except report.RunError as error:
+            raise GridError(f"{error}; move the folder away") from None
+        old = _old_fingerprint(job, made)
+        reasons = why_again + changes(old, now, ignore_code=choice.ignore_code) + waits
+        return make(state=AGAIN if reasons else DONE, reasons=tuple(reasons), seconds=made.seconds)
+    _refuse_taken(job)
+    if not (job.folder / report.RUN_FILE).exists():
+        return make(state=NEW, reasons=())
+    old = _old_fingerprint(job, None)
+    if reasons := why_again + changes(old, now, ignore_code=True) + waits:
+        return make(state=AGAIN, reasons=tuple(reasons))
+    return make(state=RESUMED, reasons=() if choice.ignore_code else tuple(changes(old, now)))
 
 
-def finished_at(job: Job) -> str | None:
+def finished_at(folder: Path) -> str | None:
     """When a run was finished; None if it is not."""
     try:
-        return read_report(job.folder).finished
-    except RunError:
+        return report.read_report(folder).finished
+    except report.RunError:
         return None
 
 
-def _finished_stamp(job: Job) -> dict[str, Any]:
-    """The stamp of a finished run with its `seconds`; made up for one that was run by hand."""
+def _old_fingerprint(job: Job, made: report.Report | None) -> dict[str, Any]:
+    """Of the run that is there, finished or interrupted. If no grid made it, its parameters are all that is
+    known, and a run may report fewer than its notebook has."""
+    if stamp := read_stamp(job.folder):
+        return stamp["fingerprint"]
     try:
-        report = read_report(job.folder)
-    except RunError as error:
-        raise GridError(f"{error}; move the folder away") from None
-    stamp = read_stamp(job.folder) or {"fingerprint": _by_hand(job, report.parameters)}
-    return {**stamp, "seconds": report.seconds}
-
-
-def _parameters(job: Job) -> Mapping[str, Any]:
-    """Those of an interrupted run."""
-    try:
-        return read_run_file(job.folder)[1]
-    except RunError as error:
+        parameters = made.parameters if made else report.read_run_file(job.folder)[1]
+    except report.RunError as error:
         raise GridError(str(error)) from None
-
-
-def _by_hand(job: Job, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The fingerprint of a run that no grid made: its parameters are all that is known, and a run may report
-    fewer than its notebook has."""
     known = with_those_of_before(parameters, job.effective)
     return {
         "notebook": None,
@@ -460,21 +419,14 @@ def _refuse_taken(job: Job) -> None:
     if job.folder.exists() and not job.folder.is_dir():
         raise GridError(f"{job.folder} is a file; the run {job.name} needs a folder of this name")
     try:
-        refuse_foreign(job.folder)
-    except RunError as error:
+        report.refuse_foreign(job.folder)
+    except report.RunError as error:
         raise GridError(f"{error}, or move it away") from None
-    if is_held(job.folder):
+    if report.is_held(job.folder):
         raise GridError(f"{job.folder} is in use: wait for the process that holds it, or end it")
 
 
-def aside(folder: Path, *, stamp: str) -> Path:
-    """A free name for what was in a folder: runs/x.old-20261122-090400."""
-    base = folder.with_name(f"{folder.name}{ASIDE}{stamp}")
-    free, number = base, 1
-    while free.exists():
-        number += 1
-        free = base.with_name(f"{base.name}-{number}")
-    return free
+# ---- for how long ----
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -488,10 +440,8 @@ class Remaining:
 
 
 def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -> dict[str, float]:
-    """How long each run will take.
-
-    The median of the runs of its task that are finished; else of the runs of its notebook; else the minutes
-    that the grid allows.
+    """How long each run will take: the median of the runs of its task that are finished; else of the runs of
+    its notebook; else the minutes that the grid allows.
 
     Args:
         steps: of the plan; those that are finished count.
@@ -503,12 +453,12 @@ def expected_seconds(steps: Mapping[str, Step], measured: Mapping[str, float]) -
         if seconds is not None:
             for key in (f"task {step.job.task.name}", str(step.job.task.notebook.path)):
                 known.setdefault(key, []).append(seconds)
-    found = {}
+    expected = {}
     for name, step in steps.items():
         task = step.job.task
         times = known.get(f"task {task.name}") or known.get(str(task.notebook.path))
-        found[name] = statistics.median(times) if times else 60 * task.resources.minutes
-    return found
+        expected[name] = statistics.median(times) if times else 60 * task.resources.minutes
+    return expected
 
 
 def seconds_left(
@@ -521,7 +471,7 @@ def seconds_left(
             among them is finished.
         cores: of the machine, or infinity; a run that asks for more gets all.
         at_once: so many runs at most, or infinity.
-        gpus: as cores. Runs that need one where there is none will not be made; their time is told as if one
+        gpus: as cores. Runs that need one where there is none will not be made; their time is given as if one
             were made after the other.
     """
     ended: dict[str, float] = {}

@@ -22,29 +22,20 @@ from typing import Any
 import psutil
 
 from cdlm_lab.batch import engine
+from cdlm_lab.batch import plan as planning
 from cdlm_lab.batch.expansion import expand
 from cdlm_lab.batch.grid import Grid, read_grid
 from cdlm_lab.batch.marked_yaml import GridError
-from cdlm_lab.batch.plan import (
-    AGAIN,
-    DONE,
-    RESUMED,
-    Checksums,
-    Choice,
-    Remaining,
-    Step,
-    expected_seconds,
-    local_gpus,
-    make_plan,
-    seconds_left,
-    without_missing,
-)
+from cdlm_lab.batch.plan import Choice, Step
 
 WAITING = "waiting"
+FAILED, WRONG = 1, 2  # exit codes
 _SUMMARY_EVERY = 300.0  # seconds between two lines of summary without a terminal
 _STYLES = {"running": "bold", "done": "green", "failed": "red", "stopped": "yellow", "waiting": "dim"}
 _VANISHED = "it vanished: killed from outside, or its node was lost"
 _ENDED = (engine.DONE, engine.FAILED, engine.STOPPED)
+_POLL, _SETTLE = 1.0, 15.0  # seconds between two looks at the state files; until they are the last
+_LOG_LINES = 15  # of a failed run's log
 
 
 class Progress:
@@ -69,8 +60,8 @@ class Progress:
     ) -> None:
         self.steps = {name: step for name, step in steps.items() if step.runs}
         self.kept = len(steps) - len(self.steps)
-        self.states: dict[str, dict[str, Any]] = {}
-        self._all, self._cores, self._at_once, self._gpus = steps, cores, at_once, gpus
+        self.states: dict[str, dict[str, Any]] = {name: {"state": WAITING} for name in self.steps}
+        self._all, self._limits = steps, {"cores": cores, "at_once": at_once, "gpus": gpus}
         self._errors = _Errors(log)
         self._lost: dict[str, tuple[str, int | None]] = {}
 
@@ -80,14 +71,13 @@ class Progress:
         for name, why in self._errors.new():
             # What is said of one attempt does not hold for the next.
             self._lost[name] = (why, states.get(name, {}).get("attempt"))
-        for name in self.steps:
+        for name, before in self.states.items():
             now = dict(states.get(name, {"state": WAITING}))
             why, attempt = self._lost.get(name, ("", -1))
             if now["state"] == WAITING and attempt is None:
                 now |= {"state": engine.FAILED, "reason": f"it could not begin: {why}"}
             elif now["state"] == engine.RUNNING and (attempt == now["attempt"] or _is_gone(now)):
                 now |= {"state": engine.FAILED, "reason": f"{_VANISHED}{why and f'; {why}'}"}
-            before = self.states.get(name, {"state": WAITING})
             if (now["state"], now.get("attempt")) != (before["state"], before.get("attempt")):
                 changed.append((name, now["state"]))
             self.states[name] = now
@@ -100,11 +90,11 @@ class Progress:
 
     def named(self, state: str) -> list[str]:
         """The runs in a state."""
-        return [name for name in self.steps if self.states.get(name, {}).get("state", WAITING) == state]
+        return [name for name, now in self.states.items() if now["state"] == state]
 
     def seconds_of(self, name: str) -> float | None:
         """How long a run runs, or ran; None if it has not begun."""
-        state = self.states.get(name, {})
+        state = self.states[name]
         if "started" not in state:
             return None
         end = time.time() if state["state"] == engine.RUNNING else state["noted"]
@@ -113,127 +103,30 @@ class Progress:
     def left(self) -> tuple[dict[str, float], float]:
         """(name -> seconds that a run which is not finished still takes, seconds until all are)."""
         measured = {name: self.seconds_of(name) or 0.0 for name in self.named(engine.DONE)}
-        expected = expected_seconds(self._all, measured)
-        blocked = self.blocked()
-        each = {}
-        for name in self.steps:
-            if self.states.get(name, {}).get("state", WAITING) not in _ENDED and name not in blocked:
+        expected = planning.expected_seconds(self._all, measured)
+        blocked, each, todo = self.blocked(), {}, {}
+        for name, step in self.steps.items():
+            if self.states[name]["state"] not in _ENDED and name not in blocked:
                 each[name] = max(expected[name] - (self.seconds_of(name) or 0.0), 0.0)
-        todo = {
-            name: Remaining(
-                seconds=seconds,
-                cores=self.steps[name].job.resources.cores,
-                after=self.steps[name].job.after,
-                gpus=self.steps[name].job.resources.gpus,
-            )
-            for name, seconds in each.items()
-        }
-        return each, seconds_left(todo, cores=self._cores, at_once=self._at_once, gpus=self._gpus)
+                taken = {"cores": step.job.resources.cores, "gpus": step.job.resources.gpus}
+                todo[name] = planning.Remaining(seconds=each[name], after=step.job.after, **taken)
+        return each, planning.seconds_left(todo, **self._limits)
 
     def blocked(self) -> dict[str, str]:
         """Runs that will not begin -> the run at which it began, which failed or was stopped."""
         failed = {*self.named(engine.FAILED), *self.named(engine.STOPPED)}
-        found: dict[str, str] = {}
+        blocked: dict[str, str] = {}
         for name in self.named(WAITING):
             for other in self.steps[name].job.after:
-                if other in failed or other in found:
-                    found[name] = found.get(other, other)
-        return found
+                if other in failed or other in blocked:
+                    blocked[name] = blocked.get(other, other)
+        return blocked
 
     def summary(self) -> str:
         """One line: how many wait, run, are done, and how long it will take."""
-        _, seconds = self.left()
         counts = [f"{len(self.named(state))} {state}" for state in ("running", "done", "failed", "waiting")]
         kept = f" ({self.kept} finished before)" if self.kept else ""
-        return f"{', '.join(counts)}{kept}; about {shown_time(seconds)} left"
-
-
-class Lines:
-    """A line for each change, and now and then one for all; for logs."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress, self._said = progress, time.monotonic()
-
-    def __enter__(self) -> Lines:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def show(self, changed: list[tuple[str, str]]) -> None:
-        """Print what changed."""
-        for name, state in changed:
-            seconds = self._progress.seconds_of(name)
-            took = f" after {shown_time(seconds)}" if state in _ENDED and seconds is not None else ""
-            why = self._progress.states[name].get("reason")
-            print(f"{time.strftime('%H:%M:%S')} {name}: {state}{took}{f': {why}' if why else ''}", flush=True)
-        if time.monotonic() - self._said > _SUMMARY_EVERY:
-            self._said = time.monotonic()
-            print(f"{time.strftime('%H:%M:%S')} {self._progress.summary()}", flush=True)
-
-
-class Table:
-    """A table that stands still on the terminal and changes."""
-
-    def __init__(self, progress: Progress) -> None:
-        from rich.live import Live
-
-        self._progress = progress
-        self._live = Live(auto_refresh=False, transient=False)
-
-    def __enter__(self) -> Table:
-        self._live.__enter__()
-        self._live.update(self._drawn(), refresh=True)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._live.__exit__(*error)
-
-    def show(self, changed: list[tuple[str, str]]) -> None:
-        """Draw it anew."""
-        self._live.update(self._drawn(), refresh=True)
-
-    def _drawn(self) -> Any:
-        from rich.console import Group
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        table = RichTable()
-        for column in ("run", "state", "time", "left"):
-            table.add_column(column, justify="left" if column in ("run", "state") else "right")
-        left, _ = self._progress.left()
-        blocked = self._progress.blocked()
-        names = list(self._chosen())
-        for name in names:
-            state = self._progress.states.get(name, {}).get("state", WAITING)
-            seconds = self._progress.seconds_of(name)
-            said = f"waits for {blocked[name]}, which failed" if name in blocked else state
-            rest = f"~{shown_time(left[name])}" if name in left else ""
-            ran = "" if seconds is None else shown_time(seconds)
-            table.add_row(Text(name), Text(said, style=_STYLES[state]), ran, rest)
-        if hidden := len(self._progress.steps) - len(names):
-            table.add_row(Text(f"... and {hidden} more", style="dim"), "", "", "")
-        return Group(table, self._progress.summary())
-
-    def _chosen(self) -> Iterator[str]:
-        """What fits the window: failed and running runs first, the rest in order."""
-        room = max(self._live.console.height - 8, 5)
-        everything = list(self._progress.steps)
-        if len(everything) <= room:
-            yield from everything
-            return
-        rank = {engine.FAILED: 0, engine.RUNNING: 1, WAITING: 2}
-        state = lambda name: self._progress.states.get(name, {}).get("state", WAITING)  # noqa: E731
-        chosen = set(sorted(everything, key=lambda name: rank.get(state(name), 3))[:room])
-        yield from (name for name in everything if name in chosen)
-
-
-def shown_time(seconds: float) -> str:
-    """75 -> "1:15", 7260 -> "2:01 h"."""
-    whole = round(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600}:{whole % 3600 // 60:02d} h"
-    return f"{whole // 60}:{whole % 60:02d}"
+        return f"{', '.join(counts)}{kept}; about {shown_time(self.left()[1])} left"
 
 
 class _Errors:
@@ -259,16 +152,12 @@ class _Errors:
                 key, _, value = line.strip().partition(": ")
                 self._block[key] = value
                 # The last thing that matters; `log` stands there for a cluster's job, after `output`.
-                if key == "shell:" and (
-                    found := re.match(r"(\S+)/report\.json", self._block.get("output", ""))
-                ):
-                    yield found[1], self._said(self._block)
-
-    @staticmethod
-    def _said(block: Mapping[str, str]) -> str:
-        message = block.get("message", "None").partition(". ")[0]
-        log = block.get("log", "").partition(" (")[0]
-        return "; ".join([*([message] if message != "None" else []), *([f"see {log}"] if log else [])])
+                run = re.match(r"(\S+)/report\.json", self._block.get("output", ""))
+                if key == "shell:" and run:
+                    message = self._block.get("message", "None").partition(". ")[0]
+                    log = self._block.get("log", "").partition(" (")[0]
+                    parts = [message if message != "None" else "", f"see {log}" if log else ""]
+                    yield run[1], "; ".join(filter(None, parts))
 
 
 def _is_gone(state: Mapping[str, Any]) -> bool:
@@ -276,9 +165,85 @@ def _is_gone(state: Mapping[str, Any]) -> bool:
     return state.get("host") == socket.gethostname() and not psutil.pid_exists(state.get("pid", 0))
 
 
-FAILED, WRONG = 1, 2
-_POLL, _SETTLE = 1.0, 15.0  # seconds between two looks at the state files; until they are the last
-_LOG_LINES = 15  # of a failed run's log
+class Lines:
+    """A line for each change, and now and then one for all; for logs."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress, self._summarised = progress, time.monotonic()
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def show(self, changed: list[tuple[str, str]]) -> None:
+        """Print what changed."""
+        for name, state in changed:
+            seconds = self._progress.seconds_of(name)
+            took = f" after {shown_time(seconds)}" if state in _ENDED and seconds is not None else ""
+            why = self._progress.states[name].get("reason")
+            print(f"{time.strftime('%H:%M:%S')} {name}: {state}{took}{f': {why}' if why else ''}", flush=True)
+        if time.monotonic() - self._summarised > _SUMMARY_EVERY:
+            self._summarised = time.monotonic()
+            print(f"{time.strftime('%H:%M:%S')} {self._progress.summary()}", flush=True)
+
+
+class Table:
+    """A table that stands still on the terminal and changes."""
+
+    def __init__(self, progress: Progress) -> None:
+        from rich.live import Live
+
+        self._progress = progress
+        self._live = Live(auto_refresh=False, transient=False)
+
+    def __enter__(self) -> Table:
+        self._live.__enter__()
+        self.show([])
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.__exit__(*error)
+
+    def show(self, changed: list[tuple[str, str]]) -> None:
+        """Draw it anew."""
+        self._live.update(self._drawn(), refresh=True)
+
+    def _drawn(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        table = RichTable()
+        for column in ("run", "state", "time", "left"):
+            table.add_column(column, justify="left" if column in ("run", "state") else "right")
+        left, blocked, names = self._progress.left()[0], self._progress.blocked(), self._chosen()
+        for name in names:
+            state, seconds = self._progress.states[name]["state"], self._progress.seconds_of(name)
+            words = f"waits for {blocked[name]}, which failed" if name in blocked else state
+            rest = f"~{shown_time(left[name])}" if name in left else ""
+            ran = "" if seconds is None else shown_time(seconds)
+            table.add_row(Text(name), Text(words, style=_STYLES[state]), ran, rest)
+        if hidden := len(self._progress.steps) - len(names):
+            table.add_row(Text(f"... and {hidden} more", style="dim"), "", "", "")
+        return Group(table, self._progress.summary())
+
+    def _chosen(self) -> list[str]:
+        """What fits the window: failed and running runs first, the rest in order."""
+        rank = {engine.FAILED: 0, engine.RUNNING: 1, WAITING: 2}
+        states = self._progress.states
+        ordered = sorted(states, key=lambda name: rank.get(states[name]["state"], 3))
+        chosen = set(ordered[: max(self._live.console.height - 8, 5)])
+        return [name for name in states if name in chosen]
+
+
+def shown_time(seconds: float) -> str:
+    """75 -> "1:15", 7260 -> "2:01 h"."""
+    whole = round(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600}:{whole % 3600 // 60:02d} h"
+    return f"{whole // 60}:{whole % 60:02d}"
 
 
 @dataclass(kw_only=True)
@@ -295,50 +260,55 @@ class Session:
     def show(self) -> int:
         """Say what would be done, for how long, and what is missing; touch nothing."""
         grid = read_grid(self.grid, variables=self.variables)
-        steps, gpus = self._plan(grid)
-        kept, left = without_missing(steps) if self.leave_out else (steps, [])
-        _say_plan(kept, left)
-        _say_missing(kept)
-        progress = self._progress(grid, kept, gpus)
+        steps, left_out, gpus = self._plan(grid)
+        _print_plan(steps, left_out)
+        # What several runs lack, once: the list of what is to be had before the grid can run.
+        lacking = Counter(line for step in steps.values() if step.runs for line in step.missing)
+        if any(count > 1 for count in lacking.values()):
+            print("missing in all:")
+            for line, count in lacking.items():
+                print(f"    {line} ({count} run{'s' * (count > 1)})")
+        where = f"here: {engine.usable_cores()} cores, {len(gpus) or 'no'} GPUs"
+        if not self.place.local:
+            where = f"on {self.place.executor or f'what {self.place.profile} says'}"
+        progress = self._progress(grid, steps, gpus)
         time_left = shown_time(progress.left()[1])
-        print(f"{len(progress.steps)} of {len(steps)} runs to make, about {time_left} ({self._where(gpus)})")
-        return WRONG if _missing(kept) else 0
+        total = len(steps) + len(left_out)
+        print(f"{len(progress.steps)} of {total} runs to make, about {time_left} ({where})")
+        return WRONG if _missing(steps) else 0
 
     def run(self) -> int:
         """Make the runs; the exit code."""
         grid = read_grid(self.grid, variables=self.variables)
         with engine.take_grid(grid.runs):
-            return self._run(grid)
+            steps, left_out, gpus = self._plan(grid)
+            _print_plan(steps, left_out)
+            if missing := _missing(steps):
+                raise GridError(
+                    f"nothing was started: {', '.join(missing)} need what is not here (see above): put it "
+                    "there, or leave them out with --without-missing"
+                )
+            if not any(step.runs for step in steps.values()):
+                print(f"nothing to do: {len(steps)} runs are finished in {grid.runs}")
+                return 0
+            command = engine.snakemake_command(grid, place=self.place, gpus=len(gpus))
+            for before, after in engine.put_aside(steps):
+                print(f"{before} is now {after}")
+            engine.write_jobs(grid, steps, place=self.place, gpus=gpus)
+            return self._make(grid, self._progress(grid, steps, gpus), command)
 
-    def _run(self, grid: Grid) -> int:
-        steps, gpus = self._plan(grid)
-        steps, left = without_missing(steps) if self.leave_out else (steps, [])
-        _say_plan(steps, left)
-        if missing := _missing(steps):
-            raise GridError(
-                f"nothing was started: {', '.join(missing)} need what is not here (see above): put it there, "
-                "or leave them out with --without-missing"
-            )
-        if not any(step.runs for step in steps.values()):
-            print(f"nothing to do: {len(steps)} runs are finished in {grid.runs}")
-            return 0
-        command = engine.snakemake_command(grid, place=self.place, gpus=len(gpus))
-        for before, after in engine.put_aside(steps):
-            print(f"{before} is now {after}")
-        engine.write_jobs(grid, steps, place=self.place, gpus=gpus)
-        return self._make(grid, self._progress(grid, steps, gpus), command)
-
-    def _plan(self, grid: Grid) -> tuple[dict[str, Step], list[str]]:
-        """What is to be done, and the GPUs of this machine."""
+    def _plan(self, grid: Grid) -> tuple[dict[str, Step], list[str], list[str]]:
+        """What is to be done, the names of runs that are left out, and the GPUs of this machine."""
         jobs = expand(grid)
-        gpus = local_gpus() if self.place.local else []
-        checksums = Checksums(grid.runs / engine.GRID_FOLDER / "checksums.json")
+        gpus = planning.local_gpus() if self.place.local else []
+        checksums = planning.Checksums(grid.runs / engine.GRID_FOLDER / "checksums.json")
         choice = replace(self.choice, gpus=len(gpus) if self.place.local else None)
-        steps = make_plan(jobs, choice=choice, checksums=checksums)
+        steps = planning.make_plan(jobs, choice=choice, checksums=checksums)
         if (grid.runs / engine.GRID_FOLDER).is_dir():
             with suppress(OSError):  # what it remembers only saves time
                 checksums.save()
-        return steps, gpus
+        kept, left_out = planning.without_missing(steps) if self.leave_out else (steps, [])
+        return kept, left_out, gpus
 
     def _progress(self, grid: Grid, steps: Mapping[str, Step], gpus: list[str]) -> Progress:
         return Progress(
@@ -349,11 +319,6 @@ class Session:
             gpus=len(gpus) if self.place.local else math.inf,
         )
 
-    def _where(self, gpus: list[str]) -> str:
-        if not self.place.local:
-            return f"on {self.place.executor or f'what {self.place.profile} says'}"
-        return f"here: {engine.usable_cores()} cores, {len(gpus) or 'no'} GPUs"
-
     def _make(self, grid: Grid, progress: Progress, command: list[str]) -> int:
         path = grid.runs / engine.GRID_FOLDER / engine.ENGINE_LOG_FILE
         with path.open("w", encoding="utf-8") as log, _Signals() as signals:
@@ -363,19 +328,21 @@ class Session:
             finally:
                 if running.poll() is None:
                     engine.stop(running, local=self.place.local)
-        _settle(progress, grid.runs)
-        if signals.number is not None:
-            return self._stopped(progress, signals.number)
-        return _result(grid, progress, running.returncode, path)
-
-    def _stopped(self, progress: Progress, number: int) -> int:
-        cut = len(progress.named(engine.STOPPED)) + len(progress.named(engine.FAILED))
-        finished = len(progress.named(engine.DONE))
+        # Runs whose Snakemake was killed need a moment to notice.
+        end = time.monotonic() + _SETTLE
+        progress.update(engine.read_states(grid.runs, list(progress.steps)))
+        while progress.named(engine.RUNNING) and time.monotonic() < end:
+            time.sleep(_POLL)
+            progress.update(engine.read_states(grid.runs, list(progress.steps)))
+        progress.close()
+        if signals.number is None:
+            return _result(grid, progress, running.returncode, path)
+        finished, failed, stopped = (len(progress.named(state)) for state in _ENDED)
         print(
-            f"stopped by {signal.Signals(number).name}: {finished} runs were finished, {cut} cut off. "
-            f"To go on: {self.command}"
+            f"stopped by {signal.Signals(signals.number).name}: {finished} runs were finished, "
+            f"{stopped + failed} cut off. To go on: {self.command}"
         )
-        return 128 + number
+        return 128 + signals.number
 
 
 class _Signals:
@@ -389,18 +356,19 @@ class _Signals:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # `nohup` and the shell's `&` have some of them ignored, and so it stays.
             if signal.getsignal(number) != signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._told)
+                self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _told(self, number: int, frame: object) -> None:
+    def _note(self, number: int, frame: object) -> None:
         self.number = number
 
 
 def _follow(running: subprocess.Popen, progress: Progress, runs: Path, signals: _Signals) -> None:
+    """Show how the runs stand until Snakemake ends, or a signal comes."""
     view = Table(progress) if sys.stdout.isatty() else Lines(progress)
     with view:
         while running.poll() is None and signals.number is None:
@@ -411,50 +379,31 @@ def _follow(running: subprocess.Popen, progress: Progress, runs: Path, signals: 
         print("stopping; a moment", flush=True)
 
 
-def _settle(progress: Progress, runs: Path) -> None:
-    """Take in how the runs ended; those whose Snakemake was killed need a moment to notice."""
-    end = time.monotonic() + _SETTLE
-    progress.update(engine.read_states(runs, list(progress.steps)))
-    while progress.named(engine.RUNNING) and time.monotonic() < end:
-        time.sleep(_POLL)
-        progress.update(engine.read_states(runs, list(progress.steps)))
-    progress.close()
-
-
-def _say_plan(steps: Mapping[str, Step], left_out: list[str]) -> None:
-    """A line for every run that is not simply kept."""
-    expected = expected_seconds(steps, {})
-    for name, step in steps.items():
-        if step.state == DONE:
-            continue
-        why = "; ".join(step.reasons)
-        word = {AGAIN: "will run again", RESUMED: "will go on"}.get(step.state, "will run")
-        print(f"{name}: {word}{f': {why}' if why else ''} (about {shown_time(expected[name])})")
-        for missing in step.missing:
-            print(f"    missing: {missing}")
-    for name in left_out:
-        print(f"{name}: left out")
-    if kept := sum(step.state == DONE for step in steps.values()):
-        print(f"{kept} of {len(steps)} runs are finished and stay as they are")
-    sys.stdout.flush()
-
-
-def _say_missing(steps: Mapping[str, Step]) -> None:
-    """What several runs lack, once: the list of what is to be had before the grid can run."""
-    runs = Counter(line for step in steps.values() if step.runs for line in step.missing)
-    if any(count > 1 for count in runs.values()):
-        print("missing in all:")
-        for line, count in runs.items():
-            print(f"    {line} ({count} run{'s' * (count > 1)})")
-
-
 def _missing(steps: Mapping[str, Step]) -> list[str]:
     return [name for name, step in steps.items() if step.runs and step.missing]
 
 
+def _print_plan(steps: Mapping[str, Step], left_out: list[str]) -> None:
+    """A line for every run that is not simply kept."""
+    expected = planning.expected_seconds(steps, {})
+    words = {planning.NEW: "will run", planning.AGAIN: "will run again", planning.RESUMED: "will go on"}
+    for name, step in steps.items():
+        if step.runs:
+            why = f": {'; '.join(step.reasons)}" if step.reasons else ""
+            print(f"{name}: {words[step.state]}{why} (about {shown_time(expected[name])})")
+            for missing in step.missing:
+                print(f"    missing: {missing}")
+    for name in left_out:
+        print(f"{name}: left out")
+    if kept := sum(not step.runs for step in steps.values()):
+        print(f"{kept} of {len(steps)} runs are finished and stay as they are")
+    sys.stdout.flush()
+
+
 def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
     """Say what came of it: failed runs with the end of their logs."""
-    unfinished = [name for name in progress.steps if name not in progress.named(engine.DONE)]
+    done = progress.named(engine.DONE)
+    unfinished = [name for name in progress.steps if name not in done]
     if not unfinished and code == 0:
         print(f"all {len(progress.steps)} runs are finished: {grid.runs}")
         return 0
@@ -464,18 +413,20 @@ def _result(grid: Grid, progress: Progress, code: int, log: Path) -> int:
         folder = progress.steps[name].job.folder
         word = "was stopped" if state["state"] == engine.STOPPED else "failed"
         print(f"\n{name} {word}: {state.get('reason')}")
-        if lines := engine.last_lines(folder / engine.LOG_FILE, _LOG_LINES).splitlines():
-            print(f"    the end of {folder / engine.LOG_FILE}:")
-            print("\n".join(f"    | {line}" for line in lines))
+        if lines := _quoted(folder / engine.LOG_FILE):
+            print(f"    the end of {folder / engine.LOG_FILE}:\n{lines}")
         if (folder / engine.EXECUTED_FILE).exists():
             print(f"    the notebook as far as it came: {folder / engine.EXECUTED_FILE}")
     blocked = progress.blocked()
     for name in progress.named(WAITING):
         print(f"{name} did not start{f': it waits for {blocked[name]}' if name in blocked else ''}")
     if not began or code < 0:
-        print(f"Snakemake ended with exit code {code}; the end of {log}:")
-        print("\n".join(f"    | {line}" for line in engine.last_lines(log, _LOG_LINES).splitlines()))
-    done = len(progress.named(engine.DONE))
+        print(f"Snakemake ended with exit code {code}; the end of {log}:\n{_quoted(log)}")
     failed = f"{len(began)} failed" if began else "Snakemake itself failed (see above)"
-    print(f"\n{failed}, {done} done, {len(unfinished) - len(began)} not started")
+    print(f"\n{failed}, {len(done)} done, {len(unfinished) - len(began)} not started")
     return FAILED
+
+
+def _quoted(log: Path) -> str:
+    """The end of a log, indented."""
+    return "\n".join(f"    | {line}" for line in engine.last_lines(log, _LOG_LINES).splitlines())

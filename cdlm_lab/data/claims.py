@@ -19,22 +19,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from cdlm_lab.data.files import (
-    FROM_LIST,
-    DataError,
-    Fields,
-    FilledText,
-    Name,
-    Text,
-    entries,
-    plain_name,
-    read_json_lines,
-    sha256_of_file,
-)
+from cdlm_lab.data import files
+from cdlm_lab.data.files import DataError, Fields, FilledText, Name, Text, read_json_lines
 
 FeverLabel = Literal["SUPPORTS", "REFUTES", "NOT ENOUGH INFO"]
 Evidence = Literal["retrieved", "gold"]
@@ -48,13 +38,13 @@ _LABEL = Field(None, description=f"write one of {', '.join(_LABELS)}, or leave i
 _MARKS = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]"}
 _ESCAPES = [(re.compile(rf"-{name}-|\b{name}\b"), plain) for name, plain in _MARKS.items()]
 _COLON = re.compile(r"-COLON-|\bCOLON\b")
-_MADE = re.compile(r"000000[2-4]$")
+_ADDED = re.compile(r"000000[2-4]$")
 _NAMES = (("bert_{}.json", "fever"), ("fm2_{}.jsonl", "fm2"), ("{}.jsonl", "fm2"))
-_SYMMETRIC = tuple(
+_SYMMETRIC = [
     f"{version}fever_symmetric_{part}.jsonl"
     for part, versions in (("test", ("v0.2_", "")), ("full", ("v0.1_", "")))
     for version in versions
-)
+]
 _LOOKED_FOR = (
     "give a folder with bert_dev.json and bert_test.json (FEVER), fm2_dev.jsonl and fm2_test.jsonl (FM2) or "
     "fever_symmetric_test.jsonl, or one such file"
@@ -71,8 +61,7 @@ class EvidencedClaim:
     evidence: tuple[str, ...]
     # One of LABELS, by the evidence there is, not by what was retrieved of it; None = not known.
     label: str | None
-    # A page or story that claims share: claims of one group are in one split, and confidence intervals
-    # resample groups.
+    # A page or story that claims share: they are in one split, and confidence intervals resample groups.
     group: str
 
 
@@ -80,14 +69,39 @@ def _first_three(row: object) -> object:
     return row[:3] if isinstance(row, list) else row
 
 
-_Row = Annotated[tuple[Text, Any, Text], FROM_LIST, BeforeValidator(_first_three)]
-
-
-class _Fever(Fields):
+class _Labelled(Fields):
     id: Name
-    claim: FilledText
-    evidence: list[_Row] = Field(description='write each as ["title", 0, "sentence", 0.9]')
     label: FeverLabel | None = _LABEL
+
+    def claim_of(self, text: str, evidence: Sequence[str], group: str) -> EvidencedClaim:
+        label = None if self.label is None else _LABELS[self.label]
+        return EvidencedClaim(id=self.id, text=text, evidence=tuple(evidence), label=label, group=group)
+
+
+class _Fever(_Labelled):
+    claim: FilledText
+    evidence: list[Annotated[tuple[Text, Any, Text], files.FROM_LIST, BeforeValidator(_first_three)]] = Field(
+        description='write each as ["title", 0, "sentence", 0.9]'
+    )
+
+
+class _Fm2Evidence(Fields):
+    text: Text
+
+
+class _Retrieved(_Labelled):
+    text: FilledText
+    wikipedia_page: Text
+    evidence: list[_Fm2Evidence] = Field(alias="retrieved_evidence")
+
+
+class _Gold(_Retrieved):
+    evidence: list[_Fm2Evidence] = Field(alias="gold_evidence")
+
+
+class _Symmetric(_Labelled):
+    claim: FilledText
+    sentence: FilledText = Field(validation_alias=AliasChoices("evidence", "evidence_sentence"))
 
 
 def read_fever(path: str | Path, *, most_evidence: int = 5) -> Iterator[EvidencedClaim]:
@@ -101,35 +115,12 @@ def read_fever(path: str | Path, *, most_evidence: int = 5) -> Iterator[Evidence
     sentences of train and dev first, with score 1, and not those of test, which flatters dev (the paper's
     Table 3: 81.2 for dev, 74.4 for test). The group of a claim is the page of its first evidence.
     """
-    _check_most_evidence(most_evidence)
-    records = read_json_lines(path, _Fever, unique="id")
-    return (_fever_claim(record.fields, most_evidence) for record in records)
-
-
-def _fever_claim(fields: _Fever, most_evidence: int) -> EvidencedClaim:
-    rows = [(plain_title(title), plain_text(sentence)) for title, _, sentence in fields.evidence]
-    rows = [(title, sentence) for title, sentence in rows if sentence.strip()][:most_evidence]
-    evidence = tuple(f"{title}. {sentence}" for title, sentence in rows)
-    return _claim(fields, plain_text(fields.claim), evidence, rows[0][0] if rows else fields.id)
-
-
-class _Fm2Evidence(Fields):
-    text: Text
-
-
-class _Fm2(Fields):
-    id: Name
-    text: FilledText
-    label: FeverLabel | None = _LABEL
-    wikipedia_page: Text
-
-
-class _Retrieved(_Fm2):
-    evidence: list[_Fm2Evidence] = Field(alias="retrieved_evidence")
-
-
-class _Gold(_Fm2):
-    evidence: list[_Fm2Evidence] = Field(alias="gold_evidence")
+    for record in read_json_lines(path, _Fever, unique="id"):
+        fields = record.fields
+        rows = [(plain_title(title), plain_text(sentence)) for title, _, sentence in fields.evidence]
+        rows = [row for row in rows if row[1].strip()][:most_evidence]
+        group = rows[0][0] if rows else fields.id
+        yield fields.claim_of(plain_text(fields.claim), [". ".join(row) for row in rows], group)
 
 
 def read_fm2(
@@ -146,23 +137,10 @@ def read_fm2(
     five retrieved sentences hold all gold ones for 42% and one of them for 52%, the first ten for 59% and
     69%. The first `most_evidence` filled sentences count. The group of a claim is its page.
     """
-    _check_evidence(evidence)
-    _check_most_evidence(most_evidence)
-    records = read_json_lines(path, _Retrieved if evidence == "retrieved" else _Gold, unique="id")
-    return (_fm2_claim(record.fields, most_evidence) for record in records)
-
-
-def _fm2_claim(fields: _Retrieved | _Gold, most_evidence: int) -> EvidencedClaim:
-    page = fields.wikipedia_page
-    filled = [f"{page}. {one.text}" for one in fields.evidence if one.text.strip()]
-    return _claim(fields, fields.text, tuple(filled[:most_evidence]), page)
-
-
-class _Symmetric(Fields):
-    id: Name
-    claim: FilledText
-    sentence: FilledText = Field(validation_alias=AliasChoices("evidence", "evidence_sentence"))
-    label: FeverLabel | None = _LABEL
+    for record in read_json_lines(path, _Retrieved if evidence == "retrieved" else _Gold, unique="id"):
+        page = record.fields.wikipedia_page
+        filled = [f"{page}. {one.text}" for one in record.fields.evidence if one.text.strip()]
+        yield record.fields.claim_of(record.fields.text, filled[:most_evidence], page)
 
 
 def read_fever_symmetric(path: str | Path) -> Iterator[EvidencedClaim]:
@@ -175,13 +153,9 @@ def read_fever_symmetric(path: str | Path) -> Iterator[EvidencedClaim]:
     0000002, 0000003 or 0000004 behind; the group of a claim is the id of the first.
     """
     for record in read_json_lines(path, _Symmetric, unique="id"):
-        fields, evidence = record.fields, (plain_text(record.fields.sentence),)
-        yield _claim(fields, plain_text(fields.claim), evidence, _MADE.sub("", fields.id))
-
-
-def _claim(fields: Any, text: str, evidence: tuple[str, ...], group: str) -> EvidencedClaim:
-    label = None if fields.label is None else _LABELS[fields.label]
-    return EvidencedClaim(id=fields.id, text=text, evidence=evidence, label=label, group=group)
+        fields = record.fields
+        evidence = [plain_text(fields.sentence)]
+        yield fields.claim_of(plain_text(fields.claim), evidence, _ADDED.sub("", fields.id))
 
 
 def plain_text(text: str) -> str:
@@ -199,27 +173,21 @@ def plain_title(title: str) -> str:
     return _COLON.sub(":", plain_text(title.replace("_", " ")))
 
 
-def split_claims(
-    claims: Iterable[EvidencedClaim], *, held_out: float, seed: int = 0, into: Sequence[str] = SETS[:3]
-) -> dict[str, list[EvidencedClaim]]:
+def split_claims(claims: Iterable[EvidencedClaim], into: Sequence[str]) -> dict[str, list[EvidencedClaim]]:
     """Claims by split, where the source has none, in their order.
 
-    Each split but the first gets about the share `held_out` of the groups, by a hash of their names: adding
-    or reordering claims moves no others.
+    Each split but the first gets about the share HELD_OUT of the groups, by a hash of their names: adding or
+    reordering claims moves no others.
     """
-    if not 0 < held_out * (len(into) - 1) < 1:
-        raise ValueError(f"held_out is {held_out}; {len(into) - 1} such shares must be more than 0, below 1")
     splits: dict[str, list[EvidencedClaim]] = {name: [] for name in into}
     for claim in claims:
-        digest = hashlib.sha256(f"claims/{seed}/{claim.group}".encode()).digest()
-        share = int.from_bytes(digest[:8], "big") / 2**64  # below held_out: the last split, and so on
-        place = min(int(share / held_out), len(into) - 1)
-        splits[into[len(into) - 1 - place]].append(claim)
+        digest = hashlib.sha256(f"claims/0/{claim.group}".encode()).digest()
+        share = int.from_bytes(digest[:8], "big") / 2**64  # below HELD_OUT: the last split, and so on
+        splits[into[-1 - min(int(share / HELD_OUT), len(into) - 1)]].append(claim)
     return splits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _Part(NamedTuple):
     """Where the claims of a set are. `into`: the splits that its file is divided into; () = it is not."""
 
     path: Path
@@ -234,25 +202,26 @@ def read_claims(
 
     `evidence` is for FM2; FEVER has no gold evidence, and FeverSymmetric one sentence, the same for both.
     """
-    _check_evidence(evidence)
-    _check_most_evidence(most_evidence)
-    part = _part(Path(path), split)
-    if part.format == "fever" and evidence != "retrieved":
+    if evidence not in get_args(Evidence):
+        raise ValueError(f"evidence is {evidence!r}; choose one of {', '.join(get_args(Evidence))}")
+    if most_evidence < 1:
+        raise ValueError(f"most_evidence is {most_evidence}; it must be at least 1")
+    file, form, into = _part(Path(path), split)
+    if form == "fever" and evidence != "retrieved":
         what, remedy = f"FEVER in KGAT's form has no {evidence} evidence", 'read with evidence="retrieved"'
-        raise DataError(part.path, what, remedy)
-    if part.format == "fever":
-        claims = read_fever(part.path, most_evidence=most_evidence)
-    elif part.format == "fm2":
-        claims = read_fm2(part.path, evidence=evidence, most_evidence=most_evidence)
+        raise DataError(file, what, remedy)
+    if form == "fever":
+        claims = read_fever(file, most_evidence=most_evidence)
+    elif form == "fm2":
+        claims = read_fm2(file, evidence=evidence, most_evidence=most_evidence)
     else:
-        claims = read_fever_symmetric(part.path)
-    if not part.into:
+        claims = read_fever_symmetric(file)
+    if not into:
         return list(claims)
-    chosen = split_claims(claims, held_out=HELD_OUT, into=part.into)[split]
-    if not chosen:
-        what = f"divided into {', '.join(part.into)} by pages, it leaves none for {split}"
-        raise DataError(part.path, what, "give a file with more claims", field="file")
-    return chosen
+    if chosen := split_claims(claims, into)[split]:
+        return chosen
+    what = f"divided into {', '.join(into)} by pages, it leaves none for {split}"
+    raise DataError(file, what, "give a file with more claims")
 
 
 def claim_sets(path: str | Path) -> tuple[str, ...]:
@@ -260,17 +229,12 @@ def claim_sets(path: str | Path) -> tuple[str, ...]:
     return tuple(name for name in SETS if name in _parts(Path(path)))
 
 
-def format_of(path: str | Path) -> str:
-    """The format of the claims to train on, or of all there are: "fever", "fm2" or "fever_symmetric"."""
-    return next(iter(_parts(Path(path)).values())).format
-
-
 def checksum_of(path: str | Path, split: str) -> str:
     """SHA-256 (hexadecimal) that names the claims of a set: over name and bytes of its file, and how it is
     divided. Where the folder lies does not matter."""
-    part = _part(Path(path), split)
-    rule = [*part.into, str(HELD_OUT)] if part.into else []
-    words = [READERS_VERSION, part.format, split, *rule, part.path.name, sha256_of_file(part.path)]
+    file, form, into = _part(Path(path), split)
+    rule = [*into, str(HELD_OUT)] if into else []
+    words = [READERS_VERSION, form, split, *rule, file.name, files.sha256_of_file(file)]
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
@@ -285,7 +249,7 @@ def _part(path: Path, split: str) -> _Part:
 
 
 def _parts(path: Path) -> dict[str, _Part]:
-    """What is there, by set: first what can be trained on. Never empty."""
+    """What is there, by set; never empty."""
     if not path.exists():
         raise DataError(path, "no such file or folder", _LOOKED_FOR, field="claims")
     parts = _parts_of_folder(path) if path.is_dir() else _parts_of_file(path)
@@ -295,36 +259,25 @@ def _parts(path: Path) -> dict[str, _Part]:
 
 
 def _parts_of_folder(folder: Path) -> dict[str, _Part]:
-    files: dict[str, Path] = {}
-    for file in entries(folder):
-        if file.is_file():
-            files.setdefault(plain_name(file), file)
+    present: dict[str, Path] = {}
+    for file in filter(Path.is_file, files.entries(folder)):
+        present.setdefault(files.plain_name(file), file)
     parts: dict[str, _Part] = {}
     for pattern, form in _NAMES:
-        present = {split: files[name] for split in SETS[:3] if (name := pattern.format(split)) in files}
-        if not parts and {"dev", "test"} <= present.keys():
-            parts = {split: _Part(path=file, format=form) for split, file in present.items()}
+        of_split = {split: present.get(pattern.format(split)) for split in SETS[:3]}
+        if not parts and of_split["dev"] and of_split["test"]:
+            parts = {split: _Part(file, form) for split, file in of_split.items() if file}
             if "train" not in parts:
-                divided = _Part(path=present["dev"], format=form, into=("train", "dev"))
-                parts = {"train": divided, "dev": divided, "test": parts["test"]}
-    if symmetric := next((files[name] for name in _SYMMETRIC if name in files), None):
-        parts["symmetric"] = _Part(path=symmetric, format="fever_symmetric")
+                divided = _Part(of_split["dev"], form, into=("train", "dev"))
+                parts = {"train": divided, **parts, "dev": divided}
+    if symmetric := next((present[name] for name in _SYMMETRIC if name in present), None):
+        parts["symmetric"] = _Part(symmetric, "fever_symmetric")
     return parts
 
 
 def _parts_of_file(file: Path) -> dict[str, _Part]:
     fields = next(read_json_lines(file)).fields
     if "evidence_sentence" in fields or isinstance(fields.get("evidence"), str):
-        return {"symmetric": _Part(path=file, format="fever_symmetric")}
+        return {"symmetric": _Part(file, "fever_symmetric")}
     form = "fm2" if "wikipedia_page" in fields else "fever" if "evidence" in fields else ""
-    return {split: _Part(path=file, format=form, into=SETS[:3]) for split in SETS[:3] if form}
-
-
-def _check_evidence(evidence: str) -> None:
-    if evidence not in get_args(Evidence):
-        raise ValueError(f"evidence is {evidence!r}; choose one of {', '.join(get_args(Evidence))}")
-
-
-def _check_most_evidence(most_evidence: int) -> None:
-    if most_evidence < 1:
-        raise ValueError(f"most_evidence is {most_evidence}; it must be at least 1")
+    return {split: _Part(file, form, into=SETS[:3]) for split in SETS[:3] if form}

@@ -17,6 +17,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from cdlm_lab.data import files
 from cdlm_lab.data.document_pairs import split_sentences
 from cdlm_lab.data.ecb_plus import ecb_plus_files, read_ecb_plus_topics
 from cdlm_lab.data.files import (
@@ -24,20 +25,14 @@ from cdlm_lab.data.files import (
     FieldFault,
     Fields,
     Text,
-    checked_path,
     entries,
-    home_path,
     plain_name,
     plain_stem,
-    read_json_lines,
     read_lines,
-    read_text,
-    sha256_of_file,
-    sha256_of_parts,
 )
 from cdlm_lab.data.records import SPLIT_NAMES, SPLITS, Cluster, Document, Split, hashed_split
 from cdlm_lab.data.scisumm import read_scisumm_corpus, scisumm_files
-from cdlm_lab.data.tagged import docarc_files, is_docarc_folder, read_docarc_passages
+from cdlm_lab.data.tagged import docarc_files, read_docarc_passages
 
 STORYWORLD = "storyworld"
 SHAPES = (
@@ -56,12 +51,12 @@ _SHARES = "where a corpus has no splits, 1 cluster in 20 is for validation and 1
 
 
 class CorpusFormat(NamedTuple):
-    """How to read a path: (path, split=) -> its clusters, or the files these come from; and the files of a
-    folder that are not read and look as if they were meant to be."""
+    """How to read a path: (path, split=) -> its clusters, or the files these come from, (path) -> those of
+    all splits; and the files of a folder that are not read and look as if they were meant to be."""
 
     name: str
     read: Callable[..., Iterator[Cluster]]
-    files: Callable[..., Iterable[Path]]
+    files: Callable[..., Iterable[Path]] = lambda path, split: [path]  # a file that holds all splits
     others: Callable[[Path], list[Path]] = lambda path: []
 
 
@@ -95,12 +90,13 @@ def corpus_checksum(corpus: str, *, split: Split, size: int = 0, seed: int = 0) 
     if corpus == STORYWORLD:
         from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION
 
-        return sha256_of_parts([STORYWORLD, GENERATOR_VERSION, str(seed), split, str(size)])
+        return files.sha256_of_parts([STORYWORLD, GENERATOR_VERSION, str(seed), split, str(size)])
     path, form = _path(corpus), detect_format(corpus)
     parts = [form.name, READERS_VERSION, split, str(size)]
     for file in form.files(path, split=split):
-        parts += [file.relative_to(path).as_posix() if path.is_dir() else file.name, sha256_of_file(file)]
-    return sha256_of_parts(parts)
+        name = file.relative_to(path).as_posix() if path.is_dir() else file.name
+        parts += [name, files.sha256_of_file(file)]
+    return files.sha256_of_parts(parts)
 
 
 def passed_over(corpus: str) -> list[str]:
@@ -117,47 +113,31 @@ def detect_format(corpus: str | Path) -> CorpusFormat:
     path = _path(corpus)
     if not path.exists():
         raise DataError(path, "no such file or folder", f"give {' | '.join(SHAPES)}", field="corpus")
-    form = _folder_format(path) if path.is_dir() else _file_format(path)
-    if form is None:
-        what = "not a corpus that can be read"
-        if path.is_dir() and any(path.glob("*.txt")):
-            what += " (its .txt files must lie in sub-folders, one for each cluster)"
-        raise DataError(path, what, f"give {' | '.join(SHAPES)}", field="corpus")
-    return form
-
-
-def _folder_format(path: Path) -> CorpusFormat | None:
-    forms: tuple[tuple[Callable[[Path], object], CorpusFormat], ...] = (
-        (news_files, CorpusFormat("news_clusters", read_news_clusters, news_files)),
-        (multi_news_files, CorpusFormat("multi_news", read_multi_news, multi_news_files)),
-        (ecb_plus_files, CorpusFormat("ecb_plus", read_ecb_plus_topics, ecb_plus_files)),
-        (scisumm_files, CorpusFormat("scisumm", read_scisumm_corpus, scisumm_files)),
-        (is_cluster_folder, CorpusFormat("cluster_folder", read_cluster_folder, cluster_files, other_files)),
-        (is_docarc_folder, CorpusFormat("docarc", read_docarc_passages, docarc_files)),
-    )
-    return next((form for is_here, form in forms if is_here(path)), None)
+    of_folder = (form for form in _OF_FOLDERS if any(form.files(path)))
+    if form := next(of_folder, None) if path.is_dir() else _file_format(path):
+        return form
+    what = "not a corpus that can be read"
+    if path.is_dir() and any(path.glob("*.txt")):
+        what += " (its .txt files must lie in sub-folders, one for each cluster)"
+    raise DataError(path, what, f"give {' | '.join(SHAPES)}", field="corpus")
 
 
 def _file_format(path: Path) -> CorpusFormat | None:
-    if is_neus_name(path):
-        return CorpusFormat("news_clusters", read_neus, _only_file)
-    if is_multi_news_name(path):
-        return CorpusFormat("multi_news", read_multi_news, _only_file)
+    if _is_neus(path):
+        return CorpusFormat("news_clusters", read_neus)
+    if _is_multi_news(path):
+        return CorpusFormat("multi_news", read_multi_news)
     if not plain_name(path).endswith(".jsonl"):
         return None
-    if "docs" in next(read_json_lines(path)).fields:
-        return CorpusFormat("news_clusters", read_allsides, _only_file)
-    return CorpusFormat("cluster_jsonl", read_cluster_jsonl, _only_file)
-
-
-def _only_file(path: Path, *, split: Split) -> list[Path]:
-    return [path]  # holds all splits
+    if "docs" in next(files.read_json_lines(path)).fields:
+        return CorpusFormat("news_clusters", read_allsides)
+    return CorpusFormat("cluster_jsonl", read_cluster_jsonl)
 
 
 def _path(corpus: str | Path) -> Path:
     if not str(corpus).strip():
         raise ValueError(f"corpus is {str(corpus)!r}; give {' | '.join(SHAPES)}")
-    return home_path(corpus)
+    return files.home_path(corpus)
 
 
 def _check(corpus: str, split: str, size: int) -> None:
@@ -182,8 +162,8 @@ def _read(path: Path, form: CorpusFormat, split: Split, size: int) -> Iterator[C
 # A user's own texts: a folder for each cluster.
 
 
-def read_cluster_folder(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
-    """Clusters of a folder, in order of their names; `split` None for those of every split.
+def read_cluster_folder(path: Path, split: Split) -> Iterator[Cluster]:
+    """Clusters of a folder, in order of their names.
 
         my_corpus/flood_in_the_valley/daily.txt, evening_post.txt, radio.txt
         my_corpus/harbour_strike/a.txt, b.txt
@@ -192,31 +172,25 @@ def read_cluster_folder(path: str | Path, *, split: Split | None = None) -> Iter
     split by a hash of their names, unless they lie in sub-folders `train`, `validation` and `test`. Other
     files are listed by `other_files`. An empty file beside a filled one is an empty document.
     """
-    path = Path(path)
     seen: dict[str, Path] = {}
     for own_split, folder in _cluster_folders(path):
         if (first := seen.setdefault(folder.name, folder)) != folder:
             what = f"{folder.relative_to(path)} and {first.relative_to(path)} have the same name"
             raise DataError(path, what, "rename one: the name is the id of the cluster", field="folder name")
-        if split in (None, own_split):
+        if own_split == split:
             yield _read_cluster(folder)
 
 
-def is_cluster_folder(path: str | Path) -> bool:
-    """True for a folder with a text in one of the sub-folders that are clusters."""
-    return any(cluster_files(path))
-
-
-def cluster_files(path: str | Path, *, split: Split | None = None) -> Iterator[Path]:
+def cluster_files(path: Path, split: Split | None = None) -> Iterator[Path]:
     """The texts of the clusters of `split` (None: of all), in order."""
-    for own_split, cluster in _cluster_folders(Path(path)):
+    for own_split, cluster in _cluster_folders(path):
         if split in (None, own_split):
-            yield from filter(_is_text, entries(cluster))
+            yield from _texts(cluster)
 
 
-def other_files(path: str | Path) -> list[Path]:
+def other_files(path: Path) -> list[Path]:
     """Files, and folders within clusters, that are not read: no texts, or texts beside the clusters."""
-    path, clusters = Path(path), [folder for _, folder in _cluster_folders(Path(path))]
+    clusters = [folder for _, folder in _cluster_folders(path)]
     above = dict.fromkeys([path, *(folder.parent for folder in clusters)])
     beside = (entry for folder in above for entry in entries(folder) if not entry.is_dir())
     inside = (entry for folder in clusters for entry in entries(folder) if not _is_text(entry))
@@ -225,12 +199,12 @@ def other_files(path: str | Path) -> list[Path]:
 
 def _read_cluster(folder: Path) -> Cluster:
     documents: dict[str, Document] = {}
-    for file in filter(_is_text, entries(folder)):
+    for file in _texts(folder):
         name = plain_name(file)[: -len(".txt")]
         if name in documents:
             what = f"another file of this folder is document {name!r} too"
             raise DataError(file, what, "keep one of them, or rename it", field="file name")
-        documents[name] = Document(id=name, text=read_text(file, allow_empty=True).strip())
+        documents[name] = Document(id=name, text=files.read_text(file, allow_empty=True).strip())
     if not documents:
         remedy = "put one .txt file for each document there, or remove the folder"
         raise DataError(folder, "a cluster without documents", remedy, field="folder")
@@ -243,11 +217,15 @@ def _read_cluster(folder: Path) -> Cluster:
 def _cluster_folders(path: Path) -> Iterator[tuple[Split, Path]]:
     """(split, folder) of every cluster, in order of names."""
     for folder in filter(Path.is_dir, entries(path)):
-        split = SPLIT_NAMES.get(checked_path(folder).name)
-        if split is None or any(map(_is_text, entries(folder))):  # a cluster may be called "test"
+        split = SPLIT_NAMES.get(files.checked_path(folder).name)
+        if split is None or _texts(folder):  # a cluster may be called "test"
             yield hashed_split(folder.name), folder
         else:
             yield from ((split, cluster) for cluster in entries(folder) if cluster.is_dir())
+
+
+def _texts(folder: Path) -> list[Path]:
+    return [entry for entry in entries(folder) if _is_text(entry)]
 
 
 def _is_text(entry: Path) -> bool:
@@ -267,13 +245,14 @@ def _as_document(item: object) -> object:
     return {"text": item} if isinstance(item, str) else item
 
 
-_Split = Annotated[Text, AfterValidator(_as_split)]
-
-
 class _Document(Fields):
     id: Text | None = None
     title: Text | None = None
     text: Text
+
+
+class _Article(_Document):
+    id: Text
 
 
 class _Cluster(Fields):
@@ -281,21 +260,16 @@ class _Cluster(Fields):
     documents: list[Annotated[_Document, BeforeValidator(_as_document)]] = Field(
         min_length=1, description='write each as a text in quotes, or {"text": "..."}'
     )
-    split: _Split | None = None
+    split: Annotated[Text, AfterValidator(_as_split)] | None = None
 
 
-class _Article(_Document):
-    id: Text
-
-
-class _Event(Fields):
+class _Event(_Cluster):
     id: Text = Field(alias="cluster_id")
     documents: list[_Article] = Field(alias="docs", min_length=1)
-    split: _Split | None = None
 
 
-def read_cluster_jsonl(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
-    """Clusters of a user's own file, one a line, in order; `split` None for those of every split.
+def read_cluster_jsonl(path: Path, split: Split) -> Iterator[Cluster]:
+    """Clusters of a user's own file, one a line, in order.
 
         {"id": "flood", "split": "test",
          "documents": ["Text.", {"id": "b", "title": "Title", "text": "Text."}]}
@@ -303,125 +277,99 @@ def read_cluster_jsonl(path: str | Path, *, split: Split | None = None) -> Itera
     A title becomes the first line of what the model reads. Documents without an id are numbered from 0.
     Without "split" it is a hash of the id. Empty documents beside filled ones are no fault.
     """
-    return _read_records(path, _Cluster, "documents", split, hashed_split)
+    return _read_records(path, split, _Cluster, otherwise=hashed_split)
 
 
-def read_allsides(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
+def read_allsides(path: Path, split: Split) -> Iterator[Cluster]:
     """Full news articles from AllSides, one event a line; a file without splits (`allsides_weak_clusters`) is
     all for training.
 
         {"cluster_id": "a", "split": "train", "docs": [{"id": "b", "title": "Title", "text": "Text."}]}
     """
-    return _read_records(path, _Event, "docs", split, lambda cluster_id: "train")
+    return _read_records(path, split, _Event, otherwise=lambda cluster_id: "train")
 
 
 def _read_records(
-    path: str | Path,
-    kind: type[_Cluster | _Event],
-    field: str,
-    split: Split | None,
-    otherwise: Callable[[str], Split],
+    path: Path, split: Split, kind: type[_Cluster], *, otherwise: Callable[[str], Split]
 ) -> Iterator[Cluster]:
     """`otherwise`: the split of a cluster, by its id, if its record has none."""
-    for record in read_json_lines(path, kind, unique="id"):
+    field = kind.model_fields["documents"].alias or "documents"
+    for record in files.read_json_lines(path, kind, unique="id"):
         documents: dict[str, Document] = {}
         for index, one in enumerate(record.fields.documents):
             name = str(index) if one.id is None else one.id
             if name in documents:
                 what, remedy = f"{name!r} is in this cluster already", "give every document its own id"
                 raise record.error(f"{field}[{index}].id", what, remedy)
-            documents[name] = Document(id=name, text=_title_and_body(one.title, one.text), title=one.title)
+            documents[name] = Document(id=name, text=_headed(one.title, one.text), title=one.title)
         if not any(document.text.strip() for document in documents.values()):
             raise record.error(field, "no document has any text", "fill one in, or delete the line")
-        if split in (None, record.fields.split or otherwise(record.fields.id)):
+        if split == (record.fields.split or otherwise(record.fields.id)):
             yield Cluster(id=record.fields.id, documents=tuple(documents.values()))
 
 
-def _title_and_body(title: str | None, body: str) -> str:
+def _headed(title: str | None, body: str) -> str:
     """The title as first line; neither part leaves a blank line if it is empty."""
     return "\n".join(part for part in (title, body) if part)
 
 
-def read_news_clusters(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
-    """Clusters of a file, or of all files of a folder, in order: AllSides (`allsides_*.jsonl`) or NeuS.
-
-    A folder with both is read as its AllSides files alone, since NeuS has parts of the same texts.
-    """
-    path = Path(path)
-    if not path.is_dir():
-        yield from read_neus(path, split=split) if is_neus_name(path) else read_allsides(path, split=split)
-        return
-    if not news_files(path):
-        remedy = "put allsides_*.jsonl or neus_<split>.source files there"
-        raise DataError(path, "no news clusters here", remedy, field="folder")
-    for file in news_files(path, split=split):
-        yield from read_news_clusters(file, split=split)
+def read_news_clusters(folder: Path, split: Split) -> Iterator[Cluster]:
+    """Clusters of all files of a folder, in order: AllSides (`allsides_*.jsonl`) or NeuS."""
+    for file in news_files(folder, split=split):
+        yield from (read_neus if _is_neus(file) else read_allsides)(file, split)
 
 
-def news_files(folder: str | Path, *, split: Split | None = None) -> list[Path]:
-    """The files of a folder that may hold clusters of `split` (None: of any), sorted; [] if it has none."""
-    files = [path for path in entries(folder) if path.is_file()]
-    if full_texts := [path for path in files if is_allsides_name(path)]:
+def news_files(folder: Path, split: Split | None = None) -> list[Path]:
+    """The files of a folder that may hold clusters of `split` (None: of any), sorted; [] if it has none. Of a
+    folder with both these are its AllSides files alone, since NeuS has parts of the same texts."""
+    present = [path for path in entries(folder) if path.is_file()]
+    if full_texts := [path for path in present if re.match(r"allsides_.*\.jsonl$", plain_name(path))]:
         return full_texts
-    return [path for path in files if is_neus_name(path) and split in (None, _split_of_name(path))]
+    return [path for path in present if _is_neus(path) and split in (None, _split_of_name(path))]
 
 
-def is_allsides_name(path: str | Path) -> bool:
-    """True for `allsides_*.jsonl`, compressed or not."""
-    return plain_name(path).startswith("allsides_") and plain_name(path).endswith(".jsonl")
-
-
-def is_neus_name(path: str | Path) -> bool:
-    """True for `*.source`, compressed or not."""
+def _is_neus(path: Path) -> bool:
     return plain_name(path).endswith(".source")
 
 
-def read_neus(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
+def read_neus(path: Path, split: Split) -> Iterator[Cluster]:
     """Openings of news articles (Lee et al. 2022, "NeuS") from `neus_<split>.source`, one event a line.
 
         TITLE=> Title ARTICLE=> Text. [SEP] TITLE=> Title ARTICLE=> Text.
 
     Events are numbered from 0 as in the AllSides files: "neus-train-0" is the same event in both.
     """
-    path = Path(path)
-    if _split_of_name(path) is None:
+    own_split = _split_of_name(path)
+    if own_split is None:
         remedy = "name it neus_train.source, neus_val.source or neus_test.source"
         raise DataError(path, "the name does not say the split", remedy, field="file name")
-    if split not in (None, _split_of_name(path)):
-        return
-    name = plain_stem(path).replace("_", "-")
-    for number, line in read_lines(path):
-        cluster_id = f"{name}-{number - 1}"
-        documents = tuple(
-            _neus_document(piece, f"{cluster_id}-{index}", path=path, line=number, index=index)
-            for index, piece in enumerate(line.split("[SEP]"))
-        )
+    for number, line in read_lines(path) if own_split == split else ():
+        cluster_id = f"{plain_stem(path).replace('_', '-')}-{number - 1}"
+        documents = []
+        for index, piece in enumerate(line.split("[SEP]")):
+            head, title_mark, rest = piece.partition("TITLE=>")
+            title, body_mark, body = (part.strip() for part in rest.partition("ARTICLE=>"))
+            if head.strip() or not title_mark or not body_mark:
+                mark = "ARTICLE=>" if title_mark and not head.strip() else "TITLE=>"
+                remedy = "write TITLE=> title ARTICLE=> text, with [SEP] between documents"
+                what, field = f"no {mark} where one belongs", f"document {index + 1}"
+                raise DataError(path, what, remedy, line=number, field=field)
+            document = Document(id=f"{cluster_id}-{index}", text=_headed(title, body), title=title)
+            documents.append(document)
         if not any(document.text for document in documents):
             remedy = "fill one in, or delete the line"
             raise DataError(path, "no document has any text", remedy, line=number, field="line")
-        yield Cluster(id=cluster_id, documents=documents)
+        yield Cluster(id=cluster_id, documents=tuple(documents))
 
 
 def _split_of_name(path: Path) -> Split | None:
     return SPLIT_NAMES.get(plain_stem(path).rpartition("_")[2])
 
 
-def _neus_document(piece: str, document_id: str, *, path: Path, line: int, index: int) -> Document:
-    head, title_mark, rest = piece.partition("TITLE=>")
-    title, body_mark, body = rest.partition("ARTICLE=>")
-    for mark, is_there in (("TITLE=>", title_mark and not head.strip()), ("ARTICLE=>", body_mark)):
-        if not is_there:
-            remedy = "write TITLE=> title ARTICLE=> text, with [SEP] between documents"
-            what, field = f"no {mark} where one belongs", f"document {index + 1}"
-            raise DataError(path, what, remedy, line=line, field=field)
-    text = _title_and_body(title.strip(), body.strip())
-    return Document(id=document_id, text=text, title=title.strip())
-
-
 _SEPARATOR = re.compile(r"\|{5}|story_separator_special_tag")
 
 
-def read_multi_news(path: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
+def read_multi_news(path: Path, split: Split) -> Iterator[Cluster]:
     """Multi-News (Fabbri et al. 2019): a folder with `train.txt.src`, `val.txt.src` and `test.txt.src` (or
     `.src.cleaned`), or one such file, whose clusters are split by a hash of their ids (`train-0`).
 
@@ -430,36 +378,31 @@ def read_multi_news(path: str | Path, *, split: Split | None = None) -> Iterator
     documents pass for three). NEWLINE_CHAR tokens become line breaks. Empty documents and blank lines (a
     cluster of one empty document) are kept, as a published file has them and summaries count their lines.
     """
-    path = Path(path)
     if not path.is_dir():
-        yield from (one for one in _read_file(path) if split in (None, hashed_split(one.id)))
-        return
-    files = multi_news_files(path, split=split)
-    if not files:
-        name = {"validation": "val", None: "train"}.get(split, split)
-        what = f"no file for the split {split}" if split else "no file for any split"
-        raise DataError(path, what, f"put {name}.txt.src there", field="folder")
-    for file in files:
-        yield from _read_file(file)
+        yield from (cluster for cluster in _read_file(path) if hashed_split(cluster.id) == split)
+    elif present := multi_news_files(path, split=split):
+        yield from _read_file(present[0])
+    else:
+        remedy = f"put {'val' if split == 'validation' else split}.txt.src there"
+        raise DataError(path, f"no file for the split {split}", remedy, field="folder")
 
 
-def is_multi_news_name(path: str | Path) -> bool:
-    """True for `*.src` and `*.src.cleaned`, compressed or not."""
+def _is_multi_news(path: Path) -> bool:
     return plain_name(path).endswith((".src", ".src.cleaned"))
 
 
-def multi_news_files(folder: str | Path, *, split: Split | None = None) -> list[Path]:
+def multi_news_files(folder: Path, split: Split | None = None) -> list[Path]:
     """The files of a folder with the clusters of `split` (None: of all), by name; [] if there are none."""
-    files: dict[Split, Path] = {}
+    present: dict[Split, Path] = {}
     for path in entries(folder):
         own_split = SPLIT_NAMES.get(plain_stem(path))
-        if own_split is None or not path.is_file() or not is_multi_news_name(path):
+        if own_split is None or not path.is_file() or not _is_multi_news(path):
             continue
-        if own_split in files:
-            what = f"{files[own_split].name} and {path.name} both hold the {own_split} split"
+        if own_split in present:
+            what = f"{present[own_split].name} and {path.name} both hold the {own_split} split"
             raise DataError(folder, what, "give the path of one file, or move the other away", field="folder")
-        files[own_split] = path
-    return [path for own_split, path in files.items() if split in (None, own_split)]
+        present[own_split] = path
+    return [path for own_split, path in present.items() if split in (None, own_split)]
 
 
 def _read_file(path: Path) -> Iterator[Cluster]:
@@ -471,10 +414,12 @@ def _read_file(path: Path) -> Iterator[Cluster]:
         if len(pieces) > 1 and not pieces[-1].strip():
             pieces.pop()
         texts = ("\n".join(part.strip(" \t") for part in piece.split("NEWLINE_CHAR")) for piece in pieces)
-        documents = (
-            Document(id=f"{cluster_id}-{index}", text=text.strip()) for index, text in enumerate(texts)
+        yield Cluster(
+            id=cluster_id,
+            documents=tuple(
+                Document(id=f"{cluster_id}-{n}", text=text.strip()) for n, text in enumerate(texts)
+            ),
         )
-        yield Cluster(id=cluster_id, documents=tuple(documents))
     if not separated:
         remedy = "separate the documents of a line with ||||| or story_separator_special_tag"
         raise DataError(path, "no line has more than one document", remedy, field="separator")
@@ -509,23 +454,26 @@ def paragraphed(document: Document) -> Paragraphed:
         (('Nobody was hurt in it.',),)
     """
     title, text = document.title, document.text
-    body = len(title) if title and (text == title or text.startswith(f"{title}\n")) else 0
+    start = len(title) if title and (text == title or text.startswith(f"{title}\n")) else 0
     # At "\n" alone: news texts hold U+2028 and U+0085 within sentences.
-    split = (
-        _given_sentences(document, body)
-        if document.sentences
-        else map(split_sentences, text[body:].split("\n"))
-    )
+    lines: Iterable[list[str]] = map(split_sentences, text[start:].split("\n"))
+    if document.sentences:
+        breaks = [place for place, character in enumerate(text) if character == "\n"]
+        spans = (span for span in document.sentences if span[0] >= start)
+        by_line = groupby(spans, key=lambda span: bisect_right(breaks, span[0]))
+        lines = ([text[first:stop] for first, stop in members] for _, members in by_line)
     paragraphs = (
-        tuple(plain for sentence in sentences if len(plain := " ".join(sentence.split())) >= LEAST_CHARACTERS)
-        for sentences in split
+        tuple(plain for sentence in line if len(plain := " ".join(sentence.split())) >= LEAST_CHARACTERS)
+        for line in lines
     )
     return Paragraphed(id=document.id, paragraphs=tuple(filter(None, paragraphs)))
 
 
-def _given_sentences(document: Document, body: int) -> Iterator[list[str]]:
-    """The source's sentences that start at `body` or later, by the line in which they start."""
-    breaks = [place for place, character in enumerate(document.text) if character == "\n"]
-    spans = (span for span in document.sentences if span[0] >= body)
-    for _, line in groupby(spans, key=lambda span: bisect_right(breaks, span[0])):
-        yield [document.text[start:end] for start, end in line]
+_OF_FOLDERS = (
+    CorpusFormat("news_clusters", read_news_clusters, news_files),
+    CorpusFormat("multi_news", read_multi_news, multi_news_files),
+    CorpusFormat("ecb_plus", read_ecb_plus_topics, ecb_plus_files),
+    CorpusFormat("scisumm", read_scisumm_corpus, scisumm_files),
+    CorpusFormat("cluster_folder", read_cluster_folder, cluster_files, other_files),
+    CorpusFormat("docarc", read_docarc_passages, docarc_files),
+)

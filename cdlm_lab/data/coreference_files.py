@@ -4,44 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from cdlm_lab.data.files import (
-    FROM_LIST,
-    DataError,
-    FieldFault,
-    Fields,
-    JsonRecord,
-    Name,
-    Text,
-    kind_of,
-    plain_name,
-    read_json,
-    read_json_list,
-    read_lines,
-    replaced_file,
-)
-from cdlm_lab.data.records import (
-    KINDS,
-    SPLIT_NAMES,
-    CoreferenceDocument,
-    CoreferenceMention,
-    Kind,
-    PassedOver,
-    TokenSpan,
-    Topic,
-    check_kind,
-    check_mention,
-    document_of_spans,
-    topics_by_name,
-)
+from cdlm_lab.data import files, records
+from cdlm_lab.data.files import DataError, FieldFault, JsonRecord
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, PassedOver, TokenSpan, Topic
 
-_FILES: dict[Kind, str] = {"event": "events", "entity": "entities"}
 _ECB_NAME = re.compile(r"\d+_\d+(ecb|ecbplus)")
 
 
@@ -55,41 +29,39 @@ def _number(value: object) -> object:
 
 
 _Number = Annotated[int, BeforeValidator(_number)]
-_NotEmpty = Annotated[Name, Field(min_length=1)]
+_NotEmpty = Annotated[files.Name, Field(min_length=1)]
 # sentence, token id, text, validated
-_Document = dict[str, list[Annotated[tuple[_Number, _Number, Text, bool], FROM_LIST]]]
+_Document = dict[str, list[Annotated[tuple[_Number, _Number, files.Text, bool], files.FROM_LIST]]]
 
 
-class _Record(Fields):
-    doc_id: Text
+class _Mention(files.Fields):
+    doc_id: files.Text
     tokens_ids: list[_Number] = Field(default_factory=list)
     m_id: _NotEmpty | None = Field(None, description='write it as "m_id": 7')
     cluster_id: _NotEmpty = Field(description='write it as "cluster_id": 7')
     topic: _NotEmpty | None = Field(None, description='write it as "topic": 7')
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Text:
-    """Tokens of a document; `places`: token id -> (sentence, position), None for a token without text."""
+    """A document as far as it was read. `places`: token id -> (sentence, position), None for a token without
+    text; `mentions`: id -> (span, kind, cluster)."""
 
-    tokens: tuple[str, ...]
-    sentences: tuple[TokenSpan, ...]
-    validated: tuple[int, ...]
-    places: dict[int, tuple[int, int] | None]
-
-
-class _Mention(NamedTuple):
-    """A mention whose sentence is not known yet."""
-
-    document: str
-    tokens: TokenSpan
-    kind: Kind
-    cluster: str
+    tokens: list[str] = field(default_factory=list)
+    sentences: list[TokenSpan] = field(default_factory=list)
+    validated: set[int] = field(default_factory=set)
+    places: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    topic: str = ""
+    mentions: dict[str, tuple[TokenSpan, Kind, str]] = field(default_factory=dict)
 
 
 def read_coreference_json(
-    folder: str | Path, split: str, *, kinds: Sequence[Kind] = KINDS, passed_over: PassedOver | None = None
-) -> Iterator[Topic]:
+    folder: str | Path,
+    split: str,
+    *,
+    kinds: Sequence[Kind] = records.KINDS,
+    passed_over: PassedOver | None = None,
+) -> list[Topic]:
     """The topics of a split, in order of their first document, in the format of `cross_encoder` and `coref`
     of Cattan et al.: a folder with
 
@@ -100,101 +72,56 @@ def read_coreference_json(
     Ids lose their ".xml"; a mention without `m_id`, or with one that was there before, is numbered. The topic
     of a document is that of its mentions. If they have none, it is its id up to the first "_", where that is
     the topic of another document or the id one of ECB+ (36_1ecb); else they are of one topic, named as the
-    split. (Where no mention has a topic: `topics_by_name`.) The sub-topic is "36_ecb" if the id is of ECB+,
-    else the topic. A mention of separate tokens becomes the span from the first to the last; two sentences
-    with a mention across them are one.
+    split. The sub-topic is "36_ecb" if the id is of ECB+, else the topic. A mention of separate tokens is
+    the span from the first to the last; two sentences with a mention across them are one.
 
-    `split` is the first part of the files' names, usually train, dev or test. Of other `kinds` the files may
-    be missing. `passed_over` counts the mentions that cannot be used (without a cluster, of missing tokens or
-    documents, across three sentences); None = they are refused.
+    Of other `kinds` the files may be missing. `passed_over` counts mentions that cannot be used; None = they
+    are refused.
     """
-    if not kinds or not set(kinds) <= set(KINDS):
-        raise ValueError(f"kinds is {tuple(kinds)}; choose from {', '.join(KINDS)}")
-    return _read_topics(Path(folder), split, tuple(dict.fromkeys(kinds)), passed_over)
-
-
-def has_mentions(folder: str | Path, split: str, kind: Kind) -> bool:
-    """Whether the file with the mentions of a kind is there."""
-    return (Path(folder) / f"{split}_{_FILES[kind]}.json").is_file()
-
-
-def _read_topics(
-    folder: Path, split: str, kinds: tuple[Kind, ...], passed_over: PassedOver | None
-) -> Iterator[Topic]:
-    path = folder / f"{split}.json"
+    kinds = tuple(dict.fromkeys(kinds))
+    if not kinds or not set(kinds) <= set(records.KINDS):
+        raise ValueError(f"kinds is {kinds}; choose from {', '.join(records.KINDS)}")
+    path = Path(folder) / f"{split}.json"
     texts = _read_texts(path)
-    topics: dict[str, str] = {}
-    mentions: dict[str, dict[str, _Mention]] = {name: {} for name in texts}
     for kind in kinds:
-        file = folder / f"{split}_{_FILES[kind]}.json"
+        file = _mention_file(folder, split, kind)
         if not file.is_file():
             remedy = f"copy it there, or leave its kind out of kinds, which is {kinds}"
             raise DataError(file, "there is no such file", remedy)
-        for raw in read_json_list(file):
+        for record in files.read_json_list(file):
             try:
-                record = raw.checked(_Record)
-                mention = _mention(record, texts, kind)
+                _add_mention(record.checked(_Mention), kind, texts, passed_over)
             except DataError as error:
                 name = error.field.rpartition("].")[2].partition("[")[0]
                 if passed_over is None or name in ("", "topic"):
                     raise
                 passed_over.add(f"{kind} mention whose {name} means nothing", f"{error.path}:{error.line}")
-                continue
-            document, topic = mention.document, record.fields.topic
-            if topic and topics.setdefault(document, topic) != topic:
-                what = f"{topic}, but {topics[document]} in another mention of {document}"
-                raise record.error("topic", what, "give all mentions of a document one topic")
-            start, end = mention.tokens
-            if passed_over is not None and any(start < stop < end for _, stop in texts[document].sentences):
-                place = f"{record.path}:{record.line}"
-                passed_over.add("mention across two sentences, which were joined", place)
-            others, name = mentions[document], record.fields.m_id
-            others[name if name and name not in others else f"number {len(others)}"] = mention
-    if not any(mentions.values()):
-        remedy = "annotate some, or take the split out"
-        raise DataError(path, f"no mention of kind {' or '.join(kinds)}", remedy, field="mentions")
-    documents: dict[str, list[CoreferenceDocument]] = {}
+    if not any(text.mentions for text in texts.values()):
+        what, remedy = f"no mention of kind {' or '.join(kinds)}", "annotate some, or take the split out"
+        raise DataError(path, what, remedy, field="mentions")
     try:
-        for name, topic in _topic_of_each(texts, topics, split).items():
-            documents.setdefault(topic, []).append(_document(name, topic, texts[name], mentions[name]))
-        result = [Topic(id=topic, documents=tuple(members)) for topic, members in documents.items()]
+        return _topics(texts, split)
     except ValueError as error:
         also = 'where events and entities share numbers, read one kind: kinds=("event",)'
         raise DataError(path, str(error), f"correct the mention; {also}", field="mentions") from None
-    yield from result
 
 
-def _topic_of_each(names: Collection[str], known: Mapping[str, str], split: str) -> dict[str, str]:
-    """Document -> topic, also for those whose mentions have none."""
-    if not known:
-        return topics_by_name(names, otherwise=split)
-    topics, starts = set(known.values()), {name: name.partition("_")[0] for name in names}
-    return {
-        name: known.get(name) or (start if start in topics or _ECB_NAME.fullmatch(name) else split)
-        for name, start in starts.items()
-    }
+def has_mentions(folder: str | Path, split: str, kind: Kind) -> bool:
+    """Whether the file with the mentions of a kind is there."""
+    return _mention_file(folder, split, kind).is_file()
 
 
-def _document(name: str, topic: str, text: _Text, mentions: Mapping[str, _Mention]) -> CoreferenceDocument:
-    match = _ECB_NAME.fullmatch(name)
-    return document_of_spans(
-        [(f"{name}:{one}", found.tokens, found.kind, found.cluster) for one, found in mentions.items()],
-        id=name,
-        topic=topic,
-        subtopic=f"{topic}_{match[1]}" if match else topic,
-        tokens=text.tokens,
-        sentences=text.sentences,
-        validated=text.validated,
-    )
+def _mention_file(folder: str | Path, split: str, kind: Kind) -> Path:
+    return Path(folder) / f"{split}_{'events' if kind == 'event' else 'entities'}.json"
 
 
 def _read_texts(path: Path) -> dict[str, _Text]:
-    source, value = read_json(path)
+    source, value = files.read_json(path)
     if not isinstance(value, dict):
-        what = f"{kind_of(value)} where an object belongs"
-        raise DataError(path, what, "write it as {document: [tokens]}", field="file")
+        what, remedy = f"{files.kind_of(value)} where an object belongs", "write it as {document: [tokens]}"
+        raise DataError(path, what, remedy)
     if not value:
-        raise DataError(path, "no documents", "add some, or take the split out", field="file")
+        raise DataError(path, "no documents", "add some, or take the split out")
     texts: dict[str, _Text] = {}
     line, place, start = 1, 0, 0
     for name, rows in value.items():
@@ -210,262 +137,88 @@ def _read_texts(path: Path) -> dict[str, _Text]:
 
 
 def _text(record: JsonRecord[_Document], name: str) -> _Text:
-    tokens: list[str] = []
-    sentences: dict[int, TokenSpan] = {}
-    validated: dict[int, None] = {}
-    places: dict[int, tuple[int, int] | None] = {}
-    for number, (sentence, identifier, word, flag) in enumerate(record.fields[name]):
+    text, last = _Text(), -1
+    for number, (sentence, identifier, word, validated) in enumerate(record.fields[name]):
         where = f"{name}[{number}]"
-        if identifier in places:
+        if identifier in text.places:
             raise record.error(where, f"a second token {identifier}", "number the tokens of a document apart")
-        if sentences and sentence < max(sentences):
-            what = f"sentence {sentence} after {max(sentences)}"
-            raise record.error(where, what, "put the tokens in order")
+        if text.tokens and sentence < last:
+            raise record.error(where, f"sentence {sentence} after {last}", "put the tokens in order")
+        text.places[identifier] = None
         if not word.strip():
-            places[identifier] = None
             continue
-        start, _ = sentences.setdefault(sentence, (len(tokens), 0))
-        places[identifier] = (len(sentences) - 1, len(tokens))
-        tokens.append(word.strip())
-        sentences[sentence] = (start, len(tokens))
-        if flag:
-            validated[len(sentences) - 1] = None
-    if not tokens:
+        if not text.tokens or sentence > last:
+            text.sentences.append((len(text.tokens), 0))
+        last, index = sentence, len(text.sentences) - 1
+        text.places[identifier] = (index, len(text.tokens))
+        text.tokens.append(word.strip())
+        text.sentences[index] = (text.sentences[index][0], len(text.tokens))
+        if validated:
+            text.validated.add(index)
+    if not text.tokens:
         raise record.error(name, "the document has no text", "leave it out")
-    return _Text(
-        tokens=tuple(tokens), sentences=tuple(sentences.values()), validated=tuple(validated), places=places
-    )
+    return text
 
 
-def _mention(record: JsonRecord[_Record], texts: dict[str, _Text], kind: Kind) -> _Mention:
-    name = record.fields.doc_id.removesuffix(".xml")
+def _add_mention(
+    record: JsonRecord[_Mention], kind: Kind, texts: Mapping[str, _Text], passed_over: PassedOver | None
+) -> None:
+    fields, places = record.fields, []
+    name = fields.doc_id.removesuffix(".xml")
     if name not in texts:
         raise record.error("doc_id", f"there is no document {name}", "name one of the documents of the split")
-    places = []
-    for number, identifier in enumerate(record.fields.tokens_ids):
-        place = texts[name].places.get(identifier)
-        if place is None:
+    text = texts[name]
+    for number, identifier in enumerate(fields.tokens_ids):
+        if (place := text.places.get(identifier)) is None:
             what = f"the document {name} has no token {identifier} with text"
             raise record.error(f"tokens_ids[{number}]", what, "name tokens of the document by their id")
         places.append(place)
-    sentences = {sentence for sentence, _ in places}
-    if not places or max(sentences) - min(sentences) > 1:
+    if not places or max(places)[0] - min(places)[0] > 1:
         what = "tokens of three sentences or more" if places else "no tokens"
         raise record.error("tokens_ids", what, "name tokens of one sentence")
-    positions = [position for _, position in places]
-    return _Mention(name, (min(positions), max(positions) + 1), kind, record.fields.cluster_id)
+    if fields.topic and text.topic not in ("", fields.topic):
+        what = f"{fields.topic}, but {text.topic} in another mention of {name}"
+        raise record.error("topic", what, "give all mentions of a document one topic")
+    text.topic = fields.topic or text.topic
+    (first, start), (last, end) = min(places), max(places)
+    if first < last and passed_over is not None:
+        passed_over.add("mention across two sentences, which were joined", f"{record.path}:{record.line}")
+    identifier = fields.m_id
+    if not identifier or identifier in text.mentions:
+        identifier = f"number {len(text.mentions)}"
+    text.mentions[identifier] = ((start, end + 1), kind, fields.cluster_id)
 
 
-_HEADER = re.compile(r"\(?(.*?)\)?; part (\d{1,9})")
-# The name of a chain holds neither brackets, bars nor white space: 7, PRK-Misc_ACTOR. There is one way to
-# read each piece, lest a cell takes hours.
-_PIECE = re.compile(r"\(([^()|\s]++)\)|\(([^()|\s]++)(?!\))|([^()|\s]++)\)")
-_COLUMN = re.compile(rf"-|_|\*|({_PIECE.pattern})(\s*+(?:\|\s*+)?({_PIECE.pattern}))*+")
-_WORD, _FIVE = 3, 5  # CoNLL-2012 has the word in the fourth column, if there are five or more
-_SHARED_TASK = 10  # so many columns or more are those of CoNLL-2012, whose chains end with the document
-_COLUMN_REMEDY = 'write "-", or mentions as (1), (1 and 1), with | between them'
-_MOST_SENTENCES = 2  # that a mention may go across
-
-
-@dataclass(slots=True, kw_only=True)
-class ConllDraft:
-    """A document as far as it was read.
-
-    `topic`, `subtopic`: from its rows, or ""; `chains`: the scope in which names of chains mean the same;
-    `still_open`: chain -> (first token, line) of mentions to be ended; `mentions`: (start, end, chain);
-    `mark`: the sentence as its rows name it.
-    """
-
-    id: str
-    topic: str = ""
-    subtopic: str = ""
-    chains: str = ""
-    tokens: list[str] = field(default_factory=list)
-    sentences: list[TokenSpan] = field(default_factory=list)
-    mark: str = ""
-    still_open: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    mentions: set[tuple[int, int, str]] = field(default_factory=set)
-
-    def record(self, kind: Kind) -> CoreferenceDocument:
-        """The finished document."""
-        return document_of_spans(
-            [
-                (f"{self.id}:{start}-{end}:{chain}", (start, end), kind, f"{self.chains}:{chain}")
-                for start, end, chain in sorted(self.mentions)
-            ],
-            id=self.id,
-            topic=self.topic,
-            subtopic=self.subtopic,
-            tokens=self.tokens,
-            sentences=self.sentences,
-            validated=range(len(self.sentences)),
+def _topics(texts: Mapping[str, _Text], split: str) -> list[Topic]:
+    known = {text.topic for text in texts.values() if text.topic}
+    by_name = records.topics_by_name(texts, otherwise=split)
+    documents: dict[str, list[CoreferenceDocument]] = {}
+    for name, text in texts.items():
+        ecb, start = _ECB_NAME.fullmatch(name), name.partition("_")[0]
+        guess = (start if start in known or ecb else split) if known else by_name[name]
+        topic = text.topic or guess
+        document = records.document_of_spans(
+            [(f"{name}:{identifier}", *mention) for identifier, mention in text.mentions.items()],
+            id=name,
+            topic=topic,
+            subtopic=f"{topic}_{ecb[1]}" if ecb else topic,
+            tokens=text.tokens,
+            sentences=text.sentences,
+            validated=text.validated,
         )
+        documents.setdefault(topic, []).append(document)
+    return [Topic(id=topic, documents=tuple(members)) for topic, members in documents.items()]
 
 
-class ConllSection:
-    """The rows between "#begin document" and "#end document".
-
-    `names`: of the documents of the file so far. `passed_over` counts what cannot be used; None = it is
-    refused. `is_marked`: False = there was no #begin.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        line: int,
-        name: str,
-        names: set[str],
-        passed_over: PassedOver | None,
-        *,
-        is_marked: bool = True,
-    ) -> None:
-        header = _HEADER.fullmatch(name)
-        self.part = f"/{int(header[2])}" if header and int(header[2]) else ""
-        self.name = (header[1] if header else name) + self.part
-        self.path, self.line, self.names, self.passed_over = path, line, names, passed_over
-        self.documents: list[ConllDraft] = []
-        self.is_shared_task, self.is_marked = bool(self.part), is_marked
-        if not self.name:
-            remedy = "write #begin document (name); part 000"
-            raise DataError(path, "a document without a name", remedy, line=line, field="#begin")
-
-    def topic(self, kind: Kind) -> Topic:
-        """All of it as one topic."""
-        self.end()
-        for one in self.documents:
-            one.topic = one.subtopic = one.chains = self.name
-        return Topic(id=self.name, documents=tuple(one.record(kind) for one in self.documents))
-
-    def end(self) -> None:
-        """No more rows. Raises DataError if there was no token; mentions that are open are passed over."""
-        if not self.documents:
-            what = f"{self.name} has no tokens"
-            raise DataError(self.path, what, "remove it", line=self.line, field="#begin")
-        self._end_document()
-
-    def add(self, text: str, line: int) -> None:
-        """A line of it: a token, or the end of a sentence."""
-        cells = text.rstrip().split("\t") if "\t" in text else text.split()
-        if not cells or not text.strip():
-            self._end_sentence()
-            return
-        if text.startswith("#") and self.passed_over is not None:
-            self.passed_over.add("line that starts with #", f"{self.path}:{line}")
-            return
-        if len(cells) < 2:
-            remedy = "write at least a document and its mentions"
-            self.pass_over("row of one column", "one column", remedy, line, "row")
-            return
-        name, word = cells[0], cells[_WORD] if len(cells) >= _FIVE else "_"
-        topic, subtopic, sentence = "", "", ""
-        if len(cells) == 8 and cells[6] in ("True", "False"):
-            topic, subtopic, name, sentence, _, word = cells[:6]
-        elif len(cells) >= _SHARED_TASK:
-            self.is_shared_task = True
-        if not name.strip() or not word.strip():
-            remedy = "write a document and a word"
-            self.pass_over("row with an empty cell", "an empty cell", remedy, line, "row")
-            return
-        mentions, column = cells[-1], f"column {len(cells)}"
-        if not _COLUMN.fullmatch(mentions):
-            what = f"{mentions!r} is none"
-            self.pass_over("last column that holds no mentions", what, _COLUMN_REMEDY, line, column)
-            mentions = "-"
-        draft = self._draft(name + self.part, line)
-        draft.topic, draft.subtopic = topic, subtopic
-        if sentence != draft.mark:
-            self._end_sentence()
-        draft.mark = sentence
-        draft.tokens.append(word)
-        self._add_mentions(draft, mentions, line, column)
-
-    def _draft(self, name: str, line: int) -> ConllDraft:
-        if not self.documents or self.documents[-1].id != name:
-            self._end_document()
-            if name in self.names:
-                what, remedy = f"{name} comes a second time", "keep the lines of a document together"
-                raise DataError(self.path, what, remedy, line=line, field="document")
-            self.names.add(name)
-            self.documents.append(ConllDraft(id=name))
-        return self.documents[-1]
-
-    def _add_mentions(self, draft: ConllDraft, cell: str, line: int, column: str) -> None:
-        """As the scorers do: mentions of one token, then starts, then ends, each of the latest start."""
-        last = len(draft.tokens) - 1
-        pieces = _PIECE.findall(cell)
-        for single, _, _ in pieces:
-            if single:
-                self._add_mention(draft, last, single, line, column)
-        for _, chain, _ in pieces:
-            if chain:
-                draft.still_open.setdefault(chain, []).append((last, line))
-        for _, _, chain in pieces:
-            if chain and draft.still_open.get(chain):
-                self._add_mention(draft, draft.still_open[chain].pop()[0], chain, line, column)
-            elif chain:
-                what, remedy = f"{chain}) ends no mention", f"write ({chain} where it starts"
-                self.pass_over("end of a mention that does not start", what, remedy, line, column)
-
-    def _add_mention(self, draft: ConllDraft, start: int, chain: str, line: int, column: str) -> None:
-        end = len(draft.tokens)
-        sentences = 1 + sum(start < border < end for _, border in draft.sentences[-_MOST_SENTENCES:])
-        if (start, end, chain) in draft.mentions:
-            what = f"the mention of {chain} from token {start} comes a second time"
-            reason, remedy = "mention that is there already, in the same chain", "write it once"
-            self.pass_over(reason, what, remedy, line, column)
-        elif sentences > _MOST_SENTENCES:
-            what, remedy = f"the mention of {chain} goes across three sentences", "end it in the first"
-            self.pass_over("mention across three sentences or more", what, remedy, line, column)
-        else:
-            draft.mentions.add((start, end, chain))
-            if sentences > 1 and self.passed_over is not None:
-                self.passed_over.add("mention across two sentences, which were joined", f"{self.path}:{line}")
-
-    def pass_over(self, reason: str, what: str, remedy: str, line: int, column: str) -> None:
-        """Count it, or raise DataError where nothing counts."""
-        if self.passed_over is None:
-            raise DataError(self.path, what, remedy, line=line, field=column)
-        self.passed_over.add(reason, f"{self.path}:{line}")
-
-    def cut(self) -> None:
-        """No #end: count it, or raise DataError where nothing counts."""
-        if self.is_marked:
-            what, remedy = f"{self.name} does not end", "write #end document"
-            self.pass_over("section without #end document", what, remedy, self.line, "#begin")
-
-    def _end_document(self) -> None:
-        self._end_sentence()
-        for chain, starts in self.documents[-1].still_open.items() if self.documents else ():
-            for _, line in starts:
-                what = f"the mention ({chain} does not end in its document"
-                remedy = f"write {chain}) where it ends"
-                self.pass_over("mention that does not end", what, remedy, line, "last column")
-
-    def _end_sentence(self) -> None:
-        if not self.documents:
-            return
-        draft = self.documents[-1]
-        start = draft.sentences[-1][1] if draft.sentences else 0
-        if start < len(draft.tokens):
-            draft.sentences.append((start, len(draft.tokens)))
-
-
-Level = Literal["corpus", "topic", "document"]
-LEVELS: tuple[Level, ...] = get_args(Level)
-_BEGIN, _END = re.compile(r"#\s*begin document\s*(.*)"), re.compile(r"#\s*end document")
-_OTHERS: dict[Kind, set[str]] = {"event": {"entity", "entities"}, "entity": {"event", "events"}}
+# ---- CoNLL: written ----
 
 
 def write_conll(
-    path: str | Path,
-    topics: Iterable[Topic],
-    clusters: Mapping[str, Iterable[CoreferenceMention]],
-    *,
-    level: Level = "topic",
-) -> dict[str, int]:
+    path: str | Path, topics: Iterable[Topic], clusters: Mapping[str, Iterable[CoreferenceMention]]
+) -> None:
     """Write clusters over the documents of `topics`: a key (`gold_clusters`) or a system's response.
 
-        #begin document (36); part 000
+        #begin document (corpus); part 000
         36_1ecb<tab>36_ecb<tab>0<tab>Police<tab>(1)
         36_1ecb<tab>36_ecb<tab>1<tab>made<tab>(2
         36_1ecb<tab>36_ecb<tab>2<tab>arrests<tab>(3)|2)
@@ -473,53 +226,32 @@ def write_conll(
         #end document
 
     A line is a token: document, sub-topic, number in the sentence, word and, last, the mentions that start
-    and end at it; an empty line ends a sentence. Clusters go as far as the mark "document" and no further, so
-    `level` chooses what is scored as one: the corpus, a topic, or a document. All sentences and singletons
-    are written, so that key and response fit each other; the file is there whole or not at all.
-
-    Returns the number that stands in the file for each name, from 1 in order of first appearance. Raises
-    ValueError for mentions that do not fit the documents, are in two clusters, or cross or repeat each other
-    in one, and for names or tokens with a tab or a line break.
+    and end at it; clusters are numbered from 1. All sentences and singletons are written, so that key and
+    response fit each other. Raises ValueError for mentions that do not fit the documents, are in two
+    clusters, or cross or repeat each other in one, and for names or tokens with a tab or a line break.
     """
-    if level not in LEVELS:
-        raise ValueError(f"level is {level!r}; choose one of {', '.join(LEVELS)}")
-    topics = list(topics)
-    documents = {document.id: document for topic in topics for document in topic.documents}
-    if len(documents) < sum(len(topic.documents) for topic in topics) or not documents:
-        raise ValueError("two documents of one id, or none at all; give each topic once")
-    names = _by_document(clusters, documents)
-    numbers: dict[str, int] = {}
-    lines: list[str] = []
-    for name, section in _sections(topics, level):
-        lines.append(f"#begin document ({_plain(name, 'name')}); part 000\n")
-        for document in section:
-            lines += _rows(document, names.get(document.id, []), numbers)
-        lines.append("#end document\n")
-    with replaced_file(Path(path)) as file:
-        file.writelines(lines)
-    return numbers
-
-
-def _sections(topics: list[Topic], level: Level) -> list[tuple[str, Sequence[CoreferenceDocument]]]:
     documents = [document for topic in topics for document in topic.documents]
-    if level == "corpus":
-        return [("corpus", documents)]
-    if level == "topic":
-        return [(topic.id, topic.documents) for topic in topics]
-    return [(document.id, [document]) for document in documents]
+    by_id = {document.id: document for document in documents}
+    if len(by_id) < len(documents) or not documents:
+        raise ValueError("two documents of one id, or none at all; give each topic once")
+    named = _by_document(clusters, by_id)
+    numbers: dict[str, int] = {}
+    rows = [row for one in documents for row in _rows(one, named.get(one.id, []), numbers)]
+    with files.replaced_file(Path(path)) as file:
+        file.writelines(["#begin document (corpus); part 000\n", *rows, "#end document\n"])
 
 
 def _by_document(
     clusters: Mapping[str, Iterable[CoreferenceMention]], documents: Mapping[str, CoreferenceDocument]
 ) -> dict[str, list[tuple[CoreferenceMention, str]]]:
-    """Document -> its mentions with the names of their clusters, checked."""
+    """Document -> its mentions with the names of their clusters, in order of start, the longer first."""
     members: dict[str, list[tuple[CoreferenceMention, str]]] = {}
     places: dict[str, str] = {}
     for name, mentions in clusters.items():
         for mention in mentions:
             if mention.document not in documents:
                 raise ValueError(f"{mention.name}: the topics to be written have no such document")
-            check_mention(mention, documents[mention.document])
+            records.check_mention(mention, documents[mention.document])
             if mention.id in places:
                 raise ValueError(f"{mention.name} is in the clusters {places[mention.id]} and {name}")
             places[mention.id] = name
@@ -530,7 +262,7 @@ def _by_document(
     return members
 
 
-def _check_nesting(named: list[tuple[CoreferenceMention, str]]) -> None:
+def _check_nesting(named: Iterable[tuple[CoreferenceMention, str]]) -> None:
     """Mentions of one cluster must be told apart by their brackets alone."""
     around: dict[str, list[CoreferenceMention]] = {}
     for mention, name in named:
@@ -547,22 +279,22 @@ def _check_nesting(named: list[tuple[CoreferenceMention, str]]) -> None:
 
 
 def _rows(
-    document: CoreferenceDocument, named: list[tuple[CoreferenceMention, str]], numbers: dict[str, int]
+    document: CoreferenceDocument, named: Iterable[tuple[CoreferenceMention, str]], numbers: dict[str, int]
 ) -> Iterator[str]:
-    """Lines of a document; `named` in order of start, the longer first. New names get their `numbers`."""
-    before: dict[int, list[str]] = {}
-    after: dict[int, list[str]] = {}
+    """Lines of a document. Clusters that are new get their `numbers`."""
+    starts: dict[int, list[str]] = {}
+    ends: dict[int, list[str]] = {}
     for mention, name in named:
         number = numbers.setdefault(name, len(numbers) + 1)
         start, end = mention.tokens
         single = end == start + 1
-        before.setdefault(start, []).append(f"({number})" if single else f"({number}")
+        starts.setdefault(start, []).append(f"({number})" if single else f"({number}")
         if not single:
-            after.setdefault(end - 1, []).insert(0, f"{number})")
+            ends.setdefault(end - 1, []).insert(0, f"{number})")
     head = f"{_plain(document.id, 'document')}\t{_plain(document.subtopic, 'sub-topic')}"
     for start, end in document.sentences:
         for position in range(start, end):
-            pieces = before.get(position, []) + after.get(position, [])
+            pieces = starts.get(position, []) + ends.get(position, [])
             word = _plain(document.tokens[position], f"token {position} of document {document.id}")
             yield f"{head}\t{position - start}\t{word}\t{'|'.join(pieces) or '-'}\n"
         yield "\n"
@@ -574,26 +306,208 @@ def _plain(text: str, what: str) -> str:
     return text
 
 
-def read_conll(path: str | Path, *, kind: Kind = "entity") -> Iterator[Topic]:
-    """Topics of a CoNLL file, one for each "document" that it marks, one at a time.
+# ---- CoNLL: read ----
 
-    Reads what `write_conll` writes, CoNLL-2012 files (a part other than 0 is added to the names, as in
-    "bc/cctv_0001/2"), files of two to four columns (words become "_"), and the eight columns of the paper's
-    code (topic, sub-topic, document, sentence, token, word, flag, mentions). Documents are told apart by
-    their column, and all their sentences count as validated; two sentences with a mention across them are
-    one. A cluster is named by its topic and its number ("36:1"), as numbers mean nothing beyond it; the
-    sub-topic is the topic. `kind` is that of the mentions; the format has none.
+_BEGIN, _END = re.compile(r"#\s*begin document\s*(.*)"), re.compile(r"#\s*end document")
+_HEADER = re.compile(r"\(?(.*?)\)?; part (\d{1,9})")
+# The name of a chain holds neither brackets, bars nor white space: 7, PRK-Misc_ACTOR. There is one way to
+# read each piece, lest a cell takes hours.
+_PIECE = re.compile(r"\(([^()|\s]++)\)|\(([^()|\s]++)(?!\))|([^()|\s]++)\)")
+_COLUMN = re.compile(rf"-|_|\*|({_PIECE.pattern})(\s*+(?:\|\s*+)?({_PIECE.pattern}))*+")
+_WORD, _FIVE = 3, 5  # CoNLL-2012 has the word in the fourth column, if there are five or more
+_SHARED_TASK = 10  # so many columns or more are those of CoNLL-2012, whose chains end with the document
+_MOST_SENTENCES = 2  # that a mention may go across
+_OTHERS: dict[Kind, set[str]] = {"event": {"entity", "entities"}, "entity": {"event", "events"}}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Draft:
+    """A document as far as it was read.
+
+    `topic`, `subtopic`: from its rows, or ""; `chains`: the scope in which names of chains mean the same;
+    `mark`: the sentence as its rows name it; `still_open`: chain -> (first token, line) of mentions to be
+    ended; `mentions`: (start, end, chain).
     """
-    check_kind(kind)
-    for section in _read_sections(Path(path), None):
-        yield section.topic(kind)
+
+    id: str
+    topic: str = ""
+    subtopic: str = ""
+    chains: str = ""
+    tokens: list[str] = field(default_factory=list)
+    sentences: list[TokenSpan] = field(default_factory=list)
+    mark: str = ""
+    still_open: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    mentions: set[tuple[int, int, str]] = field(default_factory=set)
+
+    def end_sentence(self) -> None:
+        """The next token begins another sentence."""
+        start = self.sentences[-1][1] if self.sentences else 0
+        if start < len(self.tokens):
+            self.sentences.append((start, len(self.tokens)))
+
+    def document(self, kind: Kind) -> CoreferenceDocument:
+        """The finished document."""
+        return records.document_of_spans(
+            [
+                (f"{self.id}:{start}-{end}:{chain}", (start, end), kind, f"{self.chains}:{chain}")
+                for start, end, chain in sorted(self.mentions)
+            ],
+            id=self.id,
+            topic=self.topic,
+            subtopic=self.subtopic,
+            tokens=self.tokens,
+            sentences=self.sentences,
+            validated=range(len(self.sentences)),
+        )
+
+
+class _Section:
+    """The rows between "#begin document" and "#end document". `names`: documents of the file so far."""
+
+    def __init__(self, path: Path, line: int, header: str, names: set[str], passed_over: PassedOver) -> None:
+        match = _HEADER.fullmatch(header)
+        self.part = f"/{int(match[2])}" if match and int(match[2]) else ""
+        self.name = (match[1] if match else header) + self.part
+        self.path, self.line, self.names, self.passed_over = path, line, names, passed_over
+        self.drafts: list[_Draft] = []
+        self.is_shared_task = bool(self.part)
+        self.has_end = False
+        if not self.name:
+            remedy = "write #begin document (name); part 000"
+            raise DataError(path, "a document without a name", remedy, line=line, field="#begin")
+
+    def count(self, reason: str, line: int) -> None:
+        """Something that cannot be used."""
+        self.passed_over.add(reason, f"{self.path}:{line}")
+
+    def add(self, text: str, line: int) -> None:
+        """A line of it: a token, or the end of a sentence."""
+        if not text.strip():
+            if self.drafts:
+                self.drafts[-1].end_sentence()
+            return
+        cells = text.rstrip().split("\t") if "\t" in text else text.split()
+        if text.startswith("#"):
+            self.count("line that starts with #", line)
+            return
+        if len(cells) == 1:
+            self.count("row of one column", line)
+            return
+        name, word, mentions = cells[0], cells[_WORD] if len(cells) >= _FIVE else "_", cells[-1]
+        topic, subtopic, sentence = "", "", ""
+        if len(cells) == 8 and cells[6] in ("True", "False"):
+            topic, subtopic, name, sentence, _, word = cells[:6]
+        elif len(cells) >= _SHARED_TASK:
+            self.is_shared_task = True
+        if not name.strip() or not word.strip():
+            self.count("row with an empty cell", line)
+            return
+        draft = self._draft(name + self.part, line)
+        draft.topic, draft.subtopic = topic, subtopic
+        if sentence != draft.mark:
+            draft.end_sentence()
+        draft.mark = sentence
+        draft.tokens.append(word)
+        if _COLUMN.fullmatch(mentions):
+            self._add_mentions(draft, mentions, line)
+        else:
+            self.count("last column that holds no mentions", line)
+
+    def _draft(self, name: str, line: int) -> _Draft:
+        if not self.drafts or self.drafts[-1].id != name:
+            self.end()
+            if name in self.names:
+                what, remedy = f"{name} comes a second time", "keep the lines of a document together"
+                raise DataError(self.path, what, remedy, line=line, field="document")
+            self.names.add(name)
+            self.drafts.append(_Draft(id=name))
+        return self.drafts[-1]
+
+    def _add_mentions(self, draft: _Draft, cell: str, line: int) -> None:
+        """As the scorers do: mentions of one token, then starts, then ends, each of the latest start."""
+        last = len(draft.tokens) - 1
+        pieces = _PIECE.findall(cell)
+        for single, _, _ in pieces:
+            if single:
+                self._add_mention(draft, last, single, line)
+        for _, chain, _ in pieces:
+            if chain:
+                draft.still_open.setdefault(chain, []).append((last, line))
+        for _, _, chain in pieces:
+            if chain and draft.still_open.get(chain):
+                self._add_mention(draft, draft.still_open[chain].pop()[0], chain, line)
+            elif chain:
+                self.count("end of a mention that does not start", line)
+
+    def _add_mention(self, draft: _Draft, start: int, chain: str, line: int) -> None:
+        end = len(draft.tokens)
+        sentences = 1 + sum(start < border < end for _, border in draft.sentences[-_MOST_SENTENCES:])
+        if (start, end, chain) in draft.mentions:
+            self.count("mention that is there already, in the same chain", line)
+        elif sentences > _MOST_SENTENCES:
+            self.count("mention across three sentences or more", line)
+        else:
+            draft.mentions.add((start, end, chain))
+            if sentences > 1:
+                self.count("mention across two sentences, which were joined", line)
+
+    def end(self) -> None:
+        """No more rows of the latest document; its mentions that are open are passed over."""
+        if self.drafts:
+            self.drafts[-1].end_sentence()
+            for _, line in (start for starts in self.drafts[-1].still_open.values() for start in starts):
+                self.count("mention that does not end", line)
+
+    def place(self, *, again: bool) -> None:
+        """Give the documents topics and sub-topics ("" if nothing tells them yet), and the scope of their
+        chains ("" for the topic). `again`: there was a section of this name before."""
+        name = f"{self.name} at line {self.line} of {self.path.name}" if again else self.name
+        several = len(self.drafts) > 1 or self.drafts[0].id != self.name
+        for draft in self.drafts:
+            if draft.topic:
+                draft.subtopic, draft.chains = draft.subtopic or draft.topic, name if several else ""
+            elif several or self.is_shared_task:
+                draft.topic, draft.subtopic, draft.chains = self.name, self.name, name
+            else:
+                above = draft.id.split("/")[:-1]
+                draft.topic, draft.subtopic = "/".join(above[:1]), "/".join(above[:2])
+
+
+def _read_sections(path: Path, passed_over: PassedOver) -> Iterator[_Section]:
+    """Sections, each once all of it was read. Rows outside of a section are one, named as the file; a section
+    without end goes as far as the next one."""
+    section: _Section | None = None
+    names: set[str] = set()
+    for line, text in files.read_lines(path):
+        begin, end = _BEGIN.match(text), _END.match(text)
+        if begin or end:
+            if section:
+                section.has_end |= bool(end)
+                yield section
+            section = _Section(path, line, begin[1].strip(), names, passed_over) if begin else None
+            continue
+        if not section:
+            if not text.strip() or text.startswith("#"):
+                continue
+            passed_over.add("rows without #begin document, which are one document", f"{path}:{line}")
+            section = _Section(path, line, path.name.partition(".")[0], names, passed_over)
+            section.has_end = True
+        section.add(text, line)
+    if section:
+        yield section
 
 
 def read_conll_corpus(
-    files: Sequence[str | Path], *, kind: Kind, name: str, passed_over: PassedOver
+    paths: Sequence[str | Path], *, kind: Kind, name: str, passed_over: PassedOver
 ) -> list[Topic]:
     """The topics of a cross-document corpus, whatever its files mark as a "document": the corpus, a topic, or
     a document; mentions and rows that cannot be used are counted in `passed_over`.
+
+    Reads what `write_conll` writes, CoNLL-2012 files (a part other than 0 is added to the names, as in
+    "bc/cctv_0001/2"), files of two to four columns (words become "_"), and the eight columns of the paper's
+    code (topic, sub-topic, document, sentence, token, word, flag, mentions). All sentences count as
+    validated; two with a mention across them are one. `paths` are those of one split; a document that is in
+    two of them counts once. `kind` is that of the mentions.
 
     The topic of a document is, whichever there is first: that of its rows (eight columns); the name of the
     section, if it holds several documents or has another name; the parts of its name before the last "/"
@@ -601,33 +515,32 @@ def read_conll_corpus(
     documents together; and else all are of one topic, `name`. Names of chains mean the same within a section
     of several documents; where each section is one document, within the topic; in rows of CoNLL-2012 (ten
     columns or more, or parts), which know no other documents, within the section alone, which is a topic.
-
-    `files` are those of one split; a document that is in two of them counts once.
     """
-    check_kind(kind)
-    drafts: dict[str, ConllDraft] = {}
-    sections: dict[str, int] = {}
-    for file in files:
-        for section in _read_sections(Path(file), passed_over):
-            if not section.documents:
-                passed_over.add("section without tokens", f"{file}:{section.line}")
-                continue
-            section.end()
-            sections[section.name] = sections.get(section.name, 0) + 1
-            _place(section, again=sections[section.name] > 1)
-            for draft in section.documents:
-                if drafts.setdefault(draft.id, draft) is not draft:
-                    passed_over.add("document that was read already", f"{file}:{section.line}")
+    records.check_kind(kind)
+    drafts: dict[str, _Draft] = {}
+    sections: Counter[str] = Counter()
+    for section in (section for path in paths for section in _read_sections(Path(path), passed_over)):
+        if not section.has_end:
+            section.count("section without #end document", section.line)
+        if not section.drafts:
+            section.count("section without tokens", section.line)
+            continue
+        section.end()
+        sections[section.name] += 1
+        section.place(again=sections[section.name] > 1)
+        for draft in section.drafts:
+            if drafts.setdefault(draft.id, draft) is not draft:
+                section.count("document that was read already", section.line)
     if not any(draft.mentions for draft in drafts.values()):
         first = next(iter(passed_over.counts.items()), None)
         what = f"no mention in {len(drafts)} documents" + (f" ({first[0]} at {first[1][1]})" if first else "")
-        raise DataError(files[0], what, 'write them in the last column, as (1), (1 and 1); "-" is none')
-    named = topics_by_name([draft.id for draft in drafts.values() if not draft.topic], otherwise=name)
+        raise DataError(paths[0], what, 'write them in the last column, as (1), (1 and 1); "-" is none')
+    named = records.topics_by_name([one.id for one in drafts.values() if not one.topic], otherwise=name)
     topics: dict[str, list[CoreferenceDocument]] = {}
     for draft in drafts.values():
         draft.topic = draft.topic or named[draft.id]
         draft.subtopic, draft.chains = draft.subtopic or draft.topic, draft.chains or draft.topic
-        topics.setdefault(draft.topic, []).append(draft.record(kind))
+        topics.setdefault(draft.topic, []).append(draft.document(kind))
     return [Topic(id=topic, documents=tuple(members)) for topic, members in topics.items()]
 
 
@@ -639,62 +552,14 @@ def find_conll(corpus: str | Path, kind: Kind) -> dict[str, list[Path]]:
     `_conll`. Files named for the other kind of mentions are left out.
     """
     corpus = Path(corpus)
-    files = [corpus] if corpus.is_file() else sorted(corpus.rglob("*conll*"))
     by_split: dict[str, list[Path]] = {}
-    for file in files:
-        *folders, name = file.relative_to(corpus.parent if corpus.is_file() else corpus).parts
-        words = re.findall(r"[a-z]+", plain_name(name).lower())
-        is_conll = file.is_file() and plain_name(name).endswith((".conll", "_conll"))
+    for path in [corpus] if corpus.is_file() else sorted(corpus.rglob("*conll*")):
+        *folders, name = path.relative_to(corpus.parent if corpus.is_file() else corpus).parts
+        words = re.findall(r"[a-z]+", files.plain_name(name).lower())
+        is_conll = path.is_file() and files.plain_name(name).endswith((".conll", "_conll"))
         if not is_conll or _OTHERS[kind] & {*folders, *words}:
             continue
         places = [*folders, *words[:1], *words[-2:-1]]  # the last word is conll
-        split = next((SPLIT_NAMES[place] for place in places if place in SPLIT_NAMES), "")
-        by_split.setdefault("dev" if split == "validation" else split, []).append(file)
+        split = next((records.SPLIT_NAMES[place] for place in places if place in records.SPLIT_NAMES), "")
+        by_split.setdefault("dev" if split == "validation" else split, []).append(path)
     return by_split
-
-
-def _place(section: ConllSection, *, again: bool) -> None:
-    """Give the documents topics and sub-topics ("" if nothing tells them yet), and the scope of their chains
-    ("" for the topic). `again`: there was a section of this name before."""
-    name = f"{section.name} at line {section.line} of {section.path.name}" if again else section.name
-    several = len(section.documents) > 1 or section.documents[0].id != section.name
-    for draft in section.documents:
-        if draft.topic:
-            draft.subtopic, draft.chains = draft.subtopic or draft.topic, name if several else ""
-        elif several or section.is_shared_task:
-            draft.topic, draft.subtopic, draft.chains = section.name, section.name, name
-        else:
-            above = draft.id.split("/")[:-1]
-            draft.topic, draft.subtopic = "/".join(above[:1]), "/".join(above[:2])
-
-
-def _read_sections(path: Path, passed_over: PassedOver | None) -> Iterator[ConllSection]:
-    """Sections as they are read; the last line of each was read. With `passed_over`, rows outside of a
-    section are one, named as the file, and a section without end goes as far as the next one."""
-    section: ConllSection | None = None
-    names: set[str] = set()
-    for line, text in read_lines(path):
-        if begin := _BEGIN.match(text):
-            if section:
-                section.cut()
-                yield section
-            section = ConllSection(path, line, begin[1].strip(), names, passed_over)
-        elif _END.match(text):
-            if section:
-                yield section
-            elif passed_over is None:
-                raise DataError(path, "no document has begun", "remove the line", line=line, field="#end")
-            section = None
-        elif section:
-            section.add(text, line)
-        elif text.strip() and passed_over is None:
-            what, remedy = "a line outside of a document", "write #begin document above it"
-            raise DataError(path, what, remedy, line=line, field="row")
-        elif text.strip() and not text.startswith("#"):
-            passed_over.add("rows without #begin document, which are one document", f"{path}:{line}")
-            name = path.name.partition(".")[0]
-            section = ConllSection(path, line, name, names, passed_over, is_marked=False)
-            section.add(text, line)
-    if section:
-        section.cut()
-        yield section

@@ -4,6 +4,7 @@ that are not linked make unrelated ones.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,20 +14,13 @@ from typing import Annotated, Literal, get_args
 import numpy as np
 from pydantic import AfterValidator, Field
 
+from cdlm_lab.data import files
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, check_positions, split_sentences
-from cdlm_lab.data.files import (
-    DataError,
-    FieldFault,
-    Fields,
-    FilledText,
-    JsonRecord,
-    Text,
-    present_file,
-    read_json_lines,
-)
+from cdlm_lab.data.files import DataError, FieldFault, Fields, FilledText, JsonRecord, Text, read_json_lines
 
 Hardness = Literal["random", "similar"]
 Candidates = Callable[[str, set[str], Random], list[str]]  # first document, those to avoid -> in order of use
+SIMILAR_AMONG = 20  # documents most similar to the first one, among which a "similar" one is drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +30,8 @@ class DocumentLink:
     first: str
     second: str
     source: str  # the data set it is from
-    # Numbers of the sentences of `first` that point, ascending; None if that is not known.
-    in_first: tuple[int, ...] | None = None
-    # Those of `second` that they point to; None if that is not known.
-    in_second: tuple[int, ...] | None = None
+    in_first: tuple[int, ...] | None = None  # sentences of `first` that point, ascending; None = not known
+    in_second: tuple[int, ...] | None = None  # those of `second` that they point to; None = not known
     gold: str = ""  # how `in_first` became known, such as "annotated"; "" if it is not
 
     def __post_init__(self) -> None:
@@ -47,9 +39,9 @@ class DocumentLink:
             raise ValueError(f"link {self.id}: a document linked with itself; leave it out")
         for name in ("in_first", "in_second"):
             numbers = getattr(self, name)
-            if numbers is None:
-                continue
-            if not numbers or numbers[0] < 0 or list(numbers) != sorted(set(numbers)):
+            if numbers is not None and (
+                not numbers or numbers[0] < 0 or list(numbers) != sorted(set(numbers))
+            ):
                 remedy = "write each once, ascending, from 0, or None if they are not known"
                 raise ValueError(f"link {self.id}: {name} is {numbers}; {remedy}")
 
@@ -71,9 +63,7 @@ def pairs_from_links(
     negatives_per_positive: int = 1,
     seed: int = 0,
     hard: Hardness = "random",
-    similar_among: int = 20,
     known: Iterable[DocumentLink] = (),
-    backwards: bool = False,
 ) -> Iterator[DocumentPair]:
     """Related pairs of the links, in order, each followed by unrelated pairs with the same first document.
 
@@ -87,38 +77,14 @@ def pairs_from_links(
         links: of documents in `papers`. To split them, use `split_without_leaks` first and make the pairs of
             each split by themselves.
         negatives_per_positive: unrelated pairs for each related one; 0 for none.
-        hard: "random", or "similar" to draw among the `similar_among` candidates whose words resemble those
-            of the first document most (cosine of TF-IDF vectors).
+        hard: "random", or "similar" to draw among the SIMILAR_AMONG candidates whose words resemble those of
+            the first document most (cosine of TF-IDF vectors).
         known: more links whose documents are not to be taken for unrelated.
-        backwards: swap first and second, so that `aligned` is `in_second`: which sentences are pointed to.
     """
-    _check_options(negatives_per_positive, hard, similar_among)
-    _check_links(papers, links)
-    turned = [_backwards(link) for link in links] if backwards else list(links)
-    related: dict[str, set[str]] = {}
-    for link in [*links, *known]:
-        for one in link.documents:
-            related.setdefault(one, set()).update(link.documents)
-    if not negatives_per_positive:
-        candidates: Candidates = lambda first, avoided, rng: []  # noqa: E731
-    elif hard == "random":
-        candidates = _random_candidates(turned)
-    else:
-        candidates = _similar_candidates(papers, turned, similar_among)
-    return _pairs(papers, turned, candidates, related, number=negatives_per_positive, seed=seed)
-
-
-def _check_options(negatives_per_positive: int, hard: str, similar_among: int) -> None:
-    least = max(1, negatives_per_positive)
     if hard not in get_args(Hardness):
         raise ValueError(f"hard is {hard!r}; choose one of {', '.join(get_args(Hardness))}")
     if negatives_per_positive < 0:
         raise ValueError(f"negatives_per_positive is {negatives_per_positive}; it must be at least 0")
-    if hard == "similar" and similar_among < least:
-        raise ValueError(f"similar_among is {similar_among}; it must be at least {least}")
-
-
-def _check_links(papers: Mapping[str, PairDocument], links: Sequence[DocumentLink]) -> None:
     seen: set[tuple[str, str]] = set()
     for link in links:
         for document in link.documents:
@@ -129,12 +95,12 @@ def _check_links(papers: Mapping[str, PairDocument], links: Sequence[DocumentLin
         seen.add(link.documents)
         check_positions(f"link {link.id}", link.in_first or (), papers[link.first])
         check_positions(f"link {link.id}", link.in_second or (), papers[link.second])
-
-
-def _backwards(link: DocumentLink) -> DocumentLink:
-    return replace(
-        link, first=link.second, second=link.first, in_first=link.in_second, in_second=link.in_first
-    )
+    related: defaultdict[str, set[str]] = defaultdict(set)
+    for link in [*links, *known]:
+        for one in link.documents:
+            related[one].update(link.documents)
+    candidates = _random_candidates(links) if hard == "random" else _similar_candidates(papers, links)
+    return _pairs(papers, links, candidates, related, number=negatives_per_positive, seed=seed)
 
 
 def _pairs(
@@ -170,14 +136,11 @@ def _random_candidates(links: Sequence[DocumentLink]) -> Candidates:
     return drawn
 
 
-def _similar_candidates(
-    papers: Mapping[str, PairDocument], links: Sequence[DocumentLink], among: int
-) -> Candidates:
-    """The `among` most similar ones, shuffled."""
+def _similar_candidates(papers: Mapping[str, PairDocument], links: Sequence[DocumentLink]) -> Candidates:
+    """The most similar ones, shuffled."""
     from sklearn.feature_extraction.text import TfidfVectorizer  # here: it takes two seconds to load
 
-    cited = sorted({link.second for link in links})
-    citing = sorted({link.first for link in links})
+    cited, citing = sorted({link.second for link in links}), sorted({link.first for link in links})
     place = {document: number for number, document in enumerate(citing)}
     vectorizer = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+", max_features=100_000)
     theirs = vectorizer.fit_transform(papers[document].text_of() for document in cited)
@@ -186,7 +149,7 @@ def _similar_candidates(
     def drawn(first: str, avoided: set[str], rng: Random) -> list[str]:
         likeness = np.asarray((ours[place[first]] @ theirs.T).todense()).ravel()
         order = np.argsort(-likeness, kind="stable")  # equals stay in the order of their ids
-        nearest = [cited[number] for number in order if cited[number] not in avoided][:among]
+        nearest = [cited[number] for number in order if cited[number] not in avoided][:SIMILAR_AMONG]
         rng.shuffle(nearest)
         return nearest
 
@@ -202,15 +165,13 @@ def _sentence(text: str) -> str:
     return plain
 
 
-class _Document(Fields):
+class _Text(Fields):
     id: FilledText
-
-
-class _Text(_Document):
     text: FilledText
 
 
-class _Sentences(_Document):
+class _Sentences(Fields):
+    id: FilledText
     sentences: list[Annotated[Text, AfterValidator(_sentence)]] = Field(min_length=1)
 
 
@@ -222,7 +183,7 @@ class _Link(Fields):
 
 def is_linked_collection(folder: str | Path) -> bool:
     """True if the folder holds documents in the form of `read_linked_collection`."""
-    return present_file(folder, DOCUMENTS) is not None
+    return files.present_file(folder, DOCUMENTS) is not None
 
 
 def read_linked_collection(folder: str | Path) -> tuple[dict[str, PairDocument], tuple[DocumentLink, ...]]:
@@ -236,7 +197,7 @@ def read_linked_collection(folder: str | Path) -> tuple[dict[str, PairDocument],
     `sentences` of a link are the numbers, from 0, of the sentences of the first document that point to the
     second, if they are known; that document must then be given as sentences, so that the numbers are sure.
     """
-    paths = {name: present_file(folder, name) for name in (DOCUMENTS, LINKS)}
+    paths = {name: files.present_file(folder, name) for name in (DOCUMENTS, LINKS)}
     for name, path in paths.items():
         if path is None:
             remedy = f"put {DOCUMENTS} and {LINKS} into the folder"
@@ -248,9 +209,10 @@ def read_linked_collection(folder: str | Path) -> tuple[dict[str, PairDocument],
         name, fields = record.fields.id, record.fields
         if name in documents:
             raise record.error("id", f"{name!r} is there already", "give every document its own id")
-        sentences = fields.sentences if isinstance(fields, _Sentences) else split_sentences(fields.text)
+        if isinstance(fields, _Sentences):
+            counted.add(name)
+        sentences = fields.sentences if name in counted else split_sentences(fields.text)
         documents[name] = PairDocument(id=name, sentences=tuple(sentences))
-        counted.update([name] if isinstance(fields, _Sentences) else [])
     links: dict[tuple[str, str], DocumentLink] = {}
     for record in read_json_lines(paths[LINKS], _Link):
         link = _link(record, documents, counted)
@@ -266,17 +228,16 @@ def _link(record: JsonRecord[_Link], documents: dict[str, PairDocument], counted
             raise record.error(field, f"there is no document {name!r}", "add it, or delete the line")
     if first == second:
         raise record.error("second", "a document linked with itself", "delete the line")
-    if numbers is None:
-        return DocumentLink(first=first, second=second, source=LINKS)
-    if first not in counted:
+    if numbers and first not in counted:
         what = f"document {first!r} is given as a text"
         raise record.error("sentences", what, "give it as sentences, so that their numbers are sure")
     count = len(documents[first].sentences)
-    for place, number in enumerate(numbers):
+    for place, number in enumerate(numbers or ()):
         if not 0 <= number < count:
             what = f"{number!r} is no sentence of {first!r}, which has {count}"
             raise record.error(f"sentences[{place}]", what, "count them from 0")
-    return DocumentLink(first=first, second=second, source=LINKS, in_first=tuple(sorted(set(numbers))))
+    in_first = tuple(sorted(set(numbers))) if numbers else None
+    return DocumentLink(first=first, second=second, source=LINKS, in_first=in_first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,10 +273,9 @@ def citing_passages(
     if length < 1 or opening < 0:
         remedy = "a passage has at least 1 sentence, an opening 0 (= the whole paper) or more"
         raise ValueError(f"length is {length} and opening {opening}; {remedy}")
-    neighbours: dict[str, dict[str, None]] = {}
+    neighbours: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for link in [*links, *known]:
-        for one, other in (link.documents, link.documents[::-1]):
-            neighbours.setdefault(one, {})[other] = None
+        neighbours[link.first][link.second] = neighbours[link.second][link.first] = None
     documents: dict[str, PairDocument] = {}
     passages, others, paper_of = [], [], {}
     for link in links:
@@ -323,7 +283,10 @@ def citing_passages(
             continue
         paper, cited = papers[link.first], papers[link.second]
         check_positions(f"link {link.id}", link.in_first, paper)
-        start, end = _place(link, sentences=len(paper.sentences), length=length, seed=seed)
+        rng, count = Random(f"{seed}/{link.id}"), len(paper.sentences)
+        citing = rng.choice(link.in_first)
+        start = rng.randint(max(0, citing - length + 1), max(0, min(citing, count - length)))
+        end = min(start + length, count)
         passage = PairDocument(id=f"{paper.id}[{start}:{end}]", sentences=paper.sentences[start:end])
         documents[passage.id] = passage
         documents[cited.id] = replace(cited, sentences=cited.sentences[: opening or None])
@@ -334,12 +297,3 @@ def citing_passages(
             if other != link.second:
                 others.append(DocumentLink(first=passage.id, second=other, source=link.source))
     return CitingPassages(documents=documents, links=tuple(passages), known=tuple(others), paper_of=paper_of)
-
-
-def _place(link: DocumentLink, *, sentences: int, length: int, seed: int) -> tuple[int, int]:
-    """First sentence of a passage and the one after its last."""
-    rng = Random(f"{seed}/{link.id}")
-    citing = rng.choice(link.in_first)
-    lowest, highest = max(0, citing - length + 1), max(0, min(citing, sentences - length))
-    start = rng.randint(lowest, highest)
-    return start, min(start + length, sentences)

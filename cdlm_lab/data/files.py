@@ -2,9 +2,8 @@
 
 Files are UTF-8 text, plain or compressed (`.gz`, `.xz`). Lines end at "\n" and nowhere else: news text holds
 U+2028 and U+0085, at which `str.splitlines` would break a record in two. A line has a greatest length, and a
-compressed file a greatest size, so that no file of a few kilobytes can fill the memory.
-
-JSON is checked by pydantic, strictly: each format states its fields as a class of `Fields`.
+compressed file a greatest size, so that no file of a few kilobytes can fill the memory. JSON is checked by
+pydantic, strictly: each format states its fields as a class of `Fields`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ LONGEST_TEXT = 1 << 30  # of a line of a file read as a whole; HotpotQA's traini
 _MOST_UNPACKED = 200  # times its size on the disk, once that is more than LONGEST_LINE; text has 3 to 20
 _LONGEST_NOTE = 400  # characters of a part of a message, which may quote a file
 _NAMED = 5  # of the things that are passed over
-_BLOCK = 1 << 20  # bytes read at once for a checksum
 _DAMAGED = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
 
 
@@ -62,6 +60,11 @@ class DataError(PlainError, ValueError):
     ) -> None:
         super().__init__(printable(f"{path}:{line}: field {_cut(field)}: {_cut(what)}; {remedy}"))
         self.path, self.line, self.field = Path(path), line, field
+
+
+def _cut(text: str) -> str:
+    half = _LONGEST_NOTE // 2
+    return text if len(text) <= _LONGEST_NOTE else f"{text[:half]}...{text[-half:]}"
 
 
 def printable(text: str) -> str:
@@ -111,7 +114,8 @@ def read_lines(
     path = Path(path)
     filled, number, start = allow_empty, 0, 0
     with open_bytes(path) as stream:
-        most = _most_unpacked(path)
+        most = max(LONGEST_LINE, _MOST_UNPACKED * path.stat().st_size)
+        most = most if path.suffix in COMPRESSED else sys.maxsize
         while raw := _next_line(stream, path, number + 1, longest=longest, left=most - start):
             number += 1
             text = _decode(raw, path, line=number, start=start).rstrip("\n").removesuffix("\r")
@@ -123,6 +127,43 @@ def read_lines(
         raise DataError(path, "the file is empty", "fill it, or take it out of the corpus")
 
 
+def _next_line(stream: IO[bytes], path: Path, line: int, *, longest: int, left: int) -> bytes:
+    """At most `longest` bytes, and no more than are `left` to the file."""
+    try:
+        raw = stream.readline(min(longest, left) + 1)
+    except _DAMAGED as error:
+        what = f"the compressed file is damaged or cut off ({error})"
+        raise DataError(path, what, "copy or download it again", line=line) from None
+    except OSError as error:
+        raise _unreadable(path, error, line=line) from None
+    if len(raw) > left:
+        what = f"the compressed file unpacks to more than {_MOST_UNPACKED} times its size, as no text does"
+        raise DataError(path, what, "unpack it yourself, if it is what you want to read", line=line)
+    if len(raw) > longest:
+        what, remedy = f"longer than {longest:,} bytes", "break it into several lines"
+        raise DataError(path, what, remedy, line=line, field="line")
+    return raw
+
+
+def _decode(raw: bytes, path: Path, *, line: int, start: int) -> str:
+    """Text of one line that starts at byte `start` of the (decompressed) file."""
+    if (place := raw.find(b"\0")) >= 0:
+        what = "a NUL byte, so this is a binary file"
+        remedy = "save it as plain UTF-8 text (files in UTF-16 look like this too)"
+        raise DataError(path, what, remedy, line=line, field=f"byte {start + place}")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        what, field = f"0x{raw[error.start]:02x} is not UTF-8", f"byte {start + error.start}"
+        remedy = f"convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 {path.name}"
+        raise DataError(path, what, remedy, line=line, field=field) from None
+
+
+def _unreadable(path: str | Path, error: OSError, *, line: int = 1) -> DataError:
+    what = f"the file cannot be read ({error.strerror or error})"
+    return DataError(path, what, "check its permissions and the disk", line=line)
+
+
 def read_text(path: str | Path, *, allow_empty: bool = False) -> str:
     """The whole of a text file, lines joined by "\n". Raises as `read_lines`; lines may be longer."""
     return "\n".join(line for _, line in read_lines(path, allow_empty=allow_empty, longest=LONGEST_TEXT))
@@ -132,9 +173,10 @@ def open_bytes(path: str | Path, *, packed: bool = False) -> IO[bytes]:
     """A file opened for reading, decompressed by its name, or `packed` as it lies on the disk."""
     path = checked_path(path)
     try:
-        if not stat.S_ISREG(mode := path.stat().st_mode):
-            if stat.S_ISDIR(mode):
-                raise DataError(path, "this is a folder, not a file", "give the path of a file in it")
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise DataError(path, "this is a folder, not a file", "give the path of a file in it")
+        if not stat.S_ISREG(mode):
             what = "this is a pipe, a socket or a device, not a file"
             raise DataError(path, what, "write what it gives into a file")
         if path.suffix == ".gz" and not packed:
@@ -150,11 +192,9 @@ def checked_path(path: str | Path) -> Path:
     """A path that can be written down in reports and messages: UTF-8, and without a NUL."""
     if "\0" in str(path):
         raise DataError(path, "a path cannot hold a NUL", "check the spelling of the path", field="path")
-    try:
-        str(path).encode("utf-8")
-    except UnicodeEncodeError:
+    if not _is_whole(str(path)):
         what = "the path is not UTF-8, as some archives write names of other languages"
-        raise DataError(path, what, "rename the file or folder", field="path") from None
+        raise DataError(path, what, "rename the file or folder", field="path")
     return Path(path)
 
 
@@ -198,14 +238,11 @@ def replaced_file(path: Path, *, binary: bool = False) -> Iterator[IO]:
 
 def sha256_of_file(path: str | Path) -> str:
     """Hexadecimal SHA-256 of a file as it lies on disk, compressed or not; the number `sha256sum` prints."""
-    digest = hashlib.sha256()
     with open_bytes(path, packed=True) as stream:
         try:
-            while block := stream.read(_BLOCK):
-                digest.update(block)
+            return hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             raise _unreadable(path, error) from None
-    return digest.hexdigest()
 
 
 def sha256_of_parts(parts: Sequence[str]) -> str:
@@ -213,54 +250,7 @@ def sha256_of_parts(parts: Sequence[str]) -> str:
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode("utf-8")).hexdigest()
 
 
-def _cut(text: str) -> str:
-    half = _LONGEST_NOTE // 2
-    return text if len(text) <= _LONGEST_NOTE else f"{text[:half]}...{text[-half:]}"
-
-
-def _most_unpacked(path: Path) -> int:
-    """Bytes that a file may hold; any number if they lie on the disk as they are."""
-    plain = path.suffix not in COMPRESSED
-    return sys.maxsize if plain else max(LONGEST_LINE, _MOST_UNPACKED * path.stat().st_size)
-
-
-def _next_line(stream: IO[bytes], path: Path, line: int, *, longest: int, left: int) -> bytes:
-    """At most `longest` bytes, and no more than are `left` to the file."""
-    try:
-        raw = stream.readline(min(longest, left) + 1)
-    except _DAMAGED as error:
-        what = f"the compressed file is damaged or cut off ({error})"
-        raise DataError(path, what, "copy or download it again", line=line) from None
-    except OSError as error:
-        raise _unreadable(path, error, line=line) from None
-    if len(raw) > left:
-        what = f"the compressed file unpacks to more than {_MOST_UNPACKED} times its size, as no text does"
-        raise DataError(path, what, "unpack it yourself, if it is what you want to read", line=line)
-    if len(raw) > longest:
-        what = f"longer than {longest:,} bytes"
-        raise DataError(path, what, "break it into several lines", line=line, field="line")
-    return raw
-
-
-def _decode(raw: bytes, path: Path, *, line: int, start: int) -> str:
-    """Text of one line that starts at byte `start` of the (decompressed) file."""
-    if (place := raw.find(b"\0")) >= 0:
-        remedy = "save it as plain UTF-8 text (files in UTF-16 look like this too)"
-        field = f"byte {start + place}"
-        raise DataError(path, "a NUL byte, so this is a binary file", remedy, line=line, field=field)
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        what = f"0x{raw[error.start]:02x} is not UTF-8"
-        remedy = f"convert the file, for example: iconv -f WINDOWS-1252 -t UTF-8 {path.name}"
-        field = f"byte {start + error.start}"
-        raise DataError(path, what, remedy, line=line, field=field) from None
-
-
-def _unreadable(path: str | Path, error: OSError, *, line: int = 1) -> DataError:
-    what = f"the file cannot be read ({error.strerror or error})"
-    return DataError(path, what, "check its permissions and the disk", line=line)
-
+# ---- JSON ----
 
 _LONE_REMEDY = "remove the lone \\ud... escape"
 # A text, with what makes it a key, or the border of an object; what is matched is never given up again.
@@ -299,6 +289,15 @@ class Fields(BaseModel):
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
+
+
+def _is_whole(text: str) -> bool:
+    """Whether all surrogates are in pairs; JSON can name each half by itself."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _whole(text: str) -> str:
@@ -349,10 +348,8 @@ class JsonRecord(Generic[Kind]):
             declared = getattr(kind, "model_fields", {}).get(next(iter(first["loc"]), ""))
             remedy = remedy or (declared and declared.description) or ""
             depth = field.count("[") + field.count(".")
-            if remedy and (
-                depth == 1 or (first["type"] in ("literal_error", "string_type", "int_type") and not depth)
-            ):
-                to_do = remedy
+            of_value = first["type"] in ("literal_error", "string_type", "int_type") and not depth
+            to_do = remedy if remedy and (of_value or depth == 1) else to_do
             where = f"{self.within}{field}".rstrip(".") or "line"
             raise DataError(self.path, what, to_do, line=self.line, field=where) from None
         return JsonRecord(path=self.path, line=self.line, fields=fields, within=self.within)
@@ -369,13 +366,12 @@ def _fault(error: Any) -> tuple[str, str, str]:
     kind, value, loc = error["type"], error["input"], list(error["loc"])
     if kind == "missing" and isinstance(loc[-1], str):
         what, remedy = "missing", f'add "{loc[-1]}" to the record'
-    elif kind in ("missing", "too_short", "too_long"):
+    elif kind == "too_long":
+        what, remedy = f"a list of {len(value)}, too long", "take out what is too much"
+    elif kind in ("missing", "too_short"):
         loc = loc[:-1] if kind == "missing" else loc  # of a tuple pydantic names the value that is missing
-        excess = "long" if kind == "too_long" else "short"
-        what = f"a list of {len(value)}, too {excess}" if value else "an empty list"
-        remedy = (
-            "take out what is too much" if kind == "too_long" else "add what is missing, or delete the record"
-        )
+        what = f"a list of {len(value)}, too short" if value else "an empty list"
+        remedy = "add what is missing, or delete the record"
     elif kind == "string_too_short":
         what, remedy = "it is empty", "fill it in"
     elif kind == "value_error":
@@ -387,6 +383,11 @@ def _fault(error: Any) -> tuple[str, str, str]:
         what = f"{kind_of(value)} where {wanted} belongs"
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
     return path.removeprefix("."), what, remedy
+
+
+def kind_of(value: object) -> str:
+    """The type of a parsed JSON value in words: "a list", "a number"."""
+    return _KINDS.get(type(value), "a number")
 
 
 def read_json_lines(
@@ -408,11 +409,6 @@ def read_json_lines(
             what, remedy = f"{name!r} stands in line {first} already", f"give each record its own {field}"
             raise record.error(field, what, remedy)
         yield record
-
-
-def kind_of(value: object) -> str:
-    """The type of a parsed JSON value in words: "a list", "a number"."""
-    return _KINDS.get(type(value), "a number")
 
 
 def parse_json(
@@ -463,15 +459,6 @@ def _faulty_key(source: str) -> tuple[str, int, str, str]:
     raise AssertionError("all keys are as they should be")
 
 
-def _is_whole(text: str) -> bool:
-    """Whether all surrogates are in pairs; JSON can name each half by itself."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def read_json(path: Path) -> tuple[str, object]:
     """The text of a file, decompressed, and its value."""
     source = read_text(path)
@@ -493,6 +480,9 @@ def read_json_list(path: Path) -> Iterator[JsonRecord[object]]:
         _, position = decode(source, position)
 
 
+# ---- tables and word vectors ----
+
+
 def read_table(
     path: str | Path, *, columns: int, row: str, header: Sequence[str] = (), separator: str = "\t"
 ) -> Iterator[tuple[int, list[str]]]:
@@ -506,114 +496,14 @@ def read_table(
             cells = [cell.strip().strip('"').strip() for cell in cells]
         if line == 1 and header:
             if cells != list(header):
-                remedy = (
-                    f"begin with {', '.join(header)}, {'tabs' if separator == chr(9) else 'commas'} between"
-                )
+                signs = "commas" if separator == "," else "tabs"
+                remedy = f"begin with {', '.join(header)}, {signs} between"
                 raise DataError(path, f"{text!r} is not the header", remedy, field="header")
         elif text.strip():
             if len(cells) != columns:
                 what = f"{len(cells)} columns instead of {columns}"
                 raise DataError(path, what, f"write {row}", line=line, field="row")
             yield line, cells
-
-
-CARD_NAME = "README.md"
-RESULTS = "results"  # the folder beside the data sets that holds reports of recorded runs, and no card
-_FENCE = "---"
-_SHA256, _DIGITS = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """A data set's `data/<name>/README.md`: a block of `key: value` lines between two lines of `---`, then
-    prose.
-
-        name: news_clusters
-        licence: see below
-        shipped: no
-        count train clusters: 2712
-        sha256 allsides_fulltext_clusters.jsonl.xz: 3354...
-
-    Not YAML: values may hold colons, and each fault has its line. `checksums`: file name -> SHA-256,
-    hexadecimal.
-    """
-
-    name: str
-    licence: str
-    shipped: bool
-    counts: dict[str, int]
-    checksums: dict[str, str]
-    text: str
-
-
-def read_card(path: str | Path) -> Card:
-    """Read one card. Raises DataError for a line of the block that is not `key: value`, and for keys that are
-    missing, unknown, repeated or have a wrong value."""
-    path = Path(path)
-    lines = list(read_lines(path))
-    fences = [number for number, line in lines if line.strip() == _FENCE][:2]
-    if len(fences) < 2 or fences[0] != 1:
-        remedy = "begin the card with --- and end the block with --- on a line of its own"
-        raise DataError(path, f"no block between two lines of {_FENCE}", remedy, field="block")
-    fields = {"name": "", "licence": "", "shipped": ""}
-    counts: dict[str, int] = {}
-    checksums: dict[str, str] = {}
-    for number, key, value in _entries(path, lines[1 : fences[1] - 1]):
-        kind, _, item = key.partition(" ")
-        if kind == "count" and item:
-            counts[item] = int(_matching(_DIGITS, value, "a whole number in plain digits", path, number, key))
-        elif kind == "sha256" and item:
-            checksums[item] = _matching(_SHA256, value, "64 hexadecimal digits", path, number, key)
-        elif key in fields:
-            fields[key] = value
-        else:
-            remedy = "use name, licence, shipped, count ... or sha256 ..."
-            raise DataError(path, "unknown key", remedy, line=number, field=key)
-    for key, value in fields.items():
-        if not value:
-            raise DataError(path, "missing", f"add a line `{key}: ...` to the block", field=key)
-    if (shipped := fields.pop("shipped")) not in ("yes", "no"):
-        raise DataError(path, f"{shipped!r} is neither yes nor no", "write yes or no", field="shipped")
-    text = "\n".join(line for _, line in lines[fences[1] :]).strip()
-    return Card(**fields, shipped=shipped == "yes", counts=counts, checksums=checksums, text=text)
-
-
-def read_cards(folder: str | Path) -> list[Card]:
-    """All cards `<folder>/<name>/README.md` in order of name, except `results`."""
-    paths = sorted(Path(folder).glob(f"*/{CARD_NAME}"))
-    return [read_card(path) for path in paths if path.parent.name != RESULTS]
-
-
-def check_files(card: Card, folder: str | Path) -> list[str]:
-    """Names of the card's files that are in `folder`. Raises DataError for one with other contents."""
-    present = [name for name in card.checksums if (Path(folder) / name).is_file()]
-    for name in present:
-        if (actual := sha256_of_file(Path(folder) / name)) != card.checksums[name]:
-            what = f"{actual} is not {card.checksums[name]} as on the card of {card.name}"
-            raise DataError(Path(folder) / name, what, "copy or download the file again", field="sha256")
-    return present
-
-
-def _entries(path: Path, lines: list[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
-    """(line, key, value) of each filled line of the block."""
-    seen: dict[str, int] = {}
-    for number, line in lines:
-        if not line.strip():
-            continue
-        key, colon, value = (part.strip() for part in line.partition(":"))
-        if not (colon and key and value):
-            remedy = "write a key, a colon and a value"
-            raise DataError(path, "not `key: value`", remedy, line=number, field=key or "key")
-        if (first := seen.setdefault(key, number)) != number:
-            what = f"stands in line {first} already"
-            raise DataError(path, what, "keep one of the two lines", line=number, field=key)
-        yield number, key, value
-
-
-def _matching(pattern: re.Pattern[str], value: str, what: str, path: Path, line: int, key: str) -> str:
-    if not pattern.fullmatch(value):
-        raise DataError(path, f"{value!r} is not {what}", f"write {what}", line=line, field=key)
-    return value
 
 
 _HEADER = re.compile(r"([0-9]+) ([0-9]+)")

@@ -16,34 +16,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from cdlm_lab.data.files import (
-    COMPRESSED,
-    FROM_LIST,
-    DataError,
-    FieldFault,
-    Fields,
-    JsonRecord,
-    Text,
-    plain_name,
-    read_json,
-    read_json_lines,
-    read_json_list,
-    replaced_file,
-)
+from cdlm_lab.data import files
+from cdlm_lab.data.files import FROM_LIST, DataError, FieldFault, Fields, Text
 from cdlm_lab.parameters import ParameterError
 
-AnswerType = Literal["span", "yes", "no"]
+SPLITS = ("train", "dev", "test")
 QuestionKind = Literal["bridge", "comparison"]
-UnknownFacts = Literal["refuse", "keep"]
 QUESTION_KINDS = get_args(QuestionKind)
 SupportingFact = tuple[str, int]  # title of a paragraph, number of the sentence in it from 0
 # Number of the paragraph; first character and end in its title or in `Paragraph.text`.
@@ -81,11 +68,9 @@ class MultihopQuestion:
     level: str = ""  # of difficulty, in the source's words, such as "hard"; or ""
 
     @property
-    def type(self) -> AnswerType | None:
+    def type(self) -> Literal["span", "yes", "no"] | None:
         """Of its answer; None = the answer is not known."""
-        if self.answer is None:
-            return None
-        return self.answer if self.answer in ("yes", "no") else "span"
+        return self.answer if self.answer in ("yes", "no", None) else "span"
 
     @property
     def gold_paragraphs(self) -> tuple[int, ...]:
@@ -121,19 +106,9 @@ def _problem(question: MultihopQuestion) -> str:
         if title not in sizes:
             return f"a supporting fact names {title!r}, which is no paragraph of the context"
         if not 0 <= sentence < sizes[title]:
-            return (
-                f"a supporting fact names sentence {sentence} of {title!r}, which has {sizes[title]}, "
-                "counted from 0"
-            )
+            what = f"sentence {sentence} of {title!r}, which has {sizes[title]}, counted from 0"
+            return f"a supporting fact names {what}"
     return ""
-
-
-class HotpotPredictions(TypedDict):
-    """A prediction file: id of a question -> text of its answer, or its supporting facts ("sp"). Either part
-    may lack questions, which the official scorer gives 0."""
-
-    answer: dict[str, str]
-    sp: dict[str, list[SupportingFact]]
 
 
 def _rows(second: str, value: object) -> object:
@@ -142,9 +117,8 @@ def _rows(second: str, value: object) -> object:
         return value
     for name in ("title", second):
         if not isinstance(value.get(name), list):
-            raise FieldFault(
-                f"{name} is missing or no list", f'give the columns "title" and "{second}" as lists'
-            )
+            remedy = f'give the columns "title" and "{second}" as lists'
+            raise FieldFault(f"{name} is missing or no list", remedy)
     titles, others = value["title"], value[second]
     if len(titles) != len(others):
         raise FieldFault(f"{len(titles)} titles, but {len(others)} {second}", "give one for each title")
@@ -172,49 +146,26 @@ class _Question(Fields):
     context: _Context = Field(description='write each as ["title", ["sentence", ...]]')
 
 
-class _Predictions(Fields):
-    answer: dict[str, Text]
-    sp: dict[str, _Facts]
-
-
-def read_hotpotqa(path: str | Path, *, unknown_facts: UnknownFacts = "refuse") -> list[MultihopQuestion]:
+def read_hotpotqa(path: str | Path) -> list[MultihopQuestion]:
     """The questions of a file, plain or compressed, in order. A fact that is given twice is kept once, as the
-    official scorer counts it.
-
-    `unknown_facts`: supporting facts that name no sentence of the context, of which the published data are
-    said to have a few: refuse the file, or keep them apart, in `unknown_supporting`.
-    """
-    if unknown_facts not in get_args(UnknownFacts):
-        raise ValueError(f"unknown_facts is {unknown_facts!r}; choose refuse or keep")
+    official scorer counts it; those that name no sentence of the context are `unknown_supporting`."""
     path, questions, numbers = Path(path), [], {}
-    for number, raw in enumerate(_records(path)):
-        if isinstance(raw.fields, dict) and isinstance(
-            name := raw.fields.get("_id", raw.fields.get("id")), str
-        ):
-            raw = replace(raw, within=f"[{number}] {name!r}.")
-        record = raw.checked(_Question)
+    in_lines = files.plain_name(path).endswith(".jsonl")
+    for number, raw in enumerate(files.read_json_lines(path) if in_lines else files.read_json_list(path)):
+        name = raw.fields.get("_id", raw.fields.get("id")) if isinstance(raw.fields, dict) else None
+        within = f"[{number}] {name!r}." if isinstance(name, str) else f"[{number}]."
+        record = replace(raw, within=within).checked(_Question)
         if (first := numbers.setdefault(record.fields.id, number)) != number:
             raise record.error("_id", f"[{first}] has this id too", "give each question its own")
-        question = _made(record.fields)
+        questions.append(_made(record.fields))
         try:
-            check_question(question, where=f"[{number}]")
+            check_question(questions[-1], where=f"[{number}]")
         except ValueError as error:
             remedy = "correct the question, or leave it out"
             raise DataError(path, str(error), remedy, line=record.line, field="question") from None
-        if question.unknown_supporting and unknown_facts == "refuse":
-            title, sentence = question.unknown_supporting[0]
-            what = f"the context has no sentence {sentence} of {title!r}, counted from 0"
-            raise record.error("supporting_facts", what, 'correct it, or read with unknown_facts="keep"')
-        questions.append(question)
     if not questions:
         raise DataError(path, "no questions", "add some, or leave the file out")
     return questions
-
-
-def _records(path: Path) -> Iterator[JsonRecord[Any]]:
-    if not plain_name(path).endswith(".jsonl"):
-        return read_json_list(path)
-    return (replace(one, within=f"[{number}].") for number, one in enumerate(read_json_lines(path)))
 
 
 def _made(fields: _Question) -> MultihopQuestion:
@@ -250,32 +201,13 @@ def hotpot_record(question: MultihopQuestion) -> dict[str, Any]:
     return {name: value for name, value in record.items() if value is not None}
 
 
-def write_hotpot_questions(path: str | Path, questions: Iterable[MultihopQuestion]) -> None:
-    """Questions in the official format, uncompressed, from which `read_hotpotqa` makes the same again."""
-    _write(path, [hotpot_record(question) for question in questions])
-
-
 def write_predictions(
-    path: str | Path, answers: Mapping[str, str], supporting: Mapping[str, Sequence[SupportingFact]]
+    path: Path, answers: Mapping[str, str], supporting: Mapping[str, Sequence[SupportingFact]]
 ) -> None:
-    """The official prediction file, uncompressed: text of the answer, and supporting facts, by question."""
+    """The official prediction file: text of the answer, and supporting facts, by question."""
     facts = {name: [[title, int(sentence)] for title, sentence in one] for name, one in supporting.items()}
-    _write(path, {"answer": dict(answers), "sp": facts})
-
-
-def read_predictions(path: str | Path) -> HotpotPredictions:
-    """A prediction file; parts other than "answer" and "sp" are ignored."""
-    _, value = read_json(Path(path))
-    fields = JsonRecord(path=Path(path), line=1, fields=value).checked(_Predictions).fields
-    return {"answer": fields.answer, "sp": fields.sp}
-
-
-def _write(path: str | Path, value: object) -> None:
-    path = Path(path)
-    if path.suffix in COMPRESSED:
-        raise ValueError(f"{path}: files are written plain; call it {path.stem}")
-    with replaced_file(path) as file:
-        json.dump(value, file)
+    with files.replaced_file(path) as file:
+        json.dump({"answer": dict(answers), "sp": facts}, file)
         file.write("\n")
 
 
@@ -294,24 +226,20 @@ def answer_occurrences(
     if not words or answer in ("yes", "no"):
         return []
     text = r"\s+".join(map(re.escape, words))
+    texts = [
+        (number, part, text_of)
+        for number in gold
+        for part, text_of in (("title", paragraphs[number].title), ("body", paragraphs[number].text))
+    ]
     for pattern in (rf"(?<!\w)(?=({text})(?!\w))", rf"(?=({text}))"):  # looking ahead, as they may overlap
         for flags in (re.NOFLAG, re.IGNORECASE):
-            if places := list(_matches(re.compile(pattern, flags), paragraphs, gold)):
+            if places := [
+                (number, part, *match.span(1))
+                for number, part, text_of in texts
+                for match in re.finditer(pattern, text_of, flags)
+            ]:
                 return places
     return []
-
-
-def _matches(
-    pattern: re.Pattern[str], paragraphs: Sequence[Paragraph], gold: Sequence[int]
-) -> Iterator[Place]:
-    for number in gold:
-        for part, text in (("title", paragraphs[number].title), ("body", paragraphs[number].text)):
-            for match in pattern.finditer(text):
-                yield number, part, *match.span(1)
-
-
-SPLITS = ("train", "dev", "test")
-_SUFFIXES = (".json", ".json.gz", ".jsonl", ".jsonl.gz")
 
 
 def read_question_folder(
@@ -321,21 +249,19 @@ def read_question_folder(
     not there, as a few of the official ones do, are `unknown_supporting`.
 
     Args:
-        dev_from_train: so many questions, drawn of train, are dev and not train; 0 = `dev.json` is dev.
-        seed: of this draw.
+        dev_from_train: so many questions, drawn of train by `seed`, are dev and not train; 0 = `dev.json`.
 
     Raises:
         ParameterError: a file that is not there or has a question without gold, one question in two splits.
         DataError: a file that cannot be read.
     """
-    files = {split: _split_file(folder, split) for split in SPLITS if split != "dev" or not dev_from_train}
-    read = {split: _with_gold(file) for split, file in files.items()}
+    paths = {split: _split_file(folder, split) for split in SPLITS if split != "dev" or not dev_from_train}
+    read = {split: _with_gold(path) for split, path in paths.items()}
     if dev_from_train:
         train = read["train"]
         if dev_from_train >= len(train):
-            raise ParameterError(
-                f"dev_from_train is {dev_from_train}; train has {len(train):,} questions in all"
-            )
+            what = f"dev_from_train is {dev_from_train}; train has {len(train):,} questions in all"
+            raise ParameterError(what)
         order = np.random.default_rng([seed, len(SPLITS)]).permutation(len(train))
         for split, numbers in (("dev", order[:dev_from_train]), ("train", order[dev_from_train:])):
             read[split] = [train[number] for number in sorted(numbers)]
@@ -355,22 +281,20 @@ def has_gold(question: MultihopQuestion) -> bool:
 
 
 def _split_file(folder: str | Path, split: str) -> Path:
-    files = [file for suffix in _SUFFIXES if (file := Path(folder) / f"{split}{suffix}").is_file()]
-    if not files:
-        also = "; or take dev from train with dev_from_train" if split == "dev" else ""
-        raise ParameterError(
-            f"corpus is {str(folder)!r}, where there is no {split}.json; write storyworld, or a folder with "
-            f"train.json, dev.json and test.json in HotpotQA's format{also}"
-        )
-    return files[0]
+    for suffix in (".json", ".json.gz", ".jsonl", ".jsonl.gz"):
+        if (file := Path(folder) / f"{split}{suffix}").is_file():
+            return file
+    also = "; or take dev from train with dev_from_train" if split == "dev" else ""
+    raise ParameterError(
+        f"corpus is {str(folder)!r}, where there is no {split}.json; write storyworld, or a folder with "
+        f"train.json, dev.json and test.json in HotpotQA's format{also}"
+    )
 
 
 def _with_gold(file: Path) -> list[MultihopQuestion]:
-    questions = read_hotpotqa(file, unknown_facts="keep")
+    questions = read_hotpotqa(file)
     for question in questions:
         if not has_gold(question):
-            raise ParameterError(
-                f"{file}: question {question.id} has no answer or no supporting facts, which training and "
-                "scores need; leave it out"
-            )
+            what = f"question {question.id} has no answer or no supporting facts"
+            raise ParameterError(f"{file}: {what}, which training and scores need; leave it out")
     return questions

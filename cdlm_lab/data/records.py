@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal, get_args
 
 Span = tuple[int, int]
@@ -149,8 +150,7 @@ class CoreferenceMention:
     sentence: int
     kind: Kind
     cluster: str  # name of the event or entity in the whole corpus; a singleton has a cluster of its own
-    # The finer kind that a corpus gives, such as ACTION_OCCURRENCE or LOC_GEO; "" if it gives none.
-    tag: str = ""
+    tag: str = ""  # the finer kind that a corpus gives, such as ACTION_OCCURRENCE or LOC_GEO
 
     def __post_init__(self) -> None:
         start, end = self.tokens
@@ -193,11 +193,24 @@ class CoreferenceDocument:
     mentions: tuple[CoreferenceMention, ...] = ()
 
     def __post_init__(self) -> None:
+        name = f"document {self.id}"
         if not self.tokens:
-            raise ValueError(f"document {self.id} has no text; leave it out")
+            raise ValueError(f"{name} has no text; leave it out")
         if empty := [number for number, token in enumerate(self.tokens) if not token.strip()]:
-            raise ValueError(f"document {self.id}: token {empty[0]} is empty; leave it out")
-        self._check_sentences()
+            raise ValueError(f"{name}: token {empty[0]} is empty; leave it out")
+        before = 0
+        for number, (start, end) in enumerate(self.sentences):
+            if start != before or end <= start:
+                what = f"sentence {number} is {(start, end)} after {before} tokens"
+                raise ValueError(f"{name}: {what}; sentences follow each other without gaps")
+            before = end
+        if before != len(self.tokens):
+            what = f"the sentences end at {before} of {len(self.tokens)} tokens"
+            raise ValueError(f"{name}: {what}; sentences hold all of them")
+        for number in self.validated:
+            if not 0 <= number < len(self.sentences):
+                what = f"validated sentence {number} is not one of its {len(self.sentences)}"
+                raise ValueError(f"{name}: {what}; sentences are numbered from 0")
         seen: set[str] = set()
         for mention in self.mentions:
             check_mention(mention, self)
@@ -205,24 +218,26 @@ class CoreferenceDocument:
                 raise ValueError(f"{mention.name}: a second mention of this id; number them apart")
             seen.add(mention.id)
 
-    def _check_sentences(self) -> None:
-        ends = [0, *(end for _, end in self.sentences)]
-        for number, (start, end) in enumerate(self.sentences):
-            if start != ends[number] or end <= start:
-                what = f"sentence {number} is {(start, end)} after {ends[number]} tokens"
-                raise ValueError(f"document {self.id}: {what}; sentences follow each other without gaps")
-        if ends[-1] != len(self.tokens):
-            what = f"the sentences end at {ends[-1]} of {len(self.tokens)} tokens"
-            raise ValueError(f"document {self.id}: {what}; sentences hold all of them")
-        for number in self.validated:
-            if not 0 <= number < len(self.sentences):
-                what = f"validated sentence {number} is not one of its {len(self.sentences)}"
-                raise ValueError(f"document {self.id}: {what}; sentences are numbered from 0")
-
     def text_of(self, mention: CoreferenceMention) -> str:
         """The words of a mention, with spaces between them."""
-        start, end = mention.tokens
-        return " ".join(self.tokens[start:end])
+        return " ".join(self.tokens[slice(*mention.tokens)])
+
+
+def check_mention(mention: CoreferenceMention, document: CoreferenceDocument) -> None:
+    """Raises ValueError for a mention that is not in the document, or not in the sentence that it names."""
+    start, end = mention.tokens
+    if mention.document != document.id:
+        raise ValueError(f"{mention.name} stands in the list of document {document.id}")
+    if end > len(document.tokens):
+        what = f"its tokens {mention.tokens} lie outside: the document has {len(document.tokens)}"
+        raise ValueError(f"{mention.name}: {what}")
+    if not 0 <= mention.sentence < len(document.sentences):
+        what = f"sentence {mention.sentence} is not one of its {len(document.sentences)}"
+        raise ValueError(f"{mention.name}: {what}; sentences are numbered from 0")
+    first, last = document.sentences[mention.sentence]
+    if start < first or end > last:
+        what = f"its tokens {mention.tokens} lie outside sentence {mention.sentence}, {(first, last)}"
+        raise ValueError(f"{mention.name}: {what}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,9 +259,8 @@ class Topic:
                 raise ValueError(f"topic {self.id} has two documents {document.id}; name them apart")
             documents.add(document.id)
             for mention in document.mentions:
-                if other := mentions.get(mention.id):
+                if (other := mentions.setdefault(mention.id, mention)) is not mention:
                     raise ValueError(f"{mention.name}: document {other.document} has one of this id too")
-                mentions[mention.id] = mention
         gold_clusters([self])
 
 
@@ -266,22 +280,6 @@ class PassedOver:
         return [f"{reason}: {count:,} (first: {first})" for reason, (count, first) in self.counts.items()]
 
 
-def joined_sentences(sentences: Sequence[TokenSpan], mentions: Iterable[TokenSpan]) -> tuple[TokenSpan, ...]:
-    """The sentences of a document; those that a mention crosses are joined.
-
-    Example:
-        >>> joined_sentences([(0, 3), (3, 5), (5, 9)], [(0, 2), (4, 6)])
-        ((0, 3), (3, 9))
-    """
-    starts = [start for start, _ in sentences]
-    inside: set[int] = set()
-    for start, end in mentions:
-        inside.update(starts[bisect_right(starts, start) : bisect_left(starts, end)])
-    remaining = [start for start in starts if start not in inside]
-    ends = [*remaining[1:], *(end for _, end in sentences[-1:])]
-    return tuple(zip(remaining, ends, strict=True))
-
-
 def document_of_spans(
     mentions: Iterable[tuple[str, TokenSpan, Kind, str]],
     *,
@@ -291,23 +289,36 @@ def document_of_spans(
     tokens: Sequence[str],
     sentences: Sequence[TokenSpan],
     validated: Collection[int],
+    tags: Mapping[str, str] = MappingProxyType({}),
 ) -> CoreferenceDocument:
     """A document whose mentions are given as (id, span, kind, cluster); sentences that one crosses are
-    joined."""
+    joined. `tags`: those of mentions, by id."""
     ordered = sorted(mentions, key=lambda mention: mention[1])
-    joined = joined_sentences(sentences, [span for _, span, _, _ in ordered])
-    starts = [start for start, _ in joined]
-    places = [bisect_right(starts, span[0]) - 1 for _, span, _, _ in ordered]
+    starts = [start for start, _ in sentences]
+    inside = {
+        begin
+        for _, (start, end), _, _ in ordered
+        for begin in starts[bisect_right(starts, start) : bisect_left(starts, end)]
+    }
+    starts = [start for start in starts if start not in inside]
     return CoreferenceDocument(
         id=id,
         topic=topic,
         subtopic=subtopic,
         tokens=tuple(tokens),
-        sentences=joined,
+        sentences=tuple(pairwise([*starts, *(end for _, end in sentences[-1:])])),
         validated=tuple(sorted({bisect_right(starts, sentences[one][0]) - 1 for one in validated})),
         mentions=tuple(
-            CoreferenceMention(id=name, document=id, tokens=span, sentence=place, kind=kind, cluster=cluster)
-            for (name, span, kind, cluster), place in zip(ordered, places, strict=True)
+            CoreferenceMention(
+                id=name,
+                document=id,
+                tokens=span,
+                sentence=bisect_right(starts, span[0]) - 1,
+                kind=kind,
+                cluster=cluster,
+                tag=tags.get(name, ""),
+            )
+            for name, span, kind, cluster in ordered
         ),
     )
 
@@ -334,23 +345,6 @@ def without_repeats(topics: Iterable[Topic], passed_over: PassedOver) -> list[To
     return [replace(topic, documents=tuple(map(first_only, topic.documents))) for topic in topics]
 
 
-def check_mention(mention: CoreferenceMention, document: CoreferenceDocument) -> None:
-    """Raises ValueError for a mention that is not in the document, or not in the sentence that it names."""
-    start, end = mention.tokens
-    if mention.document != document.id:
-        raise ValueError(f"{mention.name} stands in the list of document {document.id}")
-    if end > len(document.tokens):
-        what = f"its tokens {mention.tokens} lie outside: the document has {len(document.tokens)}"
-        raise ValueError(f"{mention.name}: {what}")
-    if not 0 <= mention.sentence < len(document.sentences):
-        what = f"sentence {mention.sentence} is not one of its {len(document.sentences)}"
-        raise ValueError(f"{mention.name}: {what}; sentences are numbered from 0")
-    first, last = document.sentences[mention.sentence]
-    if start < first or end > last:
-        what = f"its tokens {mention.tokens} lie outside sentence {mention.sentence}, {(first, last)}"
-        raise ValueError(f"{mention.name}: {what}")
-
-
 def mentions_of(topics: Iterable[Topic], *, kind: Kind | None = None) -> Iterator[CoreferenceMention]:
     """All mentions (of one kind) of all documents, in order."""
     for topic in topics:
@@ -370,21 +364,20 @@ def gold_clusters(
         for mention in mentions_of([topic], kind=kind):
             name = f"{topic.id}/{mention.cluster}" if by_topic else mention.cluster
             members = clusters.setdefault(name, [])
-            if members and members[0].kind != mention.kind:
+            members.append(mention)
+            if members[0].kind != mention.kind:
                 what = f"{members[0].name} is an {members[0].kind}, {mention.name} an {mention.kind}"
                 raise ValueError(f"cluster {name} is of both kinds: {what}; split the cluster")
-            members.append(mention)
     return {name: tuple(members) for name, members in clusters.items()}
 
 
+# ---- splits ----
+
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-_ALSO: dict[Split, str] = {
-    "train": "train",
-    "validation": "validation valid val dev development",
-    "test": "test",
-}
-SPLIT_NAMES: dict[str, Split] = {name: split for split, names in _ALSO.items() for name in names.split()}
+SPLIT_NAMES: dict[str, Split] = {name: name for name in SPLITS} | dict.fromkeys(
+    ("valid", "val", "dev", "development"), "validation"
+)
 _TRAIN, _VALIDATION = 0.90, 0.95  # cumulative shares: 90% train, 5% validation, 5% test
 
 

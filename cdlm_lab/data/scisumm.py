@@ -25,13 +25,12 @@ import lzma
 import re
 import tarfile
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, chain
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
-from typing import IO, Any, Literal, get_args
+from typing import IO, Any
 
 from cdlm_lab.data.document_links import DocumentLink
 from cdlm_lab.data.document_pairs import PairDocument
@@ -46,68 +45,69 @@ from cdlm_lab.data.files import (
 )
 from cdlm_lab.data.records import Cluster, Document, Split, hashed_split
 
+TASK, NET = "cl_scisumm_2018", "scisummnet_2019"
+TRAINING, TEST, GOLD = "Training-Set-2018", "Test-Set-2018", "Test-Set-2018-Gold"
+PAIRS = "scisummnet_citation_pairs.tsv"
+SOURCES = ("cl-scisumm-train", "cl-scisumm-test", "scisummnet")
+Place = tuple[str, str]  # set of data, name of a reference paper's folder in it
+Member = tuple[str, Place, str, bytes | None]  # name, place, kind, contents; None: a link, or no file
+
 _TAG = re.compile(r"<(/?)(S|SECTION|ABSTRACT|PAPER)(\s[^<>]*)?>")
 _SID = re.compile(r"""\bsid\s*=[\s"']*(\d{1,9})""")
+# Without the tag's end, which a heading such as "a < b" would hide.
+_SECTION = re.compile(r"(?=</?(?:ABSTRACT|(?:SUB)?SECTION)\b)")
 _ANTHOLOGY_ID = re.compile(r"([A-Z]\d\d-\d{4})(?:-PARSCIT\d*)?", re.IGNORECASE)
 _NOT_A_LETTER = re.compile(r"[\W_]+")
-LEAST = 20  # letters and digits of a passage that can be told from others
+_LEAST = 20  # letters and digits of a passage that can be told from others
+_SAME_START = 100  # letters after the title by which a paper under another name is known again
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Paper:
-    """One text of a paper, as it stands in one file.
+    """One text of a paper, as it stands in one file, without empty sentences."""
 
-    `numbers`: of its sentences, from their "sid"; None where there is none. `letters`: letters and digits of
-    all the sentences, lower-case, without gaps, and `ends`: where in them each sentence ends.
-    """
+    id: str
+    source: str
+    numbers: tuple[int | None, ...]  # of the sentences, from their "sid"; None where there is none
+    sentences: tuple[str, ...]
 
-    document: PairDocument
-    numbers: tuple[int | None, ...]
-    letters: str = field(repr=False)
-    ends: tuple[int, ...] = field(repr=False)
+    @cached_property
+    def _letters_and_ends(self) -> tuple[str, list[int]]:
+        """Letters and digits of all sentences, without gaps, and where in them each sentence ends."""
+        letters = [letters_of(sentence) for sentence in self.sentences]
+        return "".join(letters), list(accumulate(map(len, letters)))
 
-    def numbered(self, sid: int) -> int | None:
-        """Place of the first sentence of this number."""
-        return self.numbers.index(sid) if sid in self.numbers else None
-
-    def containing(self, passage: str) -> tuple[int, ...]:
-        """Sentences over which a passage extends, by its letters and digits alone; () if it is not there, in
+    def containing(self, passage: str) -> list[int]:
+        """Sentences over which a passage extends, by its letters and digits alone; [] if it is not there, in
         several places, or too short to tell."""
-        wanted = letters_of(passage)
-        start = self.letters.find(wanted)
-        if len(wanted) < LEAST or start < 0 or self.letters.find(wanted, start + 1) >= 0:
-            return ()
-        first, last = (bisect_right(self.ends, place) for place in (start, start + len(wanted) - 1))
-        sentences = self.document.sentences
-        return tuple(number for number in range(first, last + 1) if letters_of(sentences[number]))
+        (letters, ends), wanted = self._letters_and_ends, letters_of(passage)
+        start = letters.find(wanted)
+        if len(wanted) < _LEAST or start < 0 or letters.find(wanted, start + 1) >= 0:
+            return []
+        first, last = (bisect_right(ends, place) for place in (start, start + len(wanted) - 1))
+        return [number for number in range(first, last + 1) if letters_of(self.sentences[number])]
 
 
 def parse_paper(identifier: str, source: str) -> Paper | None:
-    """The sentences of a file, entities resolved; None if it has none. Empty sentences are left out."""
-    numbered = []
+    """The sentences of a file, entities resolved; None if it has none."""
+    sentences = numbered_sentences(source)
+    if not sentences:
+        return None
+    numbers, texts = zip(*sentences, strict=True)
+    return Paper(id=identifier, source=source, numbers=numbers, sentences=texts)
+
+
+def numbered_sentences(source: str) -> list[tuple[int | None, str]]:
+    """The "sid" and the text of each filled sentence."""
     tags = list(_TAG.finditer(source))
+    ends = [*(tag.start() for tag in tags[1:]), len(source)]
+    sentences = []
     # A sentence ends at the next tag, of whatever kind: some are not closed.
-    for tag, end in zip(tags, [*(tag.start() for tag in tags[1:]), len(source)], strict=False):
+    for tag, end in zip(tags, ends, strict=False):
         if tag[2] == "S" and not tag[1] and (sentence := plain_text(source[tag.end() : end])):
             sid = _SID.search(tag[3] or "")
-            numbered.append((int(sid[1]) if sid else None, sentence))
-    if not numbered:
-        return None
-    numbers, sentences = zip(*numbered, strict=True)
-    letters = [letters_of(sentence) for sentence in sentences]
-    return Paper(
-        document=PairDocument(id=identifier, sentences=sentences),
-        numbers=numbers,
-        letters="".join(letters),
-        ends=tuple(accumulate(map(len, letters))),
-    )
-
-
-def decode(content: bytes) -> tuple[str, int]:
-    """Text of a file without byte order mark, and how many bytes or runs of bytes that are not UTF-8 were
-    replaced by U+FFFD."""
-    text = content.decode("utf-8", "replace").replace("\0", "\ufffd").removeprefix("\ufeff")
-    return text, text.count("\ufffd") - content.count("\ufffd".encode())
+            sentences.append((int(sid[1]) if sid else None, sentence))
+    return sentences
 
 
 def plain_text(source: str) -> str:
@@ -132,103 +132,57 @@ def file_stem(name: str) -> str:
     return re.sub(r"\.(?:xml|txt)$", "", name.strip().rpartition("/")[2], flags=re.IGNORECASE)
 
 
-TASK, NET = "cl_scisumm_2018", "scisummnet_2019"
-TRAINING, TEST, GOLD = "Training-Set-2018", "Test-Set-2018", "Test-Set-2018-Gold"
-Place = tuple[str, str]  # set of data, name of a reference paper's folder in it
-
 _MAX_FILE = 1 << 26  # bytes; the longest paper has 0.6 MB
 _MAX_TOTAL = 1 << 31
 _MAX_MEMBERS = 200_000
 _AGAIN = "copy or download it again"
+_PAPERS = ("Reference_XML", "Citance_XML")
+_FORMS = tuple(  # collection, where its files stand and what they are
+    (collection, re.compile(form), kind)
+    for collection, form, kind in (
+        (NET, r"(?P<paper>[^/]+)/Reference_XML/[^/]*\.xml", _PAPERS[0]),
+        (NET, r"(?P<paper>[^/]+)/citing_sentences\.json", "annotation"),
+        (TASK, rf"{GOLD}/Task1/(?P<paper>[^/_]*?)(?:_[^/]*)?\.csv", "annotation"),
+        (TASK, rf"(?P<set>{TRAINING}|{TEST})/(?P<paper>[^/]+)/Reference_XML/[^/]*\.xml", _PAPERS[0]),
+        (TASK, rf"(?P<set>{TRAINING}|{TEST})/(?P<paper>[^/]+)/Citance_XML/[^/]*\.xml", _PAPERS[1]),
+        (TASK, rf"(?P<set>{TRAINING})/(?P<paper>[^/]+)/annotation/[^/]*\.txt", "annotation"),
+        (TASK, rf"(?P<set>{TEST})/(?P<paper>[^/]+)/annotation/[^/]*\.csv", "annotation"),
+    )
+)
 
 
-class SciSummFiles:
-    """The contents of the archives of a folder, sorted.
-
-    Attributes:
-        papers: place, name and text of the papers by preference: reference papers come first.
-        annotations: place -> path and text of the files that name the citing sentences.
-        replaced: path -> how many byte sequences were not UTF-8; only files that have some.
-        passed_over: files (path: why) that should have been read, but are links or no files at all.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.replaced: dict[str, int] = {}
-        self.passed_over: list[str] = []
-        self.annotations: dict[Place, list[tuple[str, str]]] = {}
-        references: list[tuple[Place, str, str]] = []
-        citing: list[tuple[Place, str, str]] = []
-        present = False
-        for collection in (TASK, NET):
-            members = read_collection(root, collection, wanted=partial(_role, collection))
-            present, before = present or members is not None, len(references) + len(citing)
-            for name, content in members or ():
-                where = root / collection / name
-                if content is None:
-                    self.passed_over.append(f"{where}: a link, or no file")
-                    continue
-                place, kind = _role(collection, name)
-                text, count = decode(content)
-                if count:
-                    self.replaced[str(where)] = count
-                if kind == "annotation":
-                    self.annotations.setdefault(place, []).append((str(where), text))
-                else:
-                    (references if kind == "Reference_XML" else citing).append((place, name, text))
-            if members is not None and len(references) + len(citing) == before:
-                links = f"; {len(self.passed_over)} links are passed over" if self.passed_over else ""
-                raise DataError(root / collection, f"no papers in it{links}", _AGAIN, field="collection")
-        if not present:
-            remedy = f"put {TASK}.tar.xz or {NET}.tar.xz there"
-            raise DataError(root, "neither archives nor folders of CL-SciSumm", remedy, field="folder")
-        for files in self.annotations.values():
-            files.sort()
-        order = (TRAINING, TEST, NET)
-        self.papers = [
-            paper
-            for kind in (references, citing)
-            for paper in sorted(kind, key=lambda p: (order.index(p[0][0]), p))
-        ]
-
-    def folder_of(self, place: Place) -> Path:
-        """The folder of a reference paper."""
-        return self.root / (NET if place[0] == NET else TASK / Path(place[0])) / place[1]
+def _role(collection: str, name: str) -> tuple[Place, str] | None:
+    """The set of data and reference paper that a file belongs to, and its kind; None for what is not read."""
+    for owner, form, kind in _FORMS:
+        if owner == collection and (match := form.fullmatch(name)):
+            return (NET if owner == NET else match.groupdict().get("set", TEST), match["paper"]), kind
+    return None
 
 
-def read_collection(
-    root: Path, name: str, *, wanted: Callable[[str], object]
-) -> Iterator[tuple[str, bytes | None]] | None:
-    """Names below the collection's own folder, such as "Test-Set-2018/A00-2018/...", and contents of its
-    files, None of a link and of whatever else is no file; files of an archive in its order, those of a folder
-    by name.
-
-    `root`: folder with `{name}.tar.xz` or, if that is missing, the folder `{name}`; None if it has neither.
-    `wanted`: the kind of a file, by its name; those of kind "" are not read.
-    """
-    if (archive := root / f"{name}.tar.xz").is_file():
-        return _from_archive(archive, name, wanted)
-    folder = root / name
-    return _from_folder(folder, wanted) if folder.is_dir() else None
+def read_collection(root: Path, collection: str) -> Iterator[Member] | None:
+    """The files of a collection that have a role, named as "Test-Set-2018/A00-2018/...": of its archive in
+    the order there or, if that is missing, of its folder by name; None if there is neither."""
+    archive, folder = root / f"{collection}.tar.xz", root / collection
+    if archive.is_file():
+        return _from_archive(archive, collection)
+    return _from_folder(folder) if folder.is_dir() else None
 
 
-def _from_archive(
-    archive: Path, folder: str, wanted: Callable[[str], object]
-) -> Iterator[tuple[str, bytes | None]]:
+def _from_archive(archive: Path, collection: str) -> Iterator[Member]:
     try:
         # Of a stream that it opens itself, tarfile takes a cut for the end.
         with open_bytes(archive) as packed:
             stream = _Bounded(packed, archive)
             with tarfile.open(fileobj=stream, mode="r|") as members:  # type: ignore[call-overload]
                 for number, member in enumerate(members):
-                    name = _name_in(archive, member.name, folder)
+                    name = _name_in(archive, member.name, collection)
                     if member.size > _MAX_FILE or number >= _MAX_MEMBERS:
                         what = f"{member.name!r} is too large ({member.size} bytes), or member {number + 1:,}"
                         raise DataError(archive, what, _AGAIN, field="archive")
                     stream.since_last = 0
-                    if wanted(name):
+                    if role := _role(collection, name):
                         file = members.extractfile(member) if member.isreg() else None
-                        yield name, file and file.read()
+                        yield name, *role, file and file.read()
             while stream.read(_MAX_FILE):
                 pass
     except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
@@ -252,50 +206,27 @@ class _Bounded:
         return data
 
 
-def _name_in(archive: Path, name: str, folder: str) -> str:
+def _name_in(archive: Path, name: str, collection: str) -> str:
     checked_path(archive / name)
-    parts = PurePosixPath(name).parts
-    if parts[:1] != (folder,) or ".." in parts:
-        what = f"member {name[:200]!r} lies outside the folder {folder}"
+    folder, *parts = PurePosixPath(name).parts or ("",)
+    if folder != collection or ".." in parts:
+        what = f"member {name[:200]!r} lies outside the folder {collection}"
         raise DataError(archive, what, _AGAIN, field="archive")
-    return "/".join(parts[1:])
+    return "/".join(parts)
 
 
-def _from_folder(folder: Path, wanted: Callable[[str], object]) -> Iterator[tuple[str, bytes | None]]:
+def _from_folder(folder: Path) -> Iterator[Member]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if not wanted(name):
+        if not (role := _role(folder.name, name)):
             continue
-        if path.is_symlink() or not path.is_file():
-            yield name, None
-            continue
-        with open_bytes(path) as stream:
-            content = stream.read(_MAX_FILE + 1)
-        if len(content) > _MAX_FILE:
-            raise DataError(path, f"the file is too large (over {_MAX_FILE:,} bytes)", _AGAIN)
-        yield name, content
-
-
-_FORMS = tuple(  # collection, where its files stand and what they are
-    (collection, re.compile(form), kind)
-    for collection, form, kind in (
-        (NET, r"(?P<paper>[^/]+)/Reference_XML/[^/]*\.xml", "Reference_XML"),
-        (NET, r"(?P<paper>[^/]+)/citing_sentences\.json", "annotation"),
-        (TASK, rf"{GOLD}/Task1/(?P<paper>[^/_]*?)(?:_[^/]*)?\.csv", "annotation"),
-        (TASK, rf"(?P<set>{TRAINING}|{TEST})/(?P<paper>[^/]+)/Reference_XML/[^/]*\.xml", "Reference_XML"),
-        (TASK, rf"(?P<set>{TRAINING}|{TEST})/(?P<paper>[^/]+)/Citance_XML/[^/]*\.xml", "Citance_XML"),
-        (TASK, rf"(?P<set>{TRAINING})/(?P<paper>[^/]+)/annotation/[^/]*\.txt", "annotation"),
-        (TASK, rf"(?P<set>{TEST})/(?P<paper>[^/]+)/annotation/[^/]*\.csv", "annotation"),
-    )
-)
-
-
-def _role(collection: str, name: str) -> tuple[Place, str] | None:
-    """The set of data and reference paper that a file belongs to, and its kind; None for what is not read."""
-    for owner, form, kind in _FORMS:
-        if owner == collection and (match := form.fullmatch(name)):
-            return (NET if owner == NET else match.groupdict().get("set", TEST), match["paper"]), kind
-    return None
+        content = None
+        if path.is_file() and not path.is_symlink():
+            with open_bytes(path) as stream:
+                content = stream.read(_MAX_FILE + 1)
+            if len(content) > _MAX_FILE:
+                raise DataError(path, f"the file is too large (over {_MAX_FILE:,} bytes)", _AGAIN)
+        yield name, *role, content
 
 
 _NEXT_FIELD = re.compile(r"\|\s*+(?=[A-Z][A-Za-z ]{2,30}:)")
@@ -310,13 +241,10 @@ class Citance:
     """A passage of a citing paper that cites, as annotated."""
 
     citing: str  # name of the citing paper's file, without ending
-    # file, line: where the annotation stands.
-    file: str
-    line: int
-    sentences: tuple[int, ...]  # "sid" of the sentences of the passage; () if the annotation has none
+    where: str  # file:line of the annotation
+    sentences: tuple[int, ...] = ()  # "sid" of the sentences of the passage, if the annotation has some
     passages: tuple[str, ...]  # the text itself, as it stands in the paper and cleaned, either may be missing
-    # "sid" of the sentences of the cited paper that are meant; () if the annotation has none.
-    cited: tuple[int, ...]
+    cited: tuple[int, ...] = ()  # "sid" of the sentences of the cited paper that are meant
 
 
 class _CitingSentence(Fields):
@@ -337,7 +265,7 @@ def line_citances(file: str, text: str) -> Iterator[Citance]:
         if not any(name in fields for name in _FIRST_FIELD):
             what = f"a line without {_FIRST_FIELD[0]}"
             raise DataError(file, what, _RELEASE, line=line, field=_FIRST_FIELD[0])
-        yield _citance(file, line, fields, text_field="Citation Text")
+        yield _citance(file, line, fields, cleaned="Citation Text")
 
 
 def csv_citances(file: str, text: str) -> Iterator[Citance]:
@@ -350,7 +278,7 @@ def csv_citances(file: str, text: str) -> Iterator[Citance]:
             fields = {name: value or "" for name, value in row.items() if isinstance(name, str)}
             if "".join(value if isinstance(value, str) else "" for value in row.values()).strip():
                 fields["Citation Offset"] = ""
-                yield _citance(file, rows.line_num, fields, text_field="Citation Text Clean")
+                yield _citance(file, rows.line_num, fields, cleaned="Citation Text Clean")
     except csv.Error as error:
         what, line = f"not CSV ({error})", rows.reader.line_num
         raise DataError(file, what, _RELEASE, line=line, field="row") from None
@@ -363,33 +291,28 @@ def json_citances(file: str, text: str) -> Iterator[Citance]:
         record = JsonRecord(path=Path(file), line=1, fields=item, within=f"[{number}].")
         fields = record.checked(_CitingSentence).fields
         passages = tuple(text for text in (fields.raw_text, fields.clean_text) if isinstance(text, str))
-        yield Citance(
-            citing=fields.citing_paper_id, file=file, line=1, sentences=(), passages=passages, cited=()
-        )
+        yield Citance(citing=fields.citing_paper_id, where=f"{file}:1", passages=passages)
 
 
-def _citance(file: str, line: int, fields: Mapping[str, str], *, text_field: str) -> Citance:
+def _citance(file: str, line: int, fields: Mapping[str, str], *, cleaned: str) -> Citance:
     _check_fields(file, line, fields)
-    passages = dict.fromkeys(plain_text(fields.get(name, "")) for name in ("Citation Text", text_field))
+    passages = dict.fromkeys(plain_text(fields.get(name, "")) for name in ("Citation Text", cleaned))
+    # Numbers are listed in many ways, such as "['53', '61']" or "17'"; none in "NA".
+    sentences, cited = (
+        tuple(map(int, _NUMBER.findall(fields[name]))) for name in ("Citation Offset", "Reference Offset")
+    )
     return Citance(
         citing=file_stem(fields["Citing Article"]),
-        file=file,
-        line=line,
-        sentences=_numbers(fields["Citation Offset"]),
-        passages=tuple(passage for passage in passages if passage),
-        cited=_numbers(fields["Reference Offset"]),
+        where=f"{file}:{line}",
+        sentences=sentences,
+        passages=tuple(filter(None, passages)),
+        cited=cited,
     )
 
 
 def _check_fields(file: str, line: int, fields: Collection[str]) -> None:
-    for name in _FIELDS:
-        if name not in fields:
-            raise DataError(file, "the field is missing", _RELEASE, line=line, field=name)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    """Those in a list that is written in many ways, such as "['53', '61']" or "17'"; none in "NA"."""
-    return tuple(map(int, _NUMBER.findall(text)))
+    if missing := [name for name in _FIELDS if name not in fields]:
+        raise DataError(file, "the field is missing", _RELEASE, line=line, field=missing[0])
 
 
 # All repeats are bounded, so that no text takes long.
@@ -423,12 +346,6 @@ def without_citations(sentence: str) -> str:
     return bare if any(character.isalnum() for character in bare) else "."
 
 
-PAIRS = "scisummnet_citation_pairs.tsv"
-SOURCES = ("cl-scisumm-train", "cl-scisumm-test", "scisummnet")
-Blanked = Literal["all", "citing", "none"]
-_SAME_START = 100  # letters after the title by which a paper under another name is known again
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SciSumm:
     """Papers by id, in order, and links from citing to cited ones.
@@ -445,7 +362,7 @@ class SciSumm:
     passed_over: tuple[str, ...] = ()
 
 
-def read_scisumm(root: str | Path, *, blanked: Blanked = "all") -> SciSumm:
+def read_scisumm(root: str | Path) -> SciSumm:
     """All papers and links; each of the two collections may be missing.
 
     A paper of which there are several texts is kept once, by preference as a reference paper; sentence
@@ -453,189 +370,192 @@ def read_scisumm(root: str | Path, *, blanked: Blanked = "all") -> SciSumm:
     of the Anthology is called "C04-1089/name", after the folder it is in, unless another paper begins with
     the same text, which is it then.
 
-    `blanked`: in which sentences citations are taken out, lest the names or the mere brackets give the citing
-    sentence away: "all" of them; "citing", those known to cite in any of the links, which is what Zhou et al.
-    2020 did, though a sentence without citation beside others that have theirs gives it away as well; "none".
-    The text of a paper is the same in all its links.
+    Citations are taken out of all sentences, lest the names or the mere brackets give the citing sentence
+    away. (Zhou et al. 2020 took them out of the sentences known to cite, and a sentence without citation
+    beside others that have theirs gives it away as well.)
     """
-    if blanked not in get_args(Blanked):
-        raise ValueError(f"blanked is {blanked!r}; choose one of {', '.join(get_args(Blanked))}")
-    files = SciSummFiles(Path(root))
-    library = _Library(files)
-    unplaced: list[str] = []
+    release = _Release(Path(root))
     merged: dict[tuple[str, str], DocumentLink] = {}
-    for link in chain(_task_links(files, library, unplaced), _net_links(files, library, unplaced)):
-        known = merged.get(link.documents)
-        merged[link.documents] = _merged(known, link) if known else link
-    ordered = tuple(sorted(merged.values(), key=lambda link: (SOURCES.index(link.source), link.documents)))
+    for link in chain(release.task_links(), release.net_links()):
+        known = merged.get(link.documents, link)
+        merged[link.documents] = replace(
+            known,
+            in_first=_union(known.in_first, link.in_first),
+            in_second=_union(known.in_second, link.in_second),
+            gold=known.gold or link.gold,
+        )
     return SciSumm(
-        papers=MappingProxyType(_blanked(library.kept, ordered, blanked)),
-        links=ordered,
-        replaced=MappingProxyType(files.replaced),
-        unplaced=tuple(unplaced),
-        passed_over=tuple(files.passed_over),
+        papers={
+            name: PairDocument(id=name, sentences=tuple(map(without_citations, paper.sentences)))
+            for name, paper in sorted(release.kept.items())
+        },
+        links=tuple(sorted(merged.values(), key=lambda link: (SOURCES.index(link.source), link.documents))),
+        replaced=release.replaced,
+        unplaced=tuple(release.unplaced),
+        passed_over=tuple(release.passed_over),
     )
 
 
-class _Library:
-    """Papers by id, `kept`, and their texts by place and name of the file, `texts`."""
+def _union(*numbers: Iterable[int] | None) -> tuple[int, ...] | None:
+    """All of these numbers, ascending; None if there are none."""
+    return tuple(sorted({*chain.from_iterable(some or () for some in numbers)})) or None
 
-    def __init__(self, files: SciSummFiles) -> None:
+
+class _Release:
+    """What the archives or folders hold, and what could not be used of it, as in `SciSumm`.
+
+    `kept`: papers by id, those with an id of the Anthology first, of them reference papers. `texts`: all
+    texts of papers by place and by their id there. `annotations`: path and text of files by place.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
         self.kept: dict[str, Paper] = {}
         self.texts: dict[tuple[Place, str], Paper] = {}
-        parsed = []
-        for place, name, source in files.papers:
-            if paper := parse_paper(paper_id(name, place[1]), source):
-                parsed.append((place, name, paper))
-            else:
-                file = PurePosixPath(name).name
-                files.passed_over.append(f"{files.folder_of(place)}: no sentences in {file}")
-        starts: dict[str, str] = {}
-        for named in (True, False):  # papers with an id of the Anthology before the others
-            for place, name, paper in parsed:
-                identifier = paper.document.id
-                if named == ("/" in identifier):
-                    continue
-                start = letters_of(" ".join(paper.document.sentences[2:4]))
-                if len(start) >= _SAME_START:
-                    known = starts.setdefault(start, identifier)
-                    identifier = identifier if named else known
-                if identifier != paper.document.id:
-                    paper = replace(paper, document=replace(paper.document, id=identifier))
-                self.kept.setdefault(identifier, paper)
-                self.texts[place, paper_id(name, place[1])] = paper
+        self.annotations: dict[Place, list[tuple[str, str]]] = {}
+        self.replaced: dict[str, int] = {}
+        self.unplaced: list[str] = []
+        self.passed_over: list[str] = []
+        collections = {name: read_collection(root, name) for name in (TASK, NET)}
+        if not any(collections.values()):
+            remedy = f"put {TASK}.tar.xz or {NET}.tar.xz there"
+            raise DataError(root, "neither archives nor folders of CL-SciSumm", remedy, field="folder")
+        papers = [
+            paper
+            for name, members in collections.items()
+            if members
+            for paper in self._read(root / name, members)
+        ]
+        order = (TRAINING, TEST, NET)
+        papers.sort(key=lambda paper: (_PAPERS.index(paper[2]), order.index(paper[0][0]), paper))
+        self._keep(papers)
 
-    def sentences(self, paper: Paper, sids: Iterable[int]) -> set[int]:
-        """Places in the kept text of the sentences that have these numbers in `paper`."""
-        kept, places = self.kept[paper.document.id], set()
-        for sid in sids:
-            if (number := paper.numbered(sid)) is None:
+    def _read(self, folder: Path, members: Iterable[Member]) -> list[tuple[Place, str, str, str]]:
+        """Place, name, kind and text of the papers of a collection; annotations are put down."""
+        papers = []
+        for name, place, kind, content in members:
+            where = str(folder / name)
+            if content is None:
+                self.passed_over.append(f"{where}: a link, or no file")
                 continue
-            places.update([number] if kept is paper else kept.containing(paper.document.sentences[number]))
-        return places
+            text = content.decode("utf-8", "replace").replace("\0", "\ufffd").removeprefix("\ufeff")
+            if count := text.count("\ufffd") - content.count("\ufffd".encode()):
+                self.replaced[where] = count
+            if kind == "annotation":
+                self.annotations.setdefault(place, []).append((where, text))
+            else:
+                papers.append((place, name, kind, text))
+        if not papers:
+            links = f"; {len(self.passed_over)} links are passed over" if self.passed_over else ""
+            raise DataError(folder, f"no papers in it{links}", _AGAIN, field="collection")
+        return papers
 
+    def _keep(self, papers: Iterable[tuple[Place, str, str, str]]) -> None:
+        parsed: list[tuple[Place, Paper]] = []
+        for place, name, _, source in papers:
+            if paper := parse_paper(paper_id(name, place[1]), source):
+                parsed.append((place, paper))
+            else:
+                what = f"no sentences in {PurePosixPath(name).name}"
+                self.passed_over.append(f"{self._folder_of(place)}: {what}")
+        starts: dict[str, str] = {}
+        # A paper that a folder names in its own way may be one with an id of the Anthology.
+        for place, paper in sorted(parsed, key=lambda one: "/" in one[1].id):
+            name, start = paper.id, letters_of(" ".join(paper.sentences[2:4]))
+            if len(start) >= _SAME_START:
+                known = starts.setdefault(start, name)
+                paper = replace(paper, id=known) if "/" in name else paper
+            self.kept.setdefault(paper.id, paper)
+            self.texts[place, name] = paper
 
-def _task_links(files: SciSummFiles, library: _Library, unplaced: list[str]) -> Iterator[DocumentLink]:
-    """Links of CL-SciSumm: each paper of a folder cites its reference paper, annotated or not."""
-    for dataset, source, read in ((TRAINING, SOURCES[0], line_citances), (TEST, SOURCES[1], csv_citances)):
-        citing: dict[Place, dict[str, Paper]] = {}
-        for (place, identifier), paper in library.texts.items():
-            if place[0] == dataset and identifier != place[1]:
-                citing.setdefault(place, {})[identifier] = paper
-        for place in sorted({*citing, *(place for place in files.annotations if place[0] == dataset)}):
-            citances: dict[str, list[Citance]] = {}
-            for citance in chain.from_iterable(
-                read(file, text) for file, text in files.annotations.get(place, [])
-            ):
-                citances.setdefault(paper_id(citance.citing, place[1]), []).append(citance)
-            _check_place(files, library, place, citances)
-            cited = library.texts[place, place[1]]
-            for identifier, paper in sorted(citing.get(place, {}).items()):
-                if cited.document.id != paper.document.id:
-                    annotated = citances.get(identifier, [])
-                    yield _link(library, paper, cited, annotated, source=source, unplaced=unplaced)
+    def _folder_of(self, place: Place) -> Path:
+        return self.root / (NET if place[0] == NET else f"{TASK}/{place[0]}") / place[1]
 
+    def task_links(self) -> Iterator[DocumentLink]:
+        """Links of CL-SciSumm: each paper of a folder cites its reference paper, annotated or not."""
+        for dataset, source, read in (
+            (TRAINING, SOURCES[0], line_citances),
+            (TEST, SOURCES[1], csv_citances),
+        ):
+            citing: dict[Place, dict[str, Paper]] = {
+                place: {} for place in self.annotations if place[0] == dataset
+            }
+            for (place, identifier), paper in self.texts.items():
+                if place[0] == dataset and identifier != place[1]:
+                    citing.setdefault(place, {})[identifier] = paper
+            for place in sorted(citing):
+                citances: dict[str, list[Citance]] = {}
+                for file, text in sorted(self.annotations.get(place, [])):
+                    for citance in read(file, text):
+                        citances.setdefault(paper_id(citance.citing, place[1]), []).append(citance)
+                self._check_place(place, citances)
+                cited = self.texts[place, place[1]]
+                for identifier, paper in sorted(citing[place].items()):
+                    if cited.id != paper.id:
+                        yield self._link(paper, cited, citances.get(identifier, []), source)
 
-def _check_place(
-    files: SciSummFiles, library: _Library, place: Place, citances: Mapping[str, list[Citance]]
-) -> None:
-    """Refuse a folder without a reference paper, as all its links would be lost; note what else is
-    missing."""
-    folder = files.folder_of(place)
-    if (place, place[1]) not in library.texts:
-        what = f"no Reference_XML/{place[1]}.xml in it, or no sentences in that"
-        raise DataError(folder, what, "copy the folder again, or remove it", field="folder")
-    if place not in files.annotations:
-        files.passed_over.append(f"{folder}: no annotation")
-    for identifier, annotated in citances.items():
-        if (place, identifier) not in library.texts:
-            files.passed_over += (f"{one.file}:{one.line}: no text of {identifier}" for one in annotated)
+    def _check_place(self, place: Place, citances: Mapping[str, list[Citance]]) -> None:
+        """Refuse a folder without a reference paper, as all its links would be lost; note what else is
+        missing."""
+        folder = self._folder_of(place)
+        if (place, place[1]) not in self.texts:
+            what = f"no Reference_XML/{place[1]}.xml in it, or no sentences in that"
+            raise DataError(folder, what, "copy the folder again, or remove it", field="folder")
+        if place not in self.annotations:
+            self.passed_over.append(f"{folder}: no annotation")
+        for identifier, annotated in citances.items():
+            if (place, identifier) not in self.texts:
+                self.passed_over += (f"{one.where}: no text of {identifier}" for one in annotated)
 
+    def net_links(self) -> Iterator[DocumentLink]:
+        """Links of ScisummNet: the pairs of the TSV."""
+        if not any(place[0] == NET for place, _ in self.texts):
+            return
+        path, citances = self.root / PAIRS, {}
+        for line, text in read_lines(path):
+            if line == 1 or not text.strip():
+                continue
+            columns = text.split("\t")
+            if len(columns) != 2 or columns[0] == columns[1]:
+                remedy = "write the ids of two papers with a tab between them"
+                raise DataError(path, f"{text[:60]!r} is not a pair", remedy, line=line, field="row")
+            papers = [self.texts.get(((NET, identifier), identifier)) for identifier in columns]
+            if None in papers:
+                what = f"no text of {columns[papers.index(None)][:60]}"
+                raise DataError(path, what, f"add it to {NET}, or leave the pair out", line=line, field="row")
+            place = NET, columns[1]
+            if place not in citances:
+                items = self.annotations.get(place, [])
+                citances[place] = list(chain.from_iterable(json_citances(*item) for item in items))
+            quoted = [one for one in citances[place] if file_stem(one.citing) == columns[0]]
+            yield self._link(*papers, quoted, SOURCES[2])
 
-def _net_links(files: SciSummFiles, library: _Library, unplaced: list[str]) -> Iterator[DocumentLink]:
-    """Links of ScisummNet: the pairs of the TSV."""
-    if not any(place[0] == NET for place, _ in library.texts):
-        return
-    path, citances = files.root / PAIRS, {}
-    for line, text in read_lines(path):
-        if line == 1 or not text.strip():
-            continue
-        columns = text.split("\t")
-        if len(columns) != 2 or columns[0] == columns[1]:
-            remedy = "write the ids of two papers with a tab between them"
-            raise DataError(path, f"{text[:60]!r} is not a pair", remedy, line=line, field="row")
-        papers = [library.texts.get(((NET, identifier), identifier)) for identifier in columns]
-        for identifier, paper in zip(columns, papers, strict=True):
-            if paper is None:
-                remedy = f"add it to {NET}, or leave the pair out"
-                raise DataError(path, f"no text of {identifier[:60]}", remedy, line=line, field="row")
-        place = NET, columns[1]
-        if place not in citances:
-            items = files.annotations.get(place, [])
-            citances[place] = list(chain.from_iterable(json_citances(*item) for item in items))
-        quoted = [citance for citance in citances[place] if file_stem(citance.citing) == columns[0]]
-        yield _link(library, *papers, quoted, source=SOURCES[2], unplaced=unplaced)
-
-
-def _link(
-    library: _Library,
-    citing: Paper,
-    cited: Paper,
-    citances: Iterable[Citance],
-    *,
-    source: str,
-    unplaced: list[str],
-) -> DocumentLink:
-    kept, ours, theirs, gold = library.kept[citing.document.id], set(), set(), "annotated"
-    for citance in citances:
-        places = library.sentences(citing, citance.sentences)
-        if not citance.sentences:
-            gold = "located"
-            places = next((match for text in citance.passages if (match := kept.containing(text))), ())
-        if not places:
-            unplaced.append(f"{citance.file}:{citance.line}")
-        ours.update(places)
-        theirs.update(library.sentences(cited, citance.cited))
-    return DocumentLink(
-        first=citing.document.id,
-        second=cited.document.id,
-        source=source,
-        in_first=tuple(sorted(ours)) or None,
-        in_second=tuple(sorted(theirs)) or None,
-        gold=gold if ours else "",
-    )
-
-
-def _merged(known: DocumentLink, link: DocumentLink) -> DocumentLink:
-    """The union of two annotations of one link; the source is that of the first."""
-    return replace(
-        known,
-        in_first=tuple(sorted({*(known.in_first or ()), *(link.in_first or ())})) or None,
-        in_second=tuple(sorted({*(known.in_second or ()), *(link.in_second or ())})) or None,
-        gold=known.gold or link.gold,
-    )
-
-
-def _blanked(
-    papers: Mapping[str, Paper], links: Iterable[DocumentLink], blanked: Blanked
-) -> dict[str, PairDocument]:
-    citing: dict[str, set[int]] = {}
-    for link in links:
-        citing.setdefault(link.first, set()).update(link.in_first or ())
-    documents = {}
-    for identifier in sorted(papers):
-        document = papers[identifier].document
-        chosen = citing.get(identifier, ()) if blanked == "citing" else ()
-        sentences = (
-            without_citations(sentence) if blanked == "all" or number in chosen else sentence
-            for number, sentence in enumerate(document.sentences)
+    def _link(self, citing: Paper, cited: Paper, citances: Iterable[Citance], source: str) -> DocumentLink:
+        kept, ours, theirs, gold = self.kept[citing.id], set(), set(), "annotated"
+        for citance in citances:
+            places = self._places(citing, citance.sentences)
+            if not citance.sentences:
+                gold = "located"
+                places = next((match for text in citance.passages if (match := kept.containing(text))), [])
+            if not places:
+                self.unplaced.append(citance.where)
+            ours.update(places)
+            theirs.update(self._places(cited, citance.cited))
+        return DocumentLink(
+            first=citing.id,
+            second=cited.id,
+            source=source,
+            in_first=_union(ours),
+            in_second=_union(theirs),
+            gold=gold if ours else "",
         )
-        documents[identifier] = PairDocument(id=identifier, sentences=tuple(sentences))
-    return documents
 
-
-# Without the tag's end, which a heading such as "a < b" would hide.
-_SECTION = re.compile(r"(?=</?(?:ABSTRACT|(?:SUB)?SECTION)\b)")
+    def _places(self, paper: Paper, sids: Iterable[int]) -> list[int]:
+        """Places in the kept text of the first sentences that have these numbers in `paper`."""
+        kept, places = self.kept[paper.id], []
+        for number in (paper.numbers.index(sid) for sid in sids if sid in paper.numbers):
+            places += [number] if kept is paper else kept.containing(paper.sentences[number])
+        return places
 
 
 def scisumm_files(folder: str | Path, *, split: Split | None = None) -> list[Path]:
@@ -648,8 +568,8 @@ def scisumm_files(folder: str | Path, *, split: Split | None = None) -> list[Pat
     return files
 
 
-def read_scisumm_corpus(folder: str | Path, *, split: Split | None = None) -> Iterator[Cluster]:
-    """Clusters of plain text for pre-training, reference papers first; `split` None for those of every split.
+def read_scisumm_corpus(folder: str | Path, *, split: Split) -> Iterator[Cluster]:
+    """Clusters of plain text for pre-training, reference papers first.
 
     A cluster is one paper by itself, each paper once, as clusters of a paper and those that cite it would
     overlap. The text is the title, and then a line for the abstract and for each section; headings of
@@ -658,36 +578,18 @@ def read_scisumm_corpus(folder: str | Path, *, split: Split | None = None) -> It
     ids (90/5/5). Both collections are read as a whole before the first paper is given (150 MB), since
     archives hold the papers in another order.
     """
-    papers = [(paper_id(name, place[1]), text) for place, name, text in SciSummFiles(Path(folder)).papers]
-    known: set[str] = set()
-    # Papers with an id of the Anthology first: one that a folder names in its own way may be one of them.
-    for identifier, source in sorted(papers, key=lambda paper: _is_own_name(paper[0])):
-        parts = [_sentences(identifier, part) for part in _SECTION.split(source)]
-        start = letters_of(" ".join(list(chain(*parts))[2:4]))
-        copied = identifier in known or (_is_own_name(identifier) and start in known)
-        known |= {identifier, start} if len(start) >= _SAME_START else {identifier}
-        if any(parts) and not copied and split in (None, hashed_split(identifier)):
-            yield Cluster(id=identifier, documents=(_document(identifier, parts),))
-
-
-def _is_own_name(identifier: str) -> bool:
-    """Whether the name of a paper is one in its folder alone: C04-1089/name."""
-    return "/" in identifier
-
-
-def _sentences(identifier: str, part: str) -> tuple[str, ...]:
-    paper = parse_paper(identifier, part)
-    return paper.document.sentences if paper else ()
-
-
-def _document(identifier: str, parts: list[tuple[str, ...]]) -> Document:
-    """The text before the first section, and then each section, as lines."""
-    lines = [part for part in parts if part]
-    lengths = [len(sentence) + 1 for sentence in chain(*lines)]  # with the blank or line break behind it
-    ends = list(accumulate(lengths))
-    return Document(
-        id=identifier,
-        text="\n".join(" ".join(line) for line in lines),
-        title=parts[0][0] if len(parts[0]) == 1 else None,
-        sentences=tuple((end - length, end - 1) for length, end in zip(lengths, ends, strict=True)),
-    )
+    for identifier, paper in _Release(Path(folder)).kept.items():
+        if hashed_split(identifier) != split:
+            continue
+        # The text before the first section, and then each section.
+        parts = [[text for _, text in numbered_sentences(part)] for part in _SECTION.split(paper.source)]
+        lengths = [len(sentence) + 1 for sentence in chain(*parts)]  # with the blank or line break behind it
+        document = Document(
+            id=identifier,
+            text="\n".join(" ".join(part) for part in parts if part),
+            title=parts[0][0] if len(parts[0]) == 1 else None,
+            sentences=tuple(
+                (end - length, end - 1) for length, end in zip(lengths, accumulate(lengths), strict=True)
+            ),
+        )
+        yield Cluster(id=identifier, documents=(document,))

@@ -10,9 +10,9 @@ A folder has three splits, in whichever form they lie there; all but the standof
 and so `dev` and `test`. Only Doc-ARC's form has sentences without labels; in the others the context of a
 document is the rest of its labelled sentences.
 
-A tag is `O`, or `B-` or `I-` and a label. In IOB2 every span starts with `B-`; in IOB1 only one that follows
-another of its label at once does, and files of either sort hold an `I-` after `O` or after another label.
-Such a tag starts a span, as in conlleval and in seqeval's default, and is counted.
+A tag is `O`, or `B-` or `I-` and a label. In IOB2 every span starts with `B-`, in IOB1 only one that follows
+another of its label at once; an `I-` that follows no span of its label starts one, as in conlleval, and is
+counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from cdlm_lab.data.document_pairs import split_sentences
 from cdlm_lab.data.files import COMPRESSED, DataError, entries, plain_name, plain_stem, read_lines, read_text
@@ -58,8 +58,7 @@ class TaggedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagSpan:
-    """Words `first` to `stop` of a sentence, `stop` not included, with the label of the span that they
-    form."""
+    """Words `first` to `stop` of a sentence, `stop` not included, with the label of the span they form."""
 
     label: str
     first: int
@@ -98,16 +97,15 @@ def tags_of(spans: Iterable[TagSpan], length: int) -> tuple[str, ...]:
             raise ValueError(f"{span} does not fit a sentence of {length} words")
         if any(tag != OUTSIDE for tag in tags[span.first : span.stop]):
             raise ValueError(f"{span} shares words with another span")
-        tags[span.first] = f"B-{span.label}"
-        for place in range(span.first + 1, span.stop):
-            tags[place] = f"I-{span.label}"
+        inside = span.stop - span.first - 1
+        tags[span.first : span.stop] = [f"B-{span.label}", *[f"I-{span.label}"] * inside]
     return tuple(tags)
 
 
 def labels_of(documents: Iterable[TaggedDocument]) -> tuple[str, ...]:
     """The labels of all spans, sorted."""
-    sentences = (document.sentences[number] for document in documents for number in document.labelled)
-    tags = {tag for sentence in sentences for tag in sentence.tags or ()}
+    sentences = chain.from_iterable(document.sentences for document in documents)
+    tags = set(chain.from_iterable(sentence.tags or () for sentence in sentences))
     return tuple(sorted({tag.partition("-")[2] for tag in tags if tag != OUTSIDE}))
 
 
@@ -117,19 +115,14 @@ def tag_set(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 Stray = Literal["accept", "refuse"]
-Line = tuple[int, str]  # its number from 1, its text
-Block = list[Line]
 
 
 @dataclass(slots=True, kw_only=True)
 class TagReading:
-    """What a reader does about tags, and what it met; several readers may count into one."""
+    """What a reader does about an `I-` that follows no span of its label, and what it met; several readers
+    may count into one."""
 
-    # An `I-` that follows no span of its label: "accept" = it is read as `B-` and counted, "refuse" = a
-    # DataError at its line. IOB1 needs "accept".
-    stray: Stray = "accept"
-    # Those that may occur; any other is a DataError. None: all, or those that the corpus names.
-    labels: Sequence[str] | None = None
+    stray: Stray = "accept"  # read as `B-` and counted, which IOB1 needs; "refuse" = a DataError at its line
     mended: int = 0  # how many stray tags were read as `B-` so far
     divided: int = 0  # how many sentences of a split of one document were made documents so far
 
@@ -138,26 +131,53 @@ class TagReading:
             raise ValueError(f"stray is {self.stray!r}; choose one of {', '.join(get_args(Stray))}")
 
 
+class Line(NamedTuple):
+    """A line of a file, numbered from 1."""
+
+    path: Path
+    number: int
+    text: str
+
+    def error(self, field: str, what: str, remedy: str) -> DataError:
+        """A fault in it, to be raised."""
+        return DataError(self.path, what, remedy, line=self.number, field=field)
+
+    def columns(self, count: int | None = None, *, tabs: bool = True) -> list[str]:
+        """Its columns without white space around them, the first of them a word.
+
+        `count`: how many there must be; None: two or more. `tabs`: they are separated by tabs, so that a word
+        may hold a space; False: by any white space.
+        """
+        columns = [column.strip() for column in self.text.split("\t")] if tabs else self.text.split()
+        if len(columns) < 2 or (count and len(columns) != count):
+            number = "one column" if len(columns) == 1 else f"{len(columns)} columns"
+            what = f"{number} instead of {count or 'a word and its tag'}"
+            raise self.error("row", what, f"write the word, {'a tab' if tabs else 'white space'} and its tag")
+        if not columns[0]:
+            raise self.error("word", "an empty word", "write it, or delete the line")
+        return columns
+
+
+Block = list[Line]  # lines of a sentence
+
+
 def iob2_tags(
-    column: Iterable[Line], *, path: Path, reading: TagReading, labels: Sequence[str] | None = None
+    column: Iterable[tuple[Line, str]], reading: TagReading, *, labels: Sequence[str] | None = None
 ) -> tuple[str, ...]:
-    """The tags of a sentence, given with their line numbers, every span starting with `B-`. `labels`: those
-    of the corpus, for a reading that names none."""
-    known = labels if reading.labels is None else reading.labels
+    """The tags of a sentence, every span starting with `B-`. `labels`: those of the corpus, if it names
+    them."""
     tags: list[str] = []
     before = ""  # label of the span that may go on
     for line, tag in column:
         prefix, _, label = tag.partition("-")
         if tag != OUTSIDE and (prefix not in ("B", "I") or not label):
-            what, remedy = f"{tag[:40]!r} is not a tag", "write O, or B- or I- and a label"
-            raise DataError(path, what, remedy, line=line, field="tag")
-        if label and known is not None and label not in known:
-            what, remedy = f"{tag[:40]!r} is not a known tag", f"the labels are {', '.join(known)}"
-            raise DataError(path, what, remedy, line=line, field="tag")
+            raise line.error("tag", f"{tag[:40]!r} is not a tag", "write O, or B- or I- and a label")
+        if label and labels is not None and label not in labels:
+            raise line.error("tag", f"{tag[:40]!r} is not a known tag", f"the labels are {', '.join(labels)}")
         if prefix == "I" and label != before:
             if reading.stray == "refuse":
                 remedy = 'write B- for I-, or read with stray="accept"'
-                raise DataError(path, f"{tag!r} follows no span of its label", remedy, line=line, field="tag")
+                raise line.error("tag", f"{tag!r} follows no span of its label", remedy)
             reading.mended += 1
             tag = f"B-{label}"
         tags.append(tag)
@@ -165,59 +185,52 @@ def iob2_tags(
     return tuple(tags)
 
 
-def line_blocks(path: Path, *, mark: str | None = None) -> Iterator[Block]:
-    """Lines between blank ones, with their numbers; a line that starts with `mark` is a block by itself."""
-    block: Block = []
-    for line, text in read_lines(path):
-        marked = mark is not None and text.startswith(mark)
-        if block and (marked or not text.strip()):
-            yield block
-            block = []
-        if marked:
-            yield [(line, text)]
-        elif text.strip():
-            block.append((line, text))
-    if block:
-        yield block
+def marked_parts(path: Path, *, mark: str | None = None) -> Iterator[tuple[Line, list[Block]]]:
+    """The line that begins each document of a file, by its start `mark`, and the sentences up to the next,
+    between blank lines. Lines before the first mark are a part too, whose first line has no text."""
+    head, blocks, apart = Line(path, 1, ""), [], True
+    for line in (Line(path, *numbered) for numbered in read_lines(path)):
+        if mark and line.text.startswith(mark):
+            if blocks or head.text:
+                yield head, _filled(head, blocks)
+            head, blocks, apart = line, [], True
+        elif not line.text.strip():
+            apart = True
+        else:
+            blocks += [[]] if apart else []
+            blocks[-1].append(line)
+            apart = False
+    yield head, _filled(head, blocks)
 
 
-def marked_parts(path: Path, *, mark: str) -> Iterator[tuple[Line, list[Block]]]:
-    """The line that begins each document of a file, by its start `mark`, and the blocks up to the next. Lines
-    before the first mark are a part too, whose first line is number 1 without text."""
-    head: Line = (1, "")
-    blocks: list[Block] = []
-    for block in line_blocks(path, mark=mark):
-        if not block[0][1].startswith(mark):
-            blocks.append(block)
-            continue
-        if blocks or head[1]:
-            yield _filled(path, head, blocks)
-        head, blocks = block[0], []
-    yield _filled(path, head, blocks)
-
-
-def _filled(path: Path, head: Line, blocks: list[Block]) -> tuple[Line, list[Block]]:
+def _filled(head: Line, blocks: list[Block]) -> list[Block]:
     if not blocks:
-        what, remedy = "no sentence follows", "delete the line, or write the document below it"
-        raise DataError(path, what, remedy, line=head[0], field="document")
-    return head, blocks
+        remedy = "delete the line, or write the document below it"
+        raise head.error("document", "no sentence follows", remedy)
+    return blocks
 
 
-def columns_of(text: str, *, path: Path, line: int, count: int | None = None, tabs: bool = True) -> list[str]:
-    """The columns of a line, without white space around them, the first of them a word.
+def line_blocks(path: Path) -> list[Block]:
+    """The sentences of a file that is one document."""
+    return next(marked_parts(path))[1]
 
-    `count`: how many there must be; None: two or more. `tabs`: they are separated by tabs, so that a word may
-    hold a space; False: by any white space.
-    """
-    columns = [column.strip() for column in text.split("\t")] if tabs else text.split()
-    if len(columns) < 2 or (count and len(columns) != count):
-        columns_here = "one column" if len(columns) == 1 else f"{len(columns)} columns"
-        what = f"{columns_here} instead of {count or 'a word and its tag'}"
-        remedy = f"write the word, {'a tab' if tabs else 'white space'} and its tag"
-        raise DataError(path, what, remedy, line=line, field="row")
-    if not columns[0]:
-        raise DataError(path, "an empty word", "write it, or delete the line", line=line, field="word")
-    return columns
+
+def _rows(block: Block, count: int | None = None) -> list[tuple[Line, list[str]]]:
+    """The lines of a sentence in `count` columns, or in CoNLL's, two or more."""
+    return [(line, line.columns(count, tabs=bool(count) or "\t" in line.text)) for line in block]
+
+
+def _words(rows: Iterable[tuple[Line, Sequence[str]]]) -> tuple[str, ...]:
+    # A book has few words, many times each: every word is kept once.
+    return tuple(sys.intern(row[0]) for _, row in rows)
+
+
+def _labelled(block: Block, reading: TagReading, *, count: int | None = None) -> TaggedSentence:
+    """A sentence whose first column is the word and the last its tag."""
+    rows = _rows(block, count)
+    return TaggedSentence(
+        words=_words(rows), tags=iob2_tags([(line, row[-1]) for line, row in rows], reading)
+    )
 
 
 CONTEXT = "NULL"  # the tag of words that nobody labelled
@@ -225,56 +238,41 @@ Chosen = Callable[[int], Iterable[int]]
 _SUFFIXES = tuple(f".tsv{suffix}" for suffix in ("", *COMPRESSED))
 
 
-def read_docarc(path: str | Path, *, reading: TagReading | None = None) -> TaggedDocument:
-    """The document of a file in Doc-ARC's format: on each line a word, a tab and its tag; its id is the
-    file's name.
+def read_docarc_split(
+    folder: str | Path, split: str, *, reading: TagReading | None = None, chosen: Chosen | None = None
+) -> Iterator[TaggedDocument]:
+    """The documents of a split (train, dev or test) in Doc-ARC's format, a file each, in the order of their
+    names, read one at a time.
 
         Sir<tab>B-PER
         Walter<tab>I-PER
 
         He<tab>NULL
 
-    A blank line ends a sentence. `NULL` is the tag of context: sentences that nobody labelled. The released
-    files have all of the labelled text first: in LitBank, where a book begins; in JNLPBA, an abstract, which
-    stands in the context once more, as it was recognised from the page. A word may hold white space ("4 1/2",
-    ". . ."), as in the released books. `reading`: what to do about tags.
-    """
-    return _document(Path(path), reading or TagReading(), labels=None)
-
-
-def read_docarc_split(
-    folder: str | Path, split: str, *, reading: TagReading | None = None, chosen: Chosen | None = None
-) -> Iterator[TaggedDocument]:
-    """The documents of a split (train, dev or test) in the order of their names, read one at a time.
-
-    Labels are those of the list of tags (`*.tagset`), if the reading names none and there is a list.
-    `chosen`: given how many documents there are, the numbers from 0 of those to be read; None for all.
+    A blank line ends a sentence. `NULL` is the tag of context: sentences that nobody labelled. A word may
+    hold white space ("4 1/2", ". . ."), as in the released books. Labels are those of the list of tags
+    (`*.tagset`), if there is one. `chosen`: from the number of documents to the numbers, from 0, of those to
+    be read.
     """
     files, labels = docarc_files(folder, split), docarc_labels(folder)
     reading = reading or TagReading()
     numbers = range(len(files)) if chosen is None else chosen(len(files))
-    return (_document(files[number], reading, labels=labels) for number in numbers)
+    return (_docarc_document(files[number], reading, labels) for number in numbers)
 
 
-def is_docarc_folder(path: str | Path) -> bool:
-    """True for a folder with a document in the folder of a split."""
-    folders = (Path(path) / name for name in SPLIT_NAMES)
-    return any(
-        file.name.endswith(_SUFFIXES) for folder in folders if folder.is_dir() for file in entries(folder)
-    )
-
-
-def docarc_files(folder: str | Path, split: str) -> list[Path]:
-    """The documents of a split, in the order of their names."""
-    wanted = split_named(split)
-    names = [name for name, meant in SPLIT_NAMES.items() if meant == wanted]
-    inner = next((Path(folder) / name for name in names if (Path(folder) / name).is_dir()), None)
-    if inner is None:
+def docarc_files(folder: str | Path, split: str | None = None) -> list[Path]:
+    """The documents of a split, in the order of their names; None: of all, [] if there are none."""
+    wanted = split and split_named(split)
+    names = [name for name, meant in SPLIT_NAMES.items() if wanted in (None, meant)]
+    inner = [Path(folder) / name for name in names if (Path(folder) / name).is_dir()]
+    if split is None:
+        return [file for below in inner for file in entries(below) if file.name.endswith(_SUFFIXES)]
+    if not inner:
         what = f"there is no folder {' or '.join(names)} in it"
         raise DataError(folder, what, "give the folder around train, dev and test", field="folder")
-    files = [file for file in entries(inner) if file.name.endswith(_SUFFIXES)]
+    files = [file for file in entries(inner[0]) if file.name.endswith(_SUFFIXES)]
     if not files:
-        raise DataError(inner, "no .tsv files in it", "put a file for each document there", field="folder")
+        raise DataError(inner[0], "no .tsv files in it", "put a file for each document there", field="folder")
     seen: dict[str, Path] = {}
     for file in files:
         if (other := seen.setdefault(docarc_id(file), file)) is not file:
@@ -286,14 +284,14 @@ def docarc_labels(folder: str | Path) -> tuple[str, ...] | None:
     """The labels of the list of tags in a folder (`*.tagset`: `B-PER<tab>1`), in its order; None if there is
     none."""
     lists = [file for file in entries(folder) if file.suffix == ".tagset"]
-    if not lists:
-        return None
     if len(lists) > 1:
         what = f"several lists of tags ({', '.join(file.name for file in lists)})"
         raise DataError(folder, what, "leave the one that fits the files", field="folder")
-    rows = [row for block in line_blocks(lists[0]) for row in block]
-    column = ((line, text.partition("\t")[0].strip()) for line, text in rows)
-    tags = iob2_tags(column, path=lists[0], reading=TagReading())  # no sentence: an I- may stand anywhere
+    if not lists:
+        return None
+    lines = chain.from_iterable(line_blocks(lists[0]))
+    # no sentence: an I- may stand anywhere
+    tags = iob2_tags(((line, line.text.partition("\t")[0].strip()) for line in lines), TagReading())
     return tuple(dict.fromkeys(tag.partition("-")[2] for tag in tags if tag != OUTSIDE))
 
 
@@ -302,54 +300,28 @@ def docarc_id(path: Path) -> str:
     return plain_name(path).removesuffix(".tsv")
 
 
-def _document(path: Path, reading: TagReading, *, labels: Sequence[str] | None) -> TaggedDocument:
-    sentences = tuple(_docarc_sentence(block, path, reading, labels) for block in line_blocks(path))
+def _docarc_document(path: Path, reading: TagReading, labels: Sequence[str] | None) -> TaggedDocument:
+    sentences = []
+    for block in line_blocks(path):
+        rows = _rows(block, 2)
+        column = [(line, tag) for line, (_, tag) in rows]
+        context = [tag == CONTEXT for _, tag in column]
+        if any(context) and not all(context):
+            what, remedy = f"{CONTEXT} and other tags in one sentence", "label all of its words or none"
+            raise block[context.index(not context[0])].error("tag", what, remedy)
+        tags = None if context[0] else iob2_tags(column, reading, labels=labels)
+        sentences.append(TaggedSentence(words=_words(rows), tags=tags))
     if all(sentence.tags is None for sentence in sentences):
         what = f"no sentence has labels, all tags are {CONTEXT}"
         raise DataError(path, what, "label a sentence (O is a label), or take the file out", field="tag")
-    return TaggedDocument(id=docarc_id(path), sentences=sentences)
-
-
-def _docarc_sentence(
-    block: Block, path: Path, reading: TagReading, labels: Sequence[str] | None
-) -> TaggedSentence:
-    rows = [columns_of(text, path=path, line=line, count=2) for line, text in block]
-    context = [tag == CONTEXT for _, tag in rows]
-    if all(context):
-        return TaggedSentence(words=_words(rows))
-    if any(context):
-        line = block[context.index(not context[0])][0]
-        what, remedy = f"{CONTEXT} and other tags in one sentence", "label all of its words or none"
-        raise DataError(path, what, remedy, line=line, field="tag")
-    return TaggedSentence(words=_words(rows), tags=_tags(rows, block, path, reading, labels=labels))
-
-
-def _words(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    # A book has few words, many times each: every word is kept once.
-    return tuple(sys.intern(row[0]) for row in rows)
-
-
-def _tags(
-    rows: Sequence[Sequence[str]],
-    block: Block,
-    path: Path,
-    reading: TagReading,
-    *,
-    layer: int = -1,
-    labels: Sequence[str] | None = None,
-) -> tuple[str, ...]:
-    column = ((line, row[layer]) for (line, _), row in zip(block, rows, strict=True))
-    return iob2_tags(column, path=path, reading=reading, labels=labels)
+    return TaggedDocument(id=docarc_id(path), sentences=tuple(sentences))
 
 
 MARK = "###MEDLINE:"
-
-_NAME = re.compile(r"T\S*\t(\S+) ([0-9]{1,9}) ([0-9]{1,9})\t(.+)")
-_OTHER = re.compile(r"(?:[REAMN]\d+|#\d*|\*)\t.*")  # relations, events, attributes, notes, equivalences
-_SPACE = re.compile(r"\s")
+DOCUMENT_START = "-DOCSTART-"
 
 
-def read_jnlpba_iob2(path: str | Path, *, reading: TagReading | None = None) -> Iterator[TaggedDocument]:
+def read_jnlpba_iob2(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
     """The abstracts of a JNLPBA file (Collier and Kim 2004) in the IOB2 of the shared task, one at a time.
 
         ###MEDLINE:90092414
@@ -357,97 +329,131 @@ def read_jnlpba_iob2(path: str | Path, *, reading: TagReading | None = None) -> 
         glucocorticoid<tab>B-protein
         receptors<tab>I-protein
 
-    All sentences have labels. What stands above the first mark is called by the file; some files have no
-    marks. Two abstracts of the test part occur twice, with other annotations: the second is called
-    "98281994-2", as in the standoff.
+    What stands above the first mark is called by the file; some files have no marks. Two abstracts of the
+    test part occur twice, with other annotations: the second is called "98281994-2", as in the standoff.
     """
-    path, reading = Path(path), reading or TagReading()
     seen: dict[str, int] = {}
-    for (line, head), blocks in marked_parts(path, mark=MARK):
-        name = head.removeprefix(MARK).strip() if head else plain_stem(path)
+    for head, blocks in marked_parts(path, mark=MARK):
+        name = head.text.removeprefix(MARK).strip() if head.text else plain_stem(path)
         if not name:
-            what, remedy = "no name of the abstract", f"write it after {MARK}"
-            raise DataError(path, what, remedy, line=line, field="document")
+            raise head.error("document", "no name of the abstract", f"write it after {MARK}")
         seen[name] = seen.get(name, 0) + 1
         yield TaggedDocument(
             id=name if seen[name] == 1 else f"{name}-{seen[name]}",
-            sentences=tuple(_labelled(block, path, reading, count=2) for block in blocks),
+            sentences=tuple(_labelled(block, reading, count=2) for block in blocks),
         )
 
 
-def read_jnlpba_standoff(
-    folder: str | Path, *, reading: TagReading | None = None
-) -> Iterator[TaggedDocument]:
+def read_ner_conll(path: Path, reading: TagReading) -> Iterator[TaggedDocument]:
+    """The documents of a file in columns, one at a time, called by the file and their number ("eng.train:0").
+
+        -DOCSTART- -X- -X- O
+
+        Sir NNP B-NP B-PER
+        slept VBD B-VP O
+
+    As in CoNLL-2003 and in OntoNotes converted to it. The first column is the word, the last its tag; they
+    are separated by tabs if the line holds one, by white space if not. Files without `-DOCSTART-` are one
+    document.
+    """
+    for number, (_, blocks) in enumerate(marked_parts(path, mark=DOCUMENT_START)):
+        sentences = tuple(_labelled(block, reading) for block in blocks)
+        yield TaggedDocument(id=f"{plain_name(path)}:{number}", sentences=sentences)
+
+
+def read_litbank(path: Path, reading: TagReading) -> TaggedDocument:
+    """The document of a file in LitBank's own form, `entities/tsv` (Bamman et al. 2019), with nested spans.
+
+        the<tab>O<tab>B-PER<tab>O<tab>O<tab>
+        daughter<tab>O<tab>I-PER<tab>O<tab>O<tab>
+
+    Each column of tags is a layer of spans. The outermost spans are kept, whatever their layer, as in Doc-ARC
+    ("all annotations nested within another are removed", section 3), whose files have the same spans; of two
+    in one place the one whose column is first.
+    """
+    sentences = []
+    for block in line_blocks(path):
+        # Each line ends in one or more tabs.
+        rows = [(line, line._replace(text=line.text.rstrip("\t")).columns()) for line in block]
+        count = len(rows[0][1])
+        for line, row in rows:
+            if len(row) != count:
+                what = f"{len(row)} columns where the sentence begins with {count}"
+                raise line.error("row", what, "write O where a word is in no span")
+        spans: list[TagSpan] = []
+        for layer in range(1, count):
+            spans += spans_of(iob2_tags([(line, row[layer]) for line, row in rows], reading))
+        try:
+            tags = tags_of(outermost(spans), len(rows))
+        except ValueError as error:
+            raise block[0].error("tag", f"spans cross ({error})", _CROSSING) from None
+        sentences.append(TaggedSentence(words=_words(rows), tags=tags))
+    return TaggedDocument(id=docarc_id(path), sentences=tuple(sentences))
+
+
+_CROSSING = "put the one inside the other, or leave one of them"
+_NAME = re.compile(r"T\S*\t(\S+) ([0-9]{1,9}) ([0-9]{1,9})\t(.+)")
+_OTHER = re.compile(r"(?:[REAMN]\d+|#\d*|\*)\t.*")  # relations, events, attributes, notes, equivalences
+_SPACE = re.compile(r"\s")
+
+
+def read_jnlpba_standoff(folder: Path) -> Iterator[TaggedDocument]:
     """The abstracts of a folder with JNLPBA in brat's standoff, in the order of their names, read one at a
     time.
 
         90092414.txt      Number of glucocorticoid receptors in lymphocytes ...
         90092414.ann      T1<tab>protein 10 34<tab>glucocorticoid receptors
 
-    The task's separation into words and sentences is not kept there. Sentences are those of `split_sentences`
-    in each line (the title is the first), joined where a name crosses their border; words those of
-    `token_spans`, cut where a name begins or ends. All sentences have labels; of nested names the outermost
-    is kept.
+    Sentences are those of `split_sentences` in each line (the title is the first), joined where a name
+    crosses their border; words those of `token_spans`, cut where a name begins or ends. Of nested names the
+    outermost is kept.
     """
-    files = [file for file in entries(folder) if file.suffix == ".txt"]
+    texts = [file for file in entries(folder) if file.suffix == ".txt"]
     remedy = "give the folder that has a .txt and an .ann for each abstract"
-    if not files:
+    if not texts:
         raise DataError(folder, "no .txt files in it", remedy, field="folder")
-    texts = {file.stem for file in files}
     for file in entries(folder):
-        if file.suffix == ".ann" and file.stem not in texts:
+        if file.suffix == ".ann" and file.with_suffix(".txt") not in texts:
             raise DataError(file, f"there is no {file.stem}.txt beside it", remedy)
-    reading = reading or TagReading()
-    return (_standoff(file, reading) for file in files)
+    return map(_standoff, texts)
 
 
-def _labelled(block: Block, path: Path, reading: TagReading, *, count: int | None = None) -> TaggedSentence:
-    """A sentence of `count` columns, or of CoNLL's, of which the first is the word and the last its tag."""
-    rows = [
-        columns_of(text, path=path, line=line, count=count, tabs=bool(count) or "\t" in text)
-        for line, text in block
-    ]
-    return TaggedSentence(words=_words(rows), tags=_tags(rows, block, path, reading))
-
-
-def _standoff(path: Path, reading: TagReading) -> TaggedDocument:
+def _standoff(path: Path) -> TaggedDocument:
     text, annotations = read_text(path), path.with_suffix(".ann")
-    names = outermost(_names(annotations, text, reading))
-    cuts = [place for name in names for place in (name.first, name.stop)]
+    names = outermost(_names(annotations, text))
     sentences = []
     for start, end in _sentence_spans(text, names):
-        words = token_spans(text[start:end], boundaries=[cut - start for cut in cuts])
+        cuts = [place - start for name in names for place in (name.first, name.stop)]
+        words = token_spans(text[start:end], boundaries=cuts)
         starts = [start + first for first, _ in words]
-        inside = (name for name in names if start <= name.first < end)
         spans = [
             replace(name, first=bisect_left(starts, name.first), stop=bisect_left(starts, name.stop))
-            for name in inside
+            for name in names
+            if start <= name.first < end
         ]
         try:
             tags = tags_of(spans, len(words))
         except ValueError as error:
-            remedy = "put the one inside the other, or leave one of them"
-            raise DataError(annotations, f"names cross ({error})", remedy, field="T") from None
-        sentence = TaggedSentence(words=tuple(text[start + a : start + b] for a, b in words), tags=tags)
-        sentences.append(sentence)
+            raise DataError(annotations, f"names cross ({error})", _CROSSING, field="T") from None
+        sentences.append(
+            TaggedSentence(words=tuple(text[start + a : start + b] for a, b in words), tags=tags)
+        )
     return TaggedDocument(id=path.stem, sentences=tuple(sentences))
 
 
-def _names(path: Path, text: str, reading: TagReading) -> list[TagSpan]:
+def _names(path: Path, text: str) -> list[TagSpan]:
     """The names of an .ann file in characters of `text`; relations, events and notes are passed over."""
     names = []
-    for line, row in read_lines(path, allow_empty=True):
-        if not row.strip() or _OTHER.fullmatch(row):
+    for line in (Line(path, *numbered) for numbered in read_lines(path, allow_empty=True)):
+        if not line.text.strip() or _OTHER.fullmatch(line.text):
             continue
-        if not (match := _NAME.fullmatch(row)):
-            what = f"{row[:60]!r} is not a name in one piece"
+        if not (match := _NAME.fullmatch(line.text)):
             remedy = "write T1, a tab, label, first character and end, a tab, and the text"
-            raise DataError(path, what, remedy, line=line, field="T")
+            raise line.error("T", f"{line.text[:60]!r} is not a name in one piece", remedy)
         label, first, stop, name = match[1], int(match[2]), int(match[3]), match[4]
         if _SPACE.sub(" ", text[first:stop]) != _SPACE.sub(" ", name) or not name.strip():
             what = f"{name[:60]!r} is not what stands at {first} to {stop}"
-            raise DataError(path, what, "count characters from 0, line ends as one", line=line, field="T")
-        iob2_tags([(line, f"B-{label}")], path=path, reading=reading)  # complains of unknown labels
+            raise line.error("T", what, "count characters from 0, line ends as one")
         names.append(TagSpan(label=label, first=first, stop=stop))
     return names
 
@@ -457,87 +463,15 @@ def _sentence_spans(text: str, names: tuple[TagSpan, ...]) -> list[Span]:
     plain = _SPACE.sub(" ", text)  # as the splitter has it
     spans: list[Span] = []
     place = 0
-    for line in text.split("\n"):
-        for sentence in split_sentences(line):
-            start = plain.index(sentence, place)
-            place = start + len(sentence)
-            if spans and any(name.first < spans[-1][1] < name.stop for name in names):
-                spans[-1] = (spans[-1][0], place)
-            else:
-                spans.append((start, place))
+    for sentence in chain.from_iterable(split_sentences(line) for line in text.split("\n")):
+        start = plain.index(sentence, place)
+        place = start + len(sentence)
+        inside_a_name = spans and any(name.first < spans[-1][1] < name.stop for name in names)
+        spans.append((spans.pop()[0] if inside_a_name else start, place))
     return spans
 
 
-def read_litbank(path: str | Path, *, reading: TagReading | None = None) -> TaggedDocument:
-    """The document of a file in LitBank's own form, `entities/tsv` (Bamman et al. 2019), with nested spans.
-
-        the<tab>O<tab>B-PER<tab>O<tab>O<tab>
-        daughter<tab>O<tab>I-PER<tab>O<tab>O<tab>
-
-    Each column of tags is a layer of spans. The outermost spans are kept, whatever their layer, as in Doc-ARC
-    ("all annotations nested within another are removed", section 3); of two in the same place the one whose
-    column is first. The spans kept of LitBank's 100 documents are those of Doc-ARC's files, without
-    exception.
-    """
-    path, reading = Path(path), reading or TagReading()
-    sentences = tuple(_litbank_sentence(block, path, reading) for block in line_blocks(path))
-    return TaggedDocument(id=plain_name(path).removesuffix(".tsv"), sentences=sentences)
-
-
-def read_litbank_folder(folder: str | Path, *, reading: TagReading | None = None) -> Iterator[TaggedDocument]:
-    """The documents of the `.tsv` files in a folder in the order of their names, one at a time. LitBank has
-    no split of its own; that of the papers is which names stand in Doc-ARC's folders."""
-    files = [file for file in entries(folder) if file.suffix == ".tsv"]
-    if not files:
-        raise DataError(folder, "no .tsv files in it", "give the folder entities/tsv", field="folder")
-    reading = reading or TagReading()
-    return (read_litbank(file, reading=reading) for file in files)
-
-
-def _litbank_sentence(block: Block, path: Path, reading: TagReading) -> TaggedSentence:
-    # Each line ends in one or more tabs.
-    rows = [columns_of(text.rstrip("\t"), path=path, line=line) for line, text in block]
-    for (line, _), row in zip(block, rows, strict=True):
-        if len(row) != len(rows[0]):
-            what = f"{len(row)} columns where the sentence begins with {len(rows[0])}"
-            raise DataError(path, what, "write O where a word is in no span", line=line, field="row")
-    spans = []
-    for layer in range(1, len(rows[0])):
-        spans += spans_of(_tags(rows, block, path, reading, layer=layer))
-    try:
-        tags = tags_of(outermost(spans), len(rows))
-    except ValueError as error:
-        remedy = "put the one inside the other, or leave one of them"
-        raise DataError(path, f"spans cross ({error})", remedy, line=block[0][0], field="tag") from None
-    return TaggedSentence(words=_words(rows), tags=tags)
-
-
-DOCUMENT_START = "-DOCSTART-"
-
-
-def read_ner_conll(path: str | Path, *, reading: TagReading | None = None) -> Iterator[TaggedDocument]:
-    """The documents of a file in columns, one at a time, called by the file and their number ("eng.train:0").
-
-        -DOCSTART- -X- -X- O
-
-        Sir NNP B-NP B-PER
-        slept VBD B-VP O
-
-    As in CoNLL-2003 and in OntoNotes converted to it. The first column is the word, the last its tag. Columns
-    are separated by tabs if the line holds one, by white space if not. A blank line ends a sentence, and
-    `-DOCSTART-` begins a document; files without it are one document each. All sentences have labels.
-    """
-    path, reading = Path(path), reading or TagReading()
-    for number, (_, blocks) in enumerate(marked_parts(path, mark=DOCUMENT_START)):
-        sentences = tuple(_labelled(block, path, reading) for block in blocks)
-        yield TaggedDocument(id=f"{plain_name(path)}:{number}", sentences=sentences)
-
-
-_OF_FILES: dict[str, Callable[..., Iterator[TaggedDocument]]] = {
-    ".conll": read_ner_conll,
-    ".iob2": read_jnlpba_iob2,
-}
-_FORMS = (".tsv", *_OF_FILES, ".ann")
+_FORMS = (".tsv", ".conll", ".iob2", ".ann")
 
 
 def read_tagged_split(
@@ -546,21 +480,20 @@ def read_tagged_split(
     """The documents of a split (train, dev or test), one at a time.
 
     Where a split in columns is a single document, as tweets without `-DOCSTART-`, each sentence is one by
-    itself. `reading` counts stray tags of all documents that are read, in forms other than Doc-ARC's also of
-    those that are not chosen. `chosen`: given how many documents there are, the numbers from 0 of those that
-    are wanted.
+    itself. `chosen`: from the number of documents to the numbers, from 0, of those that are wanted. `reading`
+    counts stray tags of all documents that are read, in forms other than Doc-ARC's also of the others.
     """
     form, files = _form_of(Path(folder), split)
     reading = reading or TagReading()
     if form == ".tsv" and not _has_several_tags(files[0]):
         return read_docarc_split(folder, split, reading=reading, chosen=chosen)
     if form == ".tsv":
-        documents: Iterator[TaggedDocument] = (read_litbank(file, reading=reading) for file in files)
+        documents: Iterator[TaggedDocument] = (read_litbank(file, reading) for file in files)
     elif form == ".ann":
-        documents = read_jnlpba_standoff(files[0].parent, reading=reading)
+        documents = read_jnlpba_standoff(files[0].parent)
     else:
-        read = chain.from_iterable(_OF_FILES[form](file, reading=reading) for file in files)
-        documents = _divided(read, reading)
+        read = read_ner_conll if form == ".conll" else read_jnlpba_iob2
+        documents = _divided(chain.from_iterable(read(file, reading) for file in files), reading)
     if chosen is None:
         return documents
     every = list(documents)
@@ -606,9 +539,8 @@ def read_docarc_passages(folder: str | Path, split: str) -> Iterator[Cluster]:
     2020, section 4.1), read one sentence at a time.
 
     A cluster is one passage of one document, "document/1": consecutive sentences of at most `PASSAGE_WORDS`
-    words, so that a pass over the clusters is a pass over all of the text, as the paper's epochs are. 80
-    words are 100 WordPiece pieces of a biomedical paper and 70 of a novel on average: they fit the 128 tokens
-    of the paper's Table 9. In JNLPBA an abstract stands in the files twice, and does here too.
+    words. 80 words are 100 WordPiece pieces of a biomedical paper and 70 of a novel on average: they fit the
+    128 tokens of the paper's Table 9. In JNLPBA an abstract stands in the files twice, and does here too.
     """
     for file in docarc_files(folder, split):
         for number, words in enumerate(_passages(file), start=1):
@@ -620,7 +552,7 @@ def _passages(file: Path) -> Iterator[list[str]]:
     """Runs of whole sentences; one of more words than a passage may have is cut."""
     passage: list[str] = []
     for block in line_blocks(file):
-        words = [columns_of(text, path=file, line=line, count=2)[0] for line, text in block]
+        words = [word for _, (word, _) in _rows(block, 2)]
         for start in range(0, len(words), PASSAGE_WORDS):
             part = words[start : start + PASSAGE_WORDS]
             if len(passage) + len(part) > PASSAGE_WORDS:  # never of an empty passage

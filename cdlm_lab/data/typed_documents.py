@@ -16,9 +16,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import count, groupby, pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from cdlm_lab.data.document_pairs import sentence_starts
 from cdlm_lab.data.files import DataError, entries, read_lines
@@ -29,13 +29,17 @@ Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is w
 _HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(NamedTuple):
     """Lines of one document, which begins in `line`."""
 
     title: str
     line: int
     lines: Sequence[Line]
+
+    def empty(self, source: str | Path) -> DataError:
+        """That it has no text, to be raised."""
+        what, remedy = f"the document {self.title} has no text", "write some, or leave the document out"
+        return DataError(source, what, remedy, line=self.line, field="text")
 
 
 def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str, str]]:
@@ -46,9 +50,7 @@ def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str,
     for section in sections_of(source, lines):
         body = "\n".join(line.rstrip("\r") for _, line in section.lines).strip()
         if not body:
-            what = f"the document {section.title} has no text"
-            remedy = "write some, or leave the document out"
-            raise DataError(source, what, remedy, line=section.line, field="text")
+            raise section.empty(source)
         documents.append((section.title, body))
     return documents
 
@@ -83,38 +85,31 @@ def first_and_others(text: str, *, source: str, first: str, other: str) -> tuple
 
 def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
     """The lines below each heading; all as "document 1" if there is none."""
-    starts = [place for place, (_, line) in enumerate(lines) if is_heading(line)]
+    starts = [place for place, (_, line) in enumerate(lines) if _is_heading(line)]
     if not starts:
-        return [Section(title=UNNAMED, line=1, lines=lines)]
+        return [Section(UNNAMED, 1, lines)]
     for number, line in lines[: starts[0]]:
         if line.strip():
             remedy = "write a heading above it: == title =="
             raise DataError(source, "text before the first heading", remedy, line=number, field="text")
     sections: dict[str, Section] = {}
     for start, end in pairwise([*starts, len(lines)]):
-        number, line = lines[start]
-        title = _title(source, number, line.strip())
+        number, heading = lines[start][0], lines[start][1].strip()
+        title = " ".join(heading.strip("=").split())
+        if not title or not heading.endswith("=="):
+            unclosed = "a line that starts with == is a heading, but == at its end is missing"
+            what = "no title" if heading.endswith("==") else unclosed
+            raise DataError(source, what, "write it as == title ==", line=number, field="heading")
         if title in sections:
             what = f"a document {title} begins in line {sections[title].line} already"
             raise DataError(source, what, "name them apart", line=number, field="heading")
-        sections[title] = Section(title=title, line=number, lines=lines[start + 1 : end])
+        sections[title] = Section(title, number, lines[start + 1 : end])
     return list(sections.values())
 
 
-def is_heading(line: str) -> bool:
+def _is_heading(line: str) -> bool:
     """Whether a line begins a document, its heading finished or not."""
     return line.lstrip().startswith("==")
-
-
-def _title(source: str | Path, line: int, heading: str) -> str:
-    title = " ".join(heading.strip("=").split())
-    if not heading.endswith("=="):
-        what = "a line that starts with == is a heading, but == at its end is missing"
-    elif title:
-        return title
-    else:
-        what = "no title"
-    raise DataError(source, what, "write it as == title ==", line=line, field="heading")
 
 
 TOPIC = "own documents"
@@ -135,39 +130,6 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(slots=True)
-class _Body:
-    """The content of a document, as far as it is read; `ends` of the sentences, in tokens."""
-
-    tokens: list[str] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    mentions: list[TokenSpan] = field(default_factory=list)
-
-    def add(self, source: str | Path, text: str, marked: Sequence[_Marked]) -> None:
-        """Add the tokens, sentences and mentions of the next paragraph."""
-        starts = sentence_starts(text)
-        cuts = {0, len(text), *starts, *(place for start, end, _ in marked for place in (start, end))}
-        counts: dict[int, int] = {}  # place in the text -> number of tokens before it
-        first = len(self.tokens)
-        for start, end in pairwise(sorted(cuts)):
-            counts[start] = len(self.tokens)
-            self.tokens.extend(_tokens(text, start, end))
-        counts[len(text)] = len(self.tokens)
-        spans: set[TokenSpan] = set()
-        for start, end, line in marked:
-            span = counts[start], counts[end]
-            if span[0] == span[1]:
-                remedy = "write them around the words of a mention"
-                raise DataError(source, "no words between <m> and </m>", remedy, line=line, field="marks")
-            if span in spans:
-                what = f"{' '.join(self.tokens[slice(*span)])[:40]!r} is marked twice"
-                raise DataError(source, what, "take one <m> and </m> out", line=line, field="marks")
-            spans.add(span)
-        ends = {counts[place] for place in (*starts, len(text))} - _inside(spans)
-        self.ends.extend(sorted(end for end in ends if end > first))
-        self.mentions.extend(spans)
-
-
 def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> Topic:
     """The documents of a text, in its order, as one topic named "own documents".
 
@@ -180,7 +142,8 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text") -> To
     which mentions corefer.
     """
     check_kind(kind)
-    return _parse(source, lines_of(text, source=source, remedy="write a document with marked mentions"), kind)
+    lines = lines_of(text, source=source, remedy="write a document with marked mentions")
+    return _topic(source, _documents(source, lines, kind))
 
 
 def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = True) -> Topic:
@@ -189,47 +152,28 @@ def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = T
     check_kind(kind)
     path = Path(path)
     if not path.is_dir():
-        return _parse(path, list(read_lines(path)), kind, needs_marks=needs_marks)
-    files = [file for file in entries(path) if file.suffix.lower() == ".txt"]
-    if not files:
-        remedy = "put each document there as a file of its own, or give the path of one file"
-        raise DataError(path, "no files named *.txt", remedy, field="folder")
+        return _topic(path, _documents(path, list(read_lines(path)), kind), needs_marks=needs_marks)
     named: dict[str, Path] = {}
-    for file in files:
-        if (other := named.setdefault(file.stem, file)) is not file:
+    for file in entries(path):
+        if file.suffix.lower() == ".txt" and (other := named.setdefault(file.stem, file)) is not file:
             what = f"{other.name} is document {file.stem} too"
             raise DataError(file, what, "name them apart", field="file name")
-    documents = [_document(file, _whole_file(file), kind) for file in files]
+    if not named:
+        remedy = "put each document there as a file of its own, or give the path of one file"
+        raise DataError(path, "no files named *.txt", remedy, field="folder")
+    documents = [_document(file, _whole_file(file), kind) for file in named.values()]
     return _topic(path, documents, needs_marks=needs_marks)
 
 
 def nearly_a_mark(documents: Iterable[CoreferenceDocument]) -> str:
     """The first text that looks like a mark and is none, such as `< m>` or `[m]`; "" if there is none."""
-    found = _NEARLY_A_MARK.search("".join("".join(document.tokens) for document in documents))
-    return found[0] if found else ""
+    match = _NEARLY_A_MARK.search("".join("".join(document.tokens) for document in documents))
+    return match[0] if match else ""
 
 
-def _parse(source: str | Path, lines: Sequence[Line], kind: Kind, *, needs_marks: bool = True) -> Topic:
-    sections = sections_of(source, lines)
-    for section in sections:
-        if _MARK.search(section.title):
-            remedy = "write it as == title =="
-            raise DataError(source, "a mark in the title", remedy, line=section.line, field="heading")
-    documents = [_document(source, section, kind) for section in sections]
-    return _topic(source, documents, needs_marks=needs_marks)
-
-
-def _whole_file(path: Path) -> Section:
-    lines = list(read_lines(path))
-    for number, line in lines:
-        if is_heading(line):
-            what = "a heading, but each file of a folder is one document"
-            remedy = "take the heading out, or read this file by itself"
-            raise DataError(path, what, remedy, line=number, field="heading")
-    return Section(title=path.stem, line=1, lines=lines)
-
-
-def _topic(source: str | Path, documents: Sequence[CoreferenceDocument], *, needs_marks: bool) -> Topic:
+def _topic(
+    source: str | Path, documents: Sequence[CoreferenceDocument], *, needs_marks: bool = True
+) -> Topic:
     if needs_marks and not any(document.mentions for document in documents):
         what, remedy = "no mention in any document", "write <m> before and </m> behind the words of each"
         if nearly := nearly_a_mark(documents):
@@ -238,24 +182,76 @@ def _topic(source: str | Path, documents: Sequence[CoreferenceDocument], *, need
     return Topic(id=TOPIC, documents=tuple(documents))
 
 
+def _documents(source: str | Path, lines: Sequence[Line], kind: Kind) -> list[CoreferenceDocument]:
+    sections = sections_of(source, lines)
+    for section in sections:
+        if _MARK.search(section.title):
+            remedy = "write it as == title =="
+            raise DataError(source, "a mark in the title", remedy, line=section.line, field="heading")
+    return [_document(source, section, kind) for section in sections]
+
+
+def _whole_file(path: Path) -> Section:
+    lines = list(read_lines(path))
+    for number, line in lines:
+        if _is_heading(line):
+            what = "a heading, but each file of a folder is one document"
+            remedy = "take the heading out, or read this file by itself"
+            raise DataError(path, what, remedy, line=number, field="heading")
+    return Section(path.stem, 1, lines)
+
+
 def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDocument:
-    body = _Body()
+    tokens: list[str] = []
+    ends: list[int] = []  # of the sentences, in tokens
+    mentions: list[TokenSpan] = []
     for filled, lines in groupby(section.lines, key=lambda line: bool(line[1].strip())):
         if filled:
-            body.add(source, *_without_marks(source, lines))
-    if not body.tokens:
-        what, remedy = f"the document {section.title} has no text", "write some, or leave the document out"
-        raise DataError(source, what, remedy, line=section.line, field="text")
-    names = (f"{section.title}:{number}" for number in count())
+            _add_paragraph(source, lines, tokens, ends, mentions)
+    if not tokens:
+        raise section.empty(source)
     return document_of_spans(
-        [(name, span, kind, name) for name, span in zip(names, sorted(body.mentions), strict=False)],
+        [
+            (name := f"{section.title}:{number}", span, kind, name)
+            for number, span in enumerate(sorted(mentions))
+        ],
         id=section.title,
         topic=TOPIC,
         subtopic=TOPIC,
-        tokens=body.tokens,
-        sentences=tuple(pairwise([0, *body.ends])),
-        validated=range(len(body.ends)),
+        tokens=tokens,
+        sentences=tuple(pairwise([0, *ends])),
+        validated=range(len(ends)),
     )
+
+
+def _add_paragraph(
+    source: str | Path,
+    lines: Iterable[Line],
+    tokens: list[str],
+    ends: list[int],
+    mentions: list[TokenSpan],
+) -> None:
+    text, marked = _without_marks(source, lines)
+    starts, first = sentence_starts(text), len(tokens)
+    cuts = {0, len(text), *starts, *(place for start, end, _ in marked for place in (start, end))}
+    counts: dict[int, int] = {}  # place in the text -> number of tokens before it
+    for start, end in pairwise(sorted(cuts)):
+        counts[start] = len(tokens)
+        tokens.extend(_tokens(text, start, end))
+    counts[len(text)] = len(tokens)
+    spans: set[TokenSpan] = set()
+    for start, end, line in marked:
+        span = counts[start], counts[end]
+        if span[0] == span[1]:
+            remedy = "write them around the words of a mention"
+            raise DataError(source, "no words between <m> and </m>", remedy, line=line, field="marks")
+        if span in spans:
+            what = f"{' '.join(tokens[slice(*span)])[:40]!r} is marked twice"
+            raise DataError(source, what, "take one <m> and </m> out", line=line, field="marks")
+        spans.add(span)
+    of_sentences = {counts[place] for place in (*starts, len(text))} - _inside(spans)
+    ends.extend(sorted(end for end in of_sentences if end > first))
+    mentions.extend(spans)
 
 
 def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, list[_Marked]]:

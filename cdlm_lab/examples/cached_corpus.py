@@ -61,8 +61,7 @@ _ROWS_AT_ONCE = 64  # kept in memory before they are written
 
 def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase, *parts: str | int) -> str:
     """32 hexadecimal digits that change with the parts and with anything that changes the tokens: hashed is
-    what the tokenizer does, not where it was loaded from. Raises ValueError: a tokenizer that is not a fast
-    one."""
+    what the tokenizer does, not where it was loaded from."""
     _check_fast(tokenizer)
     rules = json.loads(tokenizer.backend_tokenizer.to_str())
     # Left behind by whatever was tokenised last; no corpus is built with either.
@@ -81,9 +80,8 @@ def _check_fast(tokenizer: PreTrainedTokenizerBase) -> None:
 
 def _folder(cache_dir: Path, fingerprint: str) -> Path:
     if not re.fullmatch(r"[0-9A-Za-z_-]+", fingerprint):
-        raise ValueError(
-            f"the fingerprint {fingerprint!r} is no file name; take it from the corpus's fingerprint function"
-        )
+        what = f"the fingerprint {fingerprint!r} is no file name"
+        raise ValueError(f"{what}; take it from the corpus's fingerprint function")
     return Path(cache_dir) / fingerprint
 
 
@@ -102,9 +100,8 @@ def _built_once(folder: Path, *, arrow_file: str, build: Callable[[Path], Any]) 
     try:
         return Dataset.from_file(str(path))
     except Exception as error:  # pyarrow and datasets raise many kinds for a damaged file
-        raise ValueError(
-            f"{path} cannot be read ({error}); delete the folder {folder} and run again"
-        ) from error
+        what = f"{path} cannot be read ({error})"
+        raise ValueError(f"{what}; delete the folder {folder} and run again") from error
 
 
 def _build(folder: Path, arrow_file: str, build: Callable[[Path], Any]) -> None:
@@ -173,7 +170,8 @@ def tokenise_clusters(
     expected: int = 0,
     processes: int = 1,
 ) -> Dataset:
-    """The tokenised corpus of that fingerprint, made first if it is not there yet.
+    """The tokenised corpus of that fingerprint, made first if it is not there yet: a memory-mapped dataset of
+    COLUMNS, one row a cluster, in the order of the source, for `read_cluster`; `read_counts` has the counts.
 
     The paper (section 2.3) uses clusters of at least 3 documents. Empty documents are removed BEFORE
     counting; the released code counts them, so that a trailing separator in a corpus file lets clusters of
@@ -185,13 +183,6 @@ def tokenise_clusters(
         minimum_documents: clusters with fewer non-empty documents are dropped and counted.
         expected: how many clusters `clusters` gives, for the time left; 0 = not known.
         processes: that tokenise; the corpus is the same with any number.
-
-    Returns:
-        A memory-mapped dataset of COLUMNS, one row a cluster, in the order of the source. `read_cluster`
-        reads a row, `read_counts` the counts.
-
-    Raises:
-        ValueError: no cluster is large enough; a slow tokenizer; a file in the cache that cannot be read.
     """
     _check_fast(tokenizer)
     if minimum_documents < 1:
@@ -214,32 +205,27 @@ def encode_cluster(cluster: Cluster, tokenizer: PreTrainedTokenizerBase) -> tupl
     row: dict[str, Any] = {"cluster_id": cluster.id, "document_ids": [], "input_ids": [], "fact_ids": []}
     written = [document for document in cluster.documents if document.text.strip()]
     if written:
-        texts = [document.text for document in written]
-        encoded = tokenise(texts, tokenizer, return_offsets_mapping=True)
-        numbers = _fact_numbers(written)
-        for document, ids, offsets in zip(
-            written, encoded["input_ids"], encoded["offset_mapping"], strict=True
-        ):
+        encoded = tokenise([document.text for document in written], tokenizer, return_offsets_mapping=True)
+        facts = [fact.id for document in written for fact in _in_order(document)]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(facts))}
+        offsets_of = encoded["offset_mapping"]
+        for document, ids, offsets in zip(written, encoded["input_ids"], offsets_of, strict=True):
             if ids:
                 row["document_ids"].append(document.id)
                 row["input_ids"].append(np.array(ids, dtype=np.int32))
-                row["fact_ids"].append(_fact_of_tokens(document.facts, np.array(offsets), numbers=numbers))
+                row["fact_ids"].append(_fact_of_tokens(document, np.array(offsets), numbers=numbers))
     return row, len(cluster.documents) - len(row["input_ids"])
 
 
-def _fact_numbers(documents: Sequence[Document]) -> dict[str, int]:
-    numbers: dict[str, int] = {}
-    for document in documents:
-        for fact in sorted(document.facts, key=lambda fact: fact.start):
-            numbers.setdefault(fact.id, len(numbers))
-    return numbers
+def _in_order(document: Document) -> Sequence[Fact]:
+    return sorted(document.facts, key=lambda fact: fact.start)
 
 
-def _fact_of_tokens(facts: Sequence[Fact], offsets: np.ndarray, *, numbers: dict[str, int]) -> np.ndarray:
+def _fact_of_tokens(document: Document, offsets: np.ndarray, *, numbers: dict[str, int]) -> np.ndarray:
     """int32 (tokens,), from offsets (tokens, 2), half-open character ranges."""
     fact_ids = np.full(len(offsets), NO_FACT, dtype=np.int32)
     starts, ends = offsets[:, 0], offsets[:, 1]
-    for fact in sorted(facts, key=lambda fact: fact.start):
+    for fact in _in_order(document):
         fact_ids[(starts < fact.end) & (ends > fact.start) & (fact_ids == NO_FACT)] = numbers[fact.id]
     return fact_ids
 
@@ -341,20 +327,10 @@ def tokenise_paragraphs(
     fingerprint: str,
     processes: int = 1,
 ) -> Dataset:
-    """The tokenised corpus of that fingerprint, made first if it is not there yet.
-
-    Args:
-        documents: gives the documents one by one; called only if the corpus must be made.
-        processes: that tokenise; the corpus is the same with any number.
-
-    Returns:
-        A memory-mapped dataset of PARAGRAPH_COLUMNS, one row a document, in the order of the source.
-        Sentences without a token are left out, as are paragraphs and documents of which nothing remains.
-        `read_document` reads a row, `read_paragraph_counts` the counts.
-
-    Raises:
-        ValueError: no document has a sentence; a slow tokenizer; a file in the cache that cannot be read.
-    """
+    """The tokenised corpus of that fingerprint, made first if it is not there yet: a memory-mapped dataset of
+    PARAGRAPH_COLUMNS, one row a document, in the order of the source, for `read_document`;
+    `read_paragraph_counts` has the counts. Sentences without a token are left out, as are paragraphs and
+    documents of which nothing remains. Arguments as of `tokenise_clusters`."""
     _check_fast(tokenizer)
 
     def build(path: Path) -> ParagraphCounts:
@@ -391,10 +367,8 @@ def _write_paragraphs(rows: Iterator[dict[str, Any]], path: Path) -> ParagraphCo
                 longest = max(longest, *lengths)
         writer.finalize()
     if not sums["documents_kept"]:
-        raise ValueError(
-            f"none of the {sums['documents_read']:,} documents has a sentence; those of fewer than "
-            f"{LEAST_CHARACTERS} characters do not count"
-        )
+        what = f"none of the {sums['documents_read']:,} documents has a sentence"
+        raise ValueError(f"{what}; those of fewer than {LEAST_CHARACTERS} characters do not count")
     return ParagraphCounts(**sums, longest_sentence=longest)
 
 

@@ -32,6 +32,7 @@ import torch
 
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.errors import check_choice, check_least
 from cdlm_lab.examples.collate import check_keys, collated, padded
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.passes import Passes
@@ -48,14 +49,9 @@ _CANDIDATES, _ITEMS = range(2)  # independent streams of chance of one seed
 
 
 def fixed_order(texts: Sequence[str], *, key: str) -> np.ndarray:
-    """Order texts by the SHA-256 of the key and the text; equal texts stay in the order in which they came.
-
-    Args:
-        key: of the question, as its id: one text then has another place in another question.
-
-    Returns:
-        int64 (texts,), the number of the text at each place.
-    """
+    """Order texts by the SHA-256 of the key and the text, int64 (texts,), the number of the text at each
+    place; equal texts stay in the order in which they came. `key`: of the question, as its id, so that a text
+    has another place in another question."""
     digests = [
         # A lone surrogate, which JSON can hold, has no UTF-8.
         hashlib.sha256(f"{key}\0{text}".encode("utf-8", "surrogatepass")).digest()
@@ -76,18 +72,14 @@ def chunks(order: np.ndarray, *, k: int) -> list[np.ndarray]:
         >>> [group.tolist() for group in chunks(np.array([2, 0, 1]), k=2)]
         [[2, 0], [1]]
     """
-    _check_k(k)
+    check_least(k=k)
     return [order[first : first + k] for first in range(0, len(order), k)]
 
 
 def top_k(scores: np.ndarray, order: np.ndarray, *, k: int) -> np.ndarray:
-    """The candidates with the highest scores, int64 (at most k,), the highest first.
-
-    Args:
-        scores: float (n,), finite.
-        order: int (n,), of `fixed_order`: of equal scores, what comes first in it is taken first.
-    """
-    _check_k(k)
+    """The candidates with the highest scores (n,), int64 (at most k,), the highest first; of equal scores,
+    what comes first in `order`, int (n,) of `fixed_order`."""
+    check_least(k=k)
     _check_finite(scores, name="scores")
     order = np.asarray(order, dtype=np.int64)
     if not np.array_equal(np.sort(order), np.arange(len(scores))):
@@ -120,11 +112,6 @@ def cascade_scores(pairwise: np.ndarray, joint: np.ndarray) -> np.ndarray:
     return (places + len(values) * again).astype(np.float64)
 
 
-def _check_k(k: int) -> None:
-    if k < 1:
-        raise ValueError(f"k is {k}; it must be at least 1")
-
-
 def _check_finite(scores: np.ndarray, *, name: str) -> None:
     if not np.isfinite(scores).all():
         index = int(np.argmin(np.isfinite(scores)))
@@ -144,8 +131,7 @@ class JointLayout:
             raise ValueError(f"sentences is {self.sentences}; a question and a candidate are 2")
         if self.length < 2:
             raise ValueError(f"length is {self.length}; the front token and one of text need 2")
-        if self.positions not in POSITIONS:
-            raise ValueError(f"unknown positions {self.positions!r}; choose one of {', '.join(POSITIONS)}")
+        check_choice("positions", self.positions, POSITIONS)
 
     @property
     def candidates(self) -> int:
@@ -182,13 +168,11 @@ class JointSequence:
 def joint_sequence(
     pieces: Sequence[Sequence[int] | np.ndarray | None], *, layout: JointLayout, special: SpecialTokens
 ) -> JointSequence:
-    """Write k + 1 sentences into one sequence.
+    """Write k + 1 sentences into one sequence: `[CLS]` in front of sentence 0, `[SEP]` in front of the
+    others.
 
-    Args:
-        pieces: ids of each sentence without special tokens; the question or claim,
-            then k candidates. None = absent: it leaves no token, and the others keep their numbers. A
-            sentence without pieces is there, with its front token alone.
-        special: `[CLS]` in front of sentence 0, `[SEP]` in front of the others.
+    `pieces`: ids of each without special tokens; the question or claim, then k candidates. None = absent: it
+    leaves no token, and the others keep their numbers. A sentence without pieces has its front token alone.
     """
     if len(pieces) != layout.sentences:
         raise ValueError(f"there are {len(pieces)} sentences; the layout has {layout.sentences}")
@@ -219,29 +203,33 @@ class EncodedCandidates(EncodedById[CandidateSet, list[np.ndarray]]):
     """Questions by their ids: of each, int32 (pieces,) of the question and then of each candidate."""
 
     def __init__(self, sets: Iterable[CandidateSet], tokenizer: PreTrainedTokenizerBase) -> None:
-        super().__init__(
-            sets, lambda one: encode_pieces([one.question, *one.candidates], tokenizer), kind="questions"
-        )
+        def encode(one: CandidateSet) -> list[np.ndarray]:
+            return encode_pieces([one.question, *one.candidates], tokenizer)
+
+        super().__init__(sets, encode, kind="questions")
 
 
 class EncodedClaims(EncodedById[EvidencedClaim, list[np.ndarray]]):
     """Claims by their ids: of each, int32 (pieces,) of the claim and then of each evidence."""
 
     def __init__(self, claims: Iterable[EvidencedClaim], tokenizer: PreTrainedTokenizerBase) -> None:
-        super().__init__(
-            claims, lambda one: encode_pieces([one.text, *one.evidence], tokenizer), kind="claims"
-        )
+        def encode(one: EvidencedClaim) -> list[np.ndarray]:
+            return encode_pieces([one.text, *one.evidence], tokenizer)
+
+        super().__init__(claims, encode, kind="claims")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Sequences:
     """What questions and claims share: which item an example is, and its sequence."""
 
-    encoded: Mapping[str, Sequence[np.ndarray]]
+    encoded: Mapping[str, Sequence[np.ndarray]]  # by id, each encoded once, when it is first needed
     layout: JointLayout
     special: SpecialTokens
     seed: int = 0
-    size: int | None = None
+    size: int | None = None  # examples in all, over as many passes as that takes; None = one pass
+    # True = another order in each pass, of questions, their candidates and groups, or of claims, whose
+    # evidence stays in order; False = one by one, candidates in `fixed_order`, for testing.
     shuffle: bool = True
     _passes: Passes = field(init=False, repr=False)
 
@@ -274,17 +262,10 @@ class CandidateExamples(_Sequences):
     `examples[i]` is a dict of `input_ids`, `token_type_ids`, `position_ids` int64 (tokens,), `starts` int64
     (sentences,), see `JointSequence`, and `labels` int64 (sentences - 1,), 1 = right, 0 = wrong, -100 =
     absent.
-
-    Attributes:
-        encoded: the sets by id; `EncodedCandidates` encodes each once, when it is first needed.
-        k: most candidates of a group; None = as many as the layout has.
-        size: examples in all, over as many passes as that takes; None = one pass.
-        shuffle: True = in each pass another order of groups, and of the candidates of each question before
-            they are put into groups. False = question by question, candidates in `fixed_order`, for testing.
     """
 
     sets: Sequence[CandidateSet]
-    k: int | None = None
+    k: int | None = None  # most candidates of a group; None = as many as the layout has
     _groups: np.ndarray = field(init=False, repr=False)  # int64 (groups, 2), number of the set, and in it
 
     def __post_init__(self) -> None:
@@ -321,7 +302,6 @@ class CandidateExamples(_Sequences):
         return self.layout.candidates if self.k is None else self.k
 
     def _pieces(self, index: int) -> list[np.ndarray]:
-        """Of the question and of the candidates of one example."""
         number, candidates = self.owner(index)
         encoded = self.encoded[self.sets[number].id]
         return [encoded[0], *(encoded[1 + candidate] for candidate in candidates)]
@@ -331,14 +311,8 @@ class CandidateExamples(_Sequences):
 class ClaimExamples(_Sequences):
     """Map-style dataset of claims with their evidence; read it in order, it is shuffled already.
 
-    `examples[i]` is the same dict, but with `labels` int64 (), the number in
-    `data.claims.LABELS`, -100 = not known. A claim without evidence is read alone.
-
-    Attributes:
-        encoded: the claims by id; `EncodedClaims` encodes each once, when it is first needed.
-        size: examples in all, over as many passes as that takes; None = one pass.
-        shuffle: True = another order of claims in each pass; False = their own, for testing. Evidence stays
-            in order.
+    `examples[i]` is the same dict, but with `labels` int64 (), the number in `data.claims.LABELS`, -100 = not
+    known. A claim without evidence is read alone.
     """
 
     claims: Sequence[EvidencedClaim]
@@ -356,7 +330,6 @@ class ClaimExamples(_Sequences):
         return self._passes.item(index)[1]
 
     def _pieces(self, index: int) -> Sequence[np.ndarray]:
-        """Of the claim and of the evidence that is read."""
         return self.encoded[self.claims[self.owner(index)].id][: self.layout.sentences]
 
 
@@ -388,8 +361,7 @@ class JointCollate:
 @dataclass(frozen=True, slots=True)
 class PairedClaimCollate:
     """Takes the examples of `ClaimExamples` apart into pairs of the claim and one evidence, each a row by
-    itself, for a model that reads them one at a time and pools them.
-    """
+    itself, for a model that reads them one at a time and pools them."""
 
     pad_token_id: int  # fills `input_ids`
     layout: JointLayout  # of the examples. A row is what it would be with one candidate in the layout
@@ -403,25 +375,24 @@ class PairedClaimCollate:
             evidence has one row, in which it stands alone. All int64.
         """
         check_keys(examples, needed=_KEYS, optional=_LABELS)
-        pairs = [self._pairs_of(example) for example in examples]
-        batch = JointCollate(self.pad_token_id)([row for rows in pairs for row in rows])
-        batch["claim"] = torch.repeat_interleave(torch.tensor([len(rows) for rows in pairs]))
+        rows, claims = [], []
+        for claim, example in enumerate(examples):
+            evidence = 1 + np.flatnonzero(example["starts"][1:] != ABSENT)
+            for number in evidence if len(evidence) else [0]:
+                rows.append(self._pair(example, number))
+                claims.append(claim)
+        batch = JointCollate(self.pad_token_id)(rows) | {"claim": torch.tensor(claims)}
         if "labels" in examples[0]:
             batch["labels"] = padded([example["labels"] for example in examples])
         return batch
-
-    def _pairs_of(self, example: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-        evidence = 1 + np.flatnonzero(example["starts"][1:] != ABSENT)
-        return [self._pair(example, number) for number in (evidence if len(evidence) else [0])]
 
     def _pair(self, example: Mapping[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
         """The claim and sentence `number` of an example, the claim alone for 0."""
         kept = np.isin(example["token_type_ids"], [0, number])
         second = example["token_type_ids"][kept] > 0
+        positions = np.arange(len(second))
         if self.layout.positions == "strided":
             positions = example["position_ids"][kept] - second * (number - 1) * self.layout.length
-        else:
-            positions = np.arange(len(second))
         return {
             "input_ids": example["input_ids"][kept],
             "token_type_ids": second.astype(np.int64),

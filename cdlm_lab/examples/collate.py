@@ -8,16 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from cdlm_lab.errors import check_least
 from cdlm_lab.examples.masking import NOT_MASKED
 
-# What fills each key of an example up.
-_FILL = {
-    "input_ids": 0,
-    "labels": NOT_MASKED,
-    "global_attention_mask": 0,
-    "cross_document": False,
-    "mention_mask": False,
-}
+# What fills the other keys of an example up.
+_FILL = {"labels": NOT_MASKED, "global_attention_mask": 0, "cross_document": False, "mention_mask": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +29,12 @@ class Collate:
          "labels":                [[-100, 8, -100], [-100, 6, -100]],
          "global_attention_mask": [[0, 1, 0], [0, 1, 0]]}
 
-    Pairs of mentions have a mask for each of the two, and one label for all of the sequence:
-
-        [{"input_ids": [5, 7, 9], "mention_mask": [[0, 1, 0], [0, 0, 1]], "labels": 1.0},
-         {"input_ids": [5, 9],    "mention_mask": [[1, 0], [0, 1]],       "labels": 0.0}]
-        gives
-        {"input_ids":             [[5, 7, 9], [5, 9, 0]],
-         "attention_mask":        [[1, 1, 1], [1, 1, 0]],
-         "mention_mask":          [[[0, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 1, 0]]],
-         "labels":                [1.0, 0.0]}
+    Pairs of mentions have one label for all of the sequence, and a mask for each of the two, `[[0, 1, 0], [0,
+    0, 1]]`.
     """
 
     pad_token_id: int  # fills `input_ids`; labels are filled with -100, masks with 0 or False
-    pad_to_multiple_of: int | None = None  # the padded length is rounded up to a multiple of this
-    # False = leave the key `cross_document` out, which no model's `forward` takes.
-    cross_document: bool = True
-
-    def __post_init__(self) -> None:
-        multiple = self.pad_to_multiple_of
-        if multiple is not None and multiple < 1:
-            raise ValueError(f"pad_to_multiple_of is {multiple}; it must be at least 1, or None")
+    cross_document: bool = True  # False = leave out that key, which no model's `forward` takes
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
         """Pad and stack.
@@ -67,18 +48,12 @@ class Collate:
             `mention_mask` (batch, 2, longest seq), labels of sequences (batch,). Integers are int64, labels
             with a fraction float32, `cross_document` and `mention_mask` bool.
         """
-        check_keys(examples, needed={"input_ids"}, optional=_FILL.keys() - {"input_ids"})
+        check_keys(examples, needed={"input_ids"}, optional=_FILL)
         _check_lengths(examples)
-        lengths = [len(example["input_ids"]) for example in examples]
-        multiple = self.pad_to_multiple_of or 1
-        width = -(-max(lengths) // multiple) * multiple
         fill = _FILL | {"input_ids": self.pad_token_id}
-        batch = {
-            key: padded([example[key] for example in examples], fill=fill[key], width=width)
-            for key in examples[0]
-            if key != "cross_document" or self.cross_document
-        }
-        batch["attention_mask"] = padded([np.ones(n, dtype=np.int64) for n in lengths], width=width)
+        batch = collated(examples, needed={"input_ids"}, optional=_FILL, fill=fill)
+        if not self.cross_document:
+            batch.pop("cross_document", None)
         return batch
 
 
@@ -98,6 +73,20 @@ def check_keys(
             raise ValueError(what)
 
 
+def _check_lengths(examples: Sequence[Mapping[str, np.ndarray]]) -> None:
+    """Raise ValueError unless all arrays of an example are as long as its `input_ids`."""
+    of_sequences = "labels" in examples[0] and np.ndim(examples[0]["labels"]) == 0
+    for number, example in enumerate(examples):
+        length = len(example["input_ids"])
+        for key, values in example.items():
+            expected = (2, length) if key == "mention_mask" else (length,)
+            if key == "labels" and of_sequences:
+                expected = ()
+            if np.shape(values) != expected:
+                what = f"examples[{number}][{key!r}] has shape {np.shape(values)}"
+                raise ValueError(f"{what}, but there are {length} input_ids; it must be {expected}")
+
+
 def collated(
     examples: Sequence[Mapping[str, np.ndarray]],
     *,
@@ -113,16 +102,11 @@ def collated(
     return batch | {"attention_mask": padded(ones)}
 
 
-def padded(rows: Sequence[np.ndarray], *, fill: int | bool = 0, width: int = 0) -> torch.Tensor:
-    """Stack arrays of unequal sizes, each filled up at its ends: (batch, ...).
-
-    Bool if the fill is, else float32 for fractions and int64 for whole numbers. `width`: least size of the
-    last axis.
-    """
+def padded(rows: Sequence[np.ndarray], *, fill: int | bool = 0) -> torch.Tensor:
+    """Stack arrays of unequal sizes, each filled up at its ends: (batch, ...). Bool if the fill is, else
+    float32 for fractions and int64 for whole numbers."""
     arrays = [np.asarray(row) for row in rows]
     shape = [max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)]
-    if shape:
-        shape[-1] = max(shape[-1], width)
     whole = np.issubdtype(arrays[0].dtype, np.integer)
     kind = bool if isinstance(fill, bool) else np.int64 if whole else np.float32
     out = np.full((len(arrays), *shape), fill, dtype=kind)
@@ -131,29 +115,14 @@ def padded(rows: Sequence[np.ndarray], *, fill: int | bool = 0, width: int = 0) 
     return torch.from_numpy(out)
 
 
-def _check_lengths(examples: Sequence[Mapping[str, np.ndarray]]) -> None:
-    """Raise ValueError unless all arrays of an example are as long as its `input_ids`."""
-    for number, example in enumerate(examples):
-        length = len(example["input_ids"])
-        for key, values in example.items():
-            expected = (2, length) if key == "mention_mask" else (length,)
-            if key == "labels" and np.ndim(examples[0][key]) == 0:
-                expected = ()
-            if np.shape(values) != expected:
-                raise ValueError(
-                    f"examples[{number}][{key!r}] has shape {np.shape(values)}, "
-                    f"but there are {length} input_ids; it must be {expected}"
-                )
-
-
 def batches_by_length(
     lengths: Sequence[int], global_counts: Sequence[int], batch_size: int
 ) -> list[list[int]]:
-    """Group examples of like length, then of like number of global tokens, so that little is spent on
-    padding.
+    """Indices of examples in batches of like length, then of like number of global tokens, so that little is
+    spent on padding; only the last may be smaller.
 
-    For evaluation, where the order of examples does not matter. Longest first, so a batch that does not fit
-    into memory fails at once. Returns batches of indices; only the last may be smaller.
+    For evaluation, where the order does not matter. Longest first, so a batch that does not fit into memory
+    fails at once.
 
     Example:
         >>> batches_by_length([10, 40, 10, 40], [1, 2, 3, 4], 2)
@@ -161,23 +130,19 @@ def batches_by_length(
     """
     if len(lengths) != len(global_counts):
         raise ValueError(f"there are {len(lengths)} lengths but {len(global_counts)} global_counts")
-    if batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
+    check_least(batch_size=batch_size)
     order = sorted(range(len(lengths)), key=lambda n: (-lengths[n], -global_counts[n], n))
     return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
 
 
 def like_lengths_together(lengths: Sequence[int], batch_size: int) -> list[int]:
     """An order of training examples in which the `batch_size` of one update are sorted by length, shortest
-    first.
-
-    Micro-batches then hold examples of like length and little padding, while each update still reads the
-    same examples: its loss and gradients stay as they are.
+    first: micro-batches hold little padding, while each update reads the same examples, and its loss and
+    gradients stay as they are.
 
     Example:
         >>> like_lengths_together([30, 10, 20, 9, 8], 3)
         [1, 2, 0, 4, 3]
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
+    check_least(batch_size=batch_size)
     return sorted(range(len(lengths)), key=lambda n: (n // batch_size, lengths[n], n))

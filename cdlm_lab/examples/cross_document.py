@@ -20,6 +20,7 @@ import numpy as np
 from datasets import Dataset
 
 from cdlm_lab.attention.global_tokens import check_policy, global_tokens
+from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.cached_corpus import COLUMNS, NO_FACT, TokenisedCluster, read_cluster
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability, mask_tokens
 from cdlm_lab.examples.packing import Packed, check_packing, pack_documents
@@ -37,9 +38,9 @@ _Choice = tuple[TokenisedCluster, int]  # a document of a cluster
 class CrossDocumentExample:
     """One example with everything there is to see about it, for the preview before training."""
 
-    index: int  # of the example; epoch: pass over the corpus, from 0; row: of the cluster in the corpus
-    epoch: int
-    row: int
+    index: int  # of the example
+    epoch: int  # pass over the corpus, from 0
+    row: int  # of the cluster in the corpus
     document_ids: tuple[str, ...]  # of the documents drawn, in order, also of those that did not fit
     cluster_ids: tuple[str, ...]  # of the cluster of each document drawn
     packed: Packed  # the sequence before masking, and what was lost
@@ -70,11 +71,11 @@ class CrossDocumentExamples:
     # of the cluster, for fitting a model on single documents.
     documents: str = "related"
     mask_probability: float = 0.15  # of each text token, or of each word
-    # Bool (ids,) of `masking.continuing_pieces`: whole words are masked; None: tokens.
-    continues: np.ndarray | None = None
+    continues: np.ndarray | None = None  # of `continuing_pieces`: whole words are masked; None: tokens
     seed: int = 0  # not negative; decides all chance
-    # Number of examples in all, over as many passes as that takes (steps x batch size); None = one pass.
-    size: int | None = None
+    size: int | None = (
+        None  # examples in all (steps x batch size), over as many passes as that takes; None = one
+    )
     # True = a new order of clusters each pass. False = row i of the corpus is example i, for evaluation.
     shuffle: bool = True
     _rows: Dataset = field(init=False, repr=False)
@@ -83,23 +84,15 @@ class CrossDocumentExamples:
     def __post_init__(self) -> None:
         if missing := sorted(set(COLUMNS) - set(self.corpus.column_names)):
             raise ValueError(f"the corpus has no column {missing[0]!r}; make it with tokenise_clusters")
-        if not len(self.corpus):
+        count = len(self.corpus)
+        if not count:
             raise ValueError("the corpus has no clusters")
-        if self.documents not in DOCUMENT_CHOICES:
-            raise ValueError(
-                f"unknown choice of documents {self.documents!r}; choose one of {', '.join(DOCUMENT_CHOICES)}"
-            )
+        check_choice("choice of documents", self.documents, DOCUMENT_CHOICES)
         check_packing(self.packing, max_length=self.max_length, special=self.special)
         check_policy(self.global_policy)
         check_probability(self.mask_probability)
-        passes = Passes(
-            items=len(self.corpus),
-            seed=self.seed,
-            stream=_CLUSTER_ORDER,
-            size=self.size,
-            shuffle=self.shuffle,
-        )
-        object.__setattr__(self, "_passes", passes)
+        order = {"stream": _CLUSTER_ORDER, "size": self.size, "shuffle": self.shuffle}
+        object.__setattr__(self, "_passes", Passes(items=count, seed=self.seed, **order))
         object.__setattr__(self, "_rows", self.corpus.with_format("arrow"))
 
     def __len__(self) -> int:

@@ -24,18 +24,12 @@ from sklearn.decomposition import PCA
 from torch import Tensor
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
+from cdlm_lab.errors import check_least
+from cdlm_lab.examples import tokens
 from cdlm_lab.examples.collate import check_keys, padded
 from cdlm_lab.examples.packing import pack_documents
 from cdlm_lab.examples.passes import checked_index
-from cdlm_lab.examples.tokens import (
-    FILLING,
-    FIRST_WORD,
-    UNKNOWN,
-    EncodedById,
-    SpecialTokens,
-    Vocabulary,
-    encode_pieces,
-)
+from cdlm_lab.examples.tokens import EncodedById, SpecialTokens, Vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -52,8 +46,8 @@ class EncodedSentences:
 
 def encode_sentences(document: PairDocument, tokenizer: PreTrainedTokenizerBase) -> EncodedSentences:
     """Tokenise a document sentence by sentence. One of which nothing is left, as a lone control character,
-    has no tokens. Raises ValueError: nothing is left of any sentence."""
-    encoded = encode_pieces(document.sentences, tokenizer)
+    has no tokens; some sentence must have."""
+    encoded = tokens.encode_pieces(document.sentences, tokenizer)
     counts = [len(ids) for ids in encoded]
     if not any(counts):
         raise ValueError(f"document {document.id}: its sentences have no tokens; leave it out")
@@ -78,11 +72,9 @@ class MatchSequence:
 
     input_ids: np.ndarray  # int64 (seq,)
     global_attention_mask: np.ndarray  # int64 (seq,), 1 = global: the first token alone
-    # Int64 (seq,), 0 = first document, 1 = second; -1 = special tokens, those that frame it too.
-    side: np.ndarray
+    side: np.ndarray  # int64 (seq,), 0 = first document, 1 = second; -1 = special, those that frame it too
     sentence: np.ndarray  # int64 (seq,), number of the sentence in its document; -1 = special
-    # Of each document, the number of sentences of which nothing is in the sequence.
-    lost_sentences: tuple[int, int]
+    lost_sentences: tuple[int, int]  # of each document, those of which nothing is in the sequence
 
     def sentence_count(self, document: int) -> int:
         """How many sentences document 0 or 1 has, lost ones too."""
@@ -92,8 +84,7 @@ class MatchSequence:
 def match_sequence(
     first: EncodedSentences, second: EncodedSentences, *, special: SpecialTokens, max_length: int
 ) -> MatchSequence:
-    """Write two documents into one sequence of at most `max_length` tokens, special ones included. Raises
-    ValueError: there is no room for a token of each."""
+    """Write two documents into one sequence of at most `max_length` tokens, special ones included."""
     _check_room(max_length, special)
     documents = (first, second)
     ids = [document.input_ids for document in documents]
@@ -102,14 +93,13 @@ def match_sequence(
     sentence = np.full_like(side, -1)
     kept = [d.sentence[:count] for d, count in zip(documents, packed.kept_tokens, strict=True)]
     sentence[side >= 0] = np.concatenate(kept)
+    lost = (d.sentence_count - len(np.unique(k)) for d, k in zip(documents, kept, strict=True))
     return MatchSequence(
         input_ids=packed.input_ids,
         global_attention_mask=(np.arange(len(side)) == 0).astype(np.int64),
         side=side,
         sentence=sentence,
-        lost_sentences=tuple(
-            d.sentence_count - len(np.unique(k)) for d, k in zip(documents, kept, strict=True)
-        ),
+        lost_sentences=tuple(lost),
     )
 
 
@@ -128,8 +118,7 @@ class MatchExamples:
     """
 
     pairs: Sequence[DocumentPair]
-    # Of the pairs, by id; `SentencesById` encodes each once, when it is first needed.
-    documents: Mapping[str, EncodedSentences]
+    documents: Mapping[str, EncodedSentences]  # by id; `SentencesById` encodes each when it is first needed
     special: SpecialTokens
     max_length: int  # of a sequence, special tokens included
     labelled: bool = True  # False = the key `labels` is left out
@@ -170,19 +159,15 @@ class MatchExamples:
 class SentenceWords:
     """Documents as numbers of words; called with one, it gives int64 (sentences, longest), filled with 0.
 
-    `most_sentences`, `most_words`: of a document and of a sentence; the first are kept.
-
     Example: "Rain fell." and "So?", where only `rain` (2) and `.` (3) are known, give [[2, 1, 3], [1, 1, 0]].
     """
 
     vocabulary: Vocabulary
-    most_sentences: int
-    most_words: int
+    most_sentences: int  # of a document; the first are kept
+    most_words: int  # of a sentence, likewise
 
     def __post_init__(self) -> None:
-        for name in ("most_sentences", "most_words"):
-            if (limit := getattr(self, name)) < 1:
-                raise ValueError(f"{name} is {limit}; it must be at least 1")
+        check_least(most_sentences=self.most_sentences, most_words=self.most_words)
 
     def __call__(self, document: PairDocument) -> np.ndarray:
         """The words of a document."""
@@ -209,15 +194,14 @@ class SentencePairExamples:
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         pair = self.pairs[index]
-        example = {"first": self._read(pair.first), "second": self._read(pair.second)}
+        example = {}
+        for side, document in zip(SIDES, (pair.first, pair.second), strict=True):
+            if document.id not in self._encoded:
+                self._encoded[document.id] = self.encode(document)
+            example[side] = self._encoded[document.id]
         if self.labelled:
             example["labels"] = np.array(pair.related, dtype=np.float32)
         return example
-
-    def _read(self, document: PairDocument) -> np.ndarray:
-        if document.id not in self._encoded:
-            self._encoded[document.id] = self.encode(document)
-        return self._encoded[document.id]
 
 
 SIDES = ("first", "second")
@@ -251,27 +235,26 @@ class PairCollate:
             float32, if there.
         """
         check_keys(examples, needed=SIDES, optional=("labels",))
-        documents = [
-            (f"examples[{row}][{side!r}]", np.asarray(example[side]))
+        documents = {
+            f"examples[{row}][{side!r}]": np.asarray(example[side])
             for row, example in enumerate(examples)
             for side in SIDES
-        ]
-        _check_kind(documents)
-        sides = {
-            "inputs": padded([each for _, each in documents], fill=FILLING),
-            "sentence_mask": padded([np.ones(len(each), dtype=bool) for _, each in documents], fill=False),
         }
-        batch = {key: both.unflatten(0, (len(examples), 2)) for key, both in sides.items()}
+        _check_kind(documents)
+        masks = [np.ones(len(each), dtype=bool) for each in documents.values()]
+        inputs, sentence_mask = padded([*documents.values()], fill=tokens.FILLING), padded(masks, fill=False)
+        shape = (len(examples), 2)
+        batch = {"inputs": inputs.unflatten(0, shape), "sentence_mask": sentence_mask.unflatten(0, shape)}
         if "labels" in examples[0]:
             batch["labels"] = torch.tensor([float(example["labels"]) for example in examples])
         return batch
 
 
-def _check_kind(documents: Sequence[tuple[str, np.ndarray]]) -> None:
+def _check_kind(documents: Mapping[str, np.ndarray]) -> None:
     """Raise ValueError unless all named documents are of words, or of vectors of one size."""
-    model = documents[0][1]
+    model = next(iter(documents.values()))
     whole = np.issubdtype(model.dtype, np.integer)
-    for name, each in documents:
+    for name, each in documents.items():
         what = ""
         if each.ndim != 2:
             raise ValueError(f"{name} has shape {each.shape}; it must be (sentences, words or size)")
@@ -284,14 +267,12 @@ def _check_kind(documents: Sequence[tuple[str, np.ndarray]]) -> None:
 
 
 def embedding_table(vectors: np.ndarray, *, size: int) -> np.ndarray:
-    """Vectors of words as the weights that an embedding starts from: rows for all numbers of a `Vocabulary`,
-    float32 (words + 2, size).
+    """Vectors (words, size) of the words of a `Vocabulary` as the weights that an embedding starts from: rows
+    for all its numbers, float32 (words + 2, size).
 
     Filling is zero, an unknown word is the mean of all, then come the vectors. If `size` is less than theirs,
     they are turned onto the `size` directions in which they differ most (PCA, so that their mean becomes
     zero), and stretched until their mean squared entry is what it was.
-
-    `vectors`: (words, size), of word 0 of the vocabulary on.
     """
     if vectors.ndim != 2 or not vectors.size:
         raise ValueError(f"vectors has shape {vectors.shape}; it must be (words, size), neither of them 0")
@@ -300,9 +281,9 @@ def embedding_table(vectors: np.ndarray, *, size: int) -> np.ndarray:
     count, given = vectors.shape
     if not 1 <= size <= given:
         raise ValueError(f"size is {size}, but the vectors have {given}; take 1 to {given}")
-    table = np.zeros((count + FIRST_WORD, size), dtype=np.float32)
-    table[FIRST_WORD:] = vectors if size == given else _reduced(vectors, size)
-    table[UNKNOWN] = table[FIRST_WORD:].mean(axis=0, dtype=np.float64)
+    table = np.zeros((count + tokens.FIRST_WORD, size), dtype=np.float32)
+    table[tokens.FIRST_WORD :] = vectors if size == given else _reduced(vectors, size)
+    table[tokens.UNKNOWN] = table[tokens.FIRST_WORD :].mean(axis=0, dtype=np.float64)
     return table
 
 
@@ -312,8 +293,5 @@ def _reduced(vectors: np.ndarray, size: int) -> np.ndarray:
     if not np.ptp(vectors, axis=0).any():
         raise ValueError(f"all {len(vectors)} vectors are alike, so that no direction tells them apart")
     reduced = PCA(n_components=size, random_state=0).fit_transform(vectors)
-    return reduced * np.sqrt(_mean_square(vectors) / _mean_square(reduced))
-
-
-def _mean_square(values: np.ndarray) -> float:
-    return float(np.square(values, dtype=np.float64).mean())
+    before, after = (float(np.square(each, dtype=np.float64).mean()) for each in (vectors, reduced))
+    return reduced * np.sqrt(before / after)

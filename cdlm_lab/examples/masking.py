@@ -12,8 +12,7 @@ hidden in part.
 Choices where the papers are silent, or where the released code does something else:
 - random replacements are never special tokens (the released code draws from the whole vocabulary, so
   `<doc-s>` or padding can appear in the middle of a text);
-- pronouns are masked like any other word (the released code exempts a list of them from global attention; the
-  paper does not mention that);
+- pronouns are masked like any other word (the released code exempts a list of them from global attention);
 - whole words are drawn each by itself, as tokens are (Google's code draws until 15% of the pieces are
   reached);
 - an example in which chance drew nothing gets one masked token or word, so that its loss is defined.
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
 NOT_MASKED = -100  # the label that PyTorch's cross entropy ignores
 REPLACED_BY_MASK = 0.8
 REPLACED_BY_RANDOM = 0.1
-_WHITE_SPACE = (
-    "\u0120\u0109\u010a\u010b\u010c\u010d"  # blank, tab and line ends, as byte-level BPE writes them
-)
+_WHITE_SPACE = "\u0120\u0109\u010a\u010b\u010c\u010d"  # blank, tab and line ends in byte-level BPE
 
 
 def mask_tokens(
@@ -64,9 +61,8 @@ def mask_tokens(
         word is; if nothing is eligible, nothing is masked.
     """
     if input_ids.shape != eligible.shape or input_ids.ndim != 1:
-        raise ValueError(
-            f"input_ids {input_ids.shape} and eligible {eligible.shape} must have the same shape (seq,)"
-        )
+        shapes = f"input_ids {input_ids.shape} and eligible {eligible.shape}"
+        raise ValueError(f"{shapes} must have the same shape (seq,)")
     if eligible.dtype != bool:
         raise ValueError(f"eligible is {eligible.dtype}; it must be bool, True = may be masked")
     check_probability(probability)
@@ -87,9 +83,8 @@ def mask_tokens(
 def check_probability(probability: float) -> None:
     """Raise ValueError unless `probability` is in (0, 1]."""
     if not 0 < probability <= 1:
-        raise ValueError(
-            f"the masking probability is {probability}; it must be above 0 and at most 1 (BERT: 0.15)"
-        )
+        what = f"the masking probability is {probability}"
+        raise ValueError(f"{what}; it must be above 0 and at most 1 (BERT: 0.15)")
 
 
 def continuing_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
@@ -103,10 +98,8 @@ def continuing_pieces(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:
     elif isinstance(backend.decoder, decoders.ByteLevel):
         inside = [number for piece, number in vocabulary.items() if piece[0] not in _WHITE_SPACE]
     else:
-        raise ValueError(
-            f"the tokenizer {tokenizer.name_or_path!r} is neither WordPiece nor byte-level BPE: which pieces "
-            "are of one word is not known; draw tokens"
-        )
+        what = f"the tokenizer {tokenizer.name_or_path!r} is neither WordPiece nor byte-level BPE"
+        raise ValueError(f"{what}: which pieces are of one word is not known; draw tokens")
     continues[inside] = True
     return continues
 

@@ -5,9 +5,8 @@ reads both (CDLM sections 3.2 and C.1):
 
 Two mentions of one document stand in that document, which is written once. What is shown of a document is its
 `context`: all of it, or only the sentence of the mention. `[CLS]`, the marks and the mentions are global.
-Marks stand in the text and move what is after them, so that each pair is an encoding of its own. Shared are
-the subwords of the documents, from which a sequence is put together in 0.1 ms when it is read: a million
-pairs cost 16 MB and not the text of two million documents.
+Each pair is an encoding of its own, put together in 0.1 ms when it is read, from the subwords of the
+documents: a million pairs cost 16 MB and not the text of two million documents.
 
 Choices where the paper is silent:
 - Marks have no names, so those of nested and of crossing mentions look alike: `<m> a <m> b </m> c </m>`.
@@ -28,20 +27,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cdlm_lab.attention.global_tokens import mention_tokens
-from cdlm_lab.data.records import (
-    KINDS,
-    CoreferenceDocument,
-    CoreferenceMention,
-    Kind,
-    TokenSpan,
-    Topic,
-    check_mention,
-)
+from cdlm_lab.data import records
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, TokenSpan, Topic
+from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.packing import NOTHING_LOST, equal_share
 from cdlm_lab.examples.passes import checked_index
 from cdlm_lab.examples.tokens import EncodedDocument, SpecialTokens, lacking
@@ -87,8 +80,7 @@ class PairSequence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSize:
-    """How long a `PairSequence` will be, how many of its tokens are global, and how many tokens of text are
-    left out."""
+    """How long a sequence is, how many of its tokens are global, and how many of text are left out of it."""
 
     length: int
     global_count: int
@@ -118,120 +110,6 @@ class _Passage:
         return len(set().union(*(range(*span) for span in self.spans.values())))
 
 
-def pair_sequence(
-    first: CoreferenceMention,
-    second: CoreferenceMention,
-    *,
-    documents: Mapping[str, EncodedDocument],
-    context: str,
-    max_length: int,
-    special: SpecialTokens,
-    marks: MentionMarks,
-) -> PairSequence:
-    """Write two mentions and what stands around them into one sequence of at most `max_length` tokens.
-
-    Args:
-        first: its document stands first, unless both stand in one, which keeps its own order.
-        documents: those of both mentions, by id.
-        context: `documents` or `sentences`. Two sentences of one document stand in one frame, in order.
-        max_length: of the whole sequence, special tokens and marks included.
-
-    Raises:
-        ValueError: an unknown context, a document that is not there, a mention outside its document, mentions
-            that do not fit.
-    """
-    passages = _passages((first, second), documents=documents, context=context)
-    room = _room(passages, (first, second), max_length=max_length, special=special)
-    kept = [passage.cut(pieces) for passage, pieces in zip(passages, _pieces(passages, room), strict=True)]
-    written = [_marked(passage, special=special, marks=marks) for passage in kept]
-    input_ids = np.concatenate([[special.cls], *(ids for ids, _ in written), [special.sep]]).astype(np.int64)
-    mention_mask = np.zeros((2, len(input_ids)), dtype=bool)
-    before = 1  # [CLS]
-    for ids, places in written:
-        for number, tokens in places.items():
-            mention_mask[number, [before + token for token in tokens]] = True
-        before += len(ids)
-    global_ = mention_tokens(input_ids, mention_mask, others=(special.cls, marks.start, marks.end))
-    lost = tuple(len(p.ids) - len(k.ids) for p, k in zip(passages, kept, strict=True))
-    return PairSequence(
-        input_ids=input_ids,
-        global_attention_mask=global_.astype(np.int64),
-        mention_mask=mention_mask,
-        kept_tokens=tuple(len(passage.ids) for passage in kept),
-        lost_tokens=lost,
-        reasons=tuple(OUTSIDE if count else NOTHING_LOST for count in lost),
-    )
-
-
-def pair_size(
-    first: CoreferenceMention,
-    second: CoreferenceMention,
-    *,
-    documents: Mapping[str, EncodedDocument],
-    context: str,
-    max_length: int,
-    special: SpecialTokens,
-) -> PairSize:
-    """How long the sequence of a pair will be, which may be impossible for the same reasons."""
-    passages = _passages((first, second), documents=documents, context=context)
-    room = _room(passages, (first, second), max_length=max_length, special=special)
-    text = sum(len(passage.ids) for passage in passages)
-    lost = max(0, text - room)
-    return PairSize(
-        length=max_length - room + text - lost,
-        global_count=1 + _MARKS + sum(passage.in_mentions for passage in passages),
-        lost_tokens=lost,
-    )
-
-
-def check_context(context: str) -> None:
-    """Raise ValueError, with the names there are, unless `context` is one of them."""
-    if context not in CONTEXTS:
-        raise ValueError(f"unknown context {context!r}; choose one of {', '.join(CONTEXTS)}")
-
-
-def _passages(
-    mentions: Sequence[CoreferenceMention], *, documents: Mapping[str, EncodedDocument], context: str
-) -> list[_Passage]:
-    """One passage if both mentions stand in one document, else two."""
-    check_context(context)
-    passages = []
-    for name in dict.fromkeys(mention.document for mention in mentions):
-        here = {number: mention for number, mention in enumerate(mentions) if mention.document == name}
-        if name not in documents:
-            raise ValueError(f"{next(iter(here.values())).name}: no document of this id was given")
-        encoded = documents[name]
-        for mention in here.values():
-            check_mention(mention, encoded.document)
-        spans = {number: encoded.subwords(mention.tokens) for number, mention in here.items()}
-        passage = _Passage(ids=encoded.input_ids, spans=spans)
-        if context == "sentences":
-            numbers = sorted({mention.sentence for mention in here.values()})
-            passage = passage.cut([encoded.subwords(encoded.document.sentences[n]) for n in numbers])
-        passages.append(passage)
-    return passages
-
-
-def _room(
-    passages: Sequence[_Passage],
-    mentions: Sequence[CoreferenceMention],
-    *,
-    max_length: int,
-    special: SpecialTokens,
-) -> int:
-    """Tokens of text that a sequence holds, after checking that the mentions are not more than that."""
-    frame = special.framing + special.per_document * len(passages) + _MARKS
-    needed = sum(passage.in_mentions for passage in passages)
-    if frame + needed > max_length:
-        spans = {number: span for passage in passages for number, span in passage.spans.items()}
-        parts = [f"{m.name} (length {spans[n][1] - spans[n][0]})" for n, m in enumerate(mentions)]
-        raise ValueError(
-            f"{' and '.join(parts)} need {frame + needed} tokens with marks and frames, but max_length "
-            f"{max_length} leaves {max(0, max_length - frame)} for text; raise it or leave the pair out"
-        )
-    return max_length - frame
-
-
 def _pieces(passages: Sequence[_Passage], room: int) -> list[list[TokenSpan]]:
     """The spans of each passage that are kept, `room` tokens in all if there are so many."""
     borders = [(0, len(passage.ids)) for passage in passages]
@@ -249,16 +127,14 @@ def _pieces(passages: Sequence[_Passage], room: int) -> list[list[TokenSpan]]:
 
 def _windows(spans: Sequence[TokenSpan], borders: Sequence[TokenSpan], room: int) -> list[TokenSpan]:
     """A window around each of one or two spans, within its borders; `room` tokens in all."""
-    lengths = [high - low for low, high in borders]
-    widths, _ = equal_share(lengths, budget=room, per_document=0)
+    widths, _ = equal_share([high - low for low, high in borders], budget=room, per_document=0)
     for number, (start, end) in enumerate(spans):
         if end - start > widths[number]:
             widths = [room - (end - start)] * len(spans)
             widths[number] = end - start
     windows = []
     for (start, end), (low, high), width in zip(spans, borders, widths, strict=True):
-        centred = (start + end - width) // 2
-        shifted = min(max(centred, low), high - width)
+        shifted = min(max((start + end - width) // 2, low), high - width)
         windows.append((shifted, shifted + width))
     return windows
 
@@ -283,11 +159,140 @@ def _marked(
     return ids, places
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MentionPairExamples:
+    """Map-style dataset of pairs; each sequence is written when it is read.
+
+    `examples[i]` is a dict of `input_ids` int64 (seq,), `global_attention_mask` int64 (seq,), 1 = global,
+    `mention_mask` bool (2, seq), True = token of mention i, and `labels` float32 (), 1 = corefer, if there
+    are labels. The document of the first mention stands first, unless both are of one, which keeps its order.
+    """
+
+    mentions: Sequence[CoreferenceMention]  # those that pairs are numbers of
+    pairs: np.ndarray  # int (pairs, 2); the first of a pair is mention 0 of its sequence
+    documents: Mapping[str, EncodedDocument]  # `EncodedDocuments` encodes each when it is first read
+    special: SpecialTokens
+    marks: MentionMarks
+    context: str  # `documents` or `sentences`; two sentences of one document stand in one frame, in order
+    max_length: int  # of a sequence, special tokens and marks included
+    labels: np.ndarray | None = None  # (pairs,), 1 = corefer, 0 = do not; None = not known
+
+    def __post_init__(self) -> None:
+        check_choice("context", self.context, CONTEXTS)
+        pairs, count = self.pairs, len(self.mentions)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+            what = f"pairs is {pairs.dtype} of shape {pairs.shape}"
+            raise ValueError(f"{what}; it must be integers of shape (pairs, 2)")
+        outside, alone = (pairs < 0) | (pairs >= count), pairs[:, 0] == pairs[:, 1]
+        if outside.any():
+            raise ValueError(f"there is no mention {pairs[outside][0]}; there are {count}, counted from 0")
+        if alone.any():
+            raise ValueError(f"pairs[{alone.argmax()}] is of mention {pairs[alone][0, 0]} with itself")
+        if self.labels is not None and np.shape(self.labels) != (len(pairs),):
+            raise ValueError(f"labels has shape {np.shape(self.labels)}, but there are {len(pairs)} pairs")
+        if self.labels is not None and not np.isin(self.labels, (0, 1)).all():
+            raise ValueError("a label is neither 0 nor 1")
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
+        sequence = self.describe(index)
+        names = ("input_ids", "global_attention_mask", "mention_mask")
+        example = {name: getattr(sequence, name) for name in names}
+        if self.labels is not None:
+            example["labels"] = np.array(self.labels[index], dtype=np.float32)
+        return example
+
+    def in_order(self, order: Sequence[int] | np.ndarray) -> MentionPairExamples:
+        """The same pairs in another order."""
+        order = np.asarray(order, dtype=int)
+        for outside in order[(order < 0) | (order >= len(self))]:
+            checked_index(outside, len(self), "pair")
+        labels = None if self.labels is None else self.labels[order]
+        return replace(self, pairs=self.pairs[order], labels=labels)
+
+    def describe(self, index: int) -> PairSequence:
+        """The sequence of one pair with what was left out of it."""
+        passages, room = self._passages(index)
+        kept = [passage.cut(spans) for passage, spans in zip(passages, _pieces(passages, room), strict=True)]
+        written = [_marked(passage, special=self.special, marks=self.marks) for passage in kept]
+        parts = [[self.special.cls], *(ids for ids, _ in written), [self.special.sep]]
+        input_ids = np.concatenate(parts).astype(np.int64)
+        mention_mask = np.zeros((2, len(input_ids)), dtype=bool)
+        before = 1  # [CLS]
+        for ids, places in written:
+            for number, tokens in places.items():
+                mention_mask[number, [before + token for token in tokens]] = True
+            before += len(ids)
+        others = (self.special.cls, self.marks.start, self.marks.end)
+        lost = tuple(len(p.ids) - len(k.ids) for p, k in zip(passages, kept, strict=True))
+        return PairSequence(
+            input_ids=input_ids,
+            global_attention_mask=mention_tokens(input_ids, mention_mask, others=others).astype(np.int64),
+            mention_mask=mention_mask,
+            kept_tokens=tuple(len(passage.ids) for passage in kept),
+            lost_tokens=lost,
+            reasons=tuple(OUTSIDE if count else NOTHING_LOST for count in lost),
+        )
+
+    def size_of(self, index: int) -> PairSize:
+        """Tokens, global ones and lost ones of a pair's sequence, without writing it."""
+        passages, room = self._passages(index)
+        text = sum(len(passage.ids) for passage in passages)
+        lost = max(0, text - room)
+        return PairSize(
+            length=self.max_length - room + text - lost,
+            global_count=1 + _MARKS + sum(passage.in_mentions for passage in passages),
+            lost_tokens=lost,
+        )
+
+    def length_of(self, index: int) -> int:
+        """Tokens of a pair's sequence, for batches of like lengths."""
+        return self.size_of(index).length
+
+    def pair(self, index: int) -> tuple[CoreferenceMention, CoreferenceMention]:
+        """The two mentions of a pair."""
+        first, second = self.pairs[checked_index(index, len(self), "pair")]
+        return self.mentions[first], self.mentions[second]
+
+    def _passages(self, index: int) -> tuple[list[_Passage], int]:
+        """One passage if both mentions stand in one document, else two; and the tokens of text that there is
+        room for."""
+        mentions = self.pair(index)
+        passages = []
+        for name in dict.fromkeys(mention.document for mention in mentions):
+            here = {number: mention for number, mention in enumerate(mentions) if mention.document == name}
+            if name not in self.documents:
+                raise ValueError(f"{next(iter(here.values())).name}: no document of this id was given")
+            encoded = self.documents[name]
+            for mention in here.values():
+                records.check_mention(mention, encoded.document)
+            spans = {number: encoded.subwords(mention.tokens) for number, mention in here.items()}
+            passage = _Passage(ids=encoded.input_ids, spans=spans)
+            if self.context == "sentences":
+                numbers = sorted({mention.sentence for mention in here.values()})
+                passage = passage.cut([encoded.subwords(encoded.document.sentences[n]) for n in numbers])
+            passages.append(passage)
+        frame = self.special.framing + self.special.per_document * len(passages) + _MARKS
+        needed = sum(passage.in_mentions for passage in passages)
+        if frame + needed > self.max_length:
+            spans = {number: span for passage in passages for number, span in passage.spans.items()}
+            parts = [f"{m.name} (length {spans[n][1] - spans[n][0]})" for n, m in enumerate(mentions)]
+            raise ValueError(
+                f"{' and '.join(parts)} need {frame + needed} tokens with marks and frames, but max_length "
+                f"{self.max_length} leaves {max(0, self.max_length - frame)} for text; raise it or leave the "
+                "pair out"
+            )
+        return passages, self.max_length - frame
+
+
 LEVELS = ("topic", "subtopic", "predicted")
 # The training topics of ECB+ have 21.5 negative pairs of events for each positive one and 12.7 of entities,
 # so 20 takes nearly all of the former and all of the latter.
 NEGATIVES_PER_POSITIVE = 20.0
 _NEGATIVES, _ORDER = range(2)  # independent streams of chance of one seed
+_POSITIVE, _NEGATIVE = 11, 12  # the same, of pairs for the analysis of attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,15 +312,9 @@ def group_mentions(
         level: `topic` and `subtopic` are those of the documents; `predicted` is given by the next argument.
         predicted: name of the group of each document that has mentions, by the document's id. A group may
             hold documents of several topics. Only read at the level `predicted`.
-
-    Raises:
-        ValueError: an unknown kind or level, no mentions, a document without a predicted group, a sub-topic
-            in two topics.
     """
-    if kind not in KINDS:
-        raise ValueError(f"unknown kind {kind!r}; choose one of {', '.join(KINDS)}")
-    if level not in LEVELS:
-        raise ValueError(f"unknown topic level {level!r}; choose one of {', '.join(LEVELS)}")
+    check_choice("kind", kind, records.KINDS)
+    check_choice("topic level", level, LEVELS)
     groups: dict[str, list[CoreferenceMention]] = {}
     topic_of: dict[str, str] = {}
     for document in chain.from_iterable(topic.documents for topic in topics):
@@ -336,10 +335,8 @@ def _group_name(document: CoreferenceDocument, level: str, predicted: Mapping[st
     if predicted is None:
         raise ValueError("level is 'predicted', but predicted is None; give the group of each document")
     if document.id not in predicted:
-        raise ValueError(
-            f"document {document.id} has mentions, but is in none of the predicted groups "
-            f"(these have {len(predicted)} documents); add it"
-        )
+        what = f"document {document.id} has mentions, but is in none of the predicted groups"
+        raise ValueError(f"{what} (these have {len(predicted)} documents); add it")
     return predicted[document.id]
 
 
@@ -405,10 +402,8 @@ def sampled_pairs(
     same = corefer(groups, pairs)
     positives, negatives = pairs[same], pairs[~same]
     if not len(positives):
-        count = sum(len(group.mentions) for group in groups)
-        raise ValueError(
-            f"no two of the {count} mentions corefer within a group; there is nothing to learn from them"
-        )
+        what = f"no two of the {len(mentions_in(groups))} mentions corefer within a group"
+        raise ValueError(f"{what}; there is nothing to learn from them")
     wanted = len(negatives)
     if math.isfinite(negatives_per_positive):
         wanted = min(wanted, round(negatives_per_positive * len(positives)))
@@ -416,90 +411,6 @@ def sampled_pairs(
     order = np.random.default_rng([seed, _ORDER, epoch]).permutation(len(positives) + wanted)
     labels = np.repeat(np.array([1, 0], dtype=np.float32), [len(positives), wanted])
     return LabelledPairs(pairs=np.concatenate([positives, negatives[drawn]])[order], labels=labels[order])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MentionPairExamples:
-    """Map-style dataset of pairs; each sequence is written when it is read.
-
-    `examples[i]` is a dict of `input_ids` int64 (seq,), `global_attention_mask` int64 (seq,), 1 = global,
-    `mention_mask` bool (2, seq), True = token of mention i, and `labels` float32 (), 1 = corefer, if there
-    are labels.
-
-    """
-
-    mentions: Sequence[CoreferenceMention]  # those that pairs are numbers of
-    pairs: np.ndarray  # int (pairs, 2); the first of a pair is mention 0 of its sequence
-    documents: Mapping[str, EncodedDocument]  # `EncodedDocuments` encodes each when it is first read
-    special: SpecialTokens
-    marks: MentionMarks
-    context: str  # `documents` or `sentences`
-    max_length: int  # of a sequence, special tokens and marks included
-    labels: np.ndarray | None = None  # (pairs,), 1 = corefer, 0 = do not; None = not known
-
-    def __post_init__(self) -> None:
-        check_context(self.context)
-        pairs, count = self.pairs, len(self.mentions)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-            raise ValueError(
-                f"pairs is {pairs.dtype} of shape {pairs.shape}; it must be integers of shape (pairs, 2)"
-            )
-        outside, alone = (pairs < 0) | (pairs >= count), pairs[:, 0] == pairs[:, 1]
-        if outside.any():
-            raise ValueError(f"there is no mention {pairs[outside][0]}; there are {count}, counted from 0")
-        if alone.any():
-            raise ValueError(f"pairs[{alone.argmax()}] is of mention {pairs[alone][0, 0]} with itself")
-        if self.labels is not None and np.shape(self.labels) != (len(pairs),):
-            raise ValueError(f"labels has shape {np.shape(self.labels)}, but there are {len(pairs)} pairs")
-        if self.labels is not None and not np.isin(self.labels, (0, 1)).all():
-            raise ValueError("a label is neither 0 nor 1")
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
-        sequence = self.describe(index)
-        example = {
-            "input_ids": sequence.input_ids,
-            "global_attention_mask": sequence.global_attention_mask,
-            "mention_mask": sequence.mention_mask,
-        }
-        if self.labels is not None:
-            example["labels"] = np.array(self.labels[index], dtype=np.float32)
-        return example
-
-    def in_order(self, order: Sequence[int] | np.ndarray) -> MentionPairExamples:
-        """The same pairs in another order."""
-        order = np.asarray(order, dtype=int)
-        for outside in order[(order < 0) | (order >= len(self))]:
-            checked_index(outside, len(self), "pair")
-        labels = None if self.labels is None else self.labels[order]
-        return replace(self, pairs=self.pairs[order], labels=labels)
-
-    def describe(self, index: int) -> PairSequence:
-        """The sequence of one pair with what was left out of it."""
-        return pair_sequence(*self.pair(index), marks=self.marks, **self._settings)
-
-    def size_of(self, index: int) -> PairSize:
-        """Tokens, global ones and lost ones of a pair's sequence, without writing it."""
-        return pair_size(*self.pair(index), **self._settings)
-
-    def length_of(self, index: int) -> int:
-        """Tokens of a pair's sequence, for batches of like lengths."""
-        return self.size_of(index).length
-
-    def pair(self, index: int) -> tuple[CoreferenceMention, CoreferenceMention]:
-        """The two mentions of a pair."""
-        first, second = self.pairs[checked_index(index, len(self), "pair")]
-        return self.mentions[first], self.mentions[second]
-
-    @property
-    def _settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("documents", "context", "max_length", "special")}
-
-
-# Streams of random numbers, so that more pairs of one sort leave those of the other as they are.
-_POSITIVE, _NEGATIVE = 11, 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -514,8 +425,8 @@ class AlignedPair:
 
 def sample_aligned_pairs(topics: Sequence[Topic], kind: Kind, *, count: int, seed: int) -> list[AlignedPair]:
     """At most `count` pairs that corefer and as many that do not, drawn without replacement: all that there
-    are if there are fewer. Which of two mentions is the source is drawn too. Raises ValueError: no pair that
-    corefers across documents, or none that does not."""
+    are if there are fewer. Which of two mentions is the source is drawn too. Each sort has a stream of
+    chance, so that more pairs of one leave those of the other as they are."""
     if count < 1 or seed < 0:
         raise ValueError(f"count is {count} and seed {seed}; they must be at least 1 and 0")
     groups = group_mentions(topics, kind, "topic", None)
@@ -529,21 +440,15 @@ def sample_aligned_pairs(topics: Sequence[Topic], kind: Kind, *, count: int, see
     for stream, sort, what in ((_POSITIVE, same, "corefer"), (_NEGATIVE, ~same, "do not corefer")):
         among = pairs[sort]
         if not len(among):
-            raise ValueError(
-                f"of {len(mentions)} {kind} mentions no two in different documents of a topic {what}; "
-                "there is nothing to compare"
-            )
+            lone = f"of {len(mentions)} {kind} mentions no two in different documents of a topic {what}"
+            raise ValueError(f"{lone}; there is nothing to compare")
         generator = np.random.default_rng([seed, stream])
         drawn = among[generator.choice(len(among), min(count, len(among)), replace=False)]
         turned = generator.random(len(drawn)) < 0.5
-        for (first, second), turn in zip(drawn, turned, strict=True):
-            source, target = (second, first) if turn else (first, second)
+        drawn[turned] = drawn[turned, ::-1]
+        for source, target in ((mentions[first], mentions[second]) for first, second in drawn):
+            topic = topic_of[source.document]
             sampled.append(
-                AlignedPair(
-                    source=mentions[source],
-                    target=mentions[target],
-                    topic=topic_of[mentions[source].document],
-                    corefer=stream == _POSITIVE,
-                )
+                AlignedPair(source=source, target=target, topic=topic, corefer=stream == _POSITIVE)
             )
     return sampled

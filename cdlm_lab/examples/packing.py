@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cdlm_lab.data.records import TokenSpan
+from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.tokens import EncodedDocument, SpecialTokens
 
 NOTHING_LOST = ""
@@ -43,10 +44,8 @@ def whole_documents(lengths: Sequence[int], *, budget: int, per_document: int) -
 
 
 def equal_share(lengths: Sequence[int], *, budget: int, per_document: int) -> Share:
-    """The same share for each document, the unused rest of short ones for the longer ones.
-
-    With less than one text token for each, the last documents are left out.
-    """
+    """The same share for each document, the unused rest of short ones for the longer ones. With less than one
+    text token for each, the last documents are left out."""
     fits = min(len(lengths), budget // (per_document + 1))
     room = budget - fits * per_document
     kept = [0] * len(lengths)
@@ -79,14 +78,11 @@ PACKING_POLICIES: dict[str, Callable[..., Share]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Packed:
-    """One sequence and where its tokens come from.
-
-    `<doc-s>` and `</doc-s>` belong to the document they frame. Documents always keep their beginning.
-    """
+    """One sequence and where its tokens come from. Documents always keep their beginning."""
 
     input_ids: np.ndarray  # int64 (seq,)
-    document: np.ndarray  # int64 (seq,), index into the documents given; -1 = none (`[CLS]`, `[SEP]`)
-    position_in_document: np.ndarray  # int64 (seq,), index into its own tokens; -1 = a special token
+    # Int64 (seq,), index into the documents given, also of `<doc-s>` and `</doc-s>`; -1 = `[CLS]`, `[SEP]`.
+    document: np.ndarray
     is_special: np.ndarray  # bool (seq,), True = put in by the packing, False = text
     kept_tokens: tuple[int, ...]  # of each document given, the text tokens in the sequence
     lost_tokens: tuple[int, ...]  # of each document given, the text tokens left out
@@ -102,8 +98,7 @@ def pack_documents(
     documents: Sequence[Sequence[int] | np.ndarray], *, max_length: int, policy: str, special: SpecialTokens
 ) -> Packed:
     """Write documents (token ids without special tokens), in order, into one sequence of at most `max_length`
-    tokens, special ones included. Raises ValueError: no document; an empty one; an unknown policy; no room
-    for one text token."""
+    tokens, special ones included."""
     check_packing(policy, max_length=max_length, special=special)
     if not documents:
         raise ValueError("no documents to pack")
@@ -114,12 +109,11 @@ def pack_documents(
         lengths, budget=max_length - special.framing, per_document=special.per_document
     )
     shown = [document[:count] for document, count in zip(documents, kept, strict=True)]
-    ids, document, position = _framed(shown, [np.arange(count) for count in kept], special=special)
+    ids, document, place = _framed(shown, [np.arange(count) for count in kept], special=special)
     return Packed(
         input_ids=ids,
         document=document,
-        position_in_document=position,
-        is_special=position < 0,
+        is_special=place < 0,
         kept_tokens=tuple(kept),
         lost_tokens=tuple(length - count for length, count in zip(lengths, kept, strict=True)),
         reasons=tuple(reasons),
@@ -143,13 +137,11 @@ def _framed(
 
 def check_packing(policy: str, *, max_length: int, special: SpecialTokens) -> None:
     """Raise ValueError unless the policy is known and `max_length` leaves room for a text token."""
-    if policy not in PACKING_POLICIES:
-        raise ValueError(f"unknown packing policy {policy!r}; choose one of {', '.join(PACKING_POLICIES)}")
+    check_choice("packing policy", policy, PACKING_POLICIES)
     least = special.framing + special.per_document + 1
     if max_length < least:
-        raise ValueError(
-            f"max_length is {max_length}; a document with its special tokens needs at least {least}"
-        )
+        what = f"max_length is {max_length}"
+        raise ValueError(f"{what}; a document with its special tokens needs at least {least}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,35 +150,28 @@ class LossOfText:
 
     examples: int
     examples_with_loss: int
-    # documents, tokens: given, whether packed or not; tokens are those of text.
-    documents: int
-    tokens: int
-    # tokens_lost, documents_touched: text tokens left out and documents that lost any, by reason.
+    documents: int  # given, whether packed or not
+    tokens: int  # of text, given
+    # Text tokens left out and documents that lost any, by reason.
     tokens_lost: dict[str, int] = field(default_factory=dict)
     documents_touched: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def over(cls, examples: Iterable[Packed]) -> LossOfText:
         """Add up the losses of packed examples; reads them one by one."""
-        seen, with_loss, documents, tokens = 0, 0, 0, 0
+        sums = Counter(dict.fromkeys(("examples", "examples_with_loss", "documents", "tokens"), 0))
         lost: Counter[str] = Counter()
         touched: Counter[str] = Counter()
         for packed in examples:
-            seen += 1
-            with_loss += any(packed.lost_tokens)
-            documents += len(packed.kept_tokens)
-            tokens += sum(packed.kept_tokens) + sum(packed.lost_tokens)
+            tokens = sum(packed.kept_tokens) + sum(packed.lost_tokens)
+            sums.update(examples=1, examples_with_loss=any(packed.lost_tokens))
+            sums.update(documents=len(packed.kept_tokens), tokens=tokens)
             for count, reason in zip(packed.lost_tokens, packed.reasons, strict=True):
                 if count:
                     lost[reason] += count
                     touched[reason] += 1
         return cls(
-            examples=seen,
-            examples_with_loss=with_loss,
-            documents=documents,
-            tokens=tokens,
-            tokens_lost=dict(lost.most_common()),
-            documents_touched=dict(touched.most_common()),
+            **sums, tokens_lost=dict(lost.most_common()), documents_touched=dict(touched.most_common())
         )
 
     @property
@@ -213,8 +198,7 @@ def _counted(count: int, noun: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DocumentSequence:
     """Documents of words in one sequence, nothing marked and nothing masked, with the way back from positions
-    to words: what models see in the attention analysis (CDLM section 3.5) and in the explorer.
-    """
+    to words: what models see in the attention analysis (CDLM section 3.5) and in the explorer."""
 
     input_ids: np.ndarray  # int64 (seq,)
     document: np.ndarray  # int64 (seq,), number of the document; -1 = special tokens, those that frame it too
@@ -244,8 +228,7 @@ def document_sequence(
 
     What is too long is cut: each document gets an equal share of the room, what a short one leaves goes to
     the others, and a document loses its end, or what is farthest from its span of `around` (half-open, in
-    words). Raises ValueError: no documents, another number of spans, or no room for one token of each
-    document; a span longer than its document's share.
+    words), which must fit.
     """
     if not documents:
         raise ValueError("no documents to write into a sequence")
@@ -253,15 +236,19 @@ def document_sequence(
     budget = max_length - special.framing
     kept, _ = equal_share(lengths, budget=budget, per_document=special.per_document)
     if 0 in kept:
-        raise ValueError(
-            f"max_length {max_length} has no room for {len(documents)} documents; raise it or leave some out"
-        )
+        what = f"max_length {max_length} has no room for {len(documents)} documents"
+        raise ValueError(f"{what}; raise it or leave some out")
     spans = [(0, 0)] * len(documents) if around is None else around
     texts, words = [], []
     for document, span, room in zip(documents, spans, kept, strict=True):
-        window = slice(*_window(document, span, room))
-        texts.append(document.input_ids[window])
-        words.append(np.repeat(np.arange(len(document.starts) - 1), np.diff(document.starts))[window])
+        start, end = document.subwords(span)
+        if end - start > room:
+            what = f"document {document.document.id}: words {span} are {end - start} tokens"
+            raise ValueError(f"{what}, but it has room for {room}; raise max_length or leave documents out")
+        first = min(max((start + end - room) // 2, 0), len(document.input_ids) - room)
+        texts.append(document.input_ids[first : first + room])
+        numbers = np.repeat(np.arange(len(document.starts) - 1), np.diff(document.starts))
+        words.append(numbers[first : first + room])
     ids, document, word = _framed(texts, words, special=special)
     return DocumentSequence(
         input_ids=ids,
@@ -269,15 +256,3 @@ def document_sequence(
         word=word,
         lost_tokens=tuple(length - room for length, room in zip(lengths, kept, strict=True)),
     )
-
-
-def _window(document: EncodedDocument, span: TokenSpan, room: int) -> TokenSpan:
-    """The subwords of a document that are kept: `room` of them, around a span of its words."""
-    start, end = document.subwords(span)
-    if end - start > room:
-        raise ValueError(
-            f"document {document.document.id}: words {span} are {end - start} tokens, but it has room for "
-            f"{room}; raise max_length or leave documents out"
-        )
-    first = min(max((start + end - room) // 2, 0), len(document.input_ids) - room)
-    return first, first + room

@@ -45,9 +45,9 @@ _TRIES = 100  # draws of an easy negative before other documents are held to say
 class DrawnSentence:
     """A sentence of a tokenised corpus."""
 
-    document_id: str  # of its document; row: of that in the corpus; number: of the sentence in the document
-    row: int
-    number: int
+    document_id: str  # of its document
+    row: int  # of that in the corpus
+    number: int  # of the sentence in the document
     kind: str  # what it is to s_0, one of KINDS
     tokens: np.ndarray  # int32 (tokens,), before it is cut
 
@@ -66,8 +66,8 @@ class TaskCounts:
 class ParagraphExample:
     """One example with everything there is to see about it, for the preview before training."""
 
-    index: int  # of the example; epoch: pass over the sources, from 0
-    epoch: int
+    index: int  # of the example
+    epoch: int  # pass over the sources, from 0
     sentences: tuple[DrawnSentence, ...]  # s_0 ... s_k; s_0 is of the kind "same paragraph"
     replaced: int  # hard negatives that D did not have, taken from other documents
     sequence: JointSequence  # before masking, and how many tokens of each sentence were cut
@@ -102,7 +102,15 @@ class ParagraphTasks:
     _passes: Passes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._check()
+        if missing := sorted(set(PARAGRAPH_COLUMNS) - set(self.corpus.column_names)):
+            raise ValueError(f"the corpus has no column {missing[0]!r}; make it with tokenise_paragraphs")
+        if len(self.k) != 3 or min(self.k) < 0 or self.k[0] < 1 or not any(self.k[1:]):
+            wanted = "(k_1, k_2, k_3), k_1 at least 1 and a negative (the paper: 1, 2, 2)"
+            raise ValueError(f"k is {self.k}; give {wanted}")
+        if self.layout.candidates != sum(self.k):
+            what = f"the layout has {self.layout.sentences} sentences"
+            raise ValueError(f"{what}; k {self.k} makes {1 + sum(self.k)}")
+        check_probability(self.mask_probability)
         rows, paragraphs, counts = _sources(self.corpus, k=self.k)
         if not counts.sources:
             raise ValueError(
@@ -110,9 +118,8 @@ class ParagraphTasks:
                 "sentences and another paragraph; check that line breaks end the paragraphs of the corpus"
             )
         if counts.documents < 2 and (self.k[2] or counts.short_of_hard):
-            raise ValueError(
-                "the corpus has one document only, and negatives are to come from others; add documents"
-            )
+            what = "the corpus has one document only, and negatives are to come from others"
+            raise ValueError(f"{what}; add documents")
         made = {
             "counts": counts,
             "_documents": self.corpus.with_format("arrow"),
@@ -123,37 +130,20 @@ class ParagraphTasks:
         for name, value in made.items():
             object.__setattr__(self, name, value)
 
-    def _check(self) -> None:
-        if missing := sorted(set(PARAGRAPH_COLUMNS) - set(self.corpus.column_names)):
-            raise ValueError(f"the corpus has no column {missing[0]!r}; make it with tokenise_paragraphs")
-        if len(self.k) != 3 or min(self.k) < 0 or self.k[0] < 1 or not any(self.k[1:]):
-            raise ValueError(
-                f"k is {self.k}; give (k_1, k_2, k_3), k_1 at least 1 and a negative (the paper: 1, 2, 2)"
-            )
-        if self.layout.candidates != sum(self.k):
-            raise ValueError(
-                f"the layout has {self.layout.sentences} sentences; k {self.k} makes {1 + sum(self.k)}"
-            )
-        check_probability(self.mask_probability)
-
     def __len__(self) -> int:
         return len(self._passes)
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         example = self.describe(index)
-        return example.sequence.inputs | {
-            "input_ids": example.input_ids,
-            "labels": example.labels,
-            "mlm_labels": example.mlm_labels,
-        }
+        made = {name: getattr(example, name) for name in ("input_ids", "labels", "mlm_labels")}
+        return example.sequence.inputs | made
 
     def describe(self, index: int) -> ParagraphExample:
         """Everything about one example."""
         epoch, source = self._passes.item(index)
         drawn = self._drawn(source, generator=self._passes.generator(_SENTENCES, epoch, source))
-        sequence = joint_sequence(
-            [sentence.tokens for sentence in drawn], layout=self.layout, special=self.special
-        )
+        pieces = [sentence.tokens for sentence in drawn]
+        sequence = joint_sequence(pieces, layout=self.layout, special=self.special)
         input_ids, mlm_labels = mask_tokens(
             sequence.input_ids,
             np.ones(len(sequence.input_ids), dtype=bool),  # it leaves special tokens out by itself

@@ -27,8 +27,9 @@ class Passes:
     items: int  # how many there are
     seed: int  # not negative; decides all orders
     stream: int  # of chance that the orders are drawn from; those of one seed are independent
-    # Examples in all, over as many passes as that takes (steps x batch size); None = one pass.
-    size: int | None = None
+    size: int | None = (
+        None  # examples in all (steps x batch size), over as many passes as that takes; None = one
+    )
     shuffle: bool = True  # True = a new order of items in each pass; False = their own
     _orders: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)
 

@@ -88,21 +88,21 @@ class EncodedQuestions(EncodedById[MultihopQuestion, EncodedQuestion]):
 def _paragraph(paragraph: Paragraph, encoded: Iterator[_Text]) -> EncodedParagraph:
     """Of the next encoded texts: its title, then its sentences."""
     title_ids, title_offsets = next(encoded)
-    sentences = [next(encoded) for _ in paragraph.sentences]
-    starts = np.cumsum([0, *map(len, paragraph.sentences)])
+    ids, spans = [np.empty(0, np.int32)], [np.empty((0, 2), np.int32)]
+    start = 0  # of the sentence, in the characters of the paragraph
+    for text in paragraph.sentences:
+        of_sentence, own = next(encoded)
+        ids.append(of_sentence)
+        spans.append(own + np.int32(start))
+        start += len(text)
+    counts = [len(one) for one in ids[1:]]
     return EncodedParagraph(
         title_ids=title_ids,
         title_offsets=title_offsets,
-        ids=np.concatenate([np.empty(0, np.int32), *(ids for ids, _ in sentences)]),
-        offsets=np.concatenate(
-            [
-                np.empty((0, 2), np.int32),
-                # From the sentence's own characters to the paragraph's.
-                *(spans + np.int32(start) for (_, spans), start in zip(sentences, starts, strict=False)),
-            ]
-        ),
-        sentence=np.repeat(np.arange(len(sentences), dtype=np.int32), [len(ids) for ids, _ in sentences]),
-        sentence_count=len(sentences),
+        ids=np.concatenate(ids),
+        offsets=np.concatenate(spans),
+        sentence=np.repeat(np.arange(len(counts), dtype=np.int32), counts),
+        sentence_count=len(counts),
     )
 
 
@@ -176,12 +176,11 @@ class QuestionSequence:
     # around them; (0, 0) where `sentence` is NO_SENTENCE.
     offsets: np.ndarray
     paragraph_positions: np.ndarray  # int64 (paragraphs,), of each `<t>`
-    # Int64 (sentences,), of each `[s]`: of the sentences of which anything is there.
-    sentence_positions: np.ndarray
+    sentence_positions: (
+        np.ndarray
+    )  # int64 (sentences,), of each `[s]`: of sentences of which anything is there
     sentence_names: np.ndarray  # int64 (sentences, 2), the paragraph of each and its number in it
-    # Of each paragraph, the sentences of which nothing is in the sequence; those that have no tokens, as
-    # blank ones, too.
-    lost_sentences: tuple[int, ...]
+    lost_sentences: tuple[int, ...]  # of each paragraph, those of which nothing is there, blank ones too
     lost_tokens: int  # tokens of sentences left out
 
     @property
@@ -199,8 +198,8 @@ class QuestionSequence:
 def question_sequence(
     encoded: EncodedQuestion, *, special: SpecialTokens, marks: QuestionMarks, max_length: int
 ) -> QuestionSequence:
-    """Write a question into one sequence of at most `max_length` tokens, special ones included. Raises
-    ValueError: there is no room for the question, the titles and a token of each paragraph."""
+    """Write a question into one sequence of at most `max_length` tokens, special ones included: room for the
+    question, the titles and a token of each paragraph at least."""
     kept = _kept_tokens(encoded, max_length)
     parts = [
         _part([special.cls], attends=True),
@@ -292,16 +291,10 @@ def _part(
 
 
 def answer_positions(question: MultihopQuestion, sequence: QuestionSequence) -> np.ndarray:
-    """Every occurrence of the answer's text in the titles and the sentences of the gold paragraphs.
-
-    `answer_occurrences` says what is one, in paragraphs as they are before they are cut; one that is not
-    wholly in the sequence is left out.
-
-    Returns:
-        int64 (occurrences, 2), positions of the first and the last token, inclusive, both `answerable`, in
-        order of the sequence. (0, 2) if there is none, the answer is yes, no or not known, or no paragraph is
-        known to be gold.
-    """
+    """Every occurrence (`answer_occurrences`) of the answer's text in the titles and the sentences of the
+    gold paragraphs that is wholly in the sequence: int64 (occurrences, 2), positions of the first and the
+    last token, inclusive, both `answerable`, in order. (0, 2) if there is none, the answer is yes, no or not
+    known, or no paragraph is known to be gold."""
     places = answer_occurrences(question.answer, question.paragraphs, gold=question.gold_paragraphs)
     spans = [tokens for place in places if (tokens := _tokens(sequence, place)) is not None]
     return np.array(sorted(spans), dtype=np.int64).reshape(-1, 2)
@@ -353,8 +346,7 @@ class QuestionExamples:
     """
 
     questions: Sequence[MultihopQuestion]
-    # The questions by id; `EncodedQuestions` encodes each once, when it is first needed.
-    encoded: Mapping[str, EncodedQuestion]
+    encoded: Mapping[str, EncodedQuestion]  # by id; `EncodedQuestions` encodes each when it is first needed
     special: SpecialTokens
     marks: QuestionMarks
     max_length: int  # of a sequence, special tokens included
@@ -362,10 +354,10 @@ class QuestionExamples:
 
     def __post_init__(self) -> None:
         for question in self.questions if self.labelled else ():
+            what = "answer" if question.answer is None else "supporting facts"
             if question.answer is None or not (question.supporting or question.unknown_supporting):
-                lacking = "answer" if question.answer is None else "supporting facts"
                 raise ValueError(
-                    f"question {question.id} has no {lacking}; leave it out, or set labelled to False"
+                    f"question {question.id} has no {what}; leave it out, or set labelled to False"
                 )
 
     def __len__(self) -> int:
@@ -399,12 +391,11 @@ class QuestionExamples:
 def _labels(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, np.ndarray]:
     """The four keys that the answer and the supporting facts of a question give."""
     needed, gold = _needed(question), question.gold_paragraphs
+    supporting = [tuple(name) in needed for name in sequence.sentence_names.tolist()]
     return {
         "labels": np.array(QUESTION_TYPES.index(question.type), dtype=np.int64),
         "answer_positions": answer_positions(question, sequence),
-        "sentence_labels": np.array(
-            [tuple(name) in needed for name in sequence.sentence_names.tolist()], dtype=np.int64
-        ),
+        "sentence_labels": np.array(supporting, dtype=np.int64),
         "paragraph_labels": np.isin(np.arange(len(question.paragraphs)), gold).astype(np.int64),
     }
 
@@ -434,6 +425,17 @@ def _fit(question: MultihopQuestion, sequence: QuestionSequence) -> dict[str, in
     }
 
 
+_LABELS = {"labels", "answer_positions", "sentence_labels", "paragraph_labels"}
+_FILL: dict[str, int | bool] = {
+    "answerable": False,
+    "paragraph_positions": -1,
+    "sentence_positions": -1,
+    "answer_positions": -1,
+    "sentence_labels": -100,
+    "paragraph_labels": -100,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionCollate:
     """Pads examples of `QuestionExamples` and stacks them into what `QuestionAnswerer.forward` takes:
@@ -460,15 +462,3 @@ class QuestionCollate:
         if batch.keys() & _LABELS not in (set(), _LABELS):
             raise ValueError(f"examples[0] has some of the labels {sorted(_LABELS)}; give all or none")
         return batch
-
-
-_FILL: dict[str, int | bool] = {
-    "answerable": False,
-    "paragraph_positions": -1,
-    "sentence_positions": -1,
-    "labels": -100,  # never padded: one for each question
-    "answer_positions": -1,
-    "sentence_labels": -100,
-    "paragraph_labels": -100,
-}
-_LABELS = {"labels", "answer_positions", "sentence_labels", "paragraph_labels"}

@@ -22,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, spans_of
+from cdlm_lab.errors import check_least
 from cdlm_lab.examples.passes import checked_index
 
 
@@ -54,58 +55,26 @@ def split_long(
 
     Example: with room for 4 pieces, words of 2, 1, 2 and 3 give sequences of two words, one and one.
     """
-    for name, limit in (("most_labelled", most_labelled), ("most_context", most_context)):
-        if limit < 1:
-            raise ValueError(f"{name} is {limit}; it must be at least 1")
+    check_least(most_labelled=most_labelled, most_context=most_context)
     sequences: list[TaggedSentence] = []
     origin: list[int] = []
     shortened = 0
     for number, sentence in enumerate(document.sentences):
-        where = f"document {document.id}, sentence {number}"
+        where, words = f"document {document.id}, sentence {number}", len(sentence.words)
+        if not words:
+            raise ValueError(f"{where} has no words; leave it out when reading")
+        if sentence.tags is not None and len(sentence.tags) != words:
+            raise ValueError(f"{where} has {words} words, but {len(sentence.tags)} tags")
+        sizes = pieces(sentence.words)
+        if len(sizes) != words:
+            raise ValueError(f"{where} has {words} words, but `pieces` gives numbers for {len(sizes)}")
         most = most_context if sentence.tags is None else most_labelled
-        sizes = _sizes(sentence, pieces, where)
         shortened += sum(size > most for size in sizes)
         parts = list(_parts(sentence, sizes, most))
         sequences += parts
         origin += [number] * len(parts)
-    return SplitDocument(
-        document=TaggedDocument(id=document.id, sentences=tuple(sequences)),
-        origin=tuple(origin),
-        shortened=shortened,
-    )
-
-
-def joined(split: SplitDocument, tags: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Tags of the labelled sentences of the original, from those of the labelled sequences, in order."""
-    labelled = split.document.labelled
-    if len(tags) != len(labelled):
-        raise ValueError(
-            f"document {split.document.id} has {len(labelled)} labelled sequences, but there are tags of "
-            f"{len(tags)}"
-        )
-    by_sentence: dict[int, list[str]] = {}
-    for number, given in zip(labelled, tags, strict=True):
-        words = len(split.document.sentences[number].words)
-        if len(given) != words:
-            raise ValueError(
-                f"document {split.document.id}, sequence {number} has {words} words, but there are tags of "
-                f"{len(given)}"
-            )
-        by_sentence.setdefault(split.origin[number], []).extend(given)
-    return list(by_sentence.values())
-
-
-def _sizes(sentence: TaggedSentence, pieces: Callable[[Sequence[str]], list[int]], where: str) -> list[int]:
-    """Pieces of each word of a sentence that is one."""
-    words = len(sentence.words)
-    if not words:
-        raise ValueError(f"{where} has no words; leave it out when reading")
-    if sentence.tags is not None and len(sentence.tags) != words:
-        raise ValueError(f"{where} has {words} words, but {len(sentence.tags)} tags")
-    sizes = pieces(sentence.words)
-    if len(sizes) != words:
-        raise ValueError(f"{where} has {words} words, but `pieces` gives numbers for {len(sizes)}")
-    return sizes
+    cut = TaggedDocument(id=document.id, sentences=tuple(sequences))
+    return SplitDocument(document=cut, origin=tuple(origin), shortened=shortened)
 
 
 def _parts(sentence: TaggedSentence, sizes: Sequence[int], most: int) -> Iterator[TaggedSentence]:
@@ -124,6 +93,22 @@ def _parts(sentence: TaggedSentence, sizes: Sequence[int], most: int) -> Iterato
         yield TaggedSentence(words=sentence.words[first:stop], tags=tags)
 
 
+def joined(split: SplitDocument, tags: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Tags of the labelled sentences of the original, from those of the labelled sequences, in order."""
+    labelled, where = split.document.labelled, f"document {split.document.id}"
+    if len(tags) != len(labelled):
+        what = f"{where} has {len(labelled)} labelled sequences"
+        raise ValueError(f"{what}, but there are tags of {len(tags)}")
+    by_sentence: dict[int, list[str]] = {}
+    for number, given in zip(labelled, tags, strict=True):
+        words = len(split.document.sentences[number].words)
+        if len(given) != words:
+            what = f"{where}, sequence {number} has {words} words"
+            raise ValueError(f"{what}, but there are tags of {len(given)}")
+        by_sentence.setdefault(split.origin[number], []).extend(given)
+    return list(by_sentence.values())
+
+
 # Those of Lee et al. 2017, "adapted" (section 2.1): with 0, and 4 is not one of its own.
 _LEAST = (1, 2, 3, 4, 8, 16, 32, 64)
 BUCKETS = ("0", "1", "2", "3", "4-7", "8-15", "16-31", "32-63", "64+")
@@ -133,14 +118,12 @@ _ROWS = 8192  # words looked for at once: with K = 50 some 20 MB, however long t
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Occurrences:
-    """The nearest occurrences of each word of the labelled sentences of a document, nearest first."""
+    """The nearest occurrences of each word of the labelled sentences of a document, nearest first; -1 where
+    there are fewer than K."""
 
-    # Int32 (words, K, 2), number of the sentence in the document and of the word in it; -1 where there are
-    # fewer than K.
-    places: np.ndarray
-    distances: np.ndarray  # int32 (words, K), between the numbers of the sentences; -1 where there are fewer
-    # Int64 (labelled sentences + 1,), the first row of each labelled sentence and, last, the number of words.
-    starts: np.ndarray
+    places: np.ndarray  # int32 (words, K, 2), number of the sentence in the document and of the word in it
+    distances: np.ndarray  # int32 (words, K), between the numbers of the sentences
+    starts: np.ndarray  # int64 (labelled sentences + 1,), first row of each and, last, the number of words
 
 
 def nearest_occurrences(document: TaggedDocument, *, most: int, target: bool = True) -> Occurrences:
@@ -155,8 +138,7 @@ def nearest_occurrences(document: TaggedDocument, *, most: int, target: bool = T
         target: True = the word itself is one of its occurrences; like the others of its sentence it is at
             distance 0. False = it is left out, and only it.
     """
-    if most < 0:
-        raise ValueError(f"most is {most}; it must be at least 0")
+    check_least(0, most=most)
     listing = _Listing.of(document)
     labelled = document.labelled
     queries = np.flatnonzero(np.isin(listing.sentence, labelled))
@@ -183,7 +165,7 @@ def distance_bucket(distances: np.ndarray) -> np.ndarray:
 class _Listing:
     """The words of a document, numbered through, in two orders in which those of a type stand together."""
 
-    # kind, sentence, word: (words,), of each word its type, its sentence and its number in that.
+    # Of each word (words,) its type, its sentence and its number in that.
     kind: np.ndarray
     sentence: np.ndarray
     word: np.ndarray
@@ -197,7 +179,10 @@ class _Listing:
     @classmethod
     def of(cls, document: TaggedDocument) -> _Listing:
         sizes = np.array([len(sentence.words) for sentence in document.sentences], dtype=np.int64)
-        kind = np.fromiter(_types(document), dtype=np.int64, count=sizes.sum())
+        number_of: dict[str, int] = {}
+        words = (word for sentence in document.sentences for word in sentence.words)
+        kinds = (number_of.setdefault(word, len(number_of)) for word in words)
+        kind = np.fromiter(kinds, dtype=np.int64, count=sizes.sum())
         sentence = np.repeat(np.arange(len(sizes)), sizes)
         return cls(
             kind=kind,
@@ -233,24 +218,17 @@ class _Listing:
         return np.where(exists, order[np.where(exists, places, 0)], _NONE)
 
 
-def _types(document: TaggedDocument) -> Iterator[int]:
-    """A number for each word, the same for the same string."""
-    numbers: dict[str, int] = {}
-    for sentence in document.sentences:
-        for word in sentence.words:
-            yield numbers.setdefault(word, len(numbers))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TagExample:
     """A labelled sequence."""
 
     document: int  # its number among the documents of the examples
     sentence: int  # its number in that document, in sequences
-    words: tuple[str, ...]  # its words
+    words: tuple[str, ...]
     labels: np.ndarray  # int64 (words,), numbers of tags
-    # Int64 (words, K, 2), sequence and word of each occurrence, in the same document; -1 = none.
-    places: np.ndarray
+    places: (
+        np.ndarray
+    )  # int64 (words, K, 2), sequence and word of each occurrence, in this document; -1 = none
     buckets: np.ndarray  # int64 (words, K), numbers in BUCKETS; 0 where there is no occurrence
 
 
@@ -271,15 +249,19 @@ class TagExamples:
     def __init__(
         self, documents: Sequence[SplitDocument], tags: Sequence[str], *, most: int, target: bool = True
     ) -> None:
-        if most < 0:
-            raise ValueError(f"most is {most}; it must be at least 0")
+        check_least(0, most=most)
         self.documents, self.tags, self.most, self.target = documents, tuple(tags), most, target
         self._labels = {tag: number for number, tag in enumerate(self.tags)}
         self._kept: dict[int, tuple[np.ndarray, ...]] = {}  # of a document: starts, places, buckets
-        for split in documents:
-            self._check_tags(split)
         pairs = [(n, sentence) for n, split in enumerate(documents) for sentence in split.document.labelled]
         self.sequences = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        for n, number in pairs:
+            sentence = documents[n].document.sentences[number]
+            where = f"document {documents[n].document.id}, sequence {number}"
+            if unknown := set(sentence.tags) - self._labels.keys():
+                raise ValueError(f"{where} has the tag {min(unknown)!r}; the tags are {', '.join(self.tags)}")
+            if len(sentence.tags) != len(sentence.words):
+                raise ValueError(f"{where} has {len(sentence.words)} words, but {len(sentence.tags)} tags")
 
     def __len__(self) -> int:
         return len(self.sequences)
@@ -325,15 +307,6 @@ class TagExamples:
         document, sentence = self.sequences[checked_index(index, len(self), "example")].tolist()
         return document, sentence
 
-    def _check_tags(self, split: SplitDocument) -> None:
-        for number in split.document.labelled:
-            sentence = split.document.sentences[number]
-            where = f"document {split.document.id}, sequence {number}"
-            if unknown := set(sentence.tags) - self._labels.keys():
-                raise ValueError(f"{where} has the tag {min(unknown)!r}; the tags are {', '.join(self.tags)}")
-            if len(sentence.tags) != len(sentence.words):
-                raise ValueError(f"{where} has {len(sentence.words)} words, but {len(sentence.tags)} tags")
-
 
 def context_of(examples: Iterable[TagExample]) -> list[tuple[int, int]]:
     """Document and sequence of all places of some examples, each once, sorted: what has to be encoded so that
@@ -361,8 +334,7 @@ def document_runs(examples: TagExamples, *, batch_size: int, rng: np.random.Gene
     shuffled, make batches of several documents. Batches are shuffled; only the last can be shorter, so the
     order may be cut into batches from its start.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
+    check_least(batch_size=batch_size)
     document = examples.sequences[:, 0]
     groups = np.split(np.argsort(document, kind="stable"), np.cumsum(np.bincount(document))[:-1])
     whole, rest = [], []

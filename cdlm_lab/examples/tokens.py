@@ -6,15 +6,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from cdlm_lab.data.files import DataError, read_text, replaced_file
 from cdlm_lab.data.records import CoreferenceDocument, TokenSpan
+from cdlm_lab.errors import check_least
 
 if TYPE_CHECKING:
     from transformers import BatchEncoding, PreTrainedTokenizerBase
@@ -26,6 +27,9 @@ DOCUMENT_START, DOCUMENT_END = "<doc-s>", "</doc-s>"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialTokens:
     """Ids of the special tokens, by whatever names the tokenizer has them (`<s>` and `</s>` for RoBERTa)."""
+
+    framing: ClassVar[int] = 2  # special tokens a sequence has at any rate: `[CLS]` and `[SEP]`
+    per_document: ClassVar[int] = 2  # those that each document costs: `<doc-s>` and `</doc-s>`
 
     start: int  # `<doc-s>`, before each document (CDLM section 2.2)
     end: int  # `</doc-s>`, after it
@@ -40,28 +44,13 @@ class SpecialTokens:
 
     def __post_init__(self) -> None:
         for name in ("start", "end", "cls", "sep", "pad", "mask"):
-            if getattr(self, name) not in self.all_special:
-                raise ValueError(
-                    f"{name} ({getattr(self, name)}) is not among all_special {sorted(self.all_special)}"
-                )
-        if outside := sorted(i for i in self.all_special if not 0 <= i < self.vocabulary_size):
-            raise ValueError(
-                f"special token id {outside[0]} is outside the vocabulary of {self.vocabulary_size} ids"
-            )
-        if len(self.all_special) == self.vocabulary_size:
-            raise ValueError(
-                f"all {self.vocabulary_size} ids of the vocabulary are special: no text can be written"
-            )
-
-    @property
-    def framing(self) -> int:
-        """Special tokens a sequence has however many documents are in it: `[CLS]` and `[SEP]`."""
-        return 2
-
-    @property
-    def per_document(self) -> int:
-        """Special tokens each document costs: `<doc-s>` and `</doc-s>`."""
-        return 2
+            if (number := getattr(self, name)) not in self.all_special:
+                raise ValueError(f"{name} ({number}) is not among all_special {sorted(self.all_special)}")
+        size = self.vocabulary_size
+        if outside := sorted(i for i in self.all_special if not 0 <= i < size):
+            raise ValueError(f"special token id {outside[0]} is outside the vocabulary of {size} ids")
+        if len(self.all_special) == size:
+            raise ValueError(f"all {size} ids of the vocabulary are special: no text can be written")
 
     def is_special(self, input_ids: np.ndarray) -> np.ndarray:
         """Bool, the shape of `input_ids`: True = the id is no text."""
@@ -83,29 +72,24 @@ def _ascending(ids: frozenset[int]) -> np.ndarray:
 
 
 def from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
-    """Read the ids off a tokenizer that has `<doc-s>` and `</doc-s>` already. Raises ValueError: the
-    tokenizer lacks one of the six tokens; the message names it."""
+    """Read the ids off a tokenizer that has `<doc-s>` and `</doc-s>` already; ValueError if it lacks one of
+    the six tokens."""
     vocabulary = tokenizer.get_vocab()
-    ids = {"start": vocabulary.get(DOCUMENT_START), "end": vocabulary.get(DOCUMENT_END)}
-    ids |= {name: getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "pad", "mask")}
     wording = {"start": DOCUMENT_START, "end": DOCUMENT_END}
+    ids = {name: vocabulary.get(token) for name, token in wording.items()}
+    ids |= {name: getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "pad", "mask")}
     for name, number in ids.items():
         if number is None:
             raise lacking(tokenizer, wording.get(name, f"{name} token"), "encoder.load_tokenizer")
     marked = {number for number, token in tokenizer.added_tokens_decoder.items() if token.special}
-    return SpecialTokens(
-        **ids,
-        all_special=frozenset({*ids.values(), *tokenizer.all_special_ids, *marked}),
-        vocabulary_size=len(tokenizer),
-    )
+    all_special = frozenset({*ids.values(), *tokenizer.all_special_ids, *marked})
+    return SpecialTokens(**ids, all_special=all_special, vocabulary_size=len(tokenizer))
 
 
 def lacking(tokenizer: PreTrainedTokenizerBase, token: str, loader: str) -> ValueError:
     """The error of a tokenizer without a token; `loader`: the function in `cdlm_lab.models` that adds it."""
-    return ValueError(
-        f"the tokenizer {tokenizer.name_or_path!r} has no {token}: load it with cdlm_lab.models.{loader}, "
-        "which adds what is missing"
-    )
+    what = f"the tokenizer {tokenizer.name_or_path!r} has no {token}"
+    return ValueError(f"{what}: load it with cdlm_lab.models.{loader}, which adds what is missing")
 
 
 def tokenise(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, **wanted: bool) -> BatchEncoding:
@@ -132,12 +116,8 @@ def as_within_a_text(text: str) -> str:
 
 
 def encode_pieces(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[np.ndarray]:
-    """Tokenise texts, each as if a space stood before it.
-
-    Returns:
-        int32 (pieces,) of each text; empty for a blank one, or one of which nothing is left, as a lone
-        control character.
-    """
+    """Tokenise texts, each as if a space stood before it: int32 (pieces,) of each; empty for a blank one, or
+    one of which nothing is left, as a lone control character."""
     if not texts:
         return []  # tokenizers refuse an empty list
     encoded = tokenise([as_within_a_text(text) for text in texts], tokenizer)
@@ -148,10 +128,8 @@ def tokenise_words(words: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> 
     """Tokenise word by word, each as if a space stood before it, punctuation too: corpora that consist of
     words do not say where their texts had spaces.
 
-    Returns:
-        ids: int64 (pieces,).
-        numbers: int64 (pieces,), rising, the word of each; a word that the tokenizer makes nothing of, as a
-            lone control character, has no piece.
+    Returns ids, int64 (pieces,), and the number of the word of each, int64 (pieces,), rising; a word that the
+    tokenizer makes nothing of, as a lone control character, has no piece.
     """
     encoded = tokenise([f" {word}" for word in words], tokenizer, is_split_into_words=True)
     return np.array(encoded["input_ids"], dtype=np.int64), np.array(encoded.word_ids(), dtype=np.int64)
@@ -162,13 +140,8 @@ Encoded = TypeVar("Encoded")
 
 
 class EncodedById(Mapping[str, Encoded], Generic[Record, Encoded]):
-    """Records by their ids, each encoded when it is first read and then kept.
-
-    Args:
-        records: may name one several times, but not two different ones of one id.
-        encode: of one record.
-        kind: what messages call them, as "documents".
-    """
+    """Records by their ids, each encoded when it is first read and then kept. `records` may name one several
+    times, but not two different ones of one id; `kind`: what messages call them, as "documents"."""
 
     def __init__(self, records: Iterable[Record], encode: Callable[[Record], Encoded], *, kind: str) -> None:
         self._records: dict[str, Record] = {}
@@ -199,8 +172,9 @@ class EncodedDocument:
 
     document: CoreferenceDocument
     input_ids: np.ndarray  # int64 (subword,), no special tokens
-    # Int64 (tokens + 1,), the first subword of each token, and at the end the number of subwords.
-    starts: np.ndarray
+    starts: (
+        np.ndarray
+    )  # int64 (tokens + 1,), first subword of each token, and at the end the number of subwords
 
     def subwords(self, tokens: TokenSpan) -> TokenSpan:
         """The span of subwords of a span of tokens."""
@@ -209,8 +183,8 @@ class EncodedDocument:
 
 
 def encode_document(document: CoreferenceDocument, tokenizer: PreTrainedTokenizerBase) -> EncodedDocument:
-    """Tokenise a document word by word; a word without any subword, as a lone control character, is unknown.
-    Raises ValueError: there is such a word and the tokenizer has no id for unknown ones."""
+    """Tokenise a document word by word; a word without any subword, as a lone control character, is unknown:
+    ValueError if the tokenizer has no id for that."""
     ids, words = tokenise_words(document.tokens, tokenizer)
     counts = np.bincount(words, minlength=len(document.tokens))
     if len(silent := np.flatnonzero(counts == 0)):
@@ -255,16 +229,11 @@ class Vocabulary:
 
     words: tuple[str, ...] = ()  # those that have the numbers 2, 3, ...; none if there is a tokenizer
     tokenizer: PreTrainedTokenizerBase | None = None  # of the subwords; None for words
-    _number: dict[str, int] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        number = {word: number for number, word in enumerate(self.words, FIRST_WORD)}
-        object.__setattr__(self, "_number", number)
 
     @classmethod
     def of_words(cls, words: Iterable[str]) -> Vocabulary:
-        """Word n of a list gets the number n + 2; one that `pieces_of` never yields is never met. Raises
-        ValueError: no words, or one that is there twice."""
+        """Word n of a list, none of them twice, gets the number n + 2; one that `pieces_of` never yields is
+        never met."""
         listed = tuple(words)
         if not listed:
             raise ValueError("a vocabulary without words; give at least one")
@@ -281,12 +250,8 @@ class Vocabulary:
     @classmethod
     def of_sentences(cls, sentences: Iterable[str], *, least: int = 2) -> Vocabulary:
         """Words that occur at least `least` times, the most frequent first, equals in order of the alphabet.
-
-        Give it the sentences of the training split and no others. Raises ValueError: `least` below 1, or no
-        word that occurs so often.
-        """
-        if least < 1:
-            raise ValueError(f"least is {least}; it must be at least 1")
+        Give it the sentences of the training split and no others."""
+        check_least(least=least)
         counts = Counter(piece for sentence in sentences for piece in pieces_of(sentence))
         often = [word for word, count in counts.items() if count >= least]
         if not often:
@@ -295,8 +260,8 @@ class Vocabulary:
 
     @classmethod
     def load(cls, folder: str | Path) -> Vocabulary:
-        """What `save_pretrained` left in a folder. Raises DataError: a file is missing, damaged or holds
-        something else."""
+        """What `save_pretrained` left in a folder; DataError if a file is missing, damaged or holds something
+        else."""
         path = Path(folder) / VOCABULARY_FILE
         text = read_text(path)
         try:
@@ -330,16 +295,18 @@ class Vocabulary:
         return FIRST_WORD + 1 + max(self.tokenizer.get_vocab().values())  # ids may have gaps
 
     def numbers(self, sentence: str, *, most: int) -> np.ndarray:
-        """The first `most` words of a sentence, int64 (words,); one UNKNOWN if there are none. Raises
-        ValueError: `most` below 1."""
-        if most < 1:
-            raise ValueError(f"most is {most}; it must be at least 1")
+        """The first `most` words of a sentence, int64 (words,); one UNKNOWN if there are none."""
+        check_least(most=most)
         if self.tokenizer is None:
-            numbers = [self._number.get(piece, UNKNOWN) for piece in pieces_of(sentence)[:most]]
+            numbers = [self._number_of.get(piece, UNKNOWN) for piece in pieces_of(sentence)[:most]]
         else:
             (ids,) = tokenise([sentence], self.tokenizer)["input_ids"]
             numbers = [number + FIRST_WORD for number in ids[:most]]
         return np.array(numbers or [UNKNOWN], dtype=np.int64)
+
+    @cached_property
+    def _number_of(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words, FIRST_WORD)}
 
 
 def _read_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
@@ -365,7 +332,7 @@ def token_texts(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> tuple
     """
     names = tokenizer.convert_ids_to_tokens([int(i) for i in ids])
     special = set(tokenizer.all_special_tokens)
-    spaced = any("\u0120" in name for name in names) or any("\u2581" in name for name in names)
+    spaced = any("\u0120" in name or "\u2581" in name for name in names)
     texts, starts = [], np.ones(len(names), dtype=bool)
     for number, name in enumerate(names):
         if name in special:

@@ -1,13 +1,10 @@
 """Which documents belong together (Zhou et al. 2020, "CDA", section 5.2, Tables 2 and 3; CDLM section 3.3,
 Table 4): notebook 04.
 
-Each system is trained with each seed; of its epochs the one with the lowest loss on dev is kept. Test pairs
-are read once by each.
-
-Choices where the papers are silent or a small corpus asks for others: the number of epochs is fixed (CDA
-stops after five without a lower dev loss; which one is kept is the same as long as there are enough); the
-learning rate falls linearly to 0 without a warm-up, as in CDLM's released code (CDA's keeps it constant);
-CDLM's 8 epochs in batches of 32 are parameters.
+Each system is trained with each seed; of its epochs the one with the lowest loss on dev is kept. Where the
+papers are silent or a small corpus asks for others: the number of epochs is fixed (CDA stops after five
+without a lower dev loss); the learning rate falls linearly to 0 without a warm-up, as in CDLM's released code
+(CDA's keeps it constant); CDLM's 8 epochs in batches of 32 are parameters.
 """
 
 from __future__ import annotations
@@ -25,50 +22,20 @@ import numpy as np
 from IPython.display import HTML
 from pydantic import Field
 
-from cdlm_lab.data.document_links import (
-    DocumentLink,
-    Hardness,
-    citing_passages,
-    is_linked_collection,
-    pairs_from_links,
-    read_linked_collection,
-)
-from cdlm_lab.data.document_pairs import (
-    DocumentPair,
-    PairDocument,
-    check_splits,
-    nltk_sentences,
-    read_pair_csv,
-    split_without_leaks,
-    twins,
-)
+from cdlm_lab.data import document_links as links_of
+from cdlm_lab.data import document_pairs as pairs_of
+from cdlm_lab.data.document_links import DocumentLink, Hardness
+from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.files import named
 from cdlm_lab.data.scisumm import NET, TASK, SciSumm, read_scisumm
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
+from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of
-from cdlm_lab.experiments.runs import (
-    Scores,
-    SystemRun,
-    Training,
-    cost_facts,
-    facts_table,
-    predict,
-    report,
-    train,
-)
-from cdlm_lab.experiments.systems.matching import (
-    SYSTEMS,
-    Matcher,
-    Matchers,
-    MatcherSettings,
-    MatchPredictions,
-    System,
-    WordOverlap,
-    predict_pairs,
-    systems_table,
-)
+from cdlm_lab.experiments.runs import Scores, SystemRun, Training, predict, report, train
+from cdlm_lab.experiments.systems import matching
+from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher, MatchPredictions, System, systems_table
 from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
-from cdlm_lab.metrics.significance import compare_counts, count_scores, holm
+from cdlm_lab.metrics.significance import compare_counts, count_scores
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import Report
@@ -87,28 +54,25 @@ Pairs = Mapping[str, tuple[DocumentPair, ...]]  # by split
 
 
 @settings
-class Settings(MatcherSettings):
-    """The parameters of notebook 04."""
+class Settings(matching.MatcherSettings):
+    """The parameters of notebook 04, whose first cell says what each is."""
 
     run_folder: str = "runs/document_matching"
-    seeds: int = Field(default=1, ge=1)  # how many times each system is trained, with seeds from 0
+    seeds: int = Field(default=1, ge=1)
     # `storyworld`; the folder of SciSumm; a folder of `documents.jsonl` and `links.jsonl`; or a folder of
     # `train.csv`, `dev.csv` and `test.csv` as the benchmark has them (and `test_positions.csv`, as of PAN,
     # where there are such files).
     corpus: str = STORYWORLD
-    # train_stories, held_out_stories: of storyworld.
     train_stories: int = Field(default=150, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
-    # Of storyworld: reports of any two events, or of two of a kind. Of linked documents, which SciSumm has
-    # too, `similar` ones are drawn among the 20 cited papers whose words are most like those of the citing
-    # text.
+    # Of storyworld `similar` reports are of two events of a kind; of linked documents, which SciSumm has too,
+    # they are drawn among the 20 cited papers whose words are most like those of the citing text.
     unrelated: Hardness = "random"
-    # Of linked documents: unrelated pairs for each related one.
     negatives_per_positive: int = Field(default=1, ge=1)
-    # Of these: how long a passage around the citation stands for the citing paper, and how much of the cited
-    # paper is read from its start; 0 = whole papers, and links whose citing sentence is not known as well.
+    # Of the passage around the citation, which stands for the citing paper, and of the start of the cited
+    # one; 0 = whole papers, and links whose citing sentence is not known as well.
     passage_sentences: int = Field(default=10, ge=0, description="0 means all")
-    data_seed: int = 0  # of their splits and draws; models have seeds of their own
+    data_seed: int = 0
     # epochs, batch_size, learning_rate: of the hierarchical systems. encoder_epochs, ...: of the systems
     # whose encoder is trained: Longformers and fine-tuned BERT-HAN.
     epochs: int = Field(default=6, ge=1)
@@ -118,13 +82,9 @@ class Settings(MatcherSettings):
     encoder_batch_size: int = 8
     encoder_micro_batch_size: int = 8
     encoder_learning_rate: float = 0.0005
-    # Of all updates of a system, during which its learning rate rises to the one given.
     warmup_share: float = Field(default=0.0, ge=0, le=0.5)
-    # Processes that train each system whose encoder is trained, as "ddp 4"; "" = one. The others are trained
-    # by one, and pairs are predicted by one.
-    parallel: str = ""
-    # Processes that make examples for these systems; what the others read is made already.
-    workers: Workers = "auto"
+    parallel: str = ""  # of systems whose encoder is trained
+    workers: Workers = "auto"  # the same; what the others read is made already
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -132,26 +92,18 @@ class Settings(MatcherSettings):
 
     def config(self, system: System, *, seed: int, pairs: int) -> TrainingConfig:
         """How a system is trained on so many pairs. Raises ParameterError for values that cannot be."""
-        form = {"items": pairs, "precision": self.precision, "seed": seed}
-        if system.trains_encoder:
-            config = config_of_passes(
-                epochs=self.encoder_epochs,
-                batch_size=self.encoder_batch_size,
-                micro_batch_size=self.encoder_micro_batch_size,
-                learning_rate=self.encoder_learning_rate,
-                parallel=self.parallel,
-                workers=self.workers,
-                **form,
-            )
-        else:
-            config = config_of_passes(
-                epochs=self.epochs,
-                batch_size=self.batch_size,
-                micro_batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                workers=0,
-                **form,
-            )
+        long = system.trains_encoder
+        config = config_of_passes(
+            items=pairs,
+            epochs=self.encoder_epochs if long else self.epochs,
+            batch_size=self.encoder_batch_size if long else self.batch_size,
+            micro_batch_size=self.encoder_micro_batch_size if long else self.batch_size,
+            learning_rate=self.encoder_learning_rate if long else self.learning_rate,
+            parallel=self.parallel if long else "",
+            workers=self.workers if long else 0,
+            precision=self.precision,
+            seed=seed,
+        )
         return replace(config, warmup_steps=int(self.warmup_share * config.steps))
 
 
@@ -163,31 +115,26 @@ _SUFFIXES = (".csv", ".csv.gz", ".csv.xz")
 
 
 def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
-    """Pairs of train, dev and test; and what could not be used of SciSumm, sort -> files and lines, and which
-    linked documents have the text of another one.
+    """Pairs of train, dev and test, and what was lost: kind of loss -> files, lines or documents.
 
     No document is in two splits; but the benchmark's CSV files were split by pairs, so there it may be:
-    `shared_documents` counts them. Raises ParameterError: a corpus that is none of the four. Raises
-    DataError: a file that cannot be read. Raises ValueError: a split with only one sort of pairs.
+    `shared_documents` counts them. Raises ParameterError: a corpus that is none of the four.
     """
     folder, lost, by_pairs = Path(given.corpus), {}, False
     if given.corpus == STORYWORLD:
         stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
-        pairs = {
-            split: tuple(read_storyworld_pairs(split, count, unrelated=given.unrelated))
-            for split, count in stories.items()
-        }
+        form = {"unrelated": given.unrelated}
+        pairs = {split: tuple(read_storyworld_pairs(split, n, **form)) for split, n in stories.items()}
     elif files := _csv_files(folder):
-        by_pairs = True
-        positions = {split: _positions_of(file) for split, file in files.items()}
+        by_pairs, positions = True, {split: _positions_of(file) for split, file in files.items()}
         # those of one split say how the sentences of all are to be counted
-        cut = nltk_sentences if any(positions.values()) else None
+        cut = pairs_of.nltk_sentences if any(positions.values()) else None
         pairs = {
-            split: tuple(read_pair_csv(file, positions=positions[split], split=cut))
+            split: tuple(pairs_of.read_pair_csv(file, positions=positions[split], split=cut))
             for split, file in files.items()
         }
-    elif is_linked_collection(folder):
-        pairs, lost = linked_pairs(*read_linked_collection(folder), given)
+    elif links_of.is_linked_collection(folder):
+        pairs, lost = linked_pairs(*links_of.read_linked_collection(folder), given)
     elif any((folder / name).is_dir() or (folder / f"{name}.tar.xz").is_file() for name in (TASK, NET)):
         scisumm = read_scisumm(folder)
         pairs, lost = linked_pairs(scisumm.papers, scisumm.links, given)
@@ -198,18 +145,14 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
             "documents.jsonl and links.jsonl, or one with train.csv, dev.csv and test.csv"
         )
     for splits in [{split: of_split} for split, of_split in pairs.items()] if by_pairs else [pairs]:
-        check_splits(splits)
+        pairs_of.check_splits(splits)
     return pairs, lost
 
 
 def _csv_files(folder: Path) -> dict[str, Path]:
     """File of each split, or nothing if there is none. Raises ParameterError if there are only some."""
-    files = {
-        split: file
-        for split in SPLITS
-        for suffix in _SUFFIXES
-        if (file := folder / f"{split}{suffix}").is_file()
-    }
+    every = ((split, folder / f"{split}{suffix}") for split in SPLITS for suffix in _SUFFIXES)
+    files = {split: file for split, file in every if file.is_file()}
     if files and (missing := [split for split in SPLITS if split not in files]):
         raise ParameterError(f"{folder}: there is no {missing[0]}.csv; a run needs train, dev and test")
     return files
@@ -218,7 +161,7 @@ def _csv_files(folder: Path) -> dict[str, Path]:
 def _positions_of(file: Path) -> Path | None:
     plain = file.name.partition(".csv")[0]
     candidates = (file.with_name(f"{plain}_positions{suffix}") for suffix in _SUFFIXES)
-    return next((one for one in candidates if one.is_file()), None)
+    return next(filter(Path.is_file, candidates), None)
 
 
 def _lost_of(scisumm: SciSumm, folder: Path) -> dict[str, list[str]]:
@@ -237,15 +180,13 @@ def linked_pairs(
 ) -> tuple[Pairs, dict[str, list[str]]]:
     """Pairs by split, and the documents that have the text of another one.
 
-    Links are split first, and unrelated pairs drawn within each split thereafter, so that no document is in
-    two of them. Documents of one text, or of one opening where that is read, are in the same split and never
-    taken for unrelated to what one of them is linked with. A pair is of the cluster of its first document,
-    the whole of it."""
+    Links are split first, and unrelated pairs drawn within each split. Documents of one text, or of one
+    opening where that is read, are in the same split and never taken for unrelated to what one of them is
+    linked with. A pair is of the cluster of its first document, the whole of it."""
     used = [link for link in links if link.in_first or not given.passage_sentences]
     twin_of = _read_alike(documents, used, opening=given.passage_sentences)
-    split = split_without_leaks(
-        used, shares=SHARES, seed=given.data_seed, drop_crossing=True, twin_of=twin_of
-    )
+    form = {"shares": SHARES, "seed": given.data_seed, "drop_crossing": True}
+    split = pairs_of.split_without_leaks(used, **form, twin_of=twin_of)
     known = [*links, *_links_of_twins(links, twin_of)]
     pairs = {
         name: tuple(_pairs_of(documents, split["validation" if name == "dev" else name], known, given))
@@ -258,11 +199,10 @@ def linked_pairs(
 def _read_alike(
     documents: Mapping[str, PairDocument], links: Sequence[DocumentLink], *, opening: int
 ) -> dict[str, str]:
-    """Twins by their texts; and of the documents that links point to, which are read from their start, by so
-    many sentences."""
-    whole = twins(documents.values())
+    """Twins by their texts and, of documents that are cited, by the first sentences, which are read."""
+    whole = pairs_of.twins(documents.values())
     cited = dict.fromkeys(whole.get(link.second, link.second) for link in links)
-    starts = twins((documents[name] for name in cited), sentences=opening)
+    starts = pairs_of.twins((documents[name] for name in cited), sentences=opening)
     owner = {name: starts.get(of, of) for name in documents for of in (whole.get(name, name),)}
     return {name: of for name, of in owner.items() if name != of}
 
@@ -292,11 +232,11 @@ def _pairs_of(
     whole: Mapping[str, str] = {}
     if length := given.passage_sentences:
         form = {"length": length, "opening": length, "seed": given.data_seed}
-        passages = citing_passages(documents, links, **form, known=known)
+        passages = links_of.citing_passages(documents, links, **form, known=known)
         documents, links, known = passages.documents, passages.links, passages.known
         whole = passages.paper_of
     form = {"negatives_per_positive": given.negatives_per_positive, "hard": given.unrelated}
-    for pair in pairs_from_links(documents, links, **form, seed=given.data_seed, known=known):
+    for pair in links_of.pairs_from_links(documents, links, **form, seed=given.data_seed, known=known):
         yield replace(pair, cluster=whole.get(pair.cluster, pair.cluster))
 
 
@@ -310,6 +250,8 @@ def shared_documents(pairs: Pairs) -> dict[str, float]:
 
 
 # ---- the run ----
+
+Predictions = Mapping[tuple[str, int], Mapping[str, MatchPredictions]]  # (system, seed) -> split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,22 +279,13 @@ class MatchingRun(SystemRun):
         return cls(settings=given, pairs=pairs, lost=lost)
 
     @property
-    def systems(self) -> tuple[System, ...]:
-        """In the order of SYSTEMS."""
-        return self.settings.chosen
-
-    @property
     def trainings(self) -> list[Training]:
         """Each system with each seed; one that leaves nothing to chance once."""
-        return [
-            Training(system, seed)
-            for system in self.systems
-            for seed in range(1 if system.encoder == "words" else self.settings.seeds)
-        ]
+        return [one for one in super().trainings if one.system.encoder != "words" or not one.seed]
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the pairs."""
+        """Of the pairs, for the report."""
         return {
             "corpus": self.settings.corpus,
             "precision": precision_told(self.settings.precision),
@@ -367,9 +300,9 @@ class MatchingRun(SystemRun):
         return "pairs"
 
     @cached_property
-    def matchers(self) -> Matchers:
+    def matchers(self) -> matching.Matchers:
         """Of its systems."""
-        return Matchers(settings=self.settings, training=self.pairs["train"], cache=self.folder)
+        return matching.Matchers(settings=self.settings, training=self.pairs["train"], cache=self.folder)
 
     def job(self, training: Training, *, trial: bool = False) -> TrainingJob | None:
         """A new matcher on the pairs of train; None for TF-IDF, which is fitted when it is needed."""
@@ -396,45 +329,44 @@ class MatchingRun(SystemRun):
         """Where only what stands on an encoder is trained, one process does."""
         return self.settings.parallel if training.system.trains_encoder else ""
 
-    def load(self, training: Training) -> Matcher | WordOverlap:
+    def load(self, training: Training) -> Matcher | matching.WordOverlap:
         """The trained one."""
         if training.system.encoder == "words":
-            return WordOverlap(self.pairs["train"])
+            return matching.WordOverlap(self.pairs["train"])
         return self.matchers.make(training.system, seed=0, trained=self.model_folder(training))
 
-    def predict_set(self, loaded: Matcher | WordOverlap, name: str, bar: str) -> MatchPredictions:
-        """What is said of the pairs of a split."""
+    def predict_set(self, loaded: Matcher | matching.WordOverlap, name: str, bar: str) -> MatchPredictions:
+        """Of the pairs of a split."""
         return self.predict_pairs(loaded, self.pairs[name], name=bar)
 
     def predict_pairs(
-        self, loaded: Matcher | WordOverlap, pairs: Sequence[DocumentPair], *, name: str | None = None
+        self,
+        loaded: Matcher | matching.WordOverlap,
+        pairs: Sequence[DocumentPair],
+        *,
+        name: str | None = None,
     ) -> MatchPredictions:
-        """What is said of any pairs; `name`: beside a bar where it takes long."""
-        if isinstance(loaded, WordOverlap):
-            probabilities, cosine = loaded.probabilities(pairs), loaded.alignments(pairs)
-            return MatchPredictions(probabilities=probabilities, alignments={"cosine": cosine})
+        """Of any pairs; `name`: beside a bar where it takes long."""
+        if isinstance(loaded, matching.WordOverlap):
+            return loaded.predict(pairs)
         config = self.settings.config(loaded.system, seed=0, pairs=len(pairs))
         form = {"batch_size": config.micro_batch_size, "precision": config.precision}
-        return predict_pairs(loaded, pairs, **form, name=name if loaded.system.trains_encoder else None)
+        bar = name if loaded.system.trains_encoder else None
+        return matching.predict_pairs(loaded, pairs, **form, name=bar)
 
     def read_predictions(self, file: Path, name: str) -> MatchPredictions:
-        """What was said of the pairs of a split."""
+        """Of the pairs of a split."""
         return MatchPredictions.load(file, pairs=len(self.pairs[name]))
 
 
-Predictions = Mapping[tuple[str, int], Mapping[str, MatchPredictions]]  # (system, seed) -> split
-
-
 def prepare(given: Settings) -> MatchingRun:
-    """Take the folder, read the corpus and look whether every system has what it needs; nothing is trained.
-    Raises ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this
-    run."""
+    """Take the folder, read the corpus and look whether every system has what it needs."""
     return MatchingRun.open(given)
 
 
 def preview(run: MatchingRun) -> HTML:
     """What is matched and what training will cost."""
-    return facts_table(corpus_facts(run) + cost_facts(run))
+    return runs.facts_table(corpus_facts(run) + runs.cost_facts(run))
 
 
 def corpus_facts(run: MatchingRun) -> list[tuple[str, str]]:
@@ -459,14 +391,13 @@ Counts = Mapping[tuple[str, str], list[np.ndarray]]  # (system, split) -> with e
 
 
 def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
-    """Accuracy and F1 of all systems on dev and test, and on test the tests of each against the one that it
-    builds on, by the mean over the seeds; clusters of pairs are drawn."""
+    """Accuracy and F1 of all systems, and on test the tests of each against the one that it builds on;
+    clusters of pairs are drawn."""
     counts: dict[tuple[str, str], list[np.ndarray]] = {}
     rows = []
     for (system, seed), of_split in predictions.items():
         for split, one in of_split.items():
-            pairs = run.pairs[split]
-            labels, clusters = [pair.related for pair in pairs], [pair.cluster for pair in pairs]
+            labels, clusters = zip(*((pair.related, pair.cluster) for pair in run.pairs[split]), strict=True)
             counted = match_counts(labels, one.decisions, clusters=clusters)
             counts.setdefault((system, split), []).append(counted)
             for metric, of in DECISION_SCORES.items():
@@ -483,16 +414,15 @@ def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
 
 def _comparisons(run: MatchingRun, counts: Counts) -> list[dict[str, Any]]:
     """`p_holm`: corrected for the systems tested by a measure."""
-    names = {system.name for system in run.systems}
-    tested = [(system.name, system.against) for system in run.systems if system.against in names]
-    rows = []
+    tested = [(one.name, one.against) for one in run.systems if (one.against, "test") in counts]
+    more, rows = {"pairs": len(run.pairs["test"])}, []
     for measure, of in MEASURES.items():
-        compared = [
-            {"a": a, "b": b, **asdict(compare_counts(counts[a, "test"], counts[b, "test"], of, seed=0))}
-            for a, b in tested
-        ]
-        for row, p in zip(compared, holm([row["p"] for row in compared]), strict=True):
-            rows.append({**row, "measure": measure, "pairs": len(run.pairs["test"]), "p_holm": p})
+        compared = (
+            (a, b, compare_counts(counts[a, "test"], counts[b, "test"], of, seed=0)) for a, b in tested
+        )
+        rows += runs.with_p_holm(
+            [{"a": a, "b": b, **asdict(one), "measure": measure, **more} for a, b, one in compared]
+        )
     return rows
 
 

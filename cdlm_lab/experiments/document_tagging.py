@@ -5,10 +5,9 @@ Each system is trained with each seed; of its epochs the one with the highest F1
 The paper gives epochs, patience, batch size and rate, and no more of the training. From the released code
 come: what is kept and patience by span F1 on dev (`select_by`), a constant learning rate (`schedule`), AdamW
 with weight decay 0.01 on all but biases and norms (`weight_decay`) and epsilon 1e-6, and gradients of any
-length.
-Ours: a batch has neighbouring sequences of a document, whose contexts overlap, and batches are shuffled (that
-costs a fraction of drawing sequences from everywhere; all systems are trained so); patience ends after that
-many epochs, in the released code after one more.
+length. Ours: a batch has neighbouring sequences of a document, whose contexts overlap, and batches are
+shuffled (that costs a fraction of drawing sequences from everywhere; all systems are trained so); patience
+ends after that many epochs, in the released code after one more.
 """
 
 from __future__ import annotations
@@ -24,14 +23,7 @@ from IPython.display import HTML
 from pydantic import Field
 from torch import nn
 
-from cdlm_lab.analysis.tf_idf import (
-    labelled_words,
-    shares_by_quantile,
-    strata,
-    tf_idf,
-    top_entities,
-    weights_by_distance,
-)
+from cdlm_lab.analysis import tf_idf
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tagged import TaggedDocument, TagReading, labels_of, read_tagged_split, spans_of
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples, document_runs
@@ -47,7 +39,7 @@ from cdlm_lab.experiments.views.tagging import (
     top_table,
 )
 from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
-from cdlm_lab.metrics.significance import compare_counts, count_scores, holm
+from cdlm_lab.metrics.significance import compare_counts, count_scores, with_holm
 from cdlm_lab.models.frozen import ENDS
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError, settings
@@ -121,9 +113,8 @@ class Settings(TaggerSettings):
             workers=0,  # what taggers read is made already, and too large to be sent
             seed=seed,
         )
-        power = 1.0 if falls else 0.0
         form = {"weight_decay": self.weight_decay, "adam_epsilon": 1e-6, "max_gradient_norm": 0.0}
-        return replace(config, decay_power=power, **form)
+        return replace(config, decay_power=1.0 if falls else 0.0, **form)
 
 
 # ---- documents ----
@@ -134,13 +125,11 @@ DRAW = 0  # seed of the documents that are drawn
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedCorpus:
-    """What was read."""
+    """What was read, by split."""
 
-    documents: Mapping[str, tuple[TaggedDocument, ...]]  # by split
-    # Tags `I-` that followed no span of their label, by split.
-    mended: Mapping[str, int] = field(default_factory=dict)
-    # Sentences of a split that is one document, which were made documents, by split.
-    divided: Mapping[str, int] = field(default_factory=dict)
+    documents: Mapping[str, tuple[TaggedDocument, ...]]
+    mended: Mapping[str, int] = field(default_factory=dict)  # tags `I-` that followed no span of their label
+    divided: Mapping[str, int] = field(default_factory=dict)  # sentences of one document, made documents
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -201,8 +190,8 @@ def _near_labels(document: TaggedDocument, most: int) -> TaggedDocument:
     labelled = np.array(document.labelled)
     context = np.setdiff1d(np.arange(len(document.sentences)), labelled)
     distance = np.abs(context[:, None] - labelled[None, :]).min(axis=1) if len(context) else context
-    nearest = islice(context[np.argsort(distance, kind="stable")].tolist(), most)
-    chosen = sorted([*labelled.tolist(), *nearest])
+    nearest = context[np.argsort(distance, kind="stable")][:most]
+    chosen = sorted([*labelled.tolist(), *nearest.tolist()])
     return replace(document, sentences=tuple(document.sentences[number] for number in chosen))
 
 
@@ -301,6 +290,10 @@ class TaggingRun(SystemRun):
         """What an update has a batch of."""
         return "sentences"
 
+    def parallel(self, training: TagTraining) -> str:
+        """This process trains all."""
+        return ""
+
     def new(self, training: TagTraining) -> Tagger:
         """An untrained one."""
         return self.taggers.make(training.system, most=training.most, seed=training.seed)
@@ -364,10 +357,6 @@ class TaggingRun(SystemRun):
         form = {"model": tagger.model, "tokenizer": tagger.tokenizer, "collate": tagger.collate_of(first)}
         return TrainingJob(train_examples=first, validation_examples=first, config=config, **form)
 
-    def parallel(self, training: TagTraining) -> str:
-        """This process trains all."""
-        return ""
-
     def counts(self, predictions: TagPredictions) -> np.ndarray:
         """int64 (documents, 3): correct, predicted and gold spans."""
         gold, predicted = predictions.gold(), predictions.predicted()
@@ -392,9 +381,8 @@ def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:
     """
     size = config.batch_size
     whole = len(examples) // size * size or len(examples)
-    rngs = (
-        np.random.default_rng([config.seed, number]) for number in range(-(-config.steps * size // whole))
-    )
+    epochs = range(-(-config.steps * size // whole))
+    rngs = (np.random.default_rng([config.seed, epoch]) for epoch in epochs)
     return np.concatenate([document_runs(examples, batch_size=size, rng=rng)[:whole] for rng in rngs])
 
 
@@ -422,22 +410,18 @@ def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
     for split, documents in run.corpus.documents.items():
         labelled = [one.sentences[number] for one in documents for number in one.labelled]
         words = sum(len(sentence.words) for sentence in labelled)
+        spans = sum(len(spans_of(sentence.tags or ())) for sentence in labelled)
         every = sum(len(sentence.words) for one in documents for sentence in one.sentences)
-        mended, divided = run.corpus.mended.get(split, 0), run.corpus.divided.get(split, 0)
         text = (
             f"{len(documents):,} documents of {every:,} words; {words:,} of them labelled, in "
-            f"{len(labelled):,} sentences with {span_count(run, split):,} spans"
-            + (f"; {mended:,} tags I- that began a span were read as B-" if mended else "")
-            + ("; it was one document, so each sentence is read as one" if divided else "")
+            f"{len(labelled):,} sentences with {spans:,} spans"
         )
+        if mended := run.corpus.mended.get(split):
+            text += f"; {mended:,} tags I- that began a span were read as B-"
+        if run.corpus.divided.get(split):
+            text += "; it was one document, so each sentence is read as one"
         rows.append((split, text))
     return [*rows, ("labels", ", ".join(run.corpus.labels))]
-
-
-def span_count(run: TaggingRun, split: str) -> int:
-    """True spans of a split."""
-    documents = run.corpus.documents[split]
-    return sum(len(spans_of(one.sentences[n].tags or ())) for one in documents for n in one.labelled)
 
 
 def shortened_facts(run: TaggingRun) -> list[tuple[str, str]]:
@@ -445,18 +429,14 @@ def shortened_facts(run: TaggingRun) -> list[tuple[str, str]]:
     rows, room = [], run.settings.most_tokens - ENDS
     for system in run.systems:
         training = next(one for one in run.trainings if one.system is system)
-        examples = run.examples(training)["train"]
-        if cut := sum(shortened_words(run, examples).values()):
+        if cut := sum(shortened_words(run, run.examples(training)["train"]).values()):
             rows.append((f"{system.label}: cut", f"of {cut:,} long words the first {room} pieces are read"))
     return rows
 
 
 def shortened_words(run: TaggingRun, examples: TagExamples) -> dict[str, int]:
     """How many words of each split have more pieces than `most_tokens` has room for: these alone are read.
-
-    Args:
-        examples: of any split; they know the documents of all.
-    """
+    `examples`: of any split; they know the documents of all."""
     documents = iter(examples.documents)
     return {
         split: sum(one.shortened for one in islice(documents, len(of_split)))
@@ -484,8 +464,8 @@ def evaluate(run: TaggingRun, predictions: Predictions) -> Scores:
             counted = run.counts(one)
             counts.setdefault((system, split), []).append(counted)
             for metric, of in MEASURES.items():
-                value, cell = float(of(counted.sum(axis=0))), {"system": system, "split": split}
-                rows.append(Score(**cell, metric=metric, value=value, seed=seed))
+                value = float(of(counted.sum(axis=0)))
+                rows.append(Score(system=system, split=split, metric=metric, value=value, seed=seed))
     tests = _comparisons(counts)
     p_of = {(row["a"], "test", "f1"): {"p": row["p_holm"], "against": row["b"]} for row in reversed(tests)}
     for (system, split), seeds in counts.items():
@@ -493,18 +473,13 @@ def evaluate(run: TaggingRun, predictions: Predictions) -> Scores:
             form = {"n": int(seeds[0][:, 2].sum()), "clusters": len(seeds[0])}
             tested = p_of.get((system, split, metric), {})
             rows.append(Score(system=system, split=split, metric=metric, **score, **form, **tested))
-    sweep = [
-        {
-            "occurrences": one.most,
-            "seed": one.seed,
-            "f1": float(f1_of(counts[one.row, "dev"][one.seed].sum(0))),
-        }
-        for one in sorted(run.trainings, key=lambda training: (training.most, training.seed))
-        if one.system.name == "doc-arc"
-    ]
-    shortened = {
-        one.system.name: shortened_words(run, predictions[one.key]["dev"].examples) for one in run.trainings
-    }
+    sweep, shortened = [], {}
+    for one in run.trainings:
+        shortened[one.system.name] = shortened_words(run, predictions[one.key]["dev"].examples)
+        if one.system.name == "doc-arc":
+            f1 = float(f1_of(counts[one.row, "dev"][one.seed].sum(axis=0)))
+            sweep.append({"occurrences": one.most, "seed": one.seed, "f1": f1})
+    sweep.sort(key=lambda row: (row["occurrences"], row["seed"]))
     tables = {"comparisons": tests, "sweep": sweep, **analysis_tables(run, predictions)}
     return Scores(rows=rows, tables=tables, data={"shortened_words": shortened})
 
@@ -516,27 +491,24 @@ def _comparisons(counts: Mapping[tuple[str, str], list[np.ndarray]]) -> list[dic
         if {(a, "test"), (b, "test")} <= counts.keys():
             compared = compare_counts(counts[a, "test"], counts[b, "test"], f1_of, seed=SEED)
             rows.append({"a": a, "b": b, "measure": "f1", **asdict(compared)})
-    corrected = holm([row["p"] for row in rows])
-    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
+    return with_holm(rows)
 
 
 def analysis_tables(run: TaggingRun, predictions: Predictions) -> dict[str, list[dict[str, Any]]]:
     """Of test documents `shares` (Figure 2), `gains` (Figure 3), `weights` (Figure 4), `top` (Table 5)."""
     test = run.corpus.documents["test"]
     others = chain(run.corpus.documents["train"], run.corpus.documents["dev"])
-    words = labelled_words(test, tf_idf(test, others=others))
+    words = tf_idf.labelled_words(test, tf_idf.tf_idf(test, others=others))
+    top = tf_idf.top_entities(words)
     return {
-        "shares": [asdict(share) for share in shares_by_quantile(words)],
-        "gains": _gains(predictions, strata(test, words)),
-        "top": [
-            {"word": one.spelling, "labels": list(one.labels), "score": one.score}
-            for one in top_entities(words)
-        ],
+        "shares": [asdict(share) for share in tf_idf.shares_by_quantile(words)],
+        "gains": _gains(predictions, tf_idf.strata(test, words)),
+        "top": [{"word": one.spelling, "labels": list(one.labels), "score": one.score} for one in top],
         "weights": _weights(run, predictions),
     }
 
 
-def _gains(predictions: Predictions, parts: Sequence[Any]) -> list[dict[str, Any]]:
+def _gains(predictions: Predictions, parts: Sequence[tf_idf.Stratum]) -> list[dict[str, Any]]:
     """Differences of word-level F1, mean over seeds, over all words and over entities of high TF-IDF."""
     chosen = [("all words", None), *((f"top {100 - part.percentile:g}%", part.chosen) for part in parts)]
     tags: dict[str, list[tuple]] = {}
@@ -548,16 +520,10 @@ def _gains(predictions: Predictions, parts: Sequence[Any]) -> list[dict[str, Any
             sides = [[word_counts(*of_seed, chosen=of_words) for of_seed in tags[one]] for one in (a, b)]
             occurrences = int(sides[0][0][:, 2].sum())  # in the gold, which every seed has
             if occurrences:
-                f1 = [float(np.mean([f1_of(one.sum(axis=0)) for one in side])) for side in sides]
-                head = {
-                    "a": a,
-                    "b": b,
-                    "words": name,
-                    "occurrences": occurrences,
-                    "f1_a": f1[0],
-                    "f1_b": f1[1],
-                }
-                rows.append(head | asdict(compare_counts(*sides, f1_of, seed=SEED)))
+                first, second = (float(np.mean([f1_of(one.sum(axis=0)) for one in side])) for side in sides)
+                head = {"a": a, "b": b, "words": name, "occurrences": occurrences}
+                compared = asdict(compare_counts(*sides, f1_of, seed=SEED))
+                rows.append(head | {"f1_a": first, "f1_b": second} | compared)
     return rows
 
 
@@ -572,6 +538,6 @@ def _weights(run: TaggingRun, predictions: Predictions) -> list[dict[str, Any]]:
         buckets = one.buckets()
         several = (buckets >= 0).sum(axis=1) > 1
         if several.any():
-            by_distance = weights_by_distance(one.weights[several], buckets[several])
+            by_distance = tf_idf.weights_by_distance(one.weights[several], buckets[several])
             rows += [{"system": training.system.name, **asdict(each)} for each in by_distance]
     return rows

@@ -19,27 +19,13 @@ from typing import Any, ClassVar
 import numpy as np
 from IPython.display import HTML
 from pydantic import Field
-from torch import nn
 
 from cdlm_lab.data.claims import LABELS, SETS, Evidence, EvidencedClaim, checksum_of, claim_sets, read_claims
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
-from cdlm_lab.examples.candidates import EncodedClaims, JointLayout
-from cdlm_lab.experiments.runs import (
-    Cell,
-    Scores,
-    SystemRun,
-    Training,
-    Values,
-    chosen_systems,
-    cost_facts,
-    facts_table,
-    paired_tests,
-    predict,
-    report,
-    score_rows,
-    train,
-)
-from cdlm_lab.experiments.systems.joint import JointSettings, sentence_rows
+from cdlm_lab.examples.candidates import ClaimExamples, EncodedClaims, JointLayout
+from cdlm_lab.experiments import runs
+from cdlm_lab.experiments.runs import Cell, Scores, Training, Values, predict, report, train
+from cdlm_lab.experiments.systems.joint import JointRun, JointSettings, sentence_rows
 from cdlm_lab.experiments.systems.verifying import (
     CLAIM_SYSTEMS,
     ClaimPredictions,
@@ -64,7 +50,6 @@ from cdlm_lab.models.joint import JointHead, PooledHead, load_joint_model, load_
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.training.config import TrainingConfig
-from cdlm_lab.training.fine_tuning import TrainingJob
 from cdlm_lab.widgets.html import table_html
 
 __all__ = ["CLAIM_SYSTEMS", "MAJORITY", "SHOWN_ORDER", "Settings"]
@@ -80,27 +65,23 @@ Claims = Mapping[str, tuple[EvidencedClaim, ...]]  # by set
 
 @settings
 class Settings(JointSettings):
-    """The parameters of notebook 10."""
+    """The parameters of notebook 10, whose first cell says what each is."""
 
     run_folder: str = "runs/fact_verification"
     # `storyworld`, or a folder or file: FEVER with KGAT's evidence, or FM2; FeverSymmetric beside either is
     # one more test set.
     corpus: str = STORYWORLD
-    # train_stories, held_out_stories: of storyworld, up to six claims each; the second for dev, and as many
-    # for test.
     train_stories: int = Field(default=200, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
-    # train_claims, held_out_claims: at most so many are drawn of the training claims, and of each other set;
-    # 0 = all.
     train_claims: int = Field(default=0, ge=0, description="0 means all")
     held_out_claims: int = Field(default=0, ge=0, description="0 means all")
-    evidence: Evidence = "retrieved"  # `retrieved`, or of FM2 `gold`
-    evidence_sentences: int = Field(default=3, ge=1)  # of a claim, at most; the paper has 5
+    evidence: Evidence = "retrieved"
+    evidence_sentences: int = Field(default=3, ge=1)
     systems: str = "pairwise-sum joint-ie claim-only"
     batch_size: int = Field(default=32, ge=1)
     micro_batch_size: int = Field(default=32, ge=1)
-    shown_system: str = ""  # whose verdicts are shown; "" = the last one
-    own_claim: str = ""  # a text file with a claim and evidence; "" = an example
+    shown_system: str = ""
+    own_claim: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,24 +92,20 @@ class Settings(JointSettings):
     @property
     def chosen(self) -> tuple[ClaimSystem, ...]:
         """The systems, in the order of the paper's tables."""
-        return chosen_systems(self.systems, CLAIM_SYSTEMS)
+        return runs.chosen_systems(self.systems, CLAIM_SYSTEMS)
 
     @property
     def shown(self) -> ClaimSystem:
         """The system whose verdicts are shown. Raises ParameterError for one that is not trained."""
-        by_name = {system.name: system for system in self.chosen}
-        if self.shown_system and self.shown_system not in by_name:
-            raise ParameterError(f"shown_system is {self.shown_system!r}; choose one of {', '.join(by_name)}")
-        return by_name[self.shown_system] if self.shown_system else self.chosen[-1]
+        return runs.shown_system(self.shown_system, self.chosen, parameter="shown_system")
 
 
 def read_claim_sets(settings: Settings) -> Claims:
     """Claims of train, dev and test, and of FeverSymmetric if its file is there too. Raises ParameterError: a
-    claim of train or dev without label; all of train have one label; all of another set are of one group.
-    Raises DataError: a file that cannot be read."""
+    claim of train or dev without label; all of train have one label; all of another set are of one group."""
     path = settings.corpus
     names = SETS[:3] if path == STORYWORLD else dict.fromkeys((*SETS[:3], *claim_sets(path)))
-    claims = {name: _drawn(_read_set(name, settings), name, settings) for name in names}
+    claims = {name: _read_set(name, settings) for name in names}
     for name in ("train", "dev"):
         if missing := [claim.id for claim in claims[name] if claim.label is None]:
             raise ParameterError(
@@ -146,21 +123,17 @@ def read_claim_sets(settings: Settings) -> Claims:
     return claims
 
 
-def _read_set(name: str, settings: Settings) -> Sequence[EvidencedClaim]:
-    most = settings.evidence_sentences
-    if settings.corpus == STORYWORLD:
-        stories = settings.train_stories if name == "train" else settings.held_out_stories
-        return list(read_storyworld_claims(name, stories, evidence=most))
-    return read_claims(settings.corpus, name, evidence=settings.evidence, most_evidence=most)
-
-
-def _drawn(claims: Sequence[EvidencedClaim], name: str, settings: Settings) -> tuple[EvidencedClaim, ...]:
+def _read_set(name: str, settings: Settings) -> tuple[EvidencedClaim, ...]:
     """The claims that are used, in their order."""
-    most = settings.train_claims if name == "train" else settings.held_out_claims
-    if not most or most >= len(claims):
-        return tuple(claims)
-    numbers = np.random.default_rng([0, SETS.index(name)]).permutation(len(claims))[:most]
-    return tuple(claims[number] for number in sorted(numbers))
+    evidence, is_train = settings.evidence_sentences, name == "train"
+    if settings.corpus == STORYWORLD:
+        stories = settings.train_stories if is_train else settings.held_out_stories
+        claims = list(read_storyworld_claims(name, stories, evidence=evidence))
+    else:
+        form = {"evidence": settings.evidence, "most_evidence": evidence}
+        claims = list(read_claims(settings.corpus, name, **form))
+    most = settings.train_claims if is_train else settings.held_out_claims
+    return runs.drawn(claims, most, seed=[0, SETS.index(name)])
 
 
 def labels_of(claims: Claims) -> tuple[str, ...]:
@@ -186,7 +159,7 @@ def majority_label(claims: Claims) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerificationRun(SystemRun):
+class VerificationRun(JointRun):
     """The claims of a run, and how its systems are trained and predict."""
 
     NAME: ClassVar[str] = "fact verification"
@@ -200,11 +173,6 @@ class VerificationRun(SystemRun):
         return cls(settings=settings, claims=read_claim_sets(settings))
 
     @property
-    def systems(self) -> tuple[ClaimSystem, ...]:
-        """In the order of the tables."""
-        return self.settings.chosen
-
-    @property
     def held_out(self) -> tuple[str, ...]:
         """The sets that are labelled: all but train."""
         return tuple(name for name in self.claims if name != "train")
@@ -216,7 +184,7 @@ class VerificationRun(SystemRun):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the claims; storyworld, which is made, has no checksums."""
+        """Of the claims, for the report; storyworld, which is made, has no checksums."""
         corpus, made = self.settings.corpus, self.settings.corpus == STORYWORLD
         return {
             "corpus": corpus,
@@ -226,33 +194,30 @@ class VerificationRun(SystemRun):
             "labels": {name: label_counts(claims, self.labels) for name, claims in self.claims.items()},
         }
 
-    def config(self, seed: int) -> TrainingConfig:
-        """How each system is trained. Raises ParameterError for values that cannot be."""
+    def of_split(self, name: str) -> tuple[EvidencedClaim, ...]:
+        """The claims of a set."""
+        return self.claims[name]
+
+    def config(self, system: ClaimSystem, seed: int = 0) -> TrainingConfig:
+        """How each system is trained."""
         return self.settings.config(items=len(self.claims["train"]), seed=seed)
 
-    def verifier(self, system: ClaimSystem, seed: int = 0, *, trained: bool = False) -> Verifier:
+    def reader(self, system: ClaimSystem, seed: int = 0, *, trained: bool = False) -> Verifier:
         """A new one on the CPU, or the one that was trained on the default device."""
         given = self.settings
-        layout = JointLayout(
-            sentences=1 + given.evidence_sentences,
-            length=given.sentence_length,
-            positions="compact" if system.pairwise else given.positions,
-        )
+        positions = "compact" if system.pairwise else given.positions
+        form = {"length": given.sentence_length, "positions": positions}
+        layout = JointLayout(sentences=1 + given.evidence_sentences, **form)
         source = self.model_folder(Training(system, seed)) if trained else given.checkpoint(system.pretrained)
-        form = {"labels": len(self.labels), "length": layout.length, "positions": layout.positions}
+        form |= {"labels": len(self.labels)}
         if system.pairwise:
             pooled = PooledHead(pooling=system.head, **form)
             model, tokenizer = load_pooled_pairs(source, head=pooled, seed=seed, **given.loading)
         else:
             joint = JointHead(kind=system.head, sentences=layout.sentences, layers=given.head_layers, **form)
             model, tokenizer = load_joint_model(source, head=joint, seed=seed, **given.loading)
-        return Verifier(
-            system=system,
-            model=model.to(default_device()) if trained else model,
-            tokenizer=tokenizer,
-            layout=layout,
-            labels=self.labels,
-        )
+        model = model.to(default_device()) if trained else model
+        return Verifier(system=system, model=model, tokenizer=tokenizer, layout=layout, labels=self.labels)
 
     def items(self, system: ClaimSystem) -> str:
         """What an update has a batch of."""
@@ -262,27 +227,10 @@ class VerificationRun(SystemRun):
         """All held-out sets."""
         return self.held_out
 
-    def job(self, training: Training) -> TrainingJob:
-        """A new verifier, judged by its label accuracy on dev."""
-        verifier, config, dev = self.verifier(*training), self.config(training.seed), self.claims["dev"]
-
-        def judge(model: nn.Module) -> float:
-            judged = replace(verifier, model=model)
-            return float(predict_verdicts(judged, dev, **self.settings.predicting).right.mean())
-
-        return TrainingJob(
-            model=verifier.model,
-            tokenizer=verifier.tokenizer,
-            train_examples=verifier.examples(self.claims["train"], config=config),
-            validation_examples=verifier.examples(dev),
-            collate=verifier.collate,
-            config=config,
-            judge=judge,
-        )
-
-    def load(self, training: Training) -> Verifier:
-        """The trained one."""
-        return self.verifier(*training, trained=True)
+    def judged(self, reader: Verifier, examples: ClaimExamples) -> float:
+        """Label accuracy."""
+        predictions = predict_verdicts(reader, examples.claims, examples=examples, **self.settings.predicting)
+        return float(predictions.right.mean())
 
     def predict_set(self, loaded: Verifier, name: str, bar: str) -> ClaimPredictions:
         """Verdicts on the claims of a set."""
@@ -294,16 +242,9 @@ class VerificationRun(SystemRun):
 
 
 def prepare(settings: Settings) -> VerificationRun:
-    """Take the folder, read the claims and look whether all is there and fits; nothing is trained. Raises
-    ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this run."""
-    for system in settings.chosen:  # before the reading, which may take long
-        settings.checkpoint(system.pretrained)
+    """Take the folder, read the claims and look whether all is there and fits."""
     own_texts(settings)
-    run = VerificationRun.open(settings)
-    run.config(0)
-    for system in run.systems:
-        run.verifier(system)  # has it positions enough?
-    return run
+    return VerificationRun.open(settings)
 
 
 # ---- before the start ----
@@ -313,12 +254,12 @@ LOOKED_AT = 500  # claims of a set that are put into pieces before the start
 
 def preview(run: VerificationRun) -> HTML:
     """What is verified and what training will cost."""
-    return facts_table([*claim_facts(run), *cost_facts(run)])
+    return runs.facts_table([*claim_facts(run), *runs.cost_facts(run)])
 
 
 def claim_facts(run: VerificationRun) -> list[tuple[str, str]]:
     """What is verified, what of it is cut, and labels that cannot be learned, as (name, text)."""
-    tokenizer = run.verifier(run.systems[0]).tokenizer
+    tokenizer = run.reader(run.systems[0]).tokenizer
     rows = []
     for name, claims in run.claims.items():
         counts = label_counts(claims, run.labels)
@@ -356,9 +297,8 @@ def example(run: VerificationRun) -> HTML:
 
 
 def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -> list[list[str]]:
-    """A training claim, then each sentence of its evidence that is read, as cells of HTML. A pairwise system
-    reads the claim with each sentence by itself."""
-    verifier = run.verifier(system)
+    """A training claim, then each sentence of its evidence that is read, as cells of HTML."""
+    verifier = run.reader(system)
     sequence = verifier.examples([run.claims["train"][index]]).describe(0)
     return [
         [f"evidence {number}" if number else "claim", *cells]
@@ -370,24 +310,27 @@ def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -
 
 
 def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
-    """Label accuracy of all systems on every set that has labels, and of the most frequent training label;
-    the tests between systems, and how often each label is taken for each."""
-    labelled = _labelled(run)
-    gold = {name: [run.claims[name][number] for number in numbers] for name, numbers in labelled.items()}
+    """Label accuracy of all systems and of the most frequent training label on every set that has labels, the
+    tests between systems, and how often each label is taken for each."""
+    labelled = {
+        name: [number for number, claim in enumerate(run.claims[name]) if claim.label is not None]
+        for name in run.held_out
+    }
+    gold = {name: [run.claims[name][n] for n in numbers] for name, numbers in labelled.items() if numbers}
     groups = {name: [claim.group for claim in claims] for name, claims in gold.items()}
+    seeds = range(run.settings.seeds)
     values: Values = {
         Cell(system.name, name, MEASURE): [
-            predictions[system.name, seed][name].right[numbers].astype(float)
-            for seed in range(run.settings.seeds)
+            predictions[system.name, seed][name].right[labelled[name]].astype(float) for seed in seeds
         ]
         for system in run.systems
-        for name, numbers in labelled.items()
+        for name in gold
     }
     tests = [
         row
         for name in gold
         for pairs in compared_pairs(run.systems).values()
-        for row in paired_tests(
+        for row in runs.paired_tests(
             [(Cell(a, name, MEASURE), Cell(b, name, MEASURE)) for a, b in pairs], values, groups
         )
     ]
@@ -397,34 +340,23 @@ def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
         for name, claims in gold.items()
     }
     of_majority = [
-        replace(row, seeds=None, note=best) for row in score_rows(majority, groups) if row.seed is None
+        replace(row, seeds=None, note=best) for row in runs.score_rows(majority, groups) if row.seed is None
     ]
     against_pairwise = [row for row in tests if CLAIM_SYSTEMS[row["b"]].pairwise]
+    confusion = [
+        {"system": system, "seed": seed, "split": name, **row}
+        for (system, seed), of_set in predictions.items()
+        for name in gold
+        for row in _confusion(of_set[name])
+    ]
     return Scores(
-        rows=[*score_rows(values, groups, against_pairwise), *of_majority],
-        tables={
-            "comparisons": tests,
-            "confusion": [
-                {"system": system, "seed": seed, "split": name, **row}
-                for (system, seed), of_set in predictions.items()
-                for name in gold
-                for row in _confusion(of_set[name])
-            ],
-        },
+        rows=[*runs.score_rows(values, groups, against_pairwise), *of_majority],
+        tables={"comparisons": tests, "confusion": confusion},
         data={
             "scored": {name: len(claims) for name, claims in gold.items()},
             "groups": {name: len(set(of_set)) for name, of_set in groups.items()},
         },
     )
-
-
-def _labelled(run: VerificationRun) -> dict[str, list[int]]:
-    """Held-out set -> numbers of its claims that have a label, if any have."""
-    numbers = {
-        name: [number for number, claim in enumerate(run.claims[name]) if claim.label is not None]
-        for name in run.held_out
-    }
-    return {name: of_set for name, of_set in numbers.items() if of_set}
 
 
 def _confusion(predictions: ClaimPredictions) -> Iterator[dict[str, Any]]:

@@ -21,28 +21,11 @@ from cdlm_lab.data.questions import MultihopQuestion, hotpot_record, read_questi
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
 from cdlm_lab.examples.questions import FitFacts
 from cdlm_lab.examples.tokens import token_texts
+from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of, reset_globals
-from cdlm_lab.experiments.runs import (
-    Cell,
-    Scores,
-    SystemRun,
-    Training,
-    chosen_systems,
-    cost_in_words,
-    facts_table,
-    paired_tests,
-    predict,
-    report,
-    score_rows,
-    train,
-)
-from cdlm_lab.experiments.systems.answering import (
-    ENCODERS,
-    Answerer,
-    Encoder,
-    QuestionPredictions,
-    predict_answers,
-)
+from cdlm_lab.experiments.runs import Cell, EpochSettings, Scores, SystemRun, Training, predict, report, train
+from cdlm_lab.experiments.systems import answering
+from cdlm_lab.experiments.systems.answering import Answerer, Encoder, QuestionPredictions
 from cdlm_lab.experiments.views.questions import (
     answers_in_place,
     kind_table,
@@ -50,14 +33,12 @@ from cdlm_lab.experiments.views.questions import (
     own_texts,
 )
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
-from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import bytes_per_number, estimate
-from cdlm_lab.models.precision import Precision, precision_told
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.models.question_answering import load_question_answerer
 from cdlm_lab.parameters import ParameterError, settings
-from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
 from cdlm_lab.widgets.score_tables import score_table
 
@@ -70,53 +51,32 @@ Questions = Mapping[str, tuple[MultihopQuestion, ...]]  # by split
 
 
 @settings
-class Settings:
+class Settings(EpochSettings):
     """The parameters of notebook 06, whose first cell says what each is."""
 
     run_folder: str = "runs/multihop_qa"
     # `storyworld`, or a folder of `train.json`, `dev.json` and `test.json` in HotpotQA's format or the hub's
     # (`.jsonl` too, and compressed).
     corpus: str = STORYWORLD
-    # train_stories, held_out_stories: of storyworld, two or three questions each.
     train_stories: int = Field(default=200, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
     passage_sentences: int = 2
     paragraphs: int = Field(default=4, ge=2)
-    # Of storyworld: `one document` = without the one that holds the clue, so that nobody can do better than
-    # guess.
+    # Without the document that holds the clue nobody can do better than guess.
     seen: Literal["both documents", "one document"] = "both documents"
-    # train_questions, held_out_questions: at most so many are drawn of the training questions, and of those
-    # of dev and of test; 0 = all.
     train_questions: int = Field(default=0, ge=0, description="0 means all")
     held_out_questions: int = Field(default=0, ge=0, description="0 means all")
-    # Of a folder: so many questions, drawn of `train.json`, are dev and not train; 0 = `dev.json` is dev. The
-    # paper reports on the official development set; nothing may be chosen there, and the official test set
-    # has no gold.
+    # The paper reports on the official development set, where nothing may be chosen, and the official test
+    # set has no gold: so dev is drawn from train.
     dev_from_train: int = Field(default=0, ge=0)
     data_seed: int = 0
     variants: str = "longformer cdlm"
-    # Where the variants are: `storyworld`, or a folder with a folder for each, such as `cdlm` or
-    # `cdlm/model`.
-    encoders: str = STORYWORLD
-    # Longformer and Local CDLM start with their local projections as the global ones, as in the paper; False
-    # = with those of the checkpoint. (Of the models of notebook 01 they are the same.).
+    encoders: str = STORYWORLD  # or a folder with a folder for each, such as `cdlm` or `cdlm/model`
     reset_globals: bool = True
-    # Of a question with its paragraphs in tokens; what is longer loses the ends of its paragraphs, and is
-    # reported.
-    max_length: int = 512
+    max_length: int = 512  # what is longer loses the ends of its paragraphs, and is reported
     window: int = 32
-    seeds: int = Field(default=1, ge=1)
-    epochs: int = Field(default=2, ge=1)
-    batch_size: int = 16
-    micro_batch_size: int = 16
-    learning_rate: float = 0.001
-    warmup_steps: int = 20
-    attention_dropout: AttentionDropout = 0.0
-    precision: Precision = "auto"
-    support: Literal["threshold", "two_paragraphs"] = "threshold"  # which sentences are predicted as support
+    support: Literal["threshold", "two_paragraphs"] = "threshold"
     most_answer_tokens: int = Field(default=30, ge=1)
-    parallel: str = ""
-    workers: Workers = "auto"
     shown_model: str = ""
     own_question: str = ""
     own_documents: str = ""
@@ -127,28 +87,22 @@ class Settings:
         if bool(self.own_question) != bool(self.own_documents):
             missing = "own_documents" if self.own_question else "own_question"
             raise ParameterError(f'{missing} is ""; give a question and a file of documents, or neither')
-        Processes.of(self.parallel)
+        super().__post_init__()
         _ = self.shown
 
     @property
     def chosen(self) -> tuple[Encoder, ...]:
         """The encoders, in the paper's order."""
-        return chosen_systems(self.variants, ENCODERS, parameter="variants")
+        return runs.chosen_systems(self.variants, answering.ENCODERS, parameter="variants")
 
     @property
-    def shown(self) -> str:
-        """Name of the encoder whose answers are shown. Raises ParameterError for one that is not trained."""
-        names = [encoder.name for encoder in self.chosen]
-        if self.shown_model and self.shown_model not in names:
-            raise ParameterError(f"shown_model is {self.shown_model!r}; choose one of {', '.join(names)}")
-        return self.shown_model or names[-1]
+    def shown(self) -> Encoder:
+        """The encoder whose answers are shown. Raises ParameterError for one that is not trained."""
+        return runs.shown_system(self.shown_model, self.chosen, parameter="shown_model")
 
     def config(self, *, items: int, seed: int) -> TrainingConfig:
-        """How each encoder is trained; weight decay and epsilon as in the released code, where the paper is
-        silent. Raises ParameterError for values that cannot be."""
-        names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps")
-        given = {name: getattr(self, name) for name in (*names, "precision", "parallel", "workers")}
-        config = config_of_passes(items=items, seed=seed, **given)
+        """Weight decay and epsilon are those of the released code, where the paper is silent."""
+        config = super().config(items=items, seed=seed)
         return replace(config, weight_decay=0.01, adam_epsilon=1e-6)
 
 
@@ -156,45 +110,30 @@ class Settings:
 
 
 def read_questions(given: Settings) -> Questions:
-    """Questions of train, dev and test; answers and supporting facts are known of all. Facts that name a
-    sentence which is not there, as a few of the official ones do, are `unknown_supporting`. Raises
-    ParameterError: a corpus that is neither, a file without gold, or one question in two splits. Raises
-    DataError: a file that cannot be read.
-    """
+    """Questions of train, dev and test. Facts that name a sentence which is not there, as a few of the
+    official ones do, are `unknown_supporting`. Raises ParameterError: a corpus that is neither, a file
+    without gold, or one question in two splits."""
     if given.corpus == STORYWORLD:
-        read = _of_storyworld(given)
+        stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
+        form = {"sentences": given.passage_sentences, "paragraphs": given.paragraphs}
+        form |= {"withheld": given.seen == "one document"}
+        read = {split: list(read_storyworld_questions(split, n, **form)) for split, n in stories.items()}
     else:
         form = {"dev_from_train": given.dev_from_train, "seed": given.data_seed}
         read = read_question_folder(given.corpus, **form)
-    return {split: tuple(_drawn(questions, split, given)) for split, questions in read.items()}
-
-
-def _of_storyworld(given: Settings) -> dict[str, Sequence[MultihopQuestion]]:
-    stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
-    form = {"sentences": given.passage_sentences, "paragraphs": given.paragraphs}
-    withheld = given.seen == "one document"
-    return {
-        split: list(read_storyworld_questions(split, count, **form, withheld=withheld))
-        for split, count in stories.items()
-    }
-
-
-def _drawn(questions: Sequence[MultihopQuestion], split: str, given: Settings) -> Sequence[MultihopQuestion]:
-    """The questions that are used, in their order."""
-    most = given.train_questions if split == "train" else given.held_out_questions
-    if not most or most >= len(questions):
-        return questions
-    order = np.random.default_rng([given.data_seed, SPLITS.index(split)]).permutation(len(questions))
-    return [questions[number] for number in sorted(order[:most])]
+    most = dict.fromkeys(SPLITS, given.held_out_questions) | {"train": given.train_questions}
+    seeds = {split: [given.data_seed, number] for number, split in enumerate(SPLITS)}
+    return {split: runs.drawn(some, most[split], seed=seeds[split]) for split, some in read.items()}
 
 
 def cluster_of(question: MultihopQuestion) -> str:
-    """What a question shares its paragraphs with others of, for intervals: of storyworld the story, else the
-    question itself."""
-    return question.id.rpartition("-q")[0] if question.id.startswith("storyworld-") else question.id
+    """The story of a question, or the question itself."""
+    return runs.story_or_id(question.id, mark="-q")
 
 
 # ---- the run ----
+
+Predictions = Mapping[tuple[str, int], Mapping[str, QuestionPredictions]]  # (encoder, seed) -> split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,27 +151,18 @@ class MultihopRun(SystemRun):
         for encoder in given.chosen:
             checkpoint_of(given.encoders, encoder.name)
         run = cls(settings=given, questions=read_questions(given))
-        _ = run.config(0)
+        given.config(items=len(run.questions["train"]), seed=0)  # raises for values that cannot be
         return run
 
     @property
-    def systems(self) -> tuple[Encoder, ...]:
-        """The encoders, in the paper's order."""
-        return self.settings.chosen
-
-    @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the questions."""
+        """Of the questions, for the report."""
         return {
             "corpus": self.settings.corpus,
             "precision": precision_told(self.settings.precision),
             "questions": {split: len(questions) for split, questions in self.questions.items()},
             "clusters": {split: len(set(map(cluster_of, some))) for split, some in self.questions.items()},
         }
-
-    def config(self, seed: int) -> TrainingConfig:
-        """Raises ParameterError for values that cannot be."""
-        return self.settings.config(items=len(self.questions["train"]), seed=seed)
 
     def answerer(self, training: Training, *, trained: bool) -> Answerer:
         """A new one on an encoder, or the one that was trained."""
@@ -250,23 +180,17 @@ class MultihopRun(SystemRun):
 
     @cached_property
     def untrained(self) -> Answerer:
-        """A new one on the first encoder, loaded once for all that looks before the start; not to be
-        trained."""
+        """A new one on the first encoder, for all that looks before the start; not to be trained."""
         return self.answerer(self.trainings[0], trained=False)
 
-    def job(self, training: Training) -> TrainingJob:
+    def job(self, training: Training, *, answerer: Answerer | None = None) -> TrainingJob:
         """A new answerer on the questions of train."""
-        return self._job(self.answerer(training, trained=False), self.config(training.seed))
-
-    def trial(self) -> TrainingJob:
-        """What the first encoder learns, not to be run: all encoders are of one size."""
-        return self._job(self.untrained, self.config(0))
-
-    def _job(self, answerer: Answerer, config: TrainingConfig) -> TrainingJob:
+        answerer, questions = answerer or self.answerer(training, trained=False), self.questions["train"]
+        config = self.settings.config(items=len(questions), seed=training.seed)
         return TrainingJob(
             model=answerer.model,
             tokenizer=answerer.tokenizer,
-            train_examples=answerer.examples(list(in_training_order(self.questions["train"], config))),
+            train_examples=answerer.examples(list(in_training_order(questions, config))),
             validation_examples=answerer.examples(self.questions["dev"]),
             collate=answerer.collate,
             config=config,
@@ -285,7 +209,7 @@ class MultihopRun(SystemRun):
     ) -> QuestionPredictions:
         """Answers to any questions; `name` beside the bar, None = no bar."""
         given = self.settings
-        return predict_answers(
+        return answering.predict_answers(
             loaded,
             loaded.examples(questions, labelled=False),
             support=given.support,
@@ -300,12 +224,8 @@ class MultihopRun(SystemRun):
         return QuestionPredictions.load(file, questions=self.questions[name])
 
 
-Predictions = Mapping[tuple[str, int], Mapping[str, QuestionPredictions]]  # (encoder, seed) -> split
-
-
 def prepare(given: Settings) -> MultihopRun:
-    """Take the folder, read the questions and look whether all is there; nothing is trained. Raises
-    ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this run."""
+    """Take the folder, read the questions and look whether all is there."""
     own_texts(given)
     return MultihopRun.open(given)
 
@@ -313,23 +233,20 @@ def prepare(given: Settings) -> MultihopRun:
 # ---- before the start ----
 
 LOOKED_AT = 500  # questions of a split that are read before the start: 90,000 would take most of an hour
-CUT = "its share of the room"
 
 
 def preview(run: MultihopRun) -> HTML:
     """What is asked and what training will cost."""
-    return facts_table(question_facts(run) + training_facts(run))
+    return runs.facts_table(question_facts(run) + training_facts(run))
 
 
 def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """What is asked, and what of the first LOOKED_AT questions of each split fits into the sequences, as
-    (name, text)."""
+    """What is asked, and what of the first LOOKED_AT questions of each split fits into the sequences."""
     rows = []
     for split, questions in run.questions.items():
         kinds = Counter(one.kind or "other" for one in questions)
-        types = Counter(one.type for one in questions)
         listed = ", ".join(f"{count:,} {name}" for name, count in kinds.most_common())
-        yes_no = types["yes"] + types["no"]
+        yes_no = sum(one.type in ("yes", "no") for one in questions)
         rows.append((split, f"{len(questions):,} questions ({listed}); {yes_no:,} of them yes or no"))
         if unknown := [len(one.unknown_supporting) for one in questions if one.unknown_supporting]:
             text = (
@@ -355,13 +272,12 @@ def _lost_in_words(fit: FitFacts) -> str:
 
 
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """What training an encoder takes, as (name, text); one batch is learned from to know that."""
-    job = run.trial()
-    examples = [job.train_examples[number] for number in range(job.config.micro_batch_size)]
-    batch = job.collate(examples)
+    """What training an encoder takes, from a batch of the first: all are of one size."""
+    job = run.job(run.trainings[0], answerer=run.untrained)
+    batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
     masks = (batch[name].sum(1).float().mean().item() for name in ("attention_mask", "global_attention_mask"))
     sizes = "{:,.0f} tokens, {:.0f} of them global".format(*masks)
-    cost = cost_in_words(job, items="questions", parallel=run.settings.parallel)
+    cost = runs.cost_in_words(job, items="questions", parallel=run.settings.parallel)
     return [
         ("an example", f"{sizes}: question, starts of titles and sentences"),
         ("training", f"{cost}; times {len(run.trainings)} (encoders and seeds)"),
@@ -383,7 +299,8 @@ def example(run: MultihopRun, *, index: int = 0) -> PackedPreview:
     for number, (paragraph, tokens) in enumerate(zip(question.paragraphs, encoded.paragraphs, strict=True)):
         read = int(((sequence.paragraph == number) & ~special).sum())
         cut = len(tokens.ids) + len(tokens.title_ids) - read
-        documents.append(DocumentLoss(title=paragraph.title, kept=read, cut=cut, reason=CUT if cut else ""))
+        reason = "its share of the room" if cut else ""
+        documents.append(DocumentLoss(title=paragraph.title, kept=read, cut=cut, reason=reason))
     cost = estimate(
         answerer.model.config,
         length=len(texts),
@@ -412,8 +329,8 @@ AGAINST = "longformer"  # what the variants are tested against
 
 
 def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
-    """Scores of all encoders on dev and test, and the tests between them; for each training the official
-    prediction file of test is written beside its answers."""
+    """Scores of all encoders, and the tests between them; for each training the official prediction file of
+    test is written beside its answers."""
     gold = {split: [hotpot_record(one) for one in run.questions[split]] for split in ("dev", "test")}
     values: dict[Cell, list[np.ndarray]] = {}
     for training in run.trainings:
@@ -427,10 +344,9 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
     clusters = {split: list(map(cluster_of, questions)) for split, questions in run.questions.items()}
     names = [encoder.name for encoder in run.systems]
     tests = []
-    for measure in TESTED:
-        against = Cell(AGAINST, "test", measure)
+    for against in (Cell(AGAINST, "test", measure) for measure in TESTED if AGAINST in names):
         pairs = [(against._replace(system=name), against) for name in names if name != AGAINST]
-        tests += paired_tests(pairs if AGAINST in names else [], values, clusters)
+        tests += runs.paired_tests(pairs, values, clusters)
     kinds = [
         {"system": name, "split": split, **row}
         for name in names
@@ -439,7 +355,8 @@ def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
             run.questions[split], {measure: values[Cell(name, split, measure)] for measure in HOTPOTQA_SCORES}
         )
     ]
-    return Scores(rows=score_rows(values, clusters, tests), tables={"comparisons": tests, "kinds": kinds})
+    rows = runs.score_rows(values, clusters, tests)
+    return Scores(rows=rows, tables={"comparisons": tests, "kinds": kinds})
 
 
 def _by_kind(
@@ -448,14 +365,11 @@ def _by_kind(
     """The means of bridge and comparison questions, and of yes-or-no ones."""
     means = {measure: np.mean(seeds, axis=0) for measure, seeds in of_measure.items()}
     kinds = sorted({one.kind for one in questions})
-    groups = {kind: [one.kind == kind for one in questions] for kind in kinds}
-    groups["yes or no"] = [one.type in ("yes", "no") for one in questions]
-    return [
-        {
-            "kind": kind,
-            "questions": int(np.sum(chosen)),
-            **{measure: float(values[chosen].mean()) for measure, values in means.items()},
-        }
-        for kind, chosen in groups.items()
-        if any(chosen)
-    ]
+    groups = {kind: np.array([one.kind == kind for one in questions]) for kind in kinds}
+    groups["yes or no"] = np.array([one.type in ("yes", "no") for one in questions])
+    rows = []
+    for kind, chosen in groups.items():
+        if chosen.any():
+            of_kind = {measure: float(values[chosen].mean()) for measure, values in means.items()}
+            rows.append({"kind": kind, "questions": int(chosen.sum()), **of_kind})
+    return rows

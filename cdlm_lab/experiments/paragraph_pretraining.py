@@ -13,7 +13,7 @@ The paper has no scores of held-out paragraphs. Candidates are scored here
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -29,27 +29,17 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.clusters import corpus_checksum, paragraph_documents, passed_over
 from cdlm_lab.data.files import named
 from cdlm_lab.data.records import SPLITS, Split
-from cdlm_lab.examples.cached_corpus import (
-    ParagraphCounts,
-    paragraph_fingerprint,
-    read_paragraph_counts,
-    tokenise_paragraphs,
-)
+from cdlm_lab.examples import cached_corpus, paragraph_tasks
 from cdlm_lab.examples.candidates import JointCollate
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability
-from cdlm_lab.examples.paragraph_tasks import (
-    KINDS,
-    OTHER_DOCUMENT,
-    SAME_DOCUMENT,
-    SAME_PARAGRAPH,
-    ParagraphTasks,
-)
+from cdlm_lab.examples.paragraph_tasks import OTHER_DOCUMENT, SAME_DOCUMENT, SAME_PARAGRAPH
 from cdlm_lab.examples.tokens import from_tokenizer, token_texts
 from cdlm_lab.experiments.cluster_corpora import SPLIT_SEEDS, tell_passed_over, tokenising_processes
 from cdlm_lab.experiments.runs import Scores, facts_table, report
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.metrics.significance import mean_score, perplexity, sums_by_cluster
+from cdlm_lab.models import joint
 from cdlm_lab.models.encoder import AttentionDropout, copy_local_to_global
 from cdlm_lab.models.estimate import (
     bytes_per_number,
@@ -58,15 +48,7 @@ from cdlm_lab.models.estimate import (
     parameter_count,
     training_seconds,
 )
-from cdlm_lab.models.joint import (
-    JointHead,
-    ParagraphModel,
-    front_states,
-    load_paragraph_model,
-    save_paragraph_model,
-    scores_of,
-    sentence_states,
-)
+from cdlm_lab.models.joint import ParagraphModel
 from cdlm_lab.models.precision import Precision, computing_in, precision_told
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress, is_first
@@ -76,13 +58,12 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import OnLog, Recipe, TrainingJob, fine_tune
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
-from cdlm_lab.widgets.charts import pretraining_losses_figure, task_losses
+from cdlm_lab.widgets.charts import pretraining_losses_figure
 from cdlm_lab.widgets.html import bytes_in_words, seconds_in_words, table_html
 from cdlm_lab.widgets.packed import MarkedTokens, ParagraphExampleView, TaskSentence
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "preview", "report", "train"]
 
-NAME = "paragraph pretraining"
 CACHE = "runs/cache"  # where tokenised corpora are kept
 
 # ---- settings and data ----
@@ -90,28 +71,26 @@ CACHE = "runs/cache"  # where tokenised corpora are kept
 
 @settings
 class Settings:
-    """The parameters of notebook 08."""
+    """The parameters of notebook 08, whose first cell says what each is."""
 
     run_folder: str = "runs/paragraph_pretraining"
-    # A folder, a hub name, `minilm`, one of the project's, or `tiny`, from scratch.
-    model: str = "storyworld/longformer"
-    corpus: str = "storyworld"  # `storyworld` or a path
-    # train_clusters, held_out_clusters: at most so many for training, and for validation and test each; 0 =
-    # all (storyworld, which has no end, needs a number).
+    model: str = "storyworld/longformer"  # or `tiny`, from scratch
+    corpus: str = "storyworld"
+    # At most so many for training, and for validation and test each; storyworld, which has no end, needs a
+    # number.
     train_clusters: int = Field(default=200, ge=0, description="0 means all")
     held_out_clusters: int = Field(default=15, ge=0, description="0 means all")
-    # head, head_layers: that of MSPP, `ie_k` or `ae_k`, `linear` or `tanh`.
     head: Literal["ie_k", "ae_k"] = "ie_k"
     head_layers: Literal["linear", "tanh"] = "linear"
-    # same_paragraph, same_document, other_documents: candidates of each kind, k_1, k_2 and k_3.
+    # Candidates of each kind, k_1, k_2 and k_3.
     same_paragraph: int = Field(default=1, ge=1)
     same_document: int = Field(default=2, ge=0)
     other_documents: int = Field(default=2, ge=0)
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
     positions: Literal["strided", "compact"] = "strided"
-    mask_probability: float = 0.15  # of each token
+    mask_probability: float = 0.15
     dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
-    attention_dropout: AttentionDropout = 0.0  # of attention weights; `checkpoint` = as the checkpoint says
+    attention_dropout: AttentionDropout = 0.0
     steps: int = 300
     batch_size: int = 16
     micro_batch_size: int = 16
@@ -120,10 +99,10 @@ class Settings:
     decay_power: float = 1.0
     precision: Precision = "auto"
     gradient_checkpointing: bool = False
-    evaluate_every: int = 100  # steps between looks at the validation examples, and between checkpoints
-    parallel: str = ""  # processes that train, as "ddp 4"; "" = one
-    workers: Workers = "auto"  # processes that tokenise (`auto` = one for each core) and then make examples
-    seed: int = 0  # of everything left to chance
+    evaluate_every: int = 100  # checkpoints are written as often
+    parallel: str = ""
+    workers: Workers = "auto"  # that tokenise (`auto` = one for each core) and then make examples
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if not self.same_document + self.other_documents:
@@ -157,9 +136,9 @@ class Settings:
         return self.same_paragraph / sum(self.k)
 
     @property
-    def joint_head(self) -> JointHead:
+    def joint_head(self) -> joint.JointHead:
         """The head, which knows the layout of the sequences."""
-        return JointHead(
+        return joint.JointHead(
             kind=self.head,
             sentences=1 + sum(self.k),
             length=self.sentence_length,
@@ -172,23 +151,22 @@ class Settings:
 class ParagraphSplit:
     """One split of a corpus: what went into it, a checksum of what was read, and the examples drawn."""
 
-    counts: ParagraphCounts
+    counts: cached_corpus.ParagraphCounts
     checksum: str
-    examples: ParagraphTasks
+    examples: paragraph_tasks.ParagraphTasks
 
 
 def read_split(
     settings: Settings, split: Split, *, tokenizer: PreTrainedTokenizerBase, cache: Path
 ) -> ParagraphSplit:
     """Tokenise a split, or open it if that was done before, and draw examples: for training as many as it
-    takes, else one of each paragraph that is long enough. Raises ValueError: the split has too little to ask
-    about, or cannot be read."""
+    takes, else one of each paragraph that is long enough. Raises ValueError: there is too little."""
     is_train = split == "train"
     clusters = settings.train_clusters if is_train else settings.held_out_clusters
     read = {"split": split, "size": clusters, "seed": 0}
     checksum = corpus_checksum(settings.corpus, **read)
-    fingerprint = paragraph_fingerprint(checksum, tokenizer)
-    documents = tokenise_paragraphs(
+    fingerprint = cached_corpus.paragraph_fingerprint(checksum, tokenizer)
+    documents = cached_corpus.tokenise_paragraphs(
         lambda: paragraph_documents(settings.corpus, **read),
         tokenizer,
         cache_dir=cache,
@@ -196,7 +174,7 @@ def read_split(
         processes=tokenising_processes(settings.workers),
     )
     try:
-        examples = ParagraphTasks(
+        examples = paragraph_tasks.ParagraphTasks(
             corpus=documents,
             layout=settings.joint_head.layout,
             special=from_tokenizer(tokenizer),
@@ -207,7 +185,7 @@ def read_split(
         )
     except ValueError as error:
         raise ValueError(f"{settings.corpus}, {split}: {error}") from error
-    counts = read_paragraph_counts(cache, fingerprint=fingerprint)
+    counts = cached_corpus.read_paragraph_counts(cache, fingerprint=fingerprint)
     return ParagraphSplit(counts=counts, checksum=checksum, examples=examples)
 
 
@@ -244,20 +222,15 @@ class ParagraphRun:
         )
 
     @property
-    def passed_over(self) -> Sequence[str]:
-        """Files of the corpus that are not read."""
-        return passed_over(self.settings.corpus)
-
-    @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the corpus and the model."""
+        """Of the corpus and the model, for the report."""
         counts = {split: one.examples.counts for split, one in self.splits.items()}
         cut, read = _cut(self)
         return {
             "corpus": self.settings.corpus,
             "precision": precision_told(self.settings.precision),
             "checksums": {split: one.checksum for split, one in self.splits.items()},
-            "files_passed_over": named(self.passed_over),
+            "files_passed_over": named(passed_over(self.settings.corpus)),
             "documents": {split: one.counts.documents_kept for split, one in self.splits.items()},
             "paragraphs": {split: one.sources for split, one in counts.items()},
             "short_of_hard": {split: one.short_of_hard for split, one in counts.items()},
@@ -268,18 +241,16 @@ class ParagraphRun:
 
 
 def prepare(settings: Settings, *, cache: str | Path = CACHE) -> ParagraphRun:
-    """Take the folder, load the model, tokenise the corpus (once) and make the examples; nothing is trained.
-    Raises ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this
-    run."""
-    opened = open_run(settings.run_folder, name=NAME, parameters=asdict(settings))
+    """Take the folder, load the model, tokenise the corpus (once) and make the examples."""
+    opened = open_run(settings.run_folder, name="paragraph pretraining", parameters=asdict(settings))
     run = replace(read(settings, cache=str(cache)), opened=opened)
-    tell_passed_over(settings.corpus, run.passed_over)
+    tell_passed_over(settings.corpus, passed_over(settings.corpus))
     return run
 
 
 def read(settings: Settings, *, cache: str) -> ParagraphRun:
     """The model and the examples, as each of several processes makes them."""
-    model, tokenizer = load_paragraph_model(
+    model, tokenizer = joint.load_paragraph_model(
         settings.model,
         head=settings.joint_head,
         dropout=settings.dropout,
@@ -294,14 +265,8 @@ def read(settings: Settings, *, cache: str) -> ParagraphRun:
             f"{settings.corpus}, test: only one document can be asked about, and intervals need two; "
             "give more clusters"
         )
-    return ParagraphRun(
-        settings=settings,
-        model=model,
-        tokenizer=tokenizer,
-        splits=splits,
-        cache=cache,
-        own_globals=not has_copied_globals(model),
-    )
+    form = {"settings": settings, "splits": splits, "cache": cache}
+    return ParagraphRun(model=model, tokenizer=tokenizer, own_globals=not has_copied_globals(model), **form)
 
 
 def has_copied_globals(model: ParagraphModel) -> bool:
@@ -315,19 +280,17 @@ def has_copied_globals(model: ParagraphModel) -> bool:
 
 
 def train(run: ParagraphRun, *, on_log: OnLog | None = None) -> TrainingResult:
-    """Train, keep the checkpoint with the lowest sum of both losses on validation, and write the model into
-    `model` in the run's folder, its head beside it.
+    """Train, and write the model with the lowest sum of both losses on validation, its head beside it.
 
     No token is global in this task. Global projections that were copies of the local ones at the start are so
-    at the end; a checkpoint's own are kept as they were. Raises Stopped: it was asked to stop; the same call
-    goes on from there.
+    at the end; a checkpoint's own are kept as they were. Raises Stopped: the same call goes on from there.
     """
 
     def save(model: ParagraphModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
         if not run.own_globals:
             copy_local_to_global(model)
         if is_first():
-            save_paragraph_model(model, tokenizer, folder)
+            joint.save_paragraph_model(model, tokenizer, folder)
 
     arguments = {"settings": asdict(run.settings), "cache": run.cache}
     return fine_tune(
@@ -375,15 +338,14 @@ def predict(run: ParagraphRun) -> ParagraphAnswers:
 
 def answer_tasks(
     model: ParagraphModel,
-    examples: ParagraphTasks,
+    examples: paragraph_tasks.ParagraphTasks,
     collate: JointCollate,
     *,
     batch_size: int,
     precision: Precision = "float32",
     name: str,
 ) -> ParagraphAnswers:
-    """Put all examples to a model, on the device that it is on; a progress bar called `name`. Scores and
-    losses are float32 in each precision."""
+    """What a model makes of all examples, on the device that it is on; in float32 in each precision."""
     described = [examples.describe(number) for number in range(len(examples))]
     scores = np.zeros((len(described), examples.layout.candidates))
     losses, masked = np.zeros(len(described)), np.zeros(len(described), dtype=np.int64)
@@ -397,7 +359,7 @@ def answer_tasks(
         for rows in batches_by_length(lengths, [0] * len(lengths), batch_size):
             batch = collate([examples[row] for row in rows])
             logits, loss = _read(model, {key: value.to(model.device) for key, value in batch.items()})
-            scores[rows] = scores_of(logits)
+            scores[rows] = joint.scores_of(logits)
             losses[rows] = loss.double().cpu().numpy()
             masked[rows] = (batch["mlm_labels"] != NOT_MASKED).sum(1).numpy()
             bar.update(len(rows))
@@ -414,8 +376,8 @@ def _read(model: ParagraphModel, batch: Mapping[str, Tensor]) -> tuple[Tensor, T
     """Logits of the candidates, (batch, k, 2), and the summed loss of the masked tokens of each example,
     (batch,): what `ParagraphModel.forward` has the mean of."""
     names = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
-    states = sentence_states(model.longformer, *(batch[name] for name in names))
-    fronts = front_states(states, batch["starts"], sentences=model.head.form.sentences)
+    states = joint.sentence_states(model.longformer, *(batch[name] for name in names))
+    fronts = joint.front_states(states, batch["starts"], sentences=model.head.form.sentences)
     labels = batch["mlm_labels"]
     row, place = (labels != NOT_MASKED).nonzero(as_tuple=True)
     words = model.lm_head(states[row, place]).float()  # (n_masked, vocab)
@@ -438,11 +400,8 @@ MEASURES = {
 
 def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult) -> Scores:
     """Scores on test, and the history of both losses."""
-    numbers = {
-        "best_step": result.best_step,
-        "training_seconds": result.seconds,
-        "training_tokens": result.tokens,
-    }
+    numbers = {"best_step": result.best_step, "training_seconds": result.seconds}
+    numbers |= {"training_tokens": result.tokens}
     rows = [Score(metric=name, value=value) for name, value in numbers.items()]
     history = [dict(record) for record in result.history]
     return Scores(rows=[*score_rows(answers, seed=run.settings.seed), *rows], tables={"history": history})
@@ -453,14 +412,8 @@ def score_rows(answers: ParagraphAnswers, *, seed: int) -> list[Score]:
     a 95% interval over the documents of s_0.
 
     `n` counts candidates, examples, pairs or masked tokens. `chance` is what knowing nothing gives: calling
-    each candidate wrong, scores at random; None of perplexity and of `called` by kind, where it depends on
-    what is called. Kinds of fewer than two documents are left out.
-
-    Args:
-        seed: of the interval's draws.
-
-    Raises:
-        ValueError: the examples are of a single document.
+    each candidate wrong, scores at random; None where it depends on what is called. Kinds of fewer than two
+    documents are left out.
     """
     positive = answers.kinds == SAME_PARAGRAPH  # (examples, k)
     right = (answers.scores > 0) == positive
@@ -470,7 +423,7 @@ def score_rows(answers: ParagraphAnswers, *, seed: int) -> list[Score]:
         "called": (right.ravel(), documents.ravel(), float(1 - positive.mean())),
         "first": (first, answers.documents, float(positive.mean())),
     }
-    for kind in KINDS:
+    for kind in paragraph_tasks.KINDS:
         chosen = answers.kinds == kind
         values[f"called/{kind}"] = right[chosen], documents[chosen], None
         if kind != SAME_PARAGRAPH:
@@ -517,9 +470,7 @@ def score_table(report: Report) -> HTML:
 
 def losses_figure(report: Report) -> go.Figure:
     """Both losses over the steps."""
-    history = report.tables["history"]
-    mlm, mspp = (task_losses(history, name) for name in ("mlm", "mspp"))
-    return pretraining_losses_figure(mlm, mspp, right=report.data["right"])
+    return pretraining_losses_figure(report.tables["history"], right=report.data["right"])
 
 
 # ---- before the start ----
@@ -528,13 +479,12 @@ LOOKED_AT = 200  # examples, for what is cut and for the mean length
 
 
 class TaskCost(NamedTuple):
-    """What a training takes, estimated: tokens of an example on average, bytes of memory at most, seconds of
-    a step and of the whole with its evaluations."""
+    """What a training takes, estimated."""
 
-    tokens: float
-    memory_bytes: float
+    tokens: float  # of an example on average
+    memory_bytes: float  # at most
     step_seconds: float
-    seconds: float
+    seconds: float  # with all evaluations
 
 
 def preview(run: ParagraphRun) -> HTML:
@@ -552,15 +502,15 @@ def facts(run: ParagraphRun) -> list[tuple[str, str]]:
         if short
         else f"each document has {hard:,} or more sentences in other paragraphs"
     )
-    cut, read = _cut(run)
-    cost = cost_of_training(run)
+    held_out = {name: run.splits[name] for name in ("validation", "test")}
+    unread, (cut, read), cost = passed_over(given.corpus), _cut(run), cost_of_training(run)
     return [
         ("for training", _documents_in_words(run.splits["train"])),
         *(
-            (name, f"{_documents_in_words(run.splits[name])}; {len(run.splits[name].examples):,} examples")
-            for name in ("validation", "test")
+            (name, f"{_documents_in_words(one)}; {len(one.examples):,} examples")
+            for name, one in held_out.items()
         ),
-        *([("files passed over", named(run.passed_over))] if run.passed_over else []),
+        *([("files passed over", named(unread))] if unread else []),
         ("wrong candidates", shortage),
         (
             "too long",
@@ -623,14 +573,8 @@ def cost_of_training(run: ParagraphRun) -> TaskCost:
 def example(
     run: ParagraphRun, *, split: Split = "train", index: int = 0, answers: ParagraphAnswers | None = None
 ) -> ParagraphExampleView:
-    """s_0 and its candidates: where each comes from, its label, its masked words, how much of it is cut.
-
-    Args:
-        answers: what a model made of the examples of that split; None = nothing yet.
-
-    Raises:
-        IndexError: there is no such example.
-    """
+    """s_0 and its candidates: where each comes from, its label, its masked words, how much of it is cut, and
+    what a model made of it. Raises IndexError: there is no such example."""
     examples = run.splits[split].examples
     one = examples.describe(index)
     tokens, starts_word = token_texts(run.tokenizer, one.sequence.input_ids)
@@ -658,7 +602,5 @@ def example(
         )
         for number, drawn in enumerate(one.sentences)
     ]
-    title = f"Example {index + 1:,} of {split}"
-    return ParagraphExampleView(
-        marked=marked, sentence=one.sequence.sentence, sentences=sentences, title=title
-    )
+    form = {"sentence": one.sequence.sentence, "sentences": sentences}
+    return ParagraphExampleView(marked=marked, **form, title=f"Example {index + 1:,} of {split}")

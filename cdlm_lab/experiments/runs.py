@@ -10,28 +10,7 @@ An experiment is a module with the same verbs in the same order, which its noteb
     report = experiment.report(run, experiment.evaluate(run, predictions))
     experiment.some_view(report)          # every view is something for `display`: HTML, a figure, a widget
 
-`Settings` (see `parameters.settings`) has a field for each parameter of the notebook, `run_folder` too. It
-checks itself, and its values are JSON: other processes and `run.json` get them by `asdict`.
-
-The run is a `SystemRun`, a frozen dataclass of the settings and of what was read. An experiment defines there
-- `NAME`, under which reports know it, and `systems`, each with `name` and `label` (`trainings` are these with
-  each seed; an experiment with other trainings overrides it: each has `name`, `label` and `key`);
-- `read(settings)`, which reads the data and writes nothing: every process of a training calls it;
-- `sets(training)`, names of what is predicted; `job(training)`, a new model and what it is trained on (None =
-  nothing is to be trained); `load(training)`, the trained model with all it needs;
-- `predict_set(loaded, name, bar)`, predictions with `save(file)`, and `read_predictions(file, name)`, which
-  refuses those of other data;
-- `data`, what the report says of the data.
-
-`SystemRun.open(settings)` takes the folder and reads. `train`, `predict` and `report` are then complete, and
-the module imports them as its verbs: they do what is missing in `systems/<training>/`, so a stopped run goes
-on. An experiment with a single training calls `fine_tune` itself, with the curve of its notebook as `on_log`.
-
-For `preview`: `cost_facts(run)` learns from one batch of each system, `facts_table` is the table. For
-`predict`: `outputs_by_length` reads all examples in batches; `write_rows` and `read_rows` keep a line of JSON
-for each item, `KeptNumbers` numbers that come one by one, as scores of pairs. For `evaluate`: put the values
-of all items with each seed into a dict of `Cell`s; `paired_tests` compares cells, corrected by Holm, and
-`score_rows` makes the rows of the report.
+The verbs do what is missing in `systems/<training>/`, so a stopped run goes on.
 """
 
 from __future__ import annotations
@@ -40,33 +19,76 @@ import importlib
 import json
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import IO, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from IPython.display import HTML
+from pydantic import Field
 from torch import nn
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.precision import Precision, computing_in, precision_told
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
-from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, fine_tune
+from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Item, Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
 from cdlm_lab.widgets.tables import p_in_words
 
 # ---- systems x seeds in the folder of a run ----
+
+
+@settings
+class EpochSettings:
+    """How each system is trained with each seed, where all are trained alike."""
+
+    seeds: int = Field(default=1, ge=1)
+    epochs: int = Field(default=2, ge=1)
+    batch_size: int = Field(default=16, ge=1)
+    micro_batch_size: int = Field(default=16, ge=1)
+    learning_rate: float = 0.001  # the largest; it falls linearly
+    warmup_steps: int = Field(default=20, ge=0)  # at most half of all
+    attention_dropout: AttentionDropout = 0.0
+    precision: Precision = "auto"
+    parallel: str = ""
+    workers: Workers = "auto"
+
+    def __post_init__(self) -> None:
+        Processes.of(self.parallel)
+
+    def config(self, *, items: int, seed: int, **more: Any) -> TrainingConfig:
+        """With one seed, on so many examples. Raises ParameterError for values that cannot be."""
+        names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "precision")
+        given = {name: getattr(self, name) for name in (*names, "parallel", "workers")}
+        return config_of_passes(items=items, seed=seed, **given, **more)
+
+
+def drawn(items: Sequence[Item], most: int, *, seed: int | Sequence[int]) -> tuple[Item, ...]:
+    """At most so many of the items, in their order; 0 = all."""
+    if not 0 < most < len(items):
+        return tuple(items)
+    numbers = np.random.default_rng(seed).permutation(len(items))[:most]
+    return tuple(items[number] for number in sorted(numbers))
+
+
+def story_or_id(name: str, *, mark: str) -> str:
+    """What a question has in common with others, for intervals: of storyworld what stands before the mark in
+    its id, the story; else it is a cluster by itself."""
+    return name.rpartition(mark)[0] if name.startswith("storyworld-") else name
 
 
 class Training(NamedTuple):
@@ -93,12 +115,25 @@ class Training(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SystemRun:
-    """Systems that are each trained with every seed, and predict data sets; see the head of this module."""
+    """Systems that are each trained with every seed, and predict data sets: settings and what was read.
 
-    NAME: ClassVar[str]
+    An experiment defines `NAME` and
+
+        read(settings)                  the run, without writing: every process of a training calls it
+        job(training)                   a new model and what it is trained on; None = nothing
+        load(training)                  the trained model with all it needs
+        predict_set(loaded, name, bar)  predictions, with `save(file)`
+        read_predictions(file, name)    the same from the file; refuses those of other data
+        data                            what the report says of the data
+
+    and overrides what differs below. The values of its `Settings`, a field for each parameter of the
+    notebook, are JSON: other processes and `run.json` get them by `asdict`.
+    """
+
+    NAME: ClassVar[str]  # under which reports know the experiment
     SUFFIX: ClassVar[str] = ".jsonl"  # of files of predictions
 
-    settings: Any  # with `run_folder`, `seeds` and `parallel`
+    settings: Any  # with `run_folder`, `chosen`, `seeds` and `parallel`
     opened: Run | None = None  # the folder, which this process holds; None = another one does
 
     @classmethod
@@ -113,8 +148,13 @@ class SystemRun:
         return Path(self.settings.run_folder)
 
     @property
+    def systems(self) -> tuple[Any, ...]:
+        """Those that are trained, each with `name` and `label`, in the order of the tables."""
+        return self.settings.chosen
+
+    @property
     def trainings(self) -> Sequence[Any]:
-        """Each system with each seed."""
+        """Each system with each seed; whatever else stands here has `name`, `label` and `key`."""
         return [Training(system, seed) for system in self.systems for seed in range(self.settings.seeds)]
 
     def sets(self, training: Any) -> tuple[str, ...]:
@@ -145,10 +185,23 @@ class SystemRun:
         """Data set -> where predictions for it are."""
         return {name: self.folder_of(training) / f"{name}{self.SUFFIX}" for name in self.sets(training)}
 
+    def unfinished(self) -> list[Any]:
+        """The trainings that have predictions to make."""
+        return [one for one in self.trainings if not all(map(Path.is_file, self.files(one).values()))]
+
+    @cached_property
+    def _loaded(self) -> dict[str, Any]:
+        return {}
+
+    def loaded(self, system: Any) -> Any:
+        """A system trained with seed 0; kept, for one text after the other."""
+        if system.name not in self._loaded:
+            self._loaded[system.name] = self.load(Training(system, 0))
+        return self._loaded[system.name]
+
 
 def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "systems") -> tuple[Any, ...]:
-    """The systems of a list of names separated by spaces, in the order of `known`. Raises ParameterError: an
-    unknown name, or none."""
+    """The systems of a list of names, in the order of `known`. Raises ParameterError: unknown, or none."""
     given = names.split()
     if not given or (unknown := [name for name in given if name not in known]):
         what = repr(unknown[0]) if given else "nothing"
@@ -156,13 +209,18 @@ def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "sy
     return tuple(system for name, system in known.items() if name in given)
 
 
+def shown_system(name: str, systems: Sequence[Any], *, parameter: str) -> Any:
+    """The system of a name, "" = the last. Raises ParameterError for one that is not among them."""
+    by_name = {system.name: system for system in systems}
+    if name and name not in by_name:
+        raise ParameterError(f"{parameter} is {name!r}; choose one of {', '.join(by_name)}")
+    return by_name[name] if name else systems[-1]
+
+
 def train(run: SystemRun) -> None:
     """Train what is not trained yet. Raises Stopped if asked to stop; the same call goes on from there."""
-    for training in run.trainings:
-        predicted = all(file.is_file() for file in run.files(training).values())
-        if predicted or run.model_folder(training).is_dir():
-            continue
-        if job := run.job(training):
+    for training in run.unfinished():
+        if not run.model_folder(training).is_dir() and (job := run.job(training)):
             experiment = type(run).__module__.removeprefix(f"{__package__}.")
             names = {"experiment": experiment, "run": type(run).__name__, "training": training.name}
             fine_tune(
@@ -182,7 +240,7 @@ def job_of_run(*, experiment: str, run: str, settings: Mapping[str, Any], traini
 
 
 def predict(run: SystemRun) -> dict[tuple[str, int], dict[str, Any]]:
-    """(system, seed) -> data set -> predictions; trained systems make those that are not there yet."""
+    """(system, seed) -> data set -> predictions, of which those are made that are not there yet."""
     predictions = {}
     for training in run.trainings:
         files = run.files(training)
@@ -217,23 +275,27 @@ def outputs_by_length(
     collate: Callable[..., Mapping[str, torch.Tensor]],
     *,
     batch_size: int,
+    lengths: Sequence[int] | None = None,
+    read: Callable[[int], Any] | None = None,
     precision: Precision = "float32",
     name: str | None = None,
     unit: str = "example",
-) -> Iterator[tuple[list[int], Any]]:
-    """Numbers of examples, and the model's output on them: all, longest first, so that batches hold little
-    padding.
+) -> Iterator[tuple[list[int], list[Any], Any]]:
+    """Numbers of examples, the examples, and the model's output on them without their labels, the longest
+    first, so that batches hold little padding.
 
     Args:
         model: is put into evaluation mode and stays on its device.
-        examples: with `length_of`; their labels are not read.
-        batch_size: examples read at once; changes nothing but speed and memory.
+        batch_size: changes nothing but speed and memory.
+        lengths: of the examples, in whatever unit; None = as `length_of` of them says.
+        read: from a number to an example; None = by subscript.
         name: beside the progress bar; None = no bar.
     """
-    lengths = [examples.length_of(number) for number in range(len(examples))]
-    with Progress(total=len(examples), desc=name, unit=unit, disable=name is None) as bar:
+    lengths = lengths or [examples.length_of(number) for number in range(len(examples))]
+    with Progress(total=len(lengths), desc=name, unit=unit, disable=name is None) as bar:
         for numbers in batches_by_length(lengths, [0] * len(lengths), batch_size):
-            yield numbers, output_of(model, [examples[n] for n in numbers], collate, precision=precision)
+            chosen = [read(number) if read else examples[number] for number in numbers]
+            yield numbers, chosen, output_of(model, chosen, collate, precision=precision)
             bar.update(len(numbers))
 
 
@@ -253,16 +315,27 @@ def output_of(
         return model(**batch)
 
 
+def new_file(file: Path, *, binary: bool = False) -> AbstractContextManager[IO]:
+    """`replaced_file` in a folder that is made if it is not there."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return replaced_file(file, binary=binary)
+
+
+def write_page(file: Path, page: str) -> None:
+    """HTML, atomically."""
+    with new_file(file) as opened:
+        opened.write(page)
+
+
 def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """A line of JSON for each, atomically."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with replaced_file(file) as opened:
+    with new_file(file) as opened:
         opened.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def read_rows(file: Path, ids: Iterable[str], *, what: str) -> list[dict[str, Any]]:
     """The rows that `write_rows` wrote, each with an `id`. Raises ValueError: they are of other ids, in
-    number or order; `what`: of what, for the message."""
+    number or order."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
     if [row["id"] for row in rows] != list(ids):
         raise of_another_run(file, what)
@@ -271,8 +344,7 @@ def read_rows(file: Path, ids: Iterable[str], *, what: str) -> list[dict[str, An
 
 def write_arrays(file: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """As `.npz`, atomically."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with replaced_file(file, binary=True) as opened:
+    with new_file(file, binary=True) as opened:
         np.savez(opened, **arrays)
 
 
@@ -291,20 +363,11 @@ SAVE_SECONDS = 20.0
 
 
 class KeptNumbers:
-    """An array whose rows are filled in one by one; nan = not yet.
+    """An array whose rows are filled in one by one, nan = not yet; as a context manager it is saved at the
+    end, and also when the work is interrupted.
 
-    Use as a context manager: it is saved at the end, and also when the work is interrupted.
-
-    Args:
-        file: `.npy`; None = nothing is kept.
-        shape: rows first.
-
-    Attributes:
-        values: float32 of that shape; write into it.
-        missing: numbers of the rows that were not there at the start.
-
-    Raises:
-        ValueError: the file holds an array of another shape.
+    Write into `values`, float32 of the shape, rows first; `missing` are the numbers of the rows that were not
+    there at the start. `file`: `.npy`; None = nothing is kept. Raises ValueError: it has another shape.
     """
 
     def __init__(self, file: Path | None, shape: tuple[int, ...]) -> None:
@@ -334,8 +397,7 @@ class KeptNumbers:
     def _save(self) -> None:
         self._saved = time.monotonic()
         if self._file:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            with replaced_file(self._file, binary=True) as opened:
+            with new_file(self._file, binary=True) as opened:
                 np.save(opened, self.values, allow_pickle=False)
 
 
@@ -360,8 +422,7 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
 
 
 def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
-    """What a training takes, from the time of one batch; the model ends on the CPU, with the weights it
-    had."""
+    """What a training takes, from the time of one batch; the model ends as it was, on the CPU."""
     model, config = job.model, job.config
     chosen = [job.train_examples[number] for number in range(config.micro_batch_size)]
     seconds, _ = seconds_of_batch(model, partial(job.collate, chosen), precision=config.precision)
@@ -397,10 +458,7 @@ Clusters = Mapping[str, Sequence[Hashable]]  # split -> of each item what it has
 
 def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, Any]] = ()) -> list[Score]:
     """Rows for a report: of each cell the mean over items and seeds with its interval, and that of each seed.
-
-    Args:
-        tests: rows of `paired_tests`; a cell has the p of the one that tests it.
-    """
+    `tests`: rows of `paired_tests`; a cell has the p of the one that tests it."""
     p_of = {
         Cell(row["a"], row["split"], row["measure"], row["group"]): {"p": row["p_holm"], "against": row["b"]}
         for row in tests
@@ -417,21 +475,21 @@ def score_rows(values: Values, clusters: Clusters, tests: Iterable[Mapping[str, 
 def paired_tests(
     pairs: Iterable[tuple[Cell, Cell]], values: Values, clusters: Clusters
 ) -> list[dict[str, Any]]:
-    """The first cell of each pair against the second, on the same items, whose clusters are what is drawn.
-
-    Returns:
-        Rows of a table: systems `a` and `b`, what was compared, the difference, its interval and p-values;
-        `p_holm`: corrected for these pairs; `p_seeds`: of Welch's t-test over the seeds, None where it says
-        nothing.
-    """
+    """The first cell of each pair against the second, on the same items, whose clusters are what is drawn:
+    rows with systems `a` and `b`, what was compared, the difference, its interval and p-values; `p_holm` is
+    corrected for these pairs, `p_seeds` of Welch's t-test over the seeds, None where it says nothing."""
     rows = []
-    for pair in pairs:
-        sides = [values[cell] for cell in pair]
-        compared = compare_means(*sides, clusters[pair[0].split], seed=0)
+    for a, b in pairs:
+        sides = values[a], values[b]
+        compared = compare_means(*sides, clusters[a.split], seed=0)
         p_seeds = t_test_of_seeds(*([float(one.mean()) for one in side] for side in sides))
-        a, b = pair
         place = {"split": a.split, "group": a.group, "measure": a.metric}
         rows.append({"a": a.system, "b": b.system, **place, **asdict(compared), "p_seeds": p_seeds})
+    return with_p_holm(rows)
+
+
+def with_p_holm(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of tests with `p_holm`, their `p` corrected for all of them."""
     corrected = holm([row["p"] for row in rows])
     return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
 
@@ -439,8 +497,5 @@ def paired_tests(
 def comparison_cells(row: Mapping[str, Any]) -> list[str]:
     """The difference of a test in points with its interval, p corrected, and p over seeds, as HTML."""
     low, high = (f"{100 * row[name]:.1f}" for name in ("low", "high"))
-    return [
-        f"{100 * row['difference']:+.1f} [{low}, {high}]",
-        p_in_words(row["p_holm"]),
-        p_in_words(row["p_seeds"]),
-    ]
+    difference = f"{100 * row['difference']:+.1f} [{low}, {high}]"
+    return [difference, p_in_words(row["p_holm"]), p_in_words(row["p_seeds"])]

@@ -9,12 +9,13 @@ publishes no such alignment: here it has one from its global attention and one f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -22,18 +23,17 @@ from IPython.display import HTML
 
 from cdlm_lab.analysis.sentence_alignment import by_encodings, by_global_attention
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument, split_sentences
-from cdlm_lab.data.files import DataError, read_text, replaced_file
-from cdlm_lab.experiments import runs
+from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.experiments import document_matching, runs
 from cdlm_lab.experiments.document_matching import MatchingRun
-from cdlm_lab.experiments.document_matching import Settings as MatchingSettings
-from cdlm_lab.experiments.runs import KeptNumbers, Scores, Training, chosen_systems, facts_table, report
-from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher, WordOverlap
+from cdlm_lab.experiments.runs import Scores, SystemRun, Training, report
+from cdlm_lab.experiments.systems.matching import SYSTEMS, Matcher
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
-from cdlm_lab.metrics.significance import compare_means, holm, mean_score, ratio_score
+from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score
 from cdlm_lab.models.precision import Precision, precision_told
 from cdlm_lab.parameters import ParameterError, parameter_names, settings, settings_of, with_those_of_before
 from cdlm_lab.progress import Progress
-from cdlm_lab.report import REPORT_FILE, Report, Run, open_run, read_report
+from cdlm_lab.report import REPORT_FILE, Report, read_report
 from cdlm_lab.scores import Score
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.aligned import AlignedColumn, alignment_figure, compared_alignments_html
@@ -49,21 +49,18 @@ GLOBAL_ATTENTION, ENCODINGS = "global attention", "encodings"
 
 @settings
 class Settings:
-    """The parameters of notebook 05."""
+    """The parameters of notebook 05, whose first cell says what each is."""
 
     run_folder: str = "runs/sentence_alignment"
-    matching_run: str = ""  # folder of a finished run of notebook 04; "" = a small one of its own
-    systems: str = DEFAULT_SYSTEMS  # those that are looked at, of the ones that were run; "" = all
-    # Whose global attention ranks the sentences for a Longformer.
+    matching_run: str = ""
+    systems: str = DEFAULT_SYSTEMS
     source: Literal["first token", "other document"] = "other document"
-    # Of P@N, `hit` (one of the first N is true: S2ORC) or `precision` (how many of the N: PAN).
     reading: Literal["hit", "precision"] = "hit"
-    precision: Precision = "auto"  # in which a run of its own trains
-    shown_pair: str = ""  # name of the test pair in the picture; "" = one that most systems detect
-    # first_document, second_document: two text files; "" = an example.
+    precision: Precision = "auto"
+    shown_pair: str = ""
     first_document: str = ""
     second_document: str = ""
-    seed: int = 0  # of the bootstrap
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if bool(self.first_document) != bool(self.second_document):
@@ -72,18 +69,18 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlignmentRun:
-    """A run of notebook 04 whose systems rank sentences; `texts`: two documents of one's own."""
+class AlignmentRun(SystemRun):
+    """A run of notebook 04 whose systems rank sentences."""
+
+    NAME: ClassVar[str] = "sentence alignment"
 
     settings: Settings
     matching: MatchingRun
-    texts: tuple[str, str] = ("", "")
-    opened: Run | None = None
 
-    @property
-    def folder(self) -> Path:
-        """Of the run."""
-        return Path(self.settings.run_folder)
+    @classmethod
+    def read(cls, given: Settings) -> AlignmentRun:
+        """Read the run of notebook 04."""
+        return cls(settings=given, matching=matched_run(given))
 
     @property
     def data(self) -> dict[str, Any]:
@@ -92,13 +89,9 @@ class AlignmentRun:
 
 
 def prepare(given: Settings) -> AlignmentRun:
-    """Take the folder and read the run of notebook 04; nothing is trained. Raises ParameterError: there is no
-    finished run, or a system was not part of it. Raises DataError: the corpus, or a document of one's own,
-    cannot be read. Raises RunError: the folder is not free for this run."""
-    files = (given.first_document, given.second_document)
-    texts = tuple(map(read_text, files)) if all(files) else EXAMPLE
-    opened = open_run(given.run_folder, name="sentence alignment", parameters=asdict(given))
-    return AlignmentRun(settings=given, matching=matched_run(given), texts=texts, opened=opened)
+    """Take the folder and read the run of notebook 04."""
+    own_texts(given)
+    return AlignmentRun.open(given)
 
 
 # What runs had from before these were parameters.
@@ -107,55 +100,43 @@ _BEFORE: Mapping[str, Any] = {"warmup_share": 0.1, "reset_globals": False}
 
 def matched_run(given: Settings) -> MatchingRun:
     """The finished run of notebook 04; if none is named, one of its own on storyworld in the folder of this
-    run, with the parameters that notebook 04 comes with. Raises ParameterError: there is no finished run, or
-    a system was not part of it. Raises DataError: the corpus cannot be read."""
+    run. Raises ParameterError: there is no finished run, or a system was not part of it."""
+    kind = document_matching.Settings
     if not given.matching_run:
-        folder = Path(given.run_folder) / "matching"
-        systems = given.systems or DEFAULT_SYSTEMS
-        own = MatchingSettings(run_folder=str(folder), systems=systems, precision=given.precision)
-        return MatchingRun.read(own)
-    folder = Path(given.matching_run)
+        folder, systems = Path(given.run_folder) / "matching", given.systems or DEFAULT_SYSTEMS
+        return MatchingRun.read(kind(run_folder=str(folder), systems=systems, precision=given.precision))
+    folder, run = Path(given.matching_run), f"matching_run is {given.matching_run!r}"
     if not (folder / REPORT_FILE).is_file():
-        raise ParameterError(
-            f"matching_run is {given.matching_run!r}, where no finished run of notebook 04 is; run that "
-            'first, or write ""'
-        )
-    known = read_report(folder)
-    names = parameter_names(MatchingSettings)
+        raise ParameterError(f'{run}, where no finished run of notebook 04 is; run that first, or write ""')
+    known, names = read_report(folder), parameter_names(kind)
     # By however many processes it was made: it is read by one.
     alone = {"run_folder": str(folder), "parallel": "", "workers": "auto"}
     values = with_those_of_before(_BEFORE | known.parameters | alone, names)
     if missing := [name for name in names if name not in values]:
         raise ParameterError(
-            f"matching_run is {given.matching_run!r}, a run of {known.name!r} without {missing[0]!r}; name "
-            "one of notebook 04"
+            f"{run}, a run of {known.name!r} without {missing[0]!r}; name one of notebook 04"
         )
     chosen = given.systems or values["systems"]
-    absent = set(chosen_systems(chosen, SYSTEMS)) - set(chosen_systems(values["systems"], SYSTEMS))
+    absent = set(runs.chosen_systems(chosen, SYSTEMS)) - set(runs.chosen_systems(values["systems"], SYSTEMS))
     if absent:
         first = min(system.name for system in absent)
         raise ParameterError(f"systems names {first}, which {given.matching_run} has not")
-    return MatchingRun.read(settings_of(MatchingSettings, values | {"systems": chosen}))
+    return MatchingRun.read(settings_of(kind, values | {"systems": chosen}))
 
 
 def preview(run: AlignmentRun) -> HTML:
     """What is aligned and what is trained first."""
-    return facts_table(facts(run))
+    return runs.facts_table(facts(run))
 
 
 def facts(run: AlignmentRun) -> list[tuple[str, str]]:
     """What there is to know before the start, as (name, text)."""
     matching = run.matching
-    aligned = [pair for pair in matching.pairs["test"] if pair.related and pair.aligned]
+    aligned = sum(pair.related and bool(pair.aligned) for pair in matching.pairs["test"])
     where = f"related test pairs of {matching.settings.corpus} with true sentences"
-    rows = [("pairs", f"{len(aligned):,} {where}")]
+    rows = [("pairs", f"{aligned:,} {where}")]
     rows.append(("systems", ", ".join(system.label for system in matching.systems)))
-    untrained = [
-        training.label
-        for training in matching.trainings
-        if not all(file.is_file() for file in matching.files(training).values())
-    ]
-    if untrained:
+    if untrained := [training.label for training in matching.unfinished()]:
         rows.append(("trained first", ", ".join(untrained)))
         rows.append(("precision of training", precision_told(matching.settings.precision)))
     return rows
@@ -176,9 +157,8 @@ class Aligned:
     pairs: Sequence[DocumentPair]  # related test pairs
     # (system, by, seed) -> for each pair float64 (sentences of the first document,).
     scores: Mapping[tuple[str, str, int], list[np.ndarray]] = field(repr=False)
-    # (system, seed) -> float64 (pairs,), that it is related.
+    # (system, seed) -> float64 (pairs,), that it is related; bool (pairs,), True = predicted to be so.
     probabilities: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
-    # (system, seed) -> bool (pairs,), True = predicted to be related.
     detected: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
     unrelated: Sequence[DocumentPair]  # unrelated test pairs
     # (system, seed) -> bool (unrelated pairs,), True = predicted to be unrelated.
@@ -190,8 +170,7 @@ class Aligned:
 
 
 def ranked(pair: DocumentPair, scores: np.ndarray) -> RankedList:
-    """The sentences of the first document of a pair whose true ones are known; those that a system does not
-    read come last, all equal."""
+    """The sentences of the first document; those that a system does not read come last, all equal."""
     count = len(pair.first.sentences)
     lowest = scores.min(initial=0.0) - 1.0
     complete = np.concatenate([scores, np.full(count - len(scores), lowest)])
@@ -200,8 +179,7 @@ def ranked(pair: DocumentPair, scores: np.ndarray) -> RankedList:
 
 def predict(run: AlignmentRun) -> Aligned:
     """Rank the sentences of every related test pair whose true ones are known. What takes long, the
-    Longformers, is kept in the folder of the run; a stopped run goes on. Raises DataError: no pair has true
-    sentences."""
+    Longformers, is kept in the folder of the run. Raises DataError: no pair has true sentences."""
     matching, test = run.matching, run.matching.pairs["test"]
     predictions = {key: of_split["test"] for key, of_split in runs.predict(matching).items()}
     numbers = [number for number, pair in enumerate(test) if pair.related and pair.aligned]
@@ -233,8 +211,8 @@ def _longformer_scores(
 ) -> dict[str, list[np.ndarray]]:
     source = run.settings.source
     file = run.folder / "alignments" / f"{training.name}-{source.replace(' ', '-')}.npy"
-    longest = max(len(pair.first.sentences) for pair in pairs)
-    with KeptNumbers(file, (len(pairs), 2, longest)) as kept:
+    counts = [len(pair.first.sentences) for pair in pairs]
+    with runs.KeptNumbers(file, (len(pairs), 2, max(counts))) as kept:
         if len(kept.missing):
             matcher, done = run.matching.load(training), len(pairs) - len(kept.missing)
             with Progress(total=len(pairs), initial=done, desc=training.label, unit="pair") as bar:
@@ -245,11 +223,9 @@ def _longformer_scores(
                         kept.values[number, place, : len(scores)] = scores
                     kept.save_when_due()
                     bar.update(1)
+    values = kept.values.astype(np.float64)
     return {
-        by: [
-            row[place, : len(pair.first.sentences)].astype(np.float64)
-            for row, pair in zip(kept.values, pairs, strict=True)
-        ]
+        by: [row[place, :count] for row, count in zip(values, counts, strict=True)]
         for place, by in enumerate((GLOBAL_ATTENTION, ENCODINGS))
     }
 
@@ -337,7 +313,7 @@ def _comparisons(
     aligned: Aligned, values: Mapping[tuple[str, str], Sequence[OfSeed]], *, seed: int
 ) -> list[dict[str, Any]]:
     """MRR given that the documents are related: each system's best way against that of the system that it
-    builds on, and each other way against it; `p_holm` is corrected for all of these."""
+    builds on, and each other way against it."""
     clusters = [pair.cluster for pair in aligned.pairs]
     rows = []
     for system, by in values:
@@ -346,8 +322,7 @@ def _comparisons(
             sides = [[one[0]["reciprocal_rank"] for one in values[way]] for way in ((system, by), other)]
             names = {"a": system, "by": by, "b": other[0], "b_by": other[1], "measure": "mrr"}
             rows.append(names | asdict(compare_means(*sides, clusters, seed=seed)))
-    corrected = holm([row["p"] for row in rows])
-    return [{**row, "p_holm": p} for row, p in zip(rows, corrected, strict=True)]
+    return runs.with_p_holm(rows)
 
 
 _CAPTIONS = {
@@ -359,8 +334,7 @@ _CAPTIONS = {
 
 def score_table(report: Report, group: str) -> ScoreTable:
     """MRR and P@N, `oracle`, `joint` or `released`; the last beside the paper's."""
-    ways = dict.fromkeys(row.system for row in report.rows)
-    labels = {way: ", ".join(filter(None, _label_and_by(way))) for way in ways}
+    labels = {row.system: ", ".join(filter(None, _label_and_by(row.system))) for row in report.rows}
     return score_tables.score_table(report, labels=labels, group=group, caption=_CAPTIONS[group])
 
 
@@ -392,92 +366,78 @@ _WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # of a system the first that 
 
 def compared_pair(run: AlignmentRun, aligned: Aligned) -> HTML:
     """A test pair under every system, trained with seed 0: the one that `shown_pair` names, or one that most
-    systems detect, with few true sentences, which are neither first nor last. Raises ParameterError: there is
-    no such pair with true sentences."""
+    systems detect, with few true sentences, which are neither first nor last."""
     name, names = run.settings.shown_pair, [pair.id for pair in aligned.pairs]
     if name and name not in names:
         raise ParameterError(
             f"shown_pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
         )
-    place = names.index(name) if name else _telling_pair(aligned)
+    detected = np.mean(list(aligned.detected.values()), axis=0)
+    place = names.index(name) if name else int(np.argmax(detected + list(map(_is_inside, aligned.pairs))))
     pair, columns = aligned.pairs[place], []
     for system in run.matching.systems:
-        alignments = {
-            by: aligned.scores[key][place] for by in _WAYS if (key := (system.name, by, 0)) in aligned.scores
-        }
-        probability = float(aligned.probabilities[system.name, 0][place])
-        columns.append(_column(system.label, alignments, pair, probability=probability))
+        keys = {by: (system.name, by, 0) for by in _WAYS}
+        alignments = {by: aligned.scores[key][place] for by, key in keys.items() if key in aligned.scores}
+        columns.append(_column(system.label, alignments, pair, aligned.probabilities[system.name, 0][place]))
     return HTML(_html(pair, columns))
 
 
-def _telling_pair(aligned: Aligned) -> int:
-    detected = np.mean(list(aligned.detected.values()), axis=0)
-    inside = [
-        0 not in pair.aligned and len(pair.first.sentences) - 1 not in pair.aligned and len(pair.aligned) < 3
-        for pair in aligned.pairs
-    ]
-    return int(np.argmax(detected + inside))
+def _is_inside(pair: DocumentPair) -> bool:
+    """True = its true sentences are few, and neither the first nor the last."""
+    return not {0, len(pair.first.sentences) - 1} & set(pair.aligned) and len(pair.aligned) < 3
+
+
+def own_texts(given: Settings) -> tuple[str, str]:
+    """Of the two files, or the example. Raises DataError: one cannot be read."""
+    return (
+        (read_text(given.first_document), read_text(given.second_document))
+        if given.first_document
+        else EXAMPLE
+    )
 
 
 def own_pair_box(run: AlignmentRun) -> OwnPair:
     """Boxes for two documents of one's own, and what the systems say of them."""
-    return OwnPair(*run.texts, compare=own_pair(run))
+    return OwnPair(*own_texts(run.settings), compare=partial(compare_own, run))
 
 
-def own_pair(run: AlignmentRun) -> Callable[[str, str], str]:
-    """From the texts of two documents to HTML: whether each system, trained with seed 0, takes them to belong
-    together, and the sentences that say so. Models are loaded when they are first needed; the answer is also
-    written to `own_pair.html` in the folder of the run.
-
-    The function raises ValueError for a text without sentences.
-    """
-    loaded: dict[str, Matcher | WordOverlap] = {}
-    matching = run.matching
-
-    def compare(first: str, second: str) -> str:
-        pair, columns = _own(first, second), []
-        for system in matching.systems:
-            if system.name not in loaded:
-                loaded[system.name] = matching.load(Training(system, 0))
-            matcher = loaded[system.name]
-            predictions = matching.predict_pairs(matcher, [pair])
-            alignments = {by: every[0] for by, every in predictions.alignments.items()}
-            if system.encoder == "longformer":
-                alignments = longformer_alignments(matcher, pair, source=run.settings.source)
-            probability = float(predictions.probabilities[0])
-            columns.append(_column(system.label, alignments, pair, probability=probability))
-        html = _html(pair, columns)
-        with replaced_file(run.folder / "own_pair.html") as file:
-            file.write(f"<!doctype html><meta charset=utf-8>{html}")
-        return html
-
-    return compare
+def compare_own(run: AlignmentRun, first: str, second: str) -> str:
+    """HTML: whether each system, trained with seed 0, takes two texts to belong together, and the sentences
+    that say so; also in `own_pair.html`. Raises ParameterError: a text without sentences."""
+    form = {"first": _own("first document", first), "second": _own("second document", second)}
+    pair = DocumentPair(id="own", **form, related=False, aligned=None, cluster="own")
+    columns = []
+    for system in run.matching.systems:
+        matcher = run.matching.loaded(system)
+        predictions = run.matching.predict_pairs(matcher, [pair])
+        alignments = {by: every[0] for by, every in predictions.alignments.items()}
+        if system.encoder == "longformer":
+            alignments = longformer_alignments(matcher, pair, source=run.settings.source)
+        columns.append(_column(system.label, alignments, pair, predictions.probabilities[0]))
+    html = _html(pair, columns)
+    runs.write_page(run.folder / "own_pair.html", f"<!doctype html><meta charset=utf-8>{html}")
+    return html
 
 
-def _own(first: str, second: str) -> DocumentPair:
-    documents = []
-    for name, text in (("first document", first), ("second document", second)):
-        sentences = tuple(split_sentences(text))
-        if not sentences:
-            raise ParameterError(f"the {name} is empty; write some sentences")
-        documents.append(PairDocument(id=name, sentences=sentences))
-    form = {"first": documents[0], "second": documents[1], "related": False, "aligned": None}
-    return DocumentPair(id="own", **form, cluster="own")
+def _own(name: str, text: str) -> PairDocument:
+    if not (sentences := split_sentences(text)):
+        raise ParameterError(f"the {name} is empty; write some sentences")
+    return PairDocument(id=name, sentences=tuple(sentences))
 
 
 def _column(
-    label: str, alignments: Mapping[str, np.ndarray], pair: DocumentPair, *, probability: float
+    label: str, alignments: Mapping[str, np.ndarray], pair: DocumentPair, probability: float
 ) -> AlignedColumn:
     """What a system gives the sentences; those that it does not read get nothing."""
     by = next(by for by in _WAYS if by in alignments)
     shown = _shares(alignments[by]) if by == GLOBAL_ATTENTION else alignments[by]
     weights = np.concatenate([shown, np.zeros(len(pair.first.sentences) - len(shown))])
-    return AlignedColumn(name=label, weights=weights.tolist(), decision=probability)
+    return AlignedColumn(name=label, weights=weights.tolist(), decision=float(probability))
 
 
 def _shares(scores: np.ndarray) -> np.ndarray:
     """Scores of global attention, which have no scale, as shares of what lies above the lowest; a sentence
-    that is not in the sequence, and so 1 below the lowest, gets nothing."""
+    that is not in the sequence has a score 1 below the lowest."""
     read = scores >= scores.min() + 1
     above = np.maximum(scores - scores[read].min(initial=np.inf if read.any() else scores.min()), 0)
     return above / above.sum() if above.sum() > 0 else above

@@ -9,12 +9,9 @@ CoNLL reference scorer (Pradhan et al. 2014) and, with LEA, of coval (Moosavi an
 - Singletons count. `singletons=False` drops the clusters of one mention from each side first; such scores
   cannot be compared with others, so label them "without singletons".
 - 0 / 0 is 0. An empty side scores 0, and so does MUC where there are only singletons, even if all are right.
-- Key and response are those of a whole corpus. Its score is a ratio of sums, never a mean over topics.
-
-Each measure is four sums, `Parts`. Parts of topics add up to those of the corpus if no cluster, in key or
-response, has mentions of two topics: then links, mentions and the alignment of CEAFe all stay within a topic.
-`parts_by_topic` refuses a response that mixes topics, as predicted topics do. Score everything at once, or
-take topics that share clusters as one unit: `joined_topics`.
+- The score of a corpus is a ratio of sums, `Parts`, never a mean over topics. Parts of topics add up to those
+  of the corpus if no cluster has mentions of two topics: `parts_by_topic` refuses others, `joined_topics`
+  takes topics that share clusters as one.
 
 The baseline, mentions of one head word, has no parser: heads and stems follow rules that were settled on the
 dev topics of ECB+. With gold sub-topics, stems raise CoNLL F1 there from 73.2 to 77.1 for events, and leave
@@ -44,12 +41,10 @@ SCORE_PARTS = ("recall", "precision", "f1")
 class Overlaps:
     """What two clusterings share."""
 
-    # key_sizes, response_sizes: (key,) and (response,), mentions of each cluster.
-    key_sizes: np.ndarray
-    response_sizes: np.ndarray
-    # key, response: (pair,), the numbers of two clusters that share mentions, each pair once.
-    key: np.ndarray
-    response: np.ndarray
+    key_sizes: np.ndarray  # (key,), mentions of each cluster
+    response_sizes: np.ndarray  # (response,)
+    key: np.ndarray  # (pair,), number of a cluster that shares mentions with that in `response`
+    response: np.ndarray  # (pair,); each pair once
     common: np.ndarray  # (pair,), how many mentions they share, at least 1
 
     def exchanged(self) -> Overlaps:
@@ -98,20 +93,31 @@ def checked_clusters(clusters: Clusters, *, side: str) -> list[list[Hashable]]:
     ]
     cluster_of: dict[Hashable, int] = {}
     for number, cluster in enumerate(checked):
+        here = f"{side}[{number}]"
         if not cluster:
-            raise ValueError(f"{side}[{number}] is empty; leave out clusters without mentions")
+            raise ValueError(f"{here} is empty; leave out clusters without mentions")
         for mention in cluster:
             try:
                 earlier = cluster_of.setdefault(mention, -1)
             except TypeError as error:
-                raise TypeError(
-                    f"{side}[{number}] has the mention {reprlib.repr(mention)}, which is not hashable; "
-                    "make mentions tuples, strings or numbers"
-                ) from error
+                what = f"{here} has the mention {reprlib.repr(mention)}, which is not hashable"
+                raise TypeError(f"{what}; make mentions tuples, strings or numbers") from error
+            if earlier == number:
+                raise ValueError(f"{here} has the mention {mention!r} twice; name each mention once")
             if earlier >= 0:
-                raise ValueError(_twice(mention, checked, side=side, numbers=(earlier, number)))
+                both = f"{side}[{earlier}] = {reprlib.repr(checked[earlier])} and in {here} = "
+                what = f"mention {mention!r} is in {both}{reprlib.repr(cluster)}"
+                raise ValueError(f"{what}; a mention belongs to one cluster")
             cluster_of[mention] = number
     return checked
+
+
+def _as_list(name: str, value: object, content: str) -> list:
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        return list(value)
+    hint = "; pass its .values()" if isinstance(value, Mapping) else ""
+    what = f"{name} is {reprlib.repr(value)}, a {type(value).__name__}"
+    raise TypeError(f"{what}; it must be a list of {content}{hint}")
 
 
 def joined_topics(
@@ -119,14 +125,9 @@ def joined_topics(
 ) -> Callable[[Hashable], frozenset]:
     """A `topic` for `parts_by_topic` that no cluster crosses: topics that share clusters are taken together.
 
-    ECB+ needs it for entities: a few gold chains, such as a place, run through two topics.
-
-    Args:
-        clusterings: the key, and the response of every system that is compared; no iterators.
-        topic: the topic of a mention.
-
-    Returns:
-        The set of topics that a mention of these clusterings is scored with; KeyError for other topics.
+    ECB+ needs it for entities: a few gold chains, such as a place, run through two topics. `clusterings`: the
+    key, and the response of every system that is compared; no iterators. It gives the set of topics that a
+    mention of these clusterings is scored with; KeyError for other topics.
     """
     unit_of: dict[Hashable, frozenset] = {}
     for number, clusters in enumerate(clusterings):
@@ -151,35 +152,14 @@ def largest_total(rows: np.ndarray, columns: np.ndarray, weights: np.ndarray) ->
     _, component = connected_components(graph, directed=False)
     order = np.argsort(component[rows], kind="stable")
     starts = np.flatnonzero(np.diff(component[rows][order])) + 1
-    return math.fsum(
-        _largest_of_component(rows[pairs], columns[pairs], weights[pairs])
-        for pairs in np.split(order, starts)
-    )
-
-
-def _largest_of_component(rows: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> float:
-    row_numbers, row = np.unique(rows, return_inverse=True)
-    column_numbers, column = np.unique(columns, return_inverse=True)
-    table = np.zeros((len(row_numbers), len(column_numbers)))
-    table[row, column] = weights
-    return math.fsum(table[linear_sum_assignment(table, maximize=True)])
-
-
-def _as_list(name: str, value: object, content: str) -> list:
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
-        return list(value)
-    hint = "; pass its .values()" if isinstance(value, Mapping) else ""
-    raise TypeError(
-        f"{name} is {reprlib.repr(value)}, a {type(value).__name__}; it must be a list of {content}{hint}"
-    )
-
-
-def _twice(mention: Hashable, clusters: list[list], *, side: str, numbers: tuple[int, int]) -> str:
-    first, second = (f"{side}[{number}]" for number in numbers)
-    if first == second:
-        return f"{first} has the mention {mention!r} twice; name each mention once"
-    first, second = (f"{side}[{number}] = {reprlib.repr(clusters[number])}" for number in numbers)
-    return f"mention {mention!r} is in {first} and in {second}; a mention belongs to one cluster"
+    totals = []
+    for pairs in np.split(order, starts):
+        row_numbers, row = np.unique(rows[pairs], return_inverse=True)
+        column_numbers, column = np.unique(columns[pairs], return_inverse=True)
+        table = np.zeros((len(row_numbers), len(column_numbers)))
+        table[row, column] = weights[pairs]
+        totals.append(math.fsum(table[linear_sum_assignment(table, maximize=True)]))
+    return math.fsum(totals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +189,7 @@ class Parts:
     @property
     def score(self) -> Score:
         """The two ratios and their harmonic mean; 0 / 0 is 0."""
-        recall, precision, f1 = _recall_precision_f1(np.array(astuple(self)))
-        return Score(recall=float(recall), precision=float(precision), f1=float(f1))
+        return Score(**dict(zip(SCORE_PARTS, map(float, _ratios(np.array(astuple(self)))), strict=True)))
 
 
 def score(key: Clusters, response: Clusters, *, singletons: bool = True) -> dict[str, Score]:
@@ -229,18 +208,12 @@ def score_parts(key: Clusters, response: Clusters, *, singletons: bool = True) -
 
 
 def parts_by_topic(
-    key: Clusters,
-    response: Clusters,
-    *,
-    topic: Callable[[Hashable], Hashable],
-    singletons: bool = True,
+    key: Clusters, response: Clusters, *, topic: Callable[[Hashable], Hashable], singletons: bool = True
 ) -> dict[Hashable, dict[str, Parts]]:
-    """`score_parts` of each topic, in the order of the key, then the topics that only the response has.
+    """`score_parts` of each topic, in the order of the key, then the topics that only the response has: so
+    two responses to the same mentions give the same topics in the same order, as paired tests need them.
 
-    So two responses to the same mentions give the same topics in the same order, as paired tests need them.
-
-    Args:
-        topic: gives the topic, or another unit of a test of significance, of a mention.
+    `topic` gives the topic, or another unit of a test of significance, of a mention.
     """
     sides: dict[str, dict[Hashable, list]] = {"key": {}, "response": {}}
     for side, clusters in (("key", key), ("response", response)):
@@ -271,8 +244,7 @@ def scores_of_parts(parts: Mapping[str, Parts]) -> dict[str, Score]:
     scores = {measure: sums.score for measure, sums in parts.items()}
     three = [scores[measure] for measure in CONLL]
     means = {part: math.fsum(getattr(one, part) for one in three) / 3 for part in SCORE_PARTS}
-    scores["conll"] = Score(**means)
-    return scores
+    return scores | {"conll": Score(**means)}
 
 
 def count_table(
@@ -291,9 +263,18 @@ def mean_f1(counts: ArrayLike) -> np.ndarray:
     counts = np.asarray(counts, dtype=np.float64)
     if counts.ndim == 0 or not counts.shape[-1] or counts.shape[-1] % 4:
         raise ValueError(f"counts has shape {counts.shape}; its last axis must hold four numbers a measure")
-    *others, columns = counts.shape
-    _, _, f1 = _recall_precision_f1(counts.reshape(*others, columns // 4, 4))  # (..., measures)
+    _, _, f1 = _ratios(counts.reshape(*counts.shape[:-1], -1, 4))  # (..., measures)
     return f1.mean(axis=-1)
+
+
+def _ratios(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Recall, precision and F1, (...), of (..., 4), the numbers of `Parts` in their order."""
+
+    def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+        return np.divide(numerator, denominator, out=np.zeros(denominator.shape), where=denominator != 0)
+
+    recall, precision = ratio(counts[..., 0], counts[..., 1]), ratio(counts[..., 2], counts[..., 3])
+    return recall, precision, ratio(2 * recall * precision, recall + precision)
 
 
 def _both_ways(recall: Callable[[Overlaps], tuple[float, float]]) -> Callable[[Overlaps], Parts]:
@@ -337,16 +318,6 @@ def _lea(o: Overlaps) -> tuple[float, float]:
 
 
 _MEASURES = {"muc": _muc, "b_cubed": _b_cubed, "ceaf_e": _ceaf_e, "lea": _lea}
-
-
-def _recall_precision_f1(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(..., 4), the numbers of `Parts` in their order, to three of (...)."""
-
-    def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-        return np.divide(numerator, denominator, out=np.zeros(denominator.shape), where=denominator != 0)
-
-    recall, precision = ratio(counts[..., 0], counts[..., 1]), ratio(counts[..., 2], counts[..., 3])
-    return recall, precision, ratio(2 * recall * precision, recall + precision)
 
 
 _PREPOSITIONS = """
@@ -439,13 +410,10 @@ def word_stem(word: str) -> str:
 def same_head(
     mentions: Sequence[Sequence[str]], groups: Sequence[Hashable], *, stem: bool = True
 ) -> np.ndarray:
-    """The baseline: mentions of one group (a topic, say) whose heads are equal make a cluster; labels, int64
-    (mentions,), numbered from 0 in order of the first mention.
+    """The baseline: mentions (their tokens) of one group, such as a topic, whose heads are equal make a
+    cluster; labels, int64 (mentions,), numbered from 0 in order of the first mention.
 
-    Args:
-        mentions: the tokens of each.
-        groups: the group of each.
-        stem: compare heads without their endings, so that "killed" meets "killing".
+    `stem`: compare heads without their endings, so that "killed" meets "killing".
     """
     if len(mentions) != len(groups):
         raise ValueError(f"there are {len(mentions)} mentions, but {len(groups)} groups; give one for each")

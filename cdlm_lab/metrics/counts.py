@@ -2,8 +2,7 @@
 
 A row counts correct, predicted and gold ones: spans or words of a document (`span_counts`, `word_counts`), or
 pairs of documents that match (`match_counts`, with all pairs as a fourth number). The score of a corpus is
-that of summed rows, never a mean over rows; so F1 of spans is micro-averaged over labels. 0 / 0 is 0. Rows
-are what the intervals and paired tests of `significance` draw, with these scores as their statistic.
+that of summed rows, never a mean over rows; so F1 of spans is micro-averaged over labels. 0 / 0 is 0.
 
 A predicted span is correct if the gold has one with the same words and the same label. What counts as a span
 where tags are ill-formed, an `I-` after no span of its label, is the `reading`:
@@ -28,31 +27,28 @@ from numpy.typing import ArrayLike
 from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOB2, Entities
 
+from cdlm_lab.errors import check_choice
 from cdlm_lab.metrics.significance import Statistic, sums_by_cluster
 
-# For each document, for each sentence, the tag of each word.
-Tags = Sequence[Sequence[Sequence[str]]]
+Tags = Sequence[Sequence[Sequence[str]]]  # for each document, for each sentence, the tag of each word
 Spans = list[set[tuple]]  # of each document; places are counted in any way that is the same on both sides
 _TAG = re.compile(r"O|[BI]-.+")
 
 
 def precision_of(counts: ArrayLike) -> np.ndarray:
-    """Correct ones among the predicted: (..., 3 or 4) counts to (...), in [0, 1]. Raises ValueError: the last
-    axis holds other numbers."""
+    """Correct ones among the predicted: (..., 3 or 4) counts to (...), in [0, 1]."""
     correct, predicted, _ = _columns(counts)
     return _ratio(correct, predicted)
 
 
 def recall_of(counts: ArrayLike) -> np.ndarray:
-    """Correct ones among those of the gold: (..., 3 or 4) counts to (...), in [0, 1]. Raises ValueError: the
-    last axis holds other numbers."""
+    """Correct ones among those of the gold: (..., 3 or 4) counts to (...), in [0, 1]."""
     correct, _, gold = _columns(counts)
     return _ratio(correct, gold)
 
 
 def f1_of(counts: ArrayLike) -> np.ndarray:
-    """Harmonic mean of precision and recall: (..., 3 or 4) counts to (...), in [0, 1]. Raises ValueError: the
-    last axis holds other numbers."""
+    """Harmonic mean of precision and recall: (..., 3 or 4) counts to (...), in [0, 1]."""
     correct, predicted, gold = _columns(counts)
     return _ratio(2 * correct, predicted + gold)
 
@@ -90,20 +86,14 @@ def match_counts(
     """How many pairs of documents are rightly predicted to match, predicted to match, matching, and in all.
 
     Args:
-        labels: (pairs,) of 0 and 1, or bool; 1 = the documents match. One class alone will do.
-        predictions: (pairs,), the same of the system: decisions, not probabilities.
+        labels, predictions: (pairs,) of 0 and 1, or bool, decisions and not probabilities; 1 = match.
         clusters: (pairs,), name of the cluster of each pair; pairs that share a document are not independent
             and should be in one. None = each pair is its own.
 
     Returns:
         float64 (clusters, 4).
-
-    Raises:
-        ValueError: no pairs, shapes differ, a label or prediction is neither 0 nor 1, another number of
-            clusters than pairs, or only one cluster.
     """
-    gold = _decisions(labels, name="labels")
-    predicted = _decisions(predictions, name="predictions")
+    gold, predicted = _decisions(labels, name="labels"), _decisions(predictions, name="predictions")
     if len(gold) != len(predicted):
         raise ValueError(f"there are {len(gold)} labels, but {len(predicted)} predictions")
     columns = [gold & predicted, predicted, gold, np.ones(len(gold))]
@@ -111,7 +101,6 @@ def match_counts(
 
 
 def _decisions(values: ArrayLike, *, name: str) -> np.ndarray:
-    """bool (pairs,), True = 1; `name`: of the values, for messages."""
     values = np.asarray(values)
     if values.ndim != 1 or not values.size:
         raise ValueError(f"{name} has shape {values.shape}; it must be (pairs,), not empty")
@@ -123,23 +112,12 @@ def _decisions(values: ArrayLike, *, name: str) -> np.ndarray:
 
 
 def span_counts(gold: Tags, predicted: Tags, *, reading: str = "seqeval") -> np.ndarray:
-    """How many spans are correct, predicted, and in the gold.
+    """How many spans are correct, predicted, and in the gold, int64 (documents, 3).
 
-    Args:
-        gold, predicted: for each document its sentences, for each sentence one tag a word, in IOB2, which may
-            be ill-formed: `O`, or `B-` or `I-` and a label.
-        reading: one of READINGS, described at the top of this module.
-
-    Returns:
-        int64 (documents, 3). With `released`, a span that runs into the next document counts in the one where
-        it starts.
-
-    Raises:
-        ValueError: an unknown reading, other documents, sentences or words on one side than on the other, or
-            something that is no tag.
+    Tags are IOB2, which may be ill-formed: `O`, or `B-` or `I-` and a label. `reading` is one of READINGS;
+    with `released`, a span that runs into the next document counts in the one where it starts.
     """
-    if reading not in READINGS:
-        raise ValueError(f"reading is {reading!r}; choose one of {', '.join(READINGS)}")
+    check_choice("reading", reading, READINGS)
     _check_sides(gold, predicted)
     sides = zip(READINGS[reading](predicted), READINGS[reading](gold), strict=True)
     rows = [(len(ours & theirs), len(ours), len(theirs)) for ours, theirs in sides]
@@ -149,21 +127,10 @@ def span_counts(gold: Tags, predicted: Tags, *, reading: str = "seqeval") -> np.
 def word_counts(
     gold: Tags, predicted: Tags, *, chosen: Sequence[Sequence[Sequence[bool]]] | None = None
 ) -> np.ndarray:
-    """How many words have the right label, have a predicted one, and have one in the gold: for word-level F1
-    (Joerke et al. 2020, section 5.1), which ignores where a span starts and ends.
+    """How many words have the right label, have a predicted one, and have one in the gold, int64 (documents,
+    3): for word-level F1 (Joerke et al. 2020, section 5.1), which ignores where a span starts and ends.
 
-    A word's label is that of its tag; a word outside has none, and is neither predicted nor gold.
-
-    Args:
-        gold, predicted: for each document its sentences, for each sentence one tag a word.
-        chosen: for each word, True = it counts; None = all do.
-
-    Returns:
-        int64 (documents, 3).
-
-    Raises:
-        ValueError: other documents, sentences or words in one of the three than in another, or something that
-            is no tag.
+    A word's label is that of its tag; a word outside has none. `chosen`: for each word, True = it counts.
     """
     _check_sides(gold, predicted)
     if chosen is not None:

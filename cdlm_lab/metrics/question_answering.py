@@ -23,10 +23,8 @@ from typing import Any
 
 import numpy as np
 
-HOTPOTQA_SCORES = tuple(
-    f"{part}{score}" for part in ("", "sp_", "joint_") for score in ("em", "f1", "prec", "recall")
-)
-
+_OF_ONE = ("em", "f1", "prec", "recall")
+HOTPOTQA_SCORES = tuple(f"{part}{score}" for part in ("", "sp_", "joint_") for score in _OF_ONE)
 _ALL_OR_NOTHING = {"yes", "no", "noanswer"}
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -40,19 +38,12 @@ def hotpotqa(gold: Sequence[Mapping[str, Any]], predictions: Mapping[str, Any]) 
 def scores_by_question(
     gold: Sequence[Mapping[str, Any]], predictions: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Every score of every question, for intervals and paired tests.
+    """Every score of every question, float64 (questions,), for intervals and paired tests.
 
     Args:
         gold: the official records; `_id`, `answer` and `supporting_facts` of each are looked at.
         predictions: `answer`, id -> text, and `sp`, id -> [[title, sentence], ...]. Either may lack
             questions, and may have others, which do not count.
-
-    Returns:
-        Each of HOTPOTQA_SCORES to float64 (questions,), in the order of `gold`.
-
-    Raises:
-        ValueError: no gold questions, one without a field, predictions without `answer` or `sp`, an answer
-            that is no text, or facts that are no sequence of pairs.
     """
     if not gold:
         raise ValueError("there are no gold questions to score")
@@ -80,20 +71,23 @@ def question_scores(
         answer: as predicted; None = missing, 0 in `em` to `recall` and `joint_...`.
         supporting: (title, sentence) of the predicted facts, in any order, repeated ones counting once; None
             = missing, 0 in `sp_...` and `joint_...`.
-
-    Raises:
-        ValueError: `gold` lacks a field, `answer` is no text, or `supporting` no sequence of pairs.
     """
     where = f"gold question {gold.get('_id')!r}"
     scores = dict.fromkeys(HOTPOTQA_SCORES, 0.0)
     if answer is not None:
-        expected = _field(gold, "answer", where=where)
-        scores |= _answer_scores(_text(answer, f"the answer to {where}"), _text(expected, where))
-    if supporting is not None:
-        expected = _field(gold, "supporting_facts", where=where)
-        scores |= _supporting_scores(
-            _fact_set(supporting, f"the facts for {where}"), _fact_set(expected, where)
+        expected = _text(_field(gold, "answer", where=where), where)
+        words, gold_words = (
+            normalise_answer(text).split() for text in (_text(answer, f"the answer to {where}"), expected)
         )
+        shared = (Counter(words) & Counter(gold_words)).total()
+        if words != gold_words and _ALL_OR_NOTHING & {" ".join(words), " ".join(gold_words)}:
+            shared = 0
+        right = words == gold_words
+        scores |= _shares("", shared, len(words), len(gold_words), right=right)
+    if supporting is not None:
+        facts = _fact_set(supporting, f"the facts for {where}")
+        expected = _fact_set(_field(gold, "supporting_facts", where=where), where)
+        scores |= _shares("sp_", len(facts & expected), len(facts), len(expected), right=facts == expected)
     for name in ("em", "prec", "recall"):  # 0 wherever one of the two is missing
         scores[f"joint_{name}"] = scores[name] * scores[f"sp_{name}"]
     scores["joint_f1"] = _harmonic_mean(scores["joint_prec"], scores["joint_recall"])
@@ -106,26 +100,12 @@ def normalise_answer(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", plain).split())
 
 
-def _answer_scores(predicted: str, gold: str) -> dict[str, float]:
-    predicted, gold = normalise_answer(predicted), normalise_answer(gold)
-    words, gold_words = predicted.split(), gold.split()
-    shared = (Counter(words) & Counter(gold_words)).total()
-    if predicted != gold and _ALL_OR_NOTHING & {predicted, gold}:
-        shared = 0
-    precision, recall, f1 = _shares(shared, len(words), len(gold_words))
-    return {"em": float(predicted == gold), "f1": f1, "prec": precision, "recall": recall}
-
-
-def _supporting_scores(predicted: set[tuple], gold: set[tuple]) -> dict[str, float]:
-    precision, recall, f1 = _shares(len(predicted & gold), len(predicted), len(gold))
-    return {"sp_em": float(predicted == gold), "sp_f1": f1, "sp_prec": precision, "sp_recall": recall}
-
-
-def _shares(shared: int, predicted: int, gold: int) -> tuple[float, float, float]:
-    """Precision, recall and F1, 0 / 0 being 0."""
+def _shares(part: str, shared: int, predicted: int, gold: int, *, right: bool) -> dict[str, float]:
+    """Exact match, F1, precision and recall, 0 / 0 being 0; their names begin with `part`."""
     precision = shared / predicted if predicted else 0.0
     recall = shared / gold if gold else 0.0
-    return precision, recall, _harmonic_mean(precision, recall)
+    values = (float(right), _harmonic_mean(precision, recall), precision, recall)
+    return {f"{part}{name}": value for name, value in zip(_OF_ONE, values, strict=True)}
 
 
 def _harmonic_mean(precision: float, recall: float) -> float:

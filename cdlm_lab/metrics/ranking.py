@@ -28,11 +28,7 @@ _LAST_RANK = {"hit": 21, "precision": 60}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RankedList:
-    """Candidates of one query. Both arrays are copied, and read-only.
-
-    Raises:
-        ValueError: no candidates, shapes differ, a score is not finite, or `relevant` is not bool.
-    """
+    """Candidates of one query. Both arrays are copied, and read-only."""
 
     scores: np.ndarray  # float64 (candidates,), finite; the highest is ranked first
     relevant: np.ndarray  # bool (candidates,). None may be, but most measures refuse such a list.
@@ -57,21 +53,16 @@ class RankedList:
         _, group = np.unique(-self.scores, return_inverse=True)  # (candidates,)
         size = np.bincount(group)
         relevant = np.bincount(group[self.relevant], minlength=len(size))
-        return Ties(size=size, relevant=relevant)
+        return Ties(size=size, relevant=relevant, above=size.cumsum() - size)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ties:
-    """Groups of candidates with equal scores, the highest first: int64 (groups,) candidates, and relevant
-    ones among them."""
+    """Groups of candidates with equal scores, the highest first; int64 (groups,) each."""
 
     size: np.ndarray
-    relevant: np.ndarray
-
-    @property
-    def above(self) -> np.ndarray:
-        """int64 (groups,): candidates with higher scores."""
-        return self.size.cumsum() - self.size
+    relevant: np.ndarray  # relevant ones among them
+    above: np.ndarray  # candidates with higher scores
 
     @cached_property
     def first_relevant(self) -> tuple[int, np.ndarray, np.ndarray]:
@@ -85,8 +76,7 @@ class Ties:
 
 
 def reciprocal_rank(ranked: RankedList) -> float:
-    """1 / rank of the first relevant candidate, the best rank being 1. Raises ValueError: no candidate is
-    relevant."""
+    """1 / rank of the first relevant candidate, the best rank being 1; ValueError if none is relevant."""
     _check_relevant(ranked)
     above, _, first = ranked.ties.first_relevant
     return float((first / (above + 1 + np.arange(len(first)))).sum())
@@ -95,15 +85,10 @@ def reciprocal_rank(ranked: RankedList) -> float:
 def precision_at(ranked: RankedList, n: int, *, reading: str) -> float:
     """P@n, "the number of relevant sentences in the top N" (CDA section 4), which has two readings.
 
-    Args:
-        n: how many of the first candidates count.
-        reading: `hit`: 1 if any of them is relevant, as CDA's code has it for S2ORC, with one citing
-            sentence. `precision`: the relevant ones divided by n, as in textbooks, even if the list is
-            shorter; so for PAN, with several plagiarised sentences. The best value is below 1 where fewer
-            than n are relevant; a list without relevant candidates has 0.
-
-    Raises:
-        ValueError: unknown reading, `n` is not whole or below 1, or, for `hit`, no candidate is relevant.
+    - `hit`: 1 if any of the first n is relevant, as CDA's code has it for S2ORC, with one citing sentence;
+      ValueError if no candidate is.
+    - `precision`: the relevant ones divided by n, as in textbooks, even if the list is shorter; so for PAN,
+      with several plagiarised sentences. A list without relevant candidates has 0.
     """
     _check_reading(reading)
     if not isinstance(n, Integral) or n < 1:
@@ -118,8 +103,8 @@ def precision_at(ranked: RankedList, n: int, *, reading: str) -> float:
 
 
 def average_precision(ranked: RankedList) -> float:
-    """Precision (relevant / n in the first n) at the rank n of each relevant candidate, averaged over these.
-    Raises ValueError: no candidate is relevant."""
+    """Precision (relevant / n in the first n) at the rank n of each relevant candidate, averaged over these;
+    ValueError if none is relevant."""
     _check_relevant(ranked)
     ties = ranked.ties
     # The candidate at each rank is relevant with probability r / m; if it is, so are on average
@@ -135,20 +120,9 @@ def average_precision(ranked: RankedList) -> float:
 def values_per_list(
     lists: Iterable[RankedList], *, at: Sequence[int] = (1, 5, 10), reading: str = "hit"
 ) -> dict[str, np.ndarray]:
-    """Every measure of every list, for intervals and paired tests.
-
-    Args:
-        lists: of related documents only.
-        at: the N of P@N.
-        reading: of P@N, `hit` or `precision`.
-
-    Returns:
-        `reciprocal_rank`, `average_precision` and `at_1`, `at_5`, ... to float64 (lists,), each in [0, 1].
-
-    Raises:
-        ValueError: no lists, a list without relevant candidates, an N that is not whole or below 1, or an
-            unknown reading.
-    """
+    """Every measure of every list, of related documents only, for intervals and paired tests:
+    `reciprocal_rank`, `average_precision` and for each N of `at` P@N as `at_1`, `at_5`, ...; float64
+    (lists,), each in [0, 1]."""
     lists = list(lists)
     for index, ranked in enumerate(lists):
         _check_relevant(ranked, name=f"lists[{index}]")
@@ -175,8 +149,7 @@ def released_points(
     is P@N of the order alone.
 
     Args:
-        values: of the related pairs, from `values_per_list` with this reading.
-        reading: of P@N, `hit` or `precision`.
+        values: of the related pairs, from `values_per_list` with this reading of P@N.
         detected: (related pairs,), probability that each is predicted related; bool of a system's decisions.
         rejected: (unrelated pairs,), probability that each is predicted unrelated.
 
@@ -199,19 +172,12 @@ def released_points(
 
 
 def values_per_group(groups: Iterable[tuple[ArrayLike, ArrayLike]]) -> dict[str, np.ndarray]:
-    """P@1, average precision and reciprocal rank of every question, for intervals and paired tests. Without
-    ties they are those of trec_eval (P_1, map, recip_rank), which of equal scores takes the last name first.
+    """`precision_at_1`, `average_precision` and `reciprocal_rank` of every question, float64 (questions,) in
+    [0, 1], for intervals and paired tests; 0 of a question without a right candidate, as in trec_eval
+    ("clean" settings have none). Without ties they are trec_eval's P_1, map and recip_rank; it takes the last
+    name first.
 
-    Args:
-        groups: of each question scores, float (candidates,), and labels (candidates,), 1 or True = right.
-
-    Returns:
-        `precision_at_1`, `average_precision` and `reciprocal_rank` to float64 (questions,), each in [0, 1]; 0
-        of a question without a right candidate, as in trec_eval ("clean" settings have none).
-
-    Raises:
-        ValueError: no groups; a label that is neither 0 nor 1, a score that is not finite, or shapes
-            that differ.
+    `groups`: of each question scores, float (candidates,), and labels (candidates,), 1 or True = right.
     """
     rows = []
     for index, (scores, labels) in enumerate(groups):

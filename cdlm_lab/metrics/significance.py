@@ -1,15 +1,13 @@
 """Scores with intervals over clusters, and paired tests of two systems on the same clusters.
 
-A system is given as a row of additive numbers for each cluster - loss and tokens for perplexity; correct,
-predicted and gold ones for F1 - and a statistic that turns their sums into a score. So the score of a
-resample is that of the pooled clusters, never a mean of per-cluster scores. Clusters, not their items or
-tokens, are independent of each other, and are what intervals and tests draw.
+A system is a row of additive numbers for each cluster - loss and tokens for perplexity; correct, predicted
+and gold ones for F1 - and a statistic that turns their sums into a score: that of the pooled clusters, never
+a mean of scores of clusters. Clusters, not their items or tokens, are independent, and are what is drawn.
 
 p-values are two-sided and count the data themselves as one of the resamples (Davison and Hinkley 1997,
-section 4.2; Phipson and Smyth 2010), so they are never 0 and smallest at 1 / (n_resamples + 1).
-
-Of a system trained with several seeds the score is the mean over the seeds: the interval says what other
-items would have changed, the deviation what other seeds would have.
+section 4.2; Phipson and Smyth 2010), so they are at least 1 / (n_resamples + 1). Of a system trained with
+several seeds the score is the mean: the interval says what other items would have changed, the deviation what
+other seeds.
 """
 
 from __future__ import annotations
@@ -23,8 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import ttest_ind_from_stats
 
-# (..., columns) of summed counts -> (...) scores.
-Statistic = Callable[[np.ndarray], np.ndarray]
+from cdlm_lab.errors import check_least
+
+Statistic = Callable[[np.ndarray], np.ndarray]  # (..., columns) of summed counts -> (...) scores
 RESAMPLES = 10_000
 INTERVAL = (0.025, 0.975)  # quantiles: the middle 95%
 _NUMBERS_AT_ONCE = 1 << 20  # so many draws are held in memory, whatever the number of clusters or resamples
@@ -33,29 +32,26 @@ _ROUNDING = 1e-12  # relative: sums of the same numbers in another order are tie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two systems on the same clusters."""
+    """Two systems on the same clusters; `low` and `high` are the 95% bootstrap interval over clusters."""
 
     difference: float  # score of a minus that of b
-    # low, high: its 95% bootstrap interval over clusters.
     low: float
     high: float
-    # p, p_bootstrap: two-sided; of the systems being exchangeable within clusters, and of no difference.
-    p: float
-    p_bootstrap: float
-    clusters: int  # how many
+    p: float  # two-sided, of the systems being exchangeable within clusters
+    p_bootstrap: float  # two-sided, of no difference
+    clusters: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perplexity:
-    """Perplexity and its 95% bootstrap interval."""
+    """exp(sum of losses / number of tokens), at least 1, with its 95% bootstrap interval over clusters: of a
+    single cluster it is the value itself and says nothing."""
 
-    value: float  # exp(sum of losses / number of tokens), at least 1
-    # low, high: percentiles 2.5 and 97.5 over resampled clusters; of a single cluster both are `value` and
-    # say nothing.
+    value: float
     low: float
     high: float
-    clusters: int  # how many had tokens to predict; only these are resampled
-    tokens: int  # how many were predicted
+    clusters: int  # that had tokens to predict; only these are resampled
+    tokens: int  # predicted
 
 
 def resampled_sums(counts: np.ndarray, *, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
@@ -84,12 +80,6 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def check_resamples(n_resamples: int) -> None:
-    """Raises ValueError for a number of resamples below 1."""
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples is {n_resamples}; it must be at least 1 (10,000 is usual)")
-
-
 def sums_by_cluster(
     columns: Sequence[np.ndarray],
     clusters: Sequence[Hashable] | None,
@@ -97,16 +87,12 @@ def sums_by_cluster(
     name: str,
     numbers: dict[Hashable, int] | None = None,
 ) -> np.ndarray:
-    """Numbers of items, added up within each cluster: (clusters, columns) float64.
+    """Numbers of items, (items,) each, added up within each cluster: (clusters, columns) float64.
 
     Args:
-        columns: (items,) each.
         clusters: (items,), name of the cluster of each; None = each is its own.
         name: of the items, for messages.
-        numbers: of clusters that are known already; new ones are added. None = none are.
-
-    Raises:
-        ValueError: another number of names than items, or only one cluster.
+        numbers: of clusters that are known already; new ones are added.
     """
     names = range(len(columns[0])) if clusters is None else clusters
     if len(names) != len(columns[0]):
@@ -123,8 +109,8 @@ def mean_of_sums(sums: np.ndarray) -> np.ndarray:
     return sums[..., 0] / sums[..., 1]
 
 
-def mean_over_seeds(statistic: Statistic, *, columns: int) -> Statistic:
-    """The statistic of (..., seeds * columns) sums, seed after seed, that is the mean over the seeds."""
+def _mean_over_seeds(statistic: Statistic, *, columns: int) -> Statistic:
+    """The mean over the seeds of the statistic of (..., seeds * columns) sums, seed after seed."""
     return lambda sums: statistic(sums.reshape(*sums.shape[:-1], -1, columns)).mean(axis=-1)
 
 
@@ -155,7 +141,7 @@ def count_scores(
     scores = {}
     for name, statistic in statistics.items():
         of_seeds = [float(statistic(one.sum(axis=0))) for one in seeds]
-        of_draws = mean_over_seeds(statistic, columns=seeds[0].shape[1])(drawn)
+        of_draws = _mean_over_seeds(statistic, columns=seeds[0].shape[1])(drawn)
         scores[name] = score_of_seeds(of_seeds, percentile_interval(of_draws))
     return scores
 
@@ -167,9 +153,6 @@ def mean_score(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable], *, see
         seeds: with each seed the values of the items: (items,).
         clusters: (items,), name of the cluster of each.
         seed: of the draws.
-
-    Raises:
-        ValueError: another number of clusters than items, or only one cluster.
     """
     of_seeds = [float(values.mean()) for values in seeds]
     return _bracketed(of_seeds, mean_of_sums(_drawn(_item_counts(seeds, clusters), seed)))
@@ -178,47 +161,28 @@ def mean_score(seeds: Sequence[np.ndarray], clusters: Sequence[Hashable], *, see
 def ratio_score(
     seeds: Sequence[tuple[np.ndarray, np.ndarray]], clusters: Sequence[Hashable], *, seed: int
 ) -> dict[str, Any]:
-    """A score of items that weigh differently, with a 95% interval over clusters: the sum of their points
-    over the sum of what these are out of, both (items,) with each seed. Raises ValueError: another number of
-    clusters than items, or only one cluster."""
+    """`mean_score` of items that weigh differently: the sum of their points over the sum of what these are
+    out of, both (items,) with each seed."""
     of_seeds = [float(points.sum() / out_of.sum()) for points, out_of in seeds]
     counts = sums_by_cluster([column for both in seeds for column in both], clusters, name="items")
-    return _bracketed(of_seeds, mean_over_seeds(mean_of_sums, columns=2)(_drawn(counts, seed)))
+    return _bracketed(of_seeds, _mean_over_seeds(mean_of_sums, columns=2)(_drawn(counts, seed)))
 
 
 def compare_means(
     a: Sequence[np.ndarray], b: Sequence[np.ndarray], clusters: Sequence[Hashable], *, seed: int
 ) -> Comparison:
-    """Paired tests of the means of two systems on the same items; they need not have as many seeds.
-
-    Args:
-        a, b: with each seed the values of the items: (items,).
-        clusters: (items,), name of the cluster of each.
-        seed: of the draws.
-
-    Raises:
-        ValueError: another number of clusters than items, or only one cluster.
-    """
-    counts = (_item_counts(side, clusters) for side in (a, b))
-    return compare(*counts, mean_of_sums, n_resamples=RESAMPLES, seed=seed)
+    """Paired tests of the means of two systems on the same items, arguments as of `mean_score`; they need not
+    have as many seeds."""
+    return compare(_item_counts(a, clusters), _item_counts(b, clusters), mean_of_sums, seed=seed)
 
 
 def compare_counts(
     a: Sequence[np.ndarray], b: Sequence[np.ndarray], statistic: Statistic, *, seed: int
 ) -> Comparison:
-    """Paired tests of the mean score of two systems over their seeds, of which they have as many.
-
-    Args:
-        a, b: with each seed counts (clusters, columns).
-        statistic: from summed counts (..., columns) to scores (...).
-        seed: of the draws.
-
-    Raises:
-        ValueError: the counts differ in shape.
-    """
-    sides = (np.concatenate(side, axis=1) for side in (a, b))
-    mean = mean_over_seeds(statistic, columns=a[0].shape[1])
-    return compare(*sides, mean, n_resamples=RESAMPLES, seed=seed)
+    """Paired tests of the mean score of two systems over their seeds, of which they have as many, from counts
+    (clusters, columns) with each seed."""
+    mean = _mean_over_seeds(statistic, columns=a[0].shape[1])
+    return compare(np.concatenate(a, axis=1), np.concatenate(b, axis=1), mean, seed=seed)
 
 
 def _drawn(counts: np.ndarray, seed: int) -> np.ndarray:
@@ -247,17 +211,14 @@ def perplexity(
         loss_sums: (clusters,), cross-entropy in nats summed over the predicted tokens of each cluster.
         token_counts: (clusters,), how many tokens that are; clusters without any are left out.
         seed: of the draws of clusters.
-
-    Raises:
-        ValueError: shapes differ, a loss is negative or not finite, a count is negative or not whole, a
-            cluster without tokens has a loss, no cluster has a token, or `n_resamples` is below 1.
     """
-    check_resamples(n_resamples)
+    check_least(n_resamples=n_resamples)
     counts = _loss_counts(loss_sums, token_counts)
     resampled = resampled_sums(counts, n_resamples=n_resamples, rng=np.random.default_rng(seed))
-    low, high = percentile_interval(mean_of_sums(resampled))
     total = counts.sum(axis=0)
-    value, low, high = (_exp(nats) for nats in (float(mean_of_sums(total)), low, high))
+    nats = (float(mean_of_sums(total)), *percentile_interval(mean_of_sums(resampled)))
+    with np.errstate(over="ignore"):  # infinite where a float cannot hold it
+        value, low, high = map(float, np.exp(nats))
     return Perplexity(value=value, low=low, high=high, clusters=len(counts), tokens=int(total[1]))
 
 
@@ -269,26 +230,15 @@ def compare_perplexities(
     n_resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Token-weighted log-perplexity, in nats, of two models that predicted the same tokens: a negative
-    difference = a is better, and its exp is the ratio of the perplexities. `clusters` counts those that had
-    tokens to predict.
-
-    Args:
-        loss_a, loss_b: (clusters,), cross-entropy in nats summed over the predicted tokens of each cluster.
-        token_counts: (clusters,), how many tokens that are, the same for both.
-
-    Raises:
-        ValueError: shapes differ, a loss is negative or not finite, a count is negative or not whole, a
-            cluster without tokens has a loss, no cluster has a token, or `n_resamples` is below 1.
-    """
+    """Paired tests of the log-perplexity, in nats, of two models that predicted the same tokens: a negative
+    difference = a is better, and its exp is the ratio of the perplexities. Arguments as of `perplexity`."""
     sides = (("loss_a", loss_a), ("loss_b", loss_b))
     counts = [_loss_counts(losses, token_counts, name=name) for name, losses in sides]
     return compare(*counts, mean_of_sums, n_resamples=n_resamples, seed=seed)
 
 
 def _loss_counts(loss_sums: ArrayLike, token_counts: ArrayLike, *, name: str = "loss_sums") -> np.ndarray:
-    """(clusters, 2): losses and tokens, less the clusters without tokens; `name`: of the losses, for
-    messages."""
+    """(clusters, 2): losses, called `name` in messages, and tokens, less the clusters without tokens."""
     losses, tokens = np.asarray(loss_sums, dtype=np.float64), np.asarray(token_counts, dtype=np.float64)
     if losses.ndim != 1 or losses.shape != tokens.shape:
         shapes = f"{name} has shape {losses.shape} and token_counts {tokens.shape}"
@@ -307,12 +257,6 @@ def _loss_counts(loss_sums: ArrayLike, token_counts: ArrayLike, *, name: str = "
     return np.stack([losses, tokens], axis=1)[tokens > 0]
 
 
-def _exp(value: float) -> float:
-    """exp, infinite where a float cannot hold it."""
-    with np.errstate(over="ignore"):
-        return float(np.exp(value))
-
-
 def compare(
     counts_a: ArrayLike,
     counts_b: ArrayLike,
@@ -321,28 +265,20 @@ def compare(
     n_resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Paired tests of two systems, by bootstrap and by permutation.
+    """Paired tests of two systems, from additive numbers of each cluster (clusters, columns).
 
     The bootstrap draws clusters with replacement, the same for both systems, and counts how often the
     difference changes sides. The permutation swaps the systems in a random half of the clusters, and counts
     how often the difference gets as large.
-
-    Args:
-        counts_a, counts_b: (clusters, columns), additive numbers of each cluster.
-        statistic: summed counts (..., columns) to scores (...).
-        seed: of the draws.
-
-    Raises:
-        ValueError: shapes differ, there are no clusters, a number or a score is not finite, or `n_resamples`
-            < 1.
     """
-    check_resamples(n_resamples)
+    check_least(n_resamples=n_resamples)
     a, b = _checked_counts(counts_a, counts_b)
+    columns = a.shape[1]
     difference = float(_scores(statistic, a.sum(axis=0)) - _scores(statistic, b.sum(axis=0)))
-    draws = (_resampled_differences, _swapped_differences)
-    resampled, swapped = (
-        each(a, b, statistic, n_resamples=n_resamples, rng=np.random.default_rng(seed)) for each in draws
-    )
+    rng = np.random.default_rng(seed)
+    sums = resampled_sums(np.concatenate([a, b], axis=1), n_resamples=n_resamples, rng=rng)
+    resampled = _scores(statistic, sums[:, :columns]) - _scores(statistic, sums[:, columns:])
+    swapped = _swapped_differences(a, b, statistic, n_resamples=n_resamples, seed=seed)
     low, high = percentile_interval(resampled)
     slack = _ROUNDING * max(1.0, float(np.abs(resampled).max()))
     rarer = min((resampled <= slack).sum(), (resampled >= -slack).sum())
@@ -357,17 +293,10 @@ def compare(
     )
 
 
-def _resampled_differences(
-    a: np.ndarray, b: np.ndarray, statistic: Statistic, *, n_resamples: int, rng: np.random.Generator
-) -> np.ndarray:
-    sums = resampled_sums(np.concatenate([a, b], axis=1), n_resamples=n_resamples, rng=rng)
-    columns = a.shape[1]
-    return _scores(statistic, sums[:, :columns]) - _scores(statistic, sums[:, columns:])
-
-
 def _swapped_differences(
-    a: np.ndarray, b: np.ndarray, statistic: Statistic, *, n_resamples: int, rng: np.random.Generator
+    a: np.ndarray, b: np.ndarray, statistic: Statistic, *, n_resamples: int, seed: int
 ) -> np.ndarray:
+    rng = np.random.default_rng(seed)
     differences = np.empty(n_resamples)
     for rows in row_blocks(n_resamples, width=len(a)):
         swapped = rng.integers(2, size=(rows.stop - rows.start, len(a))).astype(np.float64)
@@ -402,11 +331,8 @@ def _scores(statistic: Statistic, sums: np.ndarray) -> np.ndarray:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for making all these tests (Holm 1979), in the order given.
-
-    Reject those that stay below the level: the chance of even one false rejection is then at most the level.
-    Raises ValueError: a p-value is not in [0, 1].
-    """
+    """p-values corrected for making all these tests (Holm 1979), in the order given: if those below the level
+    are rejected, the chance of even one false rejection is at most the level."""
     for index, p in enumerate(p_values):
         if not 0 <= p <= 1:
             raise ValueError(f"p_values[{index}] is {p}; a p-value lies in [0, 1]")
@@ -419,17 +345,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def t_test_of_seeds(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Two-sided p of Welch's t-test: would other seeds, on these same items, put a and b apart as well?
+    """Two-sided p of Welch's t-test of the scores of two systems with each seed: would other seeds, on these
+    same items, put them apart as well? None where it says nothing: a single seed, or neither system varies.
 
     The seeds of two systems have nothing in common (other weights are drawn, other batches are made), so they
-    are two independent samples; which form of the test the MSPP paper used it does not say. The test says
-    nothing of other items, as `compare_means` does.
-
-    Args:
-        a, b: the score of each system with each seed.
-
-    Returns:
-        None where the test says nothing: a single seed of either, or neither system varies.
+    are independent samples; which form of the test the MSPP paper used it does not say.
     """
     if min(len(a), len(b)) < 2 or max(np.ptp(a), np.ptp(b)) < 1e-12:
         return None

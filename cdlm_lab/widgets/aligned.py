@@ -13,28 +13,12 @@ from textwrap import wrap
 
 import plotly.graph_objects as go
 
-from cdlm_lab.widgets.charts import interval, lay_out, plain_text
-from cdlm_lab.widgets.html import (
-    CROSS,
-    GLOBAL,
-    MASKED,
-    MUTED,
-    OTHER_COLOURS,
-    SMALL,
-    TEXT,
-    blue_ground,
-    check_between,
-    escaped,
-    fold,
-    muted,
-    share_bar,
-    table_html,
-    view_html,
-    visible,
-)
+from cdlm_lab.widgets import charts, html
+from cdlm_lab.widgets.charts import plain_text
+from cdlm_lab.widgets.html import CROSS, MUTED, SMALL, div, escaped, name_html, span
 from cdlm_lab.widgets.tables import SystemRow
 
-TRUE, RANDOM = "the true sentence", "random"
+RANDOM = "random"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +32,14 @@ class AlignedColumn:
     decision: float | None = None  # probability that the documents are related; None = not shown
 
     def __post_init__(self) -> None:
-        if wrong := [place for place, weight in enumerate(self.weights) if not math.isfinite(weight)]:
-            what = f"the weight of sentence {wrong[0]} is {self.weights[wrong[0]]}"
-            raise ValueError(f"{self.name}: {what}; it must be finite")
+        for place, weight in enumerate(self.weights):
+            if not math.isfinite(weight):
+                raise ValueError(
+                    f"{self.name}: the weight of sentence {place} is {weight}; it must be finite"
+                )
         if self.decision is not None:
-            check_between(f"{self.name}: the probability that the documents are related", self.decision)
+            name = f"{self.name}: the probability that the documents are related"
+            html.check_between(name, self.decision)
 
     def cells(self, *, ground: bool) -> list[str]:
         """The weight of each sentence as number and bar, on blue ground if wanted."""
@@ -60,8 +47,8 @@ class AlignedColumn:
         cells = []
         for weight, strength in zip(self.weights, self.strengths, strict=True):
             text = f"{100 * weight:.1f}%" if in_per_cent else f"{weight:.3f}".replace("-", "\u2212")
-            box = f"width:64px;margin-left:auto{_ground(strength) if ground else ''}"
-            cells.append(f'<div style="{box}">{share_bar(strength, text, width=64)}</div>')
+            box = f"width:64px;margin-left:auto;{_ground(strength) if ground else ''}"
+            cells.append(div(html.share_bar(strength, text, width=64), box))
         return cells
 
     @property
@@ -71,6 +58,10 @@ class AlignedColumn:
         return [max(weight, 0.0) / largest if largest > 0 else 0.0 for weight in self.weights]
 
 
+def _ground(strength: float) -> str:
+    return f"border-radius:3px;padding:2px 6px 3px;{html.blue_ground(strength)}"
+
+
 def compared_alignments_html(
     columns: Sequence[AlignedColumn],
     sentences: Sequence[str],
@@ -78,39 +69,36 @@ def compared_alignments_html(
     *,
     title: str,
     other_title: str,
-    other_sentences: Sequence[str] = (),
+    other_sentences: Sequence[str],
 ) -> str:
     """A row for each sentence of a document: the weight that each system gives it, on a scale of its own, and
     its text. With one system the text stands on the blue of the weight, with several each weight does.
 
-    Args:
-        columns: the systems.
-        sentences: of the first document (untrusted, as all texts).
-        gold: numbers of the true sentences, from 0; () = none, or not known.
-        title, other_title: of the first and of the second document.
-        other_sentences: of the second document, folded below; () = not shown.
-    """
+    `sentences` and `title` are of the first document (untrusted, as all texts), the others of the second,
+    which is folded below; `gold`: numbers of the true sentences, from 0; () = none, or not known."""
     _check(sentences, columns, gold)
-    alone = len(columns) == 1
-    heads = ["weight"] if alone else [_head(column) for column in columns]
-    cells = [column.cells(ground=not alone) for column in columns]
-    grounds = columns[0].strengths if alone else [0.0] * len(sentences)
-    rows = [
-        [_number(place), *(of_system[place] for of_system in cells), _sentence(text, ground, place in gold)]
-        for place, (text, ground) in enumerate(zip(sentences, grounds, strict=True))
-    ]
-    parts = [_titles(title, other_title)]
-    if alone and columns[0].decision is not None:
-        probability = f"<b>{100 * columns[0].decision:.1f}%</b>"
-        parts.append(f"<div>probability that they are related: {probability}</div>")
-    parts.append(table_html(["", *heads, ""], rows, text_columns=(len(columns) + 1,)))
-    if other_sentences:
-        box = '<div style="margin:3px 0;line-height:1.5;overflow-wrap:anywhere;max-width:980px" dir="auto">'
-        text = "".join(f"{box}{_number(i)}&ensp;{escaped(s)}</div>" for i, s in enumerate(other_sentences))
-        parts.append(fold(f"the other document: <bdi>{escaped(other_title)}</bdi>", text))
+    numbers = [span(f"{place + 1}", SMALL) for place in range(max(len(sentences), len(other_sentences)))]
+    titles = [name_html(name, "font-weight:600") for name in (title, other_title)]
+    compared = span("compared with", MUTED)
+    parts = [f"<div>{titles[0]} {compared} {titles[1]}</div>"]
+    if alone := len(columns) == 1:
+        heads, grounds = ["weight"], columns[0].strengths
+        if columns[0].decision is not None:
+            probability = f"<b>{100 * columns[0].decision:.1f}%</b>"
+            parts.append(f"<div>probability that they are related: {probability}</div>")
+    else:
+        heads, grounds = list(map(_head, columns)), [0.0] * len(sentences)
+    cells = zip(*(column.cells(ground=not alone) for column in columns), strict=True)
+    texts = [_sentence(text, grounds[place], place in gold) for place, text in enumerate(sentences)]
+    rows = [[number, *weights, text] for number, weights, text in zip(numbers, cells, texts, strict=False)]
+    parts.append(html.table_html(["", *heads, ""], rows, text_columns=(len(columns) + 1,)))
+    box = '<div style="margin:3px 0;line-height:1.5;overflow-wrap:anywhere;max-width:980px" dir="auto">'
+    others = zip(numbers, other_sentences, strict=False)
+    body = "".join(f"{box}{number}&ensp;{escaped(text)}</div>" for number, text in others)
+    parts.append(html.fold(f"the other document: <bdi>{escaped(other_title)}</bdi>", body))
     meaning = "Number, bar and depth of blue: weight of the sentence; the bar is full at the largest."
-    parts.append(muted(f"{meaning} <b>*</b>: {TRUE}." if gold else meaning))
-    return view_html("aligned", "".join(parts), width=1100)
+    parts.append(html.muted(f"{meaning} <b>*</b>: the true sentence." if gold else meaning))
+    return html.view_html("aligned", "".join(parts), width=1100)
 
 
 def _check(sentences: Sequence[str], columns: Sequence[AlignedColumn], gold: Collection[int]) -> None:
@@ -127,89 +115,74 @@ def _check(sentences: Sequence[str], columns: Sequence[AlignedColumn], gold: Col
         raise ValueError(f"{what}; sentences are numbered from 0")
 
 
-def _number(place: int) -> str:
-    """The number of a sentence as people count."""
-    return f'<span style="{SMALL}">{place + 1}</span>'
-
-
-def _ground(strength: float) -> str:
-    return f";border-radius:3px;padding:2px 6px 3px;{blue_ground(strength)}"
-
-
 def _sentence(sentence: str, strength: float, true: bool) -> str:
     """A sentence on its ground; a true one has a line before it, an asterisk and words behind it."""
+    words = f"<b>*</b> {span('the true sentence', SMALL)}"
+    text = f"{escaped(sentence)} {span(words, 'white-space:nowrap')}" if true else escaped(sentence)
     line = f"border-left:3px solid {CROSS if true else 'transparent'};padding-left:8px"
-    words = f'<span style="{SMALL}">{TRUE}</span>'
-    sign = f' <span style="white-space:nowrap"><b>*</b> {words}</span>' if true else ""
-    box = f"line-height:1.5;overflow-wrap:anywhere;max-width:880px{_ground(strength)}"
-    return f'<div style="{line}"><div style="{box}" dir="auto">{escaped(sentence)}{sign}</div></div>'
+    return div(html.text_box(text, f"max-width:880px;{_ground(strength)}"), line)
 
 
 def _head(column: AlignedColumn) -> str:
     """The name of a system, and below it its decision."""
-    name, below = f'<bdi style="overflow-wrap:anywhere">{escaped(column.name)}</bdi>', ""
-    if column.decision is not None:
-        probability = f"related: {100 * column.decision:.1f}%"
-        below = f'<div style="font-size:11px;font-weight:400;{MUTED}">{probability}</div>'
-    return f'<div style="max-width:96px;margin-left:auto">{name}{below}</div>'
+    related = "" if column.decision is None else f"related: {100 * column.decision:.1f}%"
+    below = div(related, f"font-size:11px;font-weight:400;{MUTED}") if related else ""
+    return div(f"{name_html(column.name)}{below}", "max-width:96px;margin-left:auto")
 
 
-def _titles(*titles: str) -> str:
-    between = f' <span style="{MUTED}">compared with</span> '
-    names = between.join(f'<bdi style="font-weight:600">{escaped(title)}</bdi>' for title in titles)
-    return f"<div>{names}</div>"
-
-
-_COLOURS = (GLOBAL, MASKED, CROSS, *OTHER_COLOURS)
-_LINE = 14  # characters of a name side by side
+_COLOURS = (html.GLOBAL, html.MASKED, CROSS, *html.OTHER_COLOURS)
 _PATTERNS = ("", "/", ".", "x")  # so that bars are told apart without their hue
 
 
-def alignment_figure(rows: Sequence[SystemRow], *, title: str = "") -> go.Figure:
+def alignment_figure(rows: Sequence[SystemRow]) -> go.Figure:
     """The MRR of each system as a group of bars, one for each way of ranking, with 95% intervals; the groups
     stand in the order of the rows, and those of the system `random` become a dashed line.
 
-    Args:
-        rows: of systems and ways of ranking, `gru-han/cosine`, with labels of the systems alone.
-
-    Raises:
-        ValueError: no system, or one without MRR.
-    """
-    bars = _checked_bars(rows)
+    `rows` are of systems and ways of ranking, `gru-han/cosine`, with labels of the systems alone. Raises
+    ValueError for no system, or one without MRR."""
     groups: dict[str, list[SystemRow]] = {}
-    for row in bars:
+    for row in _checked_bars(rows):
         groups.setdefault(row.system.partition("/")[0], []).append(row)
     width = 0.7 / max(map(len, groups.values()))
-    places = {
-        row.system: place + (number - (len(group) - 1) / 2) * width
-        for place, group in enumerate(groups.values())
-        for number, row in enumerate(group)
-    }
+    ways: dict[str, list[tuple[float, SystemRow]]] = {}  # the bars and where they stand
+    for place, group in enumerate(groups.values()):
+        for number, row in enumerate(group):
+            at = place + (number - (len(group) - 1) / 2) * width  # fewer bars stand in the middle
+            ways.setdefault(row.system.partition("/")[2], []).append((at, row))
     figure = go.Figure()
-    for number, by in enumerate(dict.fromkeys(_way(row) for row in bars)):
-        shown = [row for row in bars if _way(row) == by]
-        figure.add_trace(
-            _bars(shown, [places[row.system] for row in shown], width=0.92 * width, number=number)
-        )
-    ends = [-0.55, len(groups) - 0.45]
+    for number, (way, bars) in enumerate(ways.items()):
+        figure.add_trace(_bars(bars, number).update(width=0.92 * width, name=plain_text(way) or "all"))
+    names = [wrap(html.visible(group[0].label), 14) for group in groups.values()]  # short, so never turned
+    labels = ["<br>".join(map(plain_text, lines)) for lines in names]
+    axis = charts.rows_of_an_axis(labels, room=(0.55, 0.55))
     for row in rows:
         if row.system == RANDOM:
-            line = {"color": TEXT, "width": 2, "dash": "dash"}
-            words = {"name": plain_text(row.label), "hovertext": _in_words(row), "hoverinfo": "text"}
-            figure.add_scatter(x=ends, y=[row.scores["mrr"].value] * 2, mode="lines", line=line, **words)
-    labels = [wrap(visible(group[0].label), _LINE) for group in groups.values()]  # short, so never turned
-    figure.update_xaxes(
-        tickvals=list(range(len(groups))),
-        ticktext=["<br>".join(map(plain_text, lines)) for lines in labels],
-        range=ends,
-        showgrid=False,
-        ticks="",
-        tickfont_size=13,
+            line = {"mode": "lines", "line": {"color": html.TEXT, "width": 2, "dash": "dash"}}
+            words = {"name": plain_text(row.label), "words": _in_words(row)}
+            figure.add_trace(charts.marks(axis["range"], [row.scores["mrr"].value] * 2, **line, **words))
+    figure.update_xaxes(axis, ticks="", tickfont_size=13)
+    figure.update_yaxes(range=[0, 1])
+    y = "MRR, documents known to be related"
+    return charts.lay_out(figure, title="", y=y, barmode="overlay", margin_t=60)
+
+
+def _bars(bars: Sequence[tuple[float, SystemRow]], number: int) -> go.Bar:
+    """The bars of one way of ranking, whose `number` chooses colour and pattern, at their places."""
+    shape = _PATTERNS[number % len(_PATTERNS)]
+    pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "white", "solidity": 0.15, "size": 7}
+    scores = [row.scores["mrr"] for _, row in bars]
+    values = [score.value for score in scores]
+    lows = [score.value if score.low is None else score.low for score in scores]
+    highs = [score.value if score.high is None else score.high for score in scores]
+    return go.Bar(
+        x=[at for at, _ in bars],
+        y=values,
+        # The lower end of an interval is seen behind the bar.
+        marker={"color": _COLOURS[number % len(_COLOURS)], "opacity": 0.7, "pattern": pattern},
+        error_y=charts.interval(values, lows, highs, color=html.TEXT, thickness=2, width=5),
+        hovertext=[_in_words(row) for _, row in bars],
+        hoverinfo="text",
     )
-    figure.update_yaxes(range=[0, 1], title_text="MRR, documents known to be related")
-    # Places are given, so that a system with fewer bars has them in the middle.
-    lay_out(figure, title=title, barmode="overlay", margin_t=96 if title else 60)
-    return figure
 
 
 def _checked_bars(rows: Sequence[SystemRow]) -> list[SystemRow]:
@@ -226,41 +199,8 @@ def _checked_bars(rows: Sequence[SystemRow]) -> list[SystemRow]:
     return bars
 
 
-def _way(row: SystemRow) -> str:
-    return row.system.partition("/")[2]
-
-
-def _bars(rows: Sequence[SystemRow], places: Sequence[float], *, width: float, number: int) -> go.Bar:
-    """The bars of one way of ranking; `number` of it chooses colour and pattern."""
-    values = [row.scores["mrr"].value for row in rows]
-    scores = [row.scores["mrr"] for row in rows]
-    lows = [score.value if score.low is None else score.low for score in scores]
-    highs = [score.value if score.high is None else score.high for score in scores]
-    shape = _PATTERNS[number % len(_PATTERNS)]
-    return go.Bar(
-        x=list(places),
-        y=values,
-        width=width,
-        name=plain_text(_way(rows[0])) or "all",
-        marker={
-            "color": _COLOURS[number % len(_COLOURS)],
-            "opacity": 0.7,  # so that the lower end of an interval is seen
-            "pattern": {
-                "shape": shape,
-                "fillmode": "overlay",
-                "fgcolor": "white",
-                "solidity": 0.15,
-                "size": 7,
-            },
-        },
-        error_y=interval(values, lows, highs, color=TEXT, thickness=2, width=5),
-        hovertext=[_in_words(row) for row in rows],
-        hoverinfo="text",
-    )
-
-
 def _in_words(row: SystemRow) -> str:
     """`GRU-HAN, attention: MRR 0.5430 (0.5200 to 0.5600)`."""
-    name, score = ", ".join(filter(None, (row.label, _way(row)))), row.scores["mrr"]
+    name, score = ", ".join(filter(None, (row.label, row.system.partition("/")[2]))), row.scores["mrr"]
     bounds = "" if score.low is None else f" ({score.low:.4f} to {score.high:.4f})"
     return plain_text(f"{name}: MRR {score.value:.4f}{bounds}")

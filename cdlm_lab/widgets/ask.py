@@ -12,25 +12,25 @@ from dataclasses import dataclass
 
 import ipywidgets
 from IPython.display import display
+from ipywidgets import HTML, Button, Dropdown, HBox, Layout, VBox
 
 from cdlm_lab.data.typed_documents import lines_of, pasted_documents
-from cdlm_lab.widgets.html import MUTED, escaped
+from cdlm_lab.widgets.html import MUTED, div, escaped
 from cdlm_lab.widgets.live_curve import ReplacedOutput
 
-Show = Callable[[str], None]
+Show = Callable[[str], None]  # takes the HTML of an answer
 HINT = "One document below the other, each under a line <code>== its {} ==</code>"
 
 
 class _LastLine(io.TextIOBase):
-    """A stream that shows what was written last, such as a bar, and nothing else."""
+    """A stream that shows the last line that was written, such as a bar, and nothing else."""
 
     encoding = "utf-8"  # bars are drawn with blocks, not with #
 
-    def __init__(self, message: ipywidgets.HTML) -> None:
+    def __init__(self, message: HTML) -> None:
         self._message = message
 
     def write(self, text: str) -> int:
-        """Show the last line of `text` that is not empty."""
         lines = [line for line in text.replace("\r", "\n").split("\n") if line.strip()]
         if lines:
             self._message.value = f'<code style="white-space:pre-wrap">{escaped(lines[-1])}</code>'
@@ -38,7 +38,7 @@ class _LastLine(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def printed_in(message: ipywidgets.HTML) -> Iterator[None]:
+def printed_in(message: HTML) -> Iterator[None]:
     """Within, `message` shows the last line that is printed, so that a bar moves where a person looks; what a
     click prints would go to JupyterLab's log. Afterwards it is empty."""
     message.value = "reading\u2026"
@@ -50,7 +50,7 @@ def printed_in(message: ipywidgets.HTML) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def asking(button: ipywidgets.Button, message: ipywidgets.HTML) -> Iterator[None]:
+def asking(button: Button, message: HTML) -> Iterator[None]:
     """Within, the button is off and `message` shows the last line that is printed; then the line of a
     ValueError."""
     button.disabled, problem = True, ""
@@ -63,26 +63,28 @@ def asking(button: ipywidgets.Button, message: ipywidgets.HTML) -> Iterator[None
         button.disabled, message.value = False, problem
 
 
+def _button(description: str, icon: str = "search", **layout: str) -> Button:
+    return Button(description=description, button_style="primary", icon=icon, layout=Layout(**layout))
+
+
 def _text_box(text: str, rows: int, *, width: str = "960px", **options: object) -> ipywidgets.Textarea:
-    options = {"layout": ipywidgets.Layout(width="auto", max_width=width)} | options
+    options = {"layout": Layout(width="auto", max_width=width)} | options
     box = ipywidgets.Textarea(value=text, rows=rows, **options)
     box.add_class("cdlm-own-documents")
     return box
 
 
-class AnswerOnClick(ipywidgets.VBox):
-    """Boxes, a button, and below them the answer to what stands in the boxes. Nothing is asked before a
-    click, nor twice in a row.
+def _line_box(text: str, noun: str) -> ipywidgets.Text:
+    layout = Layout(width="auto", max_width="960px")
+    return ipywidgets.Text(value=text, placeholder=f"your {noun}", layout=layout)
 
-    Args:
-        boxes: widgets with a value; an `ipywidgets.HTML` among them is a hint.
-        answer: takes the values of the boxes and returns the HTML of the answer; it may raise ValueError with
-            a line for the person who typed.
-        description: of the button.
-        answered: HTML of the answer to what stands in the boxes at first, if it is known already.
 
-    Attributes:
-        boxes, button, message, answer: the parts, from top to bottom.
+class AnswerOnClick(VBox):
+    """Boxes with hints, a button, and below them the answer to what stands in the boxes. Nothing is asked
+    before a click, nor twice in a row.
+
+    `answer` takes the values of the boxes and returns HTML; it may raise ValueError with a line for the
+    person who typed. `answered`: the answer to what stands in the boxes at first; "" = it is not known yet.
     """
 
     def __init__(
@@ -91,11 +93,10 @@ class AnswerOnClick(ipywidgets.VBox):
         *,
         answer: Callable[..., str],
         description: str,
-        answered: str = "",
+        answered: str,
     ) -> None:
-        self.boxes = [box for box in boxes if not isinstance(box, ipywidgets.HTML)]
-        self.button = ipywidgets.Button(description=description, button_style="primary", icon="search")
-        self.message, self.answer = ipywidgets.HTML(), ipywidgets.HTML(value=answered)
+        self.boxes = [box for box in boxes if not isinstance(box, HTML)]
+        self.button, self.message, self.answer = _button(description), HTML(), HTML(value=answered)
         self._answer_to = answer
         self._answered = self._values() if answered else None  # what the answer in sight is the answer to
         super().__init__([*boxes, self.button, self.message, self.answer])
@@ -113,9 +114,10 @@ class AnswerOnClick(ipywidgets.VBox):
             self._answered = values
 
 
-def _line_box(text: str, noun: str) -> ipywidgets.Text:
-    layout = ipywidgets.Layout(width="auto", max_width="960px")
-    return ipywidgets.Text(value=text, placeholder=f"your {noun}", layout=layout)
+def _filled(text: str, what: str, verb: str = "write one") -> str:
+    if not text.strip():
+        raise ValueError(f"the {what} is empty; {verb}")
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,19 +142,15 @@ def own_candidates_box(
     answered: str = "",
 ) -> AnswerOnClick:
     """A line for a question or a claim and a box for its candidates, one on each line; empty lines are passed
-    over.
-
-    `query` and `candidates` stand in the boxes at first; `answered` is HTML of the answer to them, if it is
-    known."""
+    over."""
 
     def find(query: str, candidates: str) -> str:
-        if not query.strip():
-            raise ValueError(f"the {words.query} is empty; write one")
+        query = _filled(query, words.query).strip()
         remedy = f"write one {words.candidate} on each line"
         lines = lines_of(candidates, source=words.candidate, remedy=remedy)
-        return answer(query.strip(), [line.strip() for _, line in lines if line.strip()])
+        return answer(query, [line.strip() for _, line in lines if line.strip()])
 
-    hint = ipywidgets.HTML(f"One {words.candidate} on each line.")
+    hint = HTML(f"One {words.candidate} on each line.")
     boxes = (_line_box(query, words.query), hint, _text_box(candidates, rows=8))
     return AnswerOnClick(boxes, answer=find, description=words.description, answered=answered)
 
@@ -165,56 +163,43 @@ def own_question_box(
     answered: str = "",
 ) -> AnswerOnClick:
     """A line for a question and a box for documents, each under a line with its title; `answer` takes the
-    question and (title, text) of each document.
-
-    `question` and `documents` stand in the boxes at first; `answered` is HTML of the answer to them, if it is
-    known."""
+    question and (title, text) of each document."""
 
     def find(question: str, documents: str) -> str:
-        if not question.strip():
-            raise ValueError("the question is empty; write one")
-        return answer(question, pasted_documents(documents))
+        return answer(_filled(question, "question"), pasted_documents(documents))
 
-    hint = ipywidgets.HTML(f"{HINT.format('title')}.")
+    hint = HTML(f"{HINT.format('title')}.")
     boxes = (_line_box(question, "question"), hint, _text_box(documents, rows=14))
     return AnswerOnClick(boxes, answer=find, description="Answer", answered=answered)
 
 
 def own_text_box(tag: Callable[[str], str], *, text: str, tagged: str = "") -> AnswerOnClick:
-    """A box for a text, such as a chapter or a paper; `tag` gives HTML of the tagged text, and `tagged` is
-    that of the `text` that stands in the box at first, if it is known."""
+    """A box for a text, such as a chapter or a paper, and its tagged text as HTML; `tagged` is that of the
+    `text` at first."""
 
     def find(text: str) -> str:
-        if not text.strip():
-            raise ValueError("the text is empty; write or paste one")
-        return tag(text)
+        return tag(_filled(text, "text", "write or paste one"))
 
     hint = "One document, the longer the better: how a word is used elsewhere in it helps to tag it."
-    boxes = (ipywidgets.HTML(hint), _text_box(text, rows=14))
+    boxes = (HTML(hint), _text_box(text, rows=14))
     return AnswerOnClick(boxes, answer=find, description="Tag", answered=tagged)
 
 
 class ShownBelow:
-    """Controls with a button, and the answer to what they hold as ordinary output below them, which stays in
-    the notebook.
-
-    Args:
-        answer: returns the HTML of the answer; it may raise ValueError with a line for the person.
-        rows: the controls, from top to bottom; the button must be among them.
-        show: called with the HTML of each answer; None = it is the output below.
-    """
+    """Controls, the button among them, and the answer to what they hold as ordinary output below them, which
+    stays in the notebook, or as `show` shows it. `answer` may raise ValueError with a line for the person."""
 
     def __init__(
         self,
         answer: Callable[[], str],
         rows: Sequence[ipywidgets.Widget],
         *,
-        button: ipywidgets.Button,
+        button: Button,
         show: Show | None,
     ) -> None:
         self._answer, self._show = answer, show or ReplacedOutput()
-        self.button, self.message = button, ipywidgets.HTML()
-        self.box = ipywidgets.VBox([*rows, self.message])
+        self.button, self.message = button, HTML()
+        self.box = VBox([*rows, self.message])
         button.on_click(lambda button: self._on_click())
 
     def show(self) -> None:
@@ -232,14 +217,8 @@ class ShownBelow:
 
 class OwnDocuments(ShownBelow):
     """A box for documents with marked mentions, and the clusters that come of them; a slider puts the same
-    mentions together more or less readily.
-
-    Args:
-        text: what stands in the box at first.
-        find: takes the text and returns a function from a threshold to the HTML of the clusters.
-        threshold: of the slider at first, in (0, 1).
-        show: called with the HTML of the clusters; None = they are the output below.
-    """
+    mentions together more or less readily. `find` takes the text and returns a function from a threshold, in
+    (0, 1), to the HTML of the clusters."""
 
     def __init__(
         self,
@@ -251,7 +230,7 @@ class OwnDocuments(ShownBelow):
     ) -> None:
         self._find = find
         self._clusters_at: Callable[[float], str] | None = None
-        self.text = _text_box(text, rows=14, width="1180px")
+        self.text, button = _text_box(text, rows=14, width="1180px"), _button("Find clusters")
         self.threshold = ipywidgets.FloatSlider(
             value=threshold,
             min=0.02,
@@ -260,12 +239,11 @@ class OwnDocuments(ShownBelow):
             description="threshold",
             continuous_update=False,
             tooltip="the higher, the fewer mentions are put together",
-            layout=ipywidgets.Layout(width="380px"),
+            layout=Layout(width="380px"),
         )
-        button = ipywidgets.Button(description="Find clusters", button_style="primary", icon="search")
         marks = "<code>&lt;m&gt;</code> and <code>&lt;/m&gt;</code>"
-        hint = f"{HINT.format('name')}; mentions stand between {marks}."
-        rows = (ipywidgets.HTML(hint), self.text, ipywidgets.HBox([button, self.threshold]))
+        hint = HTML(f"{HINT.format('name')}; mentions stand between {marks}.")
+        rows = (hint, self.text, HBox([button, self.threshold]))
         super().__init__(self._clusters, rows, button=button, show=show)
         self.threshold.observe(lambda change: self._draw(), names="value")
 
@@ -279,13 +257,8 @@ class OwnDocuments(ShownBelow):
 
 
 class OwnPair(ShownBelow):
-    """Boxes for two documents, side by side where there is room, and what a matcher makes of the pair.
-
-    Args:
-        first, second: what stands in the boxes at first.
-        compare: takes the two texts and returns the HTML of the answer.
-        show: called with that HTML; None = it is the output below.
-    """
+    """Boxes for two documents, side by side where there is room, and what a matcher makes of the pair, as
+    HTML."""
 
     def __init__(
         self, first: str, second: str, *, compare: Callable[[str, str], str], show: Show | None = None
@@ -293,12 +266,12 @@ class OwnPair(ShownBelow):
         layout = {"flex": "1 1 380px", "width": "auto", "flex_flow": "column", "align_items": "stretch"}
         style = {"description_width": "fit-content"}  # a wider label would have its text at the right
         self.first, self.second = (
-            _text_box(text, rows=10, description=name, layout=ipywidgets.Layout(**layout), style=style)
+            _text_box(text, rows=10, description=name, layout=Layout(**layout), style=style)
             for text, name in ((first, "first document"), (second, "second document"))
         )
-        button = ipywidgets.Button(description="Compare", button_style="primary", icon="exchange")
-        beside = ipywidgets.Layout(flex_flow="row wrap", width="100%", max_width="1180px")
-        rows = (ipywidgets.HBox([self.first, self.second], layout=beside), button)
+        button = _button("Compare", "exchange")
+        beside = Layout(flex_flow="row wrap", width="100%", max_width="1180px")
+        rows = (HBox([self.first, self.second], layout=beside), button)
         super().__init__(lambda: compare(self.first.value, self.second.value), rows, button=button, show=show)
 
 
@@ -307,27 +280,18 @@ DIRECTIONS = {"from the chosen words": "from", "to the chosen words": "to"}
 
 
 class ChosenSentences(ShownBelow):
-    """Lists of models, views and directions, and a button that draws what is chosen in the explorer.
-
-    Args:
-        draw: takes the name of a model, `head` or `model`, `from` or `to`, and returns HTML.
-        models: names to choose from.
-        show: called with that HTML; None = it is the output below.
-    """
+    """Lists of models, views and directions, and a button that draws what is chosen in the explorer: `draw`
+    takes the name of a model, `head` or `model`, `from` or `to`, and returns HTML."""
 
     def __init__(
         self, draw: Callable[[str, str, str], str], *, models: Sequence[str], show: Show | None = None
     ) -> None:
-        self.model = ipywidgets.Dropdown(options=list(models), value=models[-1], description="model")
-        self.view = ipywidgets.Dropdown(options=VIEWS, description="view")
-        self.direction = ipywidgets.Dropdown(options=DIRECTIONS, description="attention")
-        button = ipywidgets.Button(
-            description="Show what is chosen above",
-            button_style="primary",
-            layout=ipywidgets.Layout(width="220px", flex="0 0 auto"),  # its words are never cut
-        )
+        self.model = Dropdown(options=list(models), value=models[-1], description="model")
+        self.view = Dropdown(options=VIEWS, description="view")
+        self.direction = Dropdown(options=DIRECTIONS, description="attention")
         lists = (self.model, self.view, self.direction)
-        row = ipywidgets.HBox([button, *lists], layout=ipywidgets.Layout(flex_flow="row wrap"))
+        button = _button("Show what is chosen above", "", width="220px", flex="0 0 auto")  # never cut
+        row = HBox([button, *lists], layout=Layout(flex_flow="row wrap"))
         super().__init__(lambda: draw(*(one.value for one in lists)), [row], button=button, show=show)
 
     def show(self) -> None:
@@ -336,4 +300,4 @@ class ChosenSentences(ShownBelow):
         try:
             self._show(self._answer())
         except ValueError as error:
-            self._show(f'<div style="{MUTED}">{escaped(str(error))}</div>')
+            self._show(div(escaped(str(error)), MUTED))

@@ -1,7 +1,5 @@
 """Items to leaf through: lists to choose some of them, a list of those chosen, arrows, and the chosen one
-below.
-
-The controls need a running kernel; each task has a page that does without, such as
+below. The controls need a running kernel; each task has a page that does without, such as
 `questions.questions_page`."""
 
 from __future__ import annotations
@@ -10,14 +8,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import ipywidgets
+from ipywidgets import HTML, Button, Dropdown, HBox, Label, Layout, VBox
 
 from cdlm_lab.data.questions import QUESTION_KINDS
-from cdlm_lab.widgets.html import MUTED, SIGNS, check_some, count_in_words, joined, one_line, visible
+from cdlm_lab.widgets.html import MUTED, SIGNS, check_some, div, joined, one_line, visible
 from cdlm_lab.widgets.questions import ReadQuestion, question_html
 from cdlm_lab.widgets.rankings import OUTCOMES, ReadRanking, ranking_html
 from cdlm_lab.widgets.tagged import ReadSentence, labels_of_reads, tagged_sentence_html
-from cdlm_lab.widgets.verdicts import SHARES, ReadClaim, verdict_html
+from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html
 
 LONGEST = 90  # characters of an item in the list
 LONGEST_PART = 40  # characters of a word or of the name of a document in their lists
@@ -25,25 +23,17 @@ LONGEST_PART = 40  # characters of a word or of the name of a document in their 
 Filters = Mapping[str, Mapping[str, Callable[[Any], bool]]]
 
 
-class Leafing(ipywidgets.VBox):
+class Leafing(VBox):
     """The controls and what they show.
 
-    An entry of a list says how many items it would leave, given the other lists. The item that is seen stays
-    as long as it is among those chosen, and comes back after a choice without items.
+    An entry of a list of `filters` says how many items it would leave, given the other lists. The item that
+    is seen stays as long as it is among those chosen, and comes back after a choice without items.
 
     Args:
-        items: at least one.
-        noun: what one of them is, such as "question".
-        filters: the lists.
-        text, right: what the list of items says of one: a text, and whether the model was right.
-        html: an item as HTML.
+        noun: what an item is, such as "question".
+        text, right: what `picker`, the list of items, says of one: a text, and whether the model was right.
+        html: an item as HTML, for `view`.
         wide: lists that need more room -> width of the list, and of its name.
-
-    Attributes:
-        filters: the lists by name; their values are the names of entries.
-        picker: the list of items; its value is the number of one in `items`, None = none is left.
-        previous, next, position: the arrows, and which of how many is seen.
-        view: the item that is seen.
     """
 
     def __init__(
@@ -68,15 +58,16 @@ class Leafing(ipywidgets.VBox):
             name: _list(name, ["all", *entries], *(wide or {}).get(name, ("205px", "56px")))
             for name, entries in filters.items()
         }
-        self.previous = _arrow("arrow-left", f"the {noun} before")
-        self.next = _arrow("arrow-right", f"the next {noun}")
-        self.picker = ipywidgets.Dropdown(
-            layout=ipywidgets.Layout(flex="1 1 280px", width="auto", min_width="0")
+        self.previous, self.next = (
+            Button(icon=f"arrow-{side}", tooltip=tooltip, layout=Layout(width="40px"))
+            for side, tooltip in (("left", f"the {noun} before"), ("right", f"the next {noun}"))
         )
-        self.position, self.view = ipywidgets.Label(), ipywidgets.HTML()
-        rows = ([*self.filters.values()], [self.previous, self.next, self.picker, self.position])
-        wrapped = ipywidgets.Layout(flex_flow="row wrap", width="100%", max_width="960px")
-        self.children = [*(ipywidgets.HBox(row, layout=wrapped) for row in rows), self.view]
+        self.picker = Dropdown(layout=Layout(flex="1 1 280px", width="auto", min_width="0"))
+        self.position, self.view = Label(), HTML()
+        wrapped = Layout(flex_flow="row wrap", width="100%", max_width="960px")
+        choosing = [self.previous, self.next, self.picker, self.position]
+        rows = [HBox(row, layout=wrapped) for row in ([*self.filters.values()], choosing)]
+        self.children = [*rows, self.view]
         self.choose_by(filters)
         for part in self.filters.values():
             part.observe(lambda change: self._choose(), names="value")
@@ -86,11 +77,11 @@ class Leafing(ipywidgets.VBox):
 
     def choose_by(self, filters: Filters) -> None:
         """Take other meanings for the entries of the lists; what is chosen and seen stays, if it can."""
-        numbers = range(len(self._items))
+        every = dict(enumerate(self._items))
         self._left = {
-            name: {"all": frozenset(numbers)}
+            name: {"all": frozenset(every)}
             | {
-                entry: frozenset(n for n in numbers if leaves(self._items[n]))
+                entry: frozenset(n for n, item in every.items() if leaves(item))
                 for entry, leaves in entries.items()
             }
             for name, entries in filters.items()
@@ -101,7 +92,7 @@ class Leafing(ipywidgets.VBox):
     def show_item(self, item: Any | None) -> None:
         """Show an item; None = none is left."""
         none = f'No {self._noun} is like that; choose "all" in one of the lists above.'
-        self.view.value = f'<div style="{MUTED}">{none}</div>' if item is None else self._html(item)
+        self.view.value = div(none, MUTED) if item is None else self._html(item)
 
     def _choose(self) -> None:
         """Fill all lists anew; go on with the item that was seen, or with the first of those chosen."""
@@ -113,17 +104,17 @@ class Leafing(ipywidgets.VBox):
         for name, part in self.filters.items():
             others = everything.intersection(*(left[other] for other in left if other != name))
             counts = {entry: len(others & numbers) for entry, numbers in self._left[name].items()}
-            entries = [(f"{entry} ({count_in_words(count)})", entry) for entry, count in counts.items()]
-            fill_list(part, entries, part.value)
+            fill_list(part, [(f"{entry} ({count:,})", entry) for entry, count in counts.items()], part.value)
         self._chosen = sorted(everything.intersection(*left.values()))
         number = self._last if self._last in self._chosen else next(iter(self._chosen), None)
-        fill_list(self.picker, [(self._entry(number), number) for number in self._chosen], number)
+        entries = []
+        for n in self._chosen:
+            item = self._items[n]
+            text = one_line(self._text(item), LONGEST)
+            entries.append((f"{SIGNS[self._right(item)]} {n + 1}. {text}", n))
+        fill_list(self.picker, entries, number)
         self._filling = False
         self._pick()
-
-    def _entry(self, number: int) -> str:
-        item = self._items[number]
-        return f"{SIGNS[self._right(item)]} {number + 1}. {one_line(self._text(item), LONGEST)}"
 
     def _pick(self) -> None:
         """Show the item that the list of items names, if any."""
@@ -133,30 +124,24 @@ class Leafing(ipywidgets.VBox):
         place = -1 if number is None else self._chosen.index(number)
         self.picker.disabled = number is None
         self.previous.disabled, self.next.disabled = place <= 0, place == count - 1
-        self.position.value = f"{count_in_words(place + 1)} of {count_in_words(count)}"
+        self.position.value = f"{place + 1:,} of {count:,}"
         self._last = self._last if number is None else number
         if number != self._seen:
             self._seen = number
             self.show_item(None if number is None else self._items[number])
 
     def _step(self, by: int) -> None:
-        if self.picker.value is None:
-            return
-        place = self._chosen.index(self.picker.value) + by
+        place = -1 if self.picker.value is None else self._chosen.index(self.picker.value) + by
         if 0 <= place < len(self._chosen):  # a second click may come before the button is seen to be off
             self.picker.value = self._chosen[place]
 
 
-def _list(name: str, entries: Sequence[Any], width: str, description_width: str) -> ipywidgets.Dropdown:
-    layout, style = ipywidgets.Layout(width=width), {"description_width": description_width}
-    return ipywidgets.Dropdown(options=entries, description=name, layout=layout, style=style)
+def _list(name: str, entries: Sequence[Any], width: str, description_width: str) -> Dropdown:
+    layout, style = Layout(width=width), {"description_width": description_width}
+    return Dropdown(options=entries, description=name, layout=layout, style=style)
 
 
-def _arrow(icon: str, tooltip: str) -> ipywidgets.Button:
-    return ipywidgets.Button(icon=icon, tooltip=tooltip, layout=ipywidgets.Layout(width="40px"))
-
-
-def fill_list(part: ipywidgets.Dropdown, entries: Sequence[tuple[str, object]], value: object) -> None:
+def fill_list(part: Dropdown, entries: Sequence[tuple[str, object]], value: object) -> None:
     """New entries for a list; the browser learns of them and of the value at once."""
     with part.hold_sync():
         if list(part.options) != list(entries):
@@ -177,36 +162,34 @@ def _right_or_wrong(attribute: str) -> dict[str, Callable[[Any], bool]]:
 
 def question_browser(reads: Sequence[ReadQuestion]) -> Leafing:
     """Questions, by answer, support and kind; right is what matches exactly."""
-    filters = {
-        "answer": _right_or_wrong("answer_em"),
-        "support": _right_or_wrong("support_em"),
-        "kind": {kind: _is("kind", kind) for kind in QUESTION_KINDS},
-    }
     return Leafing(
         reads,
         noun="question",
-        filters=filters,
+        filters={
+            "answer": _right_or_wrong("answer_em"),
+            "support": _right_or_wrong("support_em"),
+            "kind": {kind: _is("kind", kind) for kind in QUESTION_KINDS},
+        },
         text=lambda read: read.question,
         right=lambda read: read.answer_em,
         html=question_html,
     )
 
 
-def verdict_browser(reads: Sequence[ReadClaim], *, shares: str = SHARES) -> Leafing:
+def verdict_browser(reads: Sequence[ReadClaim], *, shares: str) -> Leafing:
     """Claims, by verdict, gold and predicted label; `shares` is what the shares of sentences are."""
     labels = list(dict.fromkeys(label for read in reads for label in read.probabilities))
-    filters = {"verdict": _right_or_wrong("right")}
-    filters |= {
+    of_labels = {
         name: {visible(label): _is(name, label) for label in labels} for name in ("gold", "predicted")
     }
     return Leafing(
         reads,
         noun="claim",
-        filters=filters,
+        filters={"verdict": _right_or_wrong("right")} | of_labels,
         text=lambda read: read.claim,
         right=lambda read: read.right,
         html=lambda read: verdict_html(read, shares=shares),
-        wide=dict.fromkeys(("gold", "predicted"), ("260px", "68px")),  # for long labels
+        wide=dict.fromkeys(of_labels, ("260px", "68px")),  # for long labels
     )
 
 
@@ -214,16 +197,11 @@ def verdict_browser(reads: Sequence[ReadClaim], *, shares: str = SHARES) -> Leaf
 _SIZES = {"up to 5": (1, 5), "6 to 10": (6, 10), "11 to 20": (11, 20), "more than 20": (21, math.inf)}
 
 
-def ranking_browser(reads: Sequence[ReadRanking], *, beside: str = "pairwise") -> RankingBrowser:
-    """Questions with the candidates as each system ranks them, by what became of them and by how many
-    candidates there are: "repaired" leaves the questions on which the system put a right answer on top and
-    `beside` did not, "broken" the opposite. All questions need scores of the same systems, `beside` among
-    them."""
-    return RankingBrowser(reads, beside=beside)
-
-
 class RankingBrowser(Leafing):
-    """Questions to leaf through below a list of systems, `system`, in which that of `beside` is the last."""
+    """Questions with the candidates as each `system` of a list ranks them (`beside` is its last), by what
+    became of them and by how many candidates there are: "repaired" leaves the questions on which the system
+    put a right answer on top and `beside` did not, "broken" the opposite. All questions need scores of the
+    same systems, `beside` among them."""
 
     def __init__(self, reads: Sequence[ReadRanking], *, beside: str) -> None:
         check_some(reads, "question")
@@ -250,75 +228,62 @@ class RankingBrowser(Leafing):
         self.system.observe(lambda change: self.choose_by(self._filters()), names="value")
 
     def _filters(self) -> Filters:
-        def became(outcome: str, system: str) -> Callable[[ReadRanking], bool]:
-            return lambda read: read.outcome(system, beside=self._beside) == outcome
+        system, beside = self.system.value, self._beside
+
+        def became(outcome: str) -> Callable[[ReadRanking], bool]:
+            return lambda read: read.outcome(system, beside=beside) == outcome
 
         def between(least: int, most: float) -> Callable[[ReadRanking], bool]:
             return lambda read: least <= len(read.candidates) <= most
 
-        return {
-            "answer": {outcome: became(outcome, self.system.value) for outcome in OUTCOMES.values()},
-            "candidates": {entry: between(*bounds) for entry, bounds in _SIZES.items()},
-        }
-
-
-def tagged_browser(reads: Sequence[ReadSentence]) -> TaggedBrowser:
-    """Sentences, by how they were tagged and by document, a list of the words of the one that is read, and
-    that sentence with the occurrences of the chosen word. A sentence is right if exactly its gold spans were
-    predicted; "with entities" leaves those with a span, gold or predicted."""
-    return TaggedBrowser(reads)
+        sizes = {entry: between(*bounds) for entry, bounds in _SIZES.items()}
+        return {"answer": {outcome: became(outcome) for outcome in OUTCOMES.values()}, "candidates": sizes}
 
 
 class TaggedBrowser(Leafing):
-    """Sentences to leaf through, and a list of the `words` of the one that is seen: its value is the number
-    of one, None = none is chosen. It is off where the model attended to no occurrences."""
+    """Sentences, by how they were tagged and by document, and a list of the `words` of the one that is seen,
+    whose value is the number of one, None = none is chosen; below them that sentence with the occurrences of
+    the word. The list is off where the model attended to no occurrences. A sentence is right if exactly its
+    gold spans were predicted; "with entities" leaves those with a span, gold or predicted."""
 
     def __init__(self, reads: Sequence[ReadSentence]) -> None:
         self._read: ReadSentence | None = None
-        self._labels = labels_of_reads(reads)
+        labels = labels_of_reads(reads)
         self.words = _list("word", (), "min(520px, 100%)", "56px")
         documents = enumerate(dict.fromkeys(read.document for read in reads), start=1)
-        with_entities = {"with entities": lambda read: bool(read.predicted or read.gold)}
-        filters = {
-            "show": {"wrong": _is("right", False), "right": _is("right", True)} | with_entities,
-            # Numbered, so that names are unlike all others and unlike "all".
-            "document": {
-                f"{n}. {one_line(name, LONGEST_PART)}": _is("document", name) for n, name in documents
-            },
-        }
+        tagged = {"wrong": _is("right", False), "right": _is("right", True)}
         super().__init__(
             reads,
             noun="sentence",
-            filters=filters,
+            filters={
+                "show": tagged | {"with entities": lambda read: bool(read.predicted or read.gold)},
+                # Numbered, so that names are unlike all others and unlike "all".
+                "document": {f"{n}. {one_line(d, LONGEST_PART)}": _is("document", d) for n, d in documents},
+            },
             text=lambda read: joined(word.word for word in read.words),
             right=lambda read: read.right,
-            html=lambda read: tagged_sentence_html(read, chosen=self.words.value, labels=self._labels),
+            html=lambda read: tagged_sentence_html(read, chosen=self.words.value, labels=labels),
             wide={"document": ("min(420px, 100%)", "68px")},
         )
-        *rows, view = self.children
-        self.children = [*rows, self.words, view]
+        self.children = [*self.children[:-1], self.words, self.view]
         self.words.observe(lambda change: self._choose_word(), names="value")
 
     def show_item(self, item: ReadSentence | None) -> None:
         """Another sentence, with the words of its own."""
         self._read = None  # while words are listed anew nothing is drawn
-        entries = [] if item is None else [(_word(item, n), n) for n in range(len(item.words))]
-        first = None if item is None else item.first_choice
+        entries, first, words = [], None if item is None else item.first_choice, item.words if item else ()
         if item is not None and first is None:
-            entries = [("choose a word", None), *entries]
+            entries.append(("choose a word", None))
+        for n, word in enumerate(words):
+            name = f"{n + 1}. {one_line(word.word, LONGEST_PART)}"
+            entries.append(
+                (f"{name} \u00b7 {visible(word.predicted)} \u00b7 {item.elsewhere(n):,} elsewhere", n)
+            )
         fill_list(self.words, entries, first)
-        self.words.disabled = item is None or not any(word.occurrences for word in item.words)
+        self.words.disabled = not any(word.occurrences for word in words)
         self._read = item
         super().show_item(item)
 
     def _choose_word(self) -> None:
         if self._read is not None:
             super().show_item(self._read)
-
-
-def _word(read: ReadSentence, number: int) -> str:
-    word = read.words[number]
-    name = f"{number + 1}. {one_line(word.word, LONGEST_PART)}"
-    return (
-        f"{name} \u00b7 {visible(word.predicted)} \u00b7 {count_in_words(read.elsewhere(number))} elsewhere"
-    )

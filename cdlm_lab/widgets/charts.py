@@ -6,95 +6,82 @@ grid are middle greys, and every colour is backed by a symbol, a line or a word.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from html import escape
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from cdlm_lab.scores import Score
-from cdlm_lab.widgets.html import (
-    FONT,
-    GLOBAL,
-    HUES,
-    MASKED,
-    OTHER_COLOURS,
-    RULE,
-    TEXT,
-    VARIANT_COLOURS,
-    VARIANT_SYMBOLS,
-    paper_order,
-    shortened,
-    variant_colours,
-    variant_name,
-    visible,
-)
+from cdlm_lab.widgets import html
+from cdlm_lab.widgets.html import GLOBAL, HUES, MASKED, RULE, TEXT, paper_order, shortened, variant_colours
 from cdlm_lab.widgets.live_curve import smoothed, thinned, ticks
 from cdlm_lab.widgets.score_tables import RANK_CELLS, pairs_in_words
 from cdlm_lab.widgets.tables import PERPLEXITY
 
 SORTS = ("positive", "negative")  # the two mentions of a pair corefer, or they do not
 KIND_NAMES = {"event": "events", "entity": "entities"}
-LONGEST_NAME = 28  # characters
-SYMBOLS = tuple(VARIANT_SYMBOLS.values())
-SMALL = "font-size:11px;font-weight:normal"
-Numbers = TypeVar("Numbers")
+LONGEST_NAME = 24  # characters
+SYMBOLS = tuple(html.VARIANT_SYMBOLS.values())
 
 _AXIS = {
     "gridcolor": RULE,
     "linecolor": RULE,
     "zeroline": False,
+    "zerolinecolor": TEXT,
+    "zerolinewidth": 1,
     "ticks": "outside",
     "ticklen": 4,
     "tickcolor": RULE,
     "title": {"standoff": 12, "font": {"size": 13}},
     "automargin": True,
 }
+_TITLE = {"font": {"size": 16}, "x": 0, "xref": "paper", "xanchor": "left", "y": 0.97, "yanchor": "top"}
 TEMPLATE = go.layout.Template(
     layout={
-        "font": {"family": FONT, "size": 13, "color": TEXT},
-        "title": {
-            "font": {"size": 16},
-            "x": 0,
-            "xref": "paper",
-            "xanchor": "left",
-            "y": 0.97,
-            "yanchor": "top",
-        },
+        "font": {"family": html.FONT, "size": 13, "color": TEXT},
+        "title": _TITLE,
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "colorway": [*VARIANT_COLOURS.values(), *OTHER_COLOURS],
+        "colorway": [*html.VARIANT_COLOURS.values(), *html.OTHER_COLOURS],
         "xaxis": _AXIS,
         "yaxis": _AXIS,
         "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
         "margin": {"l": 64, "r": 24, "t": 72, "b": 56},
-        "hoverlabel": {"font": {"family": FONT}},
+        "hoverlabel": {"font": {"family": html.FONT}},
         "hovermode": "closest",
         "annotationdefaults": {"font": {"color": TEXT}},
-    }
+    },
+    data={"scatter": [{"cliponaxis": False, "textfont": {"size": 12}}]},
 )
 
 
 def lay_out(
     figure: go.Figure, *, title: str, x: str = "", y: str = "", height: int = 420, **layout: Any
-) -> None:
-    """The look of a figure; `title` is plain text, `x` and `y` are markup that names axes, `layout`
+) -> go.Figure:
+    """The look of a figure; `title` is plain text, `x` and `y` are markup that names axes, `layout` is
     plotly's."""
-    heading = plain_text(title) or None
-    figure.update_layout(template=TEMPLATE, title_text=heading, height=height, **layout)
     if x:
         figure.update_xaxes(title_text=x)
     if y:
         figure.update_yaxes(title_text=y)
+    heading = plain_text(title) or None
+    return figure.update_layout(template=TEMPLATE, title_text=heading, height=height, **layout)
+
+
+def rows_of_an_axis(labels: Sequence[str], *, room: tuple[float, float] = (0.5, 0.5)) -> dict[str, Any]:
+    """An axis with a label (markup) at each of the places 0, 1, ..., and room before the first and after the
+    last."""
+    ends = [-room[0], len(labels) - 1 + room[1]]
+    return {"tickvals": list(range(len(labels))), "ticktext": labels, "range": ends, "showgrid": False}
 
 
 def plain_text(text: str) -> str:
     """Text in which plotly finds none of the tags it would draw, and no invisible characters."""
-    return html.escape(visible(text), quote=False)
+    return escape(html.visible(text), quote=False)
 
 
 def short_name(name: str) -> str:
@@ -103,150 +90,113 @@ def short_name(name: str) -> str:
 
 
 def _named(variant: str) -> str:
-    return plain_text(variant_name(variant))
+    return plain_text(html.variant_name(variant))
 
 
 def small(text: str) -> str:
     """A second line of a label, in small print; `text` is markup."""
-    return f'<br><span style="{SMALL}">{text}</span>'
+    return f'<br><span style="font-size:11px;font-weight:normal">{text}</span>'
 
 
 def faded(colour: str, opacity: float) -> str:
     """A colour `#rrggbb` as rgba."""
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    red, green, blue = bytes.fromhex(colour[1:])
     return f"rgba({red},{green},{blue},{opacity})"
 
 
-def line_styles(count: int) -> list[dict[str, Any]]:
-    """How each of several lines is drawn; no two have one colour and one symbol up to 40 lines."""
-    looks = [(HUES[i % len(HUES)], SYMBOLS[i % len(SYMBOLS)]) for i in range(count)]
-    return [
-        {
-            "mode": "lines+markers",
-            "line": {"color": colour, "width": 2},
-            "marker": {"color": colour, "symbol": symbol, "size": 9},
-        }
-        for colour, symbol in looks
-    ]
+def line_style(place: int) -> dict[str, Any]:
+    """How a line of several is drawn; no two have one colour and one symbol up to 40 lines."""
+    colour, symbol = HUES[place % len(HUES)], SYMBOLS[place % len(SYMBOLS)]
+    marker = {"color": colour, "symbol": symbol, "size": 9}
+    return {"mode": "lines+markers", "line": {"color": colour, "width": 2}, "marker": marker}
 
 
 def interval(
-    values: Sequence[float], lows: Iterable[float], highs: Iterable[float], *, color: str, **look: Any
+    values: Sequence[float], lows: Iterable[float], highs: Iterable[float], *, color: str, **layout: Any
 ) -> dict[str, Any]:
-    """Error bars from `lows` to `highs`, without ends unless `look` says so."""
+    """Error bars from `lows` to `highs`, without ends unless `layout` says so."""
     array = [round(high - value, 6) for value, high in zip(values, highs, strict=True)]
     below = [round(value - low, 6) for value, low in zip(values, lows, strict=True)]
-    look = {"color": color, "thickness": 2.5, "width": 0} | look
-    return {"type": "data", "symmetric": False, "array": array, "arrayminus": below, **look}
+    bars = {"color": color, "thickness": 2.5, "width": 0} | layout
+    return {"type": "data", "symmetric": False, "array": array, "arrayminus": below, **bars}
 
 
-def marks(x: Sequence[Any], y: Sequence[Any], words: str | Sequence[str] = "", **look: Any) -> go.Scatter:
+def marks(x: Sequence[Any], y: Sequence[Any], words: str | Sequence[str] = "", **style: Any) -> go.Scatter:
     """Points, lines or texts; `words` appear on hovering, and without them nothing does."""
     hover = {"hovertext": words, "hoverinfo": "text"} if words else {"hoverinfo": "skip"}
-    return go.Scatter(x=x, y=y, **hover, **look)
+    return go.Scatter(x=x, y=y, **hover, **style)
 
 
-def not_empty(numbers: Mapping[str, Sequence[Numbers]], name: str) -> dict[str, Sequence[Numbers]]:
-    """The lines that have any numbers; a ValueError that calls them `name` if there are none."""
-    shown = {key: values for key, values in numbers.items() if len(values)}
-    if not shown:
-        raise ValueError(f"there is nothing to show: {name} is empty")
-    return shown
+def checked_array(
+    name: str, values: Any, *, shape: str, low: float, high: float, gaps: bool = True
+) -> np.ndarray:
+    """Numbers as an array of the axes that `shape` names, such as `(pairs,)`, between `low` and `high`;
+    `gaps`: True = it may have NaN, for what was not measured, but no axis is empty."""
+    array = np.asarray(values, dtype=float)
+    if array.ndim != len(shape.strip("(),").split(",")) or (gaps and not array.size):
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    if wrong := array[~((array >= low) & (array <= high) | (np.isnan(array) & gaps))].tolist():
+        raise ValueError(f"{name} must lie in [{low:g}, {high:g}], got {wrong[0]}")
+    return array
 
 
-def perplexity_figure(
-    scores: Iterable[Score], *, title: str = "", paper: Mapping[str, tuple[float, float]] | None = None
-) -> go.Figure:
+def perplexity_figure(scores: Iterable[Score], *, title: str = "") -> go.Figure:
     """Dot and 95% interval for each variant, in paper order, on a logarithmic axis; lower is better.
 
     A second panel with the cross-document tokens is added where any variant has them. `scores`: rows of a
-    report. `paper` has the published (validation, test) perplexities, drawn as faint strokes in the first
-    panel; None = none. Raises ValueError: there is no perplexity.
+    report. Raises ValueError: there is no perplexity.
     """
     named = {(score.metric, score.system): score for score in scores}
     ordered = paper_order(system for metric, system in named if metric == "perplexity")
     if not ordered:
         raise ValueError("there is no variant to show: no row is a perplexity")
-    panels = {"all masked tokens": {variant: named["perplexity", variant] for variant in ordered}}
+    panels = {"all masked tokens": [named["perplexity", variant] for variant in ordered]}
     metric = "cross_document_perplexity"
-    if crossing := {variant: named[metric, variant] for variant in ordered if (metric, variant) in named}:
+    if crossing := [named[metric, variant] for variant in ordered if (metric, variant) in named]:
         panels["tokens that another document states too"] = crossing
     figure = make_subplots(
         rows=1, cols=len(panels), shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=list(panels)
     )
+    colours = variant_colours(ordered)
     for column, measured in enumerate(panels.values(), start=1):
-        published = (paper or {}) if column == 1 else {}
-        _add_panel(figure, column, measured, {v: published[v] for v in measured if v in published})
-    figure.update_yaxes(
-        categoryorder="array",
-        categoryarray=[_named(variant) for variant in ordered][::-1],
-        range=[-0.6, len(ordered) - 0.35],  # room for the number above the topmost dot
-        showgrid=False,
-        ticks="",
-        tickfont_size=14,
-    )
+        for score in measured:
+            figure.add_trace(_dot(score, colours[score.system]), row=1, col=column)
+        bounds = [bound for one in measured for bound in (one.low, one.value, one.high)]
+        bounds = [bound for bound in bounds if bound is not None and math.isfinite(bound)]
+        low, high = min(bounds) / 1.06, max(bounds) * 1.06
+        numbers = logarithmic_ticks(low, high)
+        figure.update_xaxes(
+            type="log",
+            range=[math.log10(low), math.log10(high)],
+            tickvals=numbers,
+            ticktext=[f"{value:,g}" for value in numbers],
+            row=1,
+            col=column,
+        )
+    names = [_named(variant) for variant in ordered][::-1]
+    # There is room for the number above the topmost dot.
+    ends = [-0.6, len(ordered) - 0.35]
+    figure.update_yaxes(categoryorder="array", categoryarray=names, range=ends, showgrid=False, ticks="")
+    figure.update_yaxes(tickfont_size=14)
     figure.update_annotations(font_size=13)
-    lay_out(
-        figure,
-        title=title,
-        height=150 + 46 * len(ordered) + (30 if title else 0),
-        margin={"l": 110, "t": 90 if title else 60, "b": 92 if paper else 64},
-        legend={"y": -0.28, "yanchor": "top"},
-    )
-    return figure
+    height, margin = 150 + 46 * len(ordered) + (30 if title else 0), {"l": 110, "t": 90 if title else 60}
+    return lay_out(figure, title=title, x="perplexity (lower is better)", height=height, margin=margin)
 
 
-def _add_panel(
-    figure: go.Figure,
-    column: int,
-    measured: Mapping[str, Score],
-    paper: Mapping[str, tuple[float, float]],
-) -> None:
-    colours = variant_colours(measured)
-    for variant, perplexity in measured.items():
-        figure.add_trace(_dot(variant, perplexity, colours[variant]), row=1, col=column)
-    if paper:
-        points = [
-            (v, pair[i], split) for v, pair in paper.items() for i, split in enumerate(("validation", "test"))
-        ]
-        words = [f"paper, {split}: {value:.2f}" for _, value, split in points]
-        look = {"symbol": "line-ns-open", "size": 13, "color": TEXT, "line": {"width": 1.5}}
-        name = "the paper, on Multi-News (validation and test)"
-        xs, ys = [value for _, value, _ in points], [_named(variant) for variant, _, _ in points]
-        published = marks(xs, ys, words, mode="markers", marker=look, opacity=0.75, name=name)
-        figure.add_trace(published, row=1, col=column)
-    bounds = [bound for one in measured.values() for bound in (one.low, one.value, one.high)]
-    bounds = [bound for bound in bounds if bound is not None and math.isfinite(bound)]
-    bounds += [value for pair in paper.values() for value in pair]
-    low, high = min(bounds) / 1.06, max(bounds) * 1.06
-    round_numbers = logarithmic_ticks(low, high)
-    figure.update_xaxes(
-        type="log",
-        range=[math.log10(low), math.log10(high)],
-        tickvals=round_numbers,
-        ticktext=[f"{value:,g}" for value in round_numbers],
-        title_text="perplexity (lower is better)",
-        row=1,
-        col=column,
-    )
-
-
-def _dot(variant: str, perplexity: Score, colour: str) -> go.Scatter:
-    value = perplexity.value
-    low, high = (value, value) if perplexity.low is None else (perplexity.low, perplexity.high)
+def _dot(score: Score, colour: str) -> go.Scatter:
+    value, name = score.value, _named(score.system)
+    low, high = (value, value) if score.low is None else (score.low, score.high)
     number, lowest, highest = (PERPLEXITY.write([bound])[0] for bound in (value, low, high))
     return marks(
         [value],
-        [_named(variant)],
-        f"{_named(variant)}: {number} ({lowest} to {highest}), {perplexity.n or 0:,} tokens",
+        [name],
+        f"{name}: {number} ({lowest} to {highest}), {score.n or 0:,} tokens",
         error_x=interval([value], [low], [high], color=colour),
         mode="markers+text",
-        marker={"color": colour, "size": 12, "symbol": VARIANT_SYMBOLS.get(variant, "circle")},
+        marker={"color": colour, "size": 12, "symbol": html.VARIANT_SYMBOLS.get(score.system, "circle")},
         text=[number],
         textposition="top center",
-        textfont={"size": 12},
         showlegend=False,
-        cliponaxis=False,
     )
 
 
@@ -262,112 +212,55 @@ def logarithmic_ticks(low: float, high: float) -> list[float]:
     return [round(value, 10) for value in values if low <= value <= high]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskLosses:
-    """The course of one loss of a run: optimiser steps and losses in nats, in training and, perhaps,
-    validation."""
-
-    steps: Sequence[int]
-    losses: Sequence[float]
-    eval_steps: Sequence[int] = ()
-    eval_losses: Sequence[float] = ()
-
-    def __post_init__(self) -> None:
-        for left, right in (("steps", "losses"), ("eval_steps", "eval_losses")):
-            lengths = len(getattr(self, left)), len(getattr(self, right))
-            if lengths[0] != lengths[1]:
-                raise ValueError(
-                    f"{left} has {lengths[0]} entries, {right} has {lengths[1]}: they must be equal"
-                )
-
-
-def task_losses(records: Iterable[Mapping[str, object]], name: str) -> TaskLosses:
-    """One of several losses, such as "mlm", from the records of a run: `step` with `loss_<name>` or
-    `eval_loss_<name>`; those with neither, and missing numbers (None), are passed over."""
-    courses: dict[str, list[tuple[int, float]]] = {"loss": [], "eval_loss": []}
-    for record in records:
-        for kind, course in courses.items():
-            if (loss := record.get(f"{kind}_{name}")) is not None:
-                course.append((int(record["step"]), float(loss)))
-    (steps, losses), (eval_steps, eval_losses) = (
-        ([step for step, _ in course], [loss for _, loss in course]) for course in courses.values()
-    )
-    return TaskLosses(steps=steps, losses=losses, eval_steps=eval_steps, eval_losses=eval_losses)
-
-
 _LOSSES = {"MLM": "nats for each masked token", "MSPP": "nats for each candidate"}
 
 
-def pretraining_losses_figure(
-    mlm: TaskLosses,
-    mspp: TaskLosses,
-    *,
-    right: float | None = None,
-    title: str = "The two losses of pretraining",
-) -> go.Figure:
+def pretraining_losses_figure(records: Sequence[Mapping[str, Any]], *, right: float) -> go.Figure:
     """The losses of masked words and of which sentences share a paragraph (Di Liello et al. 2022, section
-    3.4): lines are training, smoothed; diamonds are validation.
+    3.4): lines are training, smoothed; diamonds are validation; dashed is where MSPP would be if the share
+    `right` of candidates of the same paragraph, such as k_1 / k, were all that the model knew.
 
-    `right`: share of the candidates that are of the same paragraph, in (0, 1), such as k_1 / k; a dashed line
-    is then drawn where MSPP would be if that share were all that the model knew. None = none."""
-    if not any(len(task.steps) + len(task.eval_steps) for task in (mlm, mspp)):
-        raise ValueError("there is nothing to show: neither loss has numbers")
-    if right is not None and not 0 < right < 1:
+    `records` of a run have `step` with `loss_mlm` and `loss_mspp`, or with `eval_loss_mlm` and
+    `eval_loss_mspp`; what is missing or None is passed over."""
+    if not 0 < right < 1:
         raise ValueError(f"right is {right}; the share of right candidates lies in (0, 1)")
     figure = make_subplots(
         rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=[*_LOSSES]
     )
-    for row, (name, task) in enumerate(zip(_LOSSES, (mlm, mspp), strict=True), start=1):
-        for trace in _course(name, task, named=row == 1):
-            figure.add_trace(trace, row=row, col=1)
-        figure.update_yaxes(title_text=_LOSSES[name], row=row, col=1)
-    if right is not None:
-        ignorant = -right * math.log(right) - (1 - right) * math.log(1 - right)
-        figure.add_hline(
-            y=ignorant,
-            row=2,
-            col=1,
-            line={"color": TEXT, "width": 1.2, "dash": "dash"},
-            annotation={"text": f"always guessing {right:.0%}: {ignorant:.2f}", "font": {"size": 11.5}},
-            annotation_position="top right",
-        )
-    figure.update_xaxes(title_text="optimiser step", row=2, col=1)
-    lay_out(figure, title=title, height=560, margin_t=104, legend_y=1.05)
-    return figure
-
-
-def _course(name: str, task: TaskLosses, *, named: bool) -> list[go.Scatter]:
-    """Training and validation of one loss; `named`: True = they stand in the legend, which is of both
-    losses."""
-    average, chosen = smoothed(task.losses), thinned(len(task.losses))
-    courses = (
-        ("training, smoothed", [task.steps[i] for i in chosen], [average[i] for i in chosen]),
-        ("validation", task.eval_steps, task.eval_losses),
-    )
     diamonds = {"color": GLOBAL, "size": 9, "symbol": "diamond"}
-    looks = (
-        {"mode": "lines", "line": {"color": MASKED, "width": 2.2}},
-        {"mode": "lines+markers", "line": {"color": GLOBAL, "width": 1.4}, "marker": diamonds},
-    )
-    return [
-        go.Scatter(
-            x=[int(step) for step in steps],
-            y=[round(float(loss), 4) for loss in losses],
-            name=kind,
-            legendgroup=kind,
-            showlegend=named,
-            hovertemplate=f"{name}, {kind.split(',')[0]}<br>step %{{x:,}}: %{{y:.3f}}<extra></extra>",
-            **look,
-        )
-        for (kind, steps, losses), look in zip(courses, looks, strict=True)
-    ]
+    validated = {"mode": "lines+markers", "line": {"color": GLOBAL, "width": 1.4}, "marker": diamonds}
+    for row, (name, unit) in enumerate(_LOSSES.items(), start=1):
+        steps, losses = _course(records, f"loss_{name.lower()}")
+        average, chosen = smoothed(losses), thinned(len(losses))
+        trained = [steps[i] for i in chosen], [average[i] for i in chosen]
+        course, line = _course(records, f"eval_loss_{name.lower()}"), {"color": MASKED, "width": 2.2}
+        for kind, (x, y), style in (
+            ("training, smoothed", trained, {"mode": "lines", "line": line}),
+            ("validation", course, validated),
+        ):
+            hover = f"{name}, {kind.split(',')[0]}<br>step %{{x:,}}: %{{y:.3f}}<extra></extra>"
+            in_legend = {"name": kind, "legendgroup": kind, "showlegend": row == 1}  # which is of both losses
+            y = [round(float(loss), 4) for loss in y]
+            figure.add_scatter(x=x, y=y, hovertemplate=hover, row=row, col=1, **in_legend, **style)
+        figure.update_yaxes(title_text=unit, row=row, col=1)
+    if not any(trace.x for trace in figure.data):
+        raise ValueError("there is nothing to show: neither loss has numbers")
+    ignorant = -right * math.log(right) - (1 - right) * math.log(1 - right)
+    line = {"color": TEXT, "width": 1.2, "dash": "dash"}
+    note = {"text": f"always guessing {right:.0%}: {ignorant:.2f}", "font": {"size": 11.5}}
+    figure.add_hline(y=ignorant, row=2, col=1, line=line, annotation=note, annotation_position="top right")
+    figure.update_xaxes(title_text="optimiser step", row=2, col=1)
+    title = "The two losses of pretraining"
+    return lay_out(figure, title=title, height=560, margin_t=104, legend_y=1.05)
+
+
+def _course(records: Iterable[Mapping[str, Any]], key: str) -> tuple[list[int], list[float]]:
+    known = [record for record in records if record.get(key) is not None]
+    return [int(record["step"]) for record in known], [float(record[key]) for record in known]
 
 
 PANELS_A_ROW = 3
-RIGHT_END = 111  # where the axis of ranks ends, to leave room for the means
 _GRID = np.arange(101.0)  # a density is known at the ranks 0, 1, ..., 100
-_MEAN_AT, _MEAN_HEIGHT = 101.5, 0.3  # where the mean is written
-_LONGEST_LABEL = 24
 # Vermilion to blue, both from Okabe and Ito; around zero the ground shows through, be it light or dark.
 _DIVERGING = [
     [0.0, "rgba(213,94,0,1)"],
@@ -401,24 +294,17 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
 
     Above the line of a row stand the pairs that corefer, below it those that do not. All areas are equal, and
     one scale of heights holds for the whole figure. A tick marks each mean, which is written at the right.
-
-    Args:
-        ranks: variant -> `positive/event`, `positive/entity`, `negative/event`, `negative/entity` -> (pairs,)
-            percentile ranks of the targets, 0 to 100. Missing and empty ones are left out.
-        title: shown above (plain text).
-    """
+    `ranks`: variant -> name of RANK_CELLS -> (pairs,) percentile ranks of the targets, 0 to 100; missing and
+    empty ones are left out."""
     shown = {variant: _checked_ranks(variant, ranks[variant]) for variant in paper_order(ranks)}
     measured = {cell for cells in shown.values() for cell in cells}
     kinds = [kind for kind in KIND_NAMES if any(f"{sort}/{kind}" in measured for sort in SORTS)]
     if not kinds:
         raise ValueError("there are no ranks to show: every variant is empty")
+    titles = [_column_title(kind, shown.values()) for kind in kinds]
+    spacing = {"horizontal_spacing": 0.05, "vertical_spacing": 0.02}
     figure = make_subplots(
-        rows=len(shown),
-        cols=len(kinds),
-        shared_xaxes=True,
-        horizontal_spacing=0.05,
-        vertical_spacing=0.02,
-        column_titles=[_column_title(kind, shown.values()) for kind in kinds],
+        rows=len(shown), cols=len(kinds), shared_xaxes=True, column_titles=titles, **spacing
     )
     curves = {(v, cell): density(values) for v, cells in shown.items() for cell, values in cells.items()}
     highest = max(float(curve.max()) for curve in curves.values())
@@ -450,12 +336,9 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
 def _checked_ranks(variant: str, cells: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     if unknown := [name for name in cells if name not in RANK_CELLS]:
         raise ValueError(f"{variant}: unknown cell {unknown[0]!r}; choose from {', '.join(RANK_CELLS)}")
-    arrays = {cell: np.asarray(values, dtype=float) for cell, values in cells.items()}
-    for cell, values in arrays.items():
-        if values.ndim != 1:
-            raise ValueError(f"{variant}, {cell}: ranks must have shape (pairs,), got {values.shape}")
-        if wrong := values[~((values >= 0) & (values <= 100))].tolist():
-            raise ValueError(f"{variant}, {cell}: percentile ranks lie in [0, 100], got {wrong[0]}")
+    form = {"shape": "(pairs,)", "low": 0, "high": 100, "gaps": False}
+    names = {cell: f"{variant}, {cell}: percentile ranks" for cell in cells}
+    arrays = {cell: checked_array(names[cell], values, **form) for cell, values in cells.items()}
     return {cell: values for cell, values in arrays.items() if len(values)}
 
 
@@ -475,58 +358,49 @@ def _half_violin(ranks: np.ndarray, *, heights: np.ndarray, colour: str, name: s
     words = f"mean {mean:.1f}, median {float(np.median(ranks)):.1f}, {pairs_in_words([len(ranks)])}"
     words, height = f"{name}<br>{words}", round(float(np.interp(mean, _GRID, heights)), 3)
     outline = {"color": colour, "width": 1.4, "simplify": False}
-    ground = {"fill": "tozeroy", "fillcolor": faded(colour, 0.5 if side == 1 else 0.16)}
+    ground = {"fill": "tozeroy", "fillcolor": faded(colour, 0.5 if side == 1 else 0.16), "x0": 0, "dx": 1}
     area = marks(None, [round(float(y), 3) for y in heights], words, mode="lines", line=outline, **ground)
     tick = marks([round(mean, 2)] * 2, [0, height], words, mode="lines", line={"color": colour, "width": 3})
-    text = {"mode": "text", "text": [f"{mean:.1f}"], "textposition": "middle right", "cliponaxis": False}
-    font = {"size": 12, "color": colour}
-    number = marks([_MEAN_AT], [_MEAN_HEIGHT * side], words, textfont=font, **text)
-    return [trace.update(showlegend=False) for trace in (area.update(x0=0, dx=1), tick, number)]
+    text = {"mode": "text", "text": [f"{mean:.1f}"], "textposition": "middle right"}
+    number = marks([101.5], [0.3 * side], words, textfont={"size": 12, "color": colour}, **text)
+    return [trace.update(showlegend=False) for trace in (area, tick, number)]
 
 
 def _lay_out_distributions(figure: go.Figure, variants: Sequence[str], title: str, deepest: float) -> None:
     above, below, room = 96 if title else 60, 112, 78 * len(variants)
-    figure.update_xaxes(range=[0, RIGHT_END], tickvals=[0, 25, 50, 75, 100], showticklabels=False, ticks="")
+    # The axis ends where there is room for the means.
+    figure.update_xaxes(range=[0, 111], tickvals=[0, 25, 50, 75, 100], showticklabels=False, ticks="")
     figure.update_xaxes(showticklabels=True, ticks="outside", title_text="percentile rank", row=len(variants))
-    line = {"showgrid": False, "zeroline": True, "zerolinecolor": TEXT, "zerolinewidth": 1}
-    figure.update_yaxes(range=[-deepest - 0.05, 1.05], tickvals=[], ticks="", ticklabelstandoff=6, **line)
+    line = {"showgrid": False, "zeroline": True, "ticklabelstandoff": 6}
+    figure.update_yaxes(range=[-deepest - 0.05, 1.05], tickvals=[], ticks="", **line)
     for row, variant in enumerate(variants, start=1):
-        figure.update_yaxes(tickvals=[0], ticktext=[_label(variant)], tickfont_size=14, row=row, col=1)
+        figure.update_yaxes(
+            tickvals=[0], ticktext=[short_name(html.variant_name(variant))], tickfont_size=14, row=row, col=1
+        )
     figure.update_annotations(font_size=13)
-    lay_out(
-        figure,
-        title=title,
-        height=above + room + below,
-        margin={"t": above, "b": below},
-        legend={"y": -58 / room, "yanchor": "top", "itemclick": False, "itemdoubleclick": False},
-    )
-
-
-def _label(variant: str) -> str:
-    return plain_text(shortened(variant_name(variant), _LONGEST_LABEL))
+    margin, legend = {"t": above, "b": below}, {"itemclick": False, "itemdoubleclick": False}
+    legend |= {"y": -58 / room, "yanchor": "top"}
+    lay_out(figure, title=title, height=above + room + below, margin=margin, legend=legend)
 
 
 def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
     """Which heads rank coreferring targets higher than others: a panel for each variant, one scale for all.
 
-    Args:
-        maps: variant -> (layers, heads) mean rank of the targets that corefer minus that of those that do
-            not, in percentage points. NaN = not measured, drawn as a small cross.
-        title: shown above (plain text).
-    """
-    shown = {variant: _checked_map(variant, maps[variant]) for variant in paper_order(maps)}
+    `maps`: variant -> (layers, heads) mean rank of the targets that corefer minus that of those that do not,
+    in percentage points; NaN = not measured, drawn as a small cross."""
+    form = {"shape": "(layers, heads)", "low": -100, "high": 100}
+    shown = {
+        variant: checked_array(f"{variant}: differences of ranks", maps[variant], **form)
+        for variant in paper_order(maps)
+    }
     finite = [abs(value) for values in shown.values() for value in values[np.isfinite(values)]]
     if not finite:
         raise ValueError("there are no heads to show: no difference was measured")
     columns = min(len(shown), PANELS_A_ROW)
     rows = math.ceil(len(shown) / columns)
-    figure = make_subplots(
-        rows=rows,
-        cols=columns,
-        horizontal_spacing=0.07,
-        vertical_spacing=0.3 / rows,
-        subplot_titles=[_label(variant) for variant in shown],
-    )
+    titles = [short_name(html.variant_name(variant)) for variant in shown]
+    spacing = {"horizontal_spacing": 0.07, "vertical_spacing": 0.3 / rows}
+    figure = make_subplots(rows=rows, cols=columns, subplot_titles=titles, **spacing)
     for place, (variant, values) in enumerate(shown.items()):
         where = {"row": place // columns + 1, "col": place % columns + 1}
         for trace in _map_traces(variant, values):
@@ -536,27 +410,17 @@ def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
         figure.update_xaxes(tickvals=_numbers(heads), range=[0.5, heads + 0.5], title_text=below, **where)
         side = "layer" if where["col"] == 1 else None
         figure.update_yaxes(tickvals=_numbers(layers), range=[0.5, layers + 0.5], title_text=side, **where)
-    figure.update_xaxes(showgrid=False, showline=False, ticks="")
-    figure.update_yaxes(showgrid=False, showline=False, ticks="")
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(showgrid=False, showline=False, ticks="")
     figure.update_annotations(font_size=13)
     tallest = max(values.shape[0] for values in shown.values())
-    lay_out(
+    return lay_out(
         figure,
         title=title,
         height=rows * (90 + 22 * min(max(tallest, 4), 16)) + 70 + (36 if title else 0),
         margin={"t": 84 if title else 48, "b": 56},
         coloraxis=_difference_axis(max(*finite, 1.0)),
     )
-    return figure
-
-
-def _checked_map(variant: str, values: np.ndarray) -> np.ndarray:
-    array = np.asarray(values, dtype=float)
-    if array.ndim != 2 or not array.size:
-        raise ValueError(f"{variant}: a map must have shape (layers, heads), got {array.shape}")
-    if wrong := array[~np.isnan(array) & ~(np.abs(array) <= 100)].tolist():
-        raise ValueError(f"{variant}: differences of ranks lie in [-100, 100], got {wrong[0]}")
-    return array
 
 
 def _map_traces(variant: str, values: np.ndarray) -> list[go.Heatmap | go.Scatter]:
@@ -575,15 +439,13 @@ def _map_traces(variant: str, values: np.ndarray) -> list[go.Heatmap | go.Scatte
         xgap=1,
         ygap=1,
     )
-    traces: list[go.Heatmap | go.Scatter] = [measured]
     layers, heads = np.nonzero(np.isnan(values))
-    if len(layers):
-        cross = {"symbol": "x-thin", "size": 5, "line": {"color": TEXT, "width": 1}}
-        hover = f"{where}not measured<extra></extra>"
-        places = {"x": (heads + 1).tolist(), "y": (layers + 1).tolist()}
-        look = {"mode": "markers", "marker": cross, "showlegend": False}
-        traces.append(go.Scatter(**places, **look, hovertemplate=hover))
-    return traces
+    if not len(layers):
+        return [measured]
+    cross = {"symbol": "x-thin", "size": 5, "line": {"color": TEXT, "width": 1}}
+    places = {"x": (heads + 1).tolist(), "y": (layers + 1).tolist(), "showlegend": False}
+    hover = f"{where}not measured<extra></extra>"
+    return [measured, go.Scatter(mode="markers", marker=cross, hovertemplate=hover, **places)]
 
 
 def _difference_in_words(difference: float) -> str:
@@ -598,13 +460,9 @@ def _difference_in_words(difference: float) -> str:
 
 def _difference_axis(largest: float) -> dict[str, Any]:
     values = ticks(-largest, largest, about=5)
-    bar = {
-        "title": {"text": "points higher<br>when they<br>corefer", "side": "top", "font_size": 12},
-        "thickness": 14,
-        "outlinewidth": 0,
-        "tickvals": values,
-        "ticktext": [f"{value:+g}".replace("-", "\u2212") if value else "0" for value in values],
-    }
+    numbers = [f"{value:+g}".replace("-", "\u2212") if value else "0" for value in values]
+    title = {"text": "points higher<br>when they<br>corefer", "side": "top", "font_size": 12}
+    bar = {"title": title, "thickness": 14, "outlinewidth": 0, "tickvals": values, "ticktext": numbers}
     return {"colorscale": _DIVERGING, "cmin": -largest, "cmax": largest, "colorbar": bar}
 
 

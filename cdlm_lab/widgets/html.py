@@ -1,12 +1,9 @@
 """Text, numbers, tables, mentions and pages as HTML that is safe wherever a notebook is opened.
 
-JupyterLab strips `<style>`, `<script>` and `<svg>` from the outputs of a notebook that was run elsewhere
-(untrusted), while plain tags, most inline styles and images from data addresses stay. So meaning is carried
-by tags and inline styles, and a stylesheet only adds polish. Headings of any level would join the notebook's
-table of contents, so none is used.
-
-The hues are Okabe and Ito's, which people with the common kinds of colour blindness tell apart; the greys
-read on white and on near-black alike. Every colour is backed by a second cue: a symbol, a line, or a word.
+JupyterLab strips `<style>`, `<script>` and `<svg>` from untrusted outputs, while plain tags, most inline
+styles and images from data addresses stay: those carry the meaning. Headings would join the notebook's table
+of contents, so none is used. The hues are Okabe and Ito's; every colour is backed by a symbol, a line or a
+word.
 """
 
 from __future__ import annotations
@@ -62,9 +59,8 @@ def _visible(character: str) -> str:
         return chr(0x2400 + code)  # the Unicode picture of the control character
     if code == 0x7F:
         return "\u2421"
-    if 0x80 <= code <= 0x9F or 0xD800 <= code <= 0xDFFF:
-        return "\ufffd"  # lone surrogates cannot be written as UTF-8
-    return character
+    # Lone surrogates cannot be written as UTF-8.
+    return "\ufffd" if 0x80 <= code <= 0x9F or 0xD800 <= code <= 0xDFFF else character
 
 
 def visible(text: str) -> str:
@@ -78,19 +74,9 @@ def escaped(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
-def count_in_words(count: int) -> str:
-    """4096 -> `4,096`."""
-    return f"{int(count):,}"
-
-
 def counted(count: int, noun: str) -> str:
     """(1, "word") -> `1 word`, (4096, "word") -> `4,096 words`."""
-    return f"{count_in_words(count)} {noun}{'' if count == 1 else 's'}"
-
-
-def share_in_words(part: int, whole: int) -> str:
-    """(612, 4096) -> `14.9%`; a share of nothing is `0.0%`."""
-    return f"{100 * part / whole:.1f}%" if whole else "0.0%"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def points_in_words(share: float) -> str:
@@ -111,10 +97,8 @@ def bytes_in_words(size: float) -> str:
 
 def seconds_in_words(seconds: float) -> str:
     """0.25 -> `0.25 s`, 95 -> `1 min 35 s`, 7260 -> `2 h 1 min`, 100000 -> `1 d 3 h`."""
-    if seconds < 0.01:
-        return "0 s"
     if seconds < 9.95:
-        return f"{seconds:.2g} s"
+        return "0 s" if seconds < 0.01 else f"{seconds:.2g} s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -142,10 +126,8 @@ def variant_name(variant: str) -> str:
 
 def paper_order(variants: Iterable[str]) -> list[str]:
     """The variants in the order of the paper's Table 1; names the paper lacks follow in the order given."""
-    given = list(dict.fromkeys(variants))
-    return sorted(
-        given, key=lambda variant: VARIANTS.index(variant) if variant in VARIANTS else len(VARIANTS)
-    )
+    places = {variant: place for place, variant in enumerate(VARIANTS)}
+    return sorted(dict.fromkeys(variants), key=lambda variant: places.get(variant, len(places)))
 
 
 def variant_colours(variants: Iterable[str]) -> dict[str, str]:
@@ -154,13 +136,91 @@ def variant_colours(variants: Iterable[str]) -> dict[str, str]:
     return VARIANT_COLOURS | {name: OTHER_COLOURS[i % len(OTHER_COLOURS)] for i, name in enumerate(others)}
 
 
-def image_from_svg(svg: str, *, description: str, width: str = "100%") -> str:
+def image_from_svg(svg: str, *, description: str) -> str:
     """An `<img>` that carries the picture, which needs the xmlns attribute, in its own address: scripts never
     run in an image, and untrusted notebooks keep it, unlike inline `<svg>`."""
     data = base64.b64encode(svg.encode("utf-8")).decode("ascii")
-    return (
-        f'<img alt="{escaped(description)}" src="data:image/svg+xml;base64,{data}" '
-        f'style="width:{width};max-width:100%;display:block">'
+    look = "width:100%;max-width:100%;display:block"
+    return f'<img alt="{escaped(description)}" src="data:image/svg+xml;base64,{data}" style="{look}">'
+
+
+def div(body: str, style: str = "") -> str:
+    """A block of HTML in a style."""
+    return f'<div style="{style}">{body}</div>'
+
+
+def span(body: str, style: str) -> str:
+    """A piece of HTML in a style."""
+    return f'<span style="{style}">{body}</span>'
+
+
+def name_html(text: str, style: str = "overflow-wrap:anywhere") -> str:
+    """An untrusted name, which does not turn the direction of what stands around it."""
+    return f'<bdi style="{style}">{escaped(text)}</bdi>'
+
+
+def muted(text: str, *, size: float = 12) -> str:
+    """A line of small print; `text` is HTML already."""
+    return div(text, f"font-size:{size}px;{MUTED}")
+
+
+def text_box(text: str, style: str) -> str:
+    """A text, HTML already, in a box of its own that may have a ground and a frame."""
+    look = f"line-height:1.5;overflow-wrap:anywhere;border-radius:3px;{style}"
+    return f'<div style="{look}" dir="auto">{text}</div>'
+
+
+def headline(text: str) -> str:
+    """An untrusted text above everything that is said of it."""
+    return f'<div style="font-size:16px;font-weight:600" dir="auto">{escaped(text)}</div>'
+
+
+def legend(parts: Iterable[str]) -> str:
+    """What marks and grounds mean, as items (HTML) side by side; nothing if there are none."""
+    items = "".join(span(part, "display:inline-block;margin:1px 16px 1px 0") for part in parts)
+    return f'<div class="cdlm-legend" style="font-size:12px;margin:2px 0 7px">{items}</div>' if items else ""
+
+
+def fold(summary: str, body: str) -> str:
+    """HTML that opens on a click on `summary`, which is HTML too."""
+    return f'<details style="margin:6px 0"><summary>{summary}</summary>{body}</details>'
+
+
+def tile(name: str, value: str, note: str = "") -> str:
+    """A number of a headline, its name above it and a note below."""
+    number = div(value, "font-size:19px;font-weight:600;line-height:1.25")
+    place = "display:inline-block;vertical-align:top;margin:0 20px 8px 0"
+    return div(f"{muted(name)}{number}{muted(note) if note else ''}", place)
+
+
+def card(body: str) -> str:
+    """A frame around one of several things of a view."""
+    return f'<div class="cdlm-card" style="{FRAME};border-radius:8px;padding:10px 14px 12px">{body}</div>'
+
+
+def right_or_wrong(right: bool) -> str:
+    """A green tick and "right", or a red cross and "wrong"."""
+    colour, word = (CROSS, "right") if right else (WRONG, "wrong")
+    return f'<b style="color:{colour}">{SIGNS[right]}</b> {word}'
+
+
+def share_bar(share: float, text: str = "", *, width: int = 40) -> str:
+    """A number in [0, 1] in per cent, or `text`, and below it a bar of `width` pixels."""
+    bar = div("", f"height:3px;width:{100 * share:.0f}%;background:{GLOBAL}")
+    number = text or f"{100 * share:.0f}%"
+    track = div(bar, f"height:3px;background:{RULE}")
+    return div(f"{number}{track}", f"width:{width}px;font-size:12px;text-align:right")
+
+
+def blue_ground(share: float) -> str:
+    """CSS of a ground that is the deeper the larger the share, in [0, 1]; text reads on all of them."""
+    return f"background:{GLOBAL}{round(255 * DEEPEST * share):02x}"
+
+
+def swatches() -> str:
+    """The blue grounds of 0, 50 and 100%, for a legend."""
+    return "".join(
+        span(f"{100 * share:.0f}%", f"{blue_ground(share)};padding:1px 7px") for share in (0, 0.5, 1)
     )
 
 
@@ -170,43 +230,37 @@ def table_html(
     """A table from headings and cells that are HTML already; `text_columns`, by number, are set flush left,
     the others hold numbers and are set flush right."""
     if wrong := [i for i, row in enumerate(rows) if len(row) != len(columns)]:
-        raise ValueError(
-            f"row {wrong[0]} has {len(rows[wrong[0]])} cells, but there are {len(columns)} columns"
-        )
-    sides = ["left" if i in text_columns else "right" for i in range(len(columns))]
-    breaks = ["normal" if i in text_columns else "nowrap" for i in range(len(columns))]
+        counts = f"{len(rows[wrong[0]])} cells, but there are {len(columns)} columns"
+        raise ValueError(f"row {wrong[0]} has {counts}")
+    looks = [("left", "normal") if i in text_columns else ("right", "nowrap") for i in range(len(columns))]
     padding = "padding:5px 18px 5px 0"
     head = "".join(
         f'<th style="text-align:{side};font-weight:600;vertical-align:bottom;{padding}">{column}</th>'
-        for side, column in zip(sides, columns, strict=True)
+        for (side, _), column in zip(looks, columns, strict=True)
     )
-    body = "".join(
-        f'<tr style="border-top:1px solid {RULE}">'
-        + "".join(
+    lines = (
+        "".join(
             f'<td style="text-align:{side};white-space:{space};vertical-align:top;{padding}">{cell}</td>'
-            for side, space, cell in zip(sides, breaks, row, strict=True)
+            for (side, space), cell in zip(looks, row, strict=True)
         )
-        + "</tr>"
         for row in rows
     )
-    return (
-        '<table class="cdlm-table" style="border-collapse:collapse;font-size:13px;margin:4px 0">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
-
-
-_CELL = "text-align:left;white-space:normal;padding:2px 8px 2px 0;vertical-align"
+    body = "".join(f'<tr style="border-top:1px solid {RULE}">{line}</tr>' for line in lines)
+    return _table(head, body, "font-size:13px;margin:4px 0")
 
 
 def bare_table(rows: Iterable[Sequence[str]], *, head: Sequence[str] = (), align: str = "baseline") -> str:
     """A table without lines from cells that are HTML already, all flush left."""
-    cells = "".join(f'<th style="{_CELL}:{align};font-weight:400;{SMALL}">{name}</th>' for name in head)
-    lines = ("".join(f'<td style="{_CELL}:{align}">{cell}</td>' for cell in row) for row in rows)
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return (
-        '<table class="cdlm-table" style="border-collapse:collapse;font-size:13.5px;margin:2px 0">'
-        f"{f'<thead><tr>{cells}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
-    )
+    look = f"text-align:left;white-space:normal;padding:2px 8px 2px 0;vertical-align:{align}"
+    heads = "".join(f'<th style="{look};font-weight:400;{SMALL}">{name}</th>' for name in head)
+    lines = ("".join(f'<td style="{look}">{cell}</td>' for cell in row) for row in rows)
+    return _table(heads, "".join(f"<tr>{line}</tr>" for line in lines), "font-size:13.5px;margin:2px 0")
+
+
+def _table(head: str, body: str, style: str) -> str:
+    head = f"<thead><tr>{head}</tr></thead>" if head else ""
+    look = f'class="cdlm-table" style="border-collapse:collapse;{style}"'
+    return f"<table {look}>{head}<tbody>{body}</tbody></table>"
 
 
 LONGEST_CONTEXT = 160  # characters on either side of a mention
@@ -254,9 +308,8 @@ class ShownMention:
     """A mention in its sentence, as texts (untrusted)."""
 
     text: str  # the words of the mention
-    # before, after: the rest of its sentence.
-    before: str = ""
-    after: str = ""
+    before: str = ""  # the start of its sentence
+    after: str = ""  # the rest of its sentence
     document: str = ""  # where it stands
     gold: str | None = None  # name of its gold cluster; None = not known, as in documents of one's own
 
@@ -284,9 +337,8 @@ def sentence_html(mention: ShownMention, colour: str) -> str:
     mark = f"background:{colour}42;color:inherit;border-radius:3px;padding:1px 3px;font-weight:600"
     text = f'<mark style="{mark}">{escaped(shortened(mention.text, LONGEST_TEXT))}</mark>'
     left, right = gap_between(mention.before, mention.text), gap_between(mention.text, mention.after)
-    where = f'&ensp;<span style="{SMALL}"><bdi>{escaped(mention.document)}</bdi></span>'
-    sentence = f'<bdi style="overflow-wrap:anywhere">{before}{left}{text}{right}{after}</bdi>'
-    return sentence + (where if mention.document else "")
+    where = "&ensp;" + span(f"<bdi>{escaped(mention.document)}</bdi>", SMALL) if mention.document else ""
+    return f'<bdi style="overflow-wrap:anywhere">{before}{left}{text}{right}{after}</bdi>{where}'
 
 
 def gold_chip(gold: str | None, colour: str, note: str = "") -> str:
@@ -296,7 +348,7 @@ def gold_chip(gold: str | None, colour: str, note: str = "") -> str:
         long = len(gold) > LONGEST_NAME  # then shown without its middle
         shown = f"{gold[:NAME_START]}\u2026{gold[NAME_START + 1 - LONGEST_NAME :]}" if long else gold
         name, title = f"<bdi>{escaped(shown)}</bdi>", f' title="{escaped(gold)}"' if long else ""
-    rest = f' <span style="{MUTED}">{note}</span>' if note else ""
+    rest = f" {span(note, MUTED)}" if note else ""
     style = "display:inline-block;margin:0 12px 2px 0;font-size:12px"
     return f'<span style="{style}"{title}><span style="color:{colour}">\u25cf</span> {name}{rest}</span>'
 
@@ -322,58 +374,6 @@ def gold_colours(together: Iterable[Iterable[str | None]]) -> dict[str | None, s
     return colours
 
 
-def muted(text: str, *, size: float = 12) -> str:
-    """A line of small print; `text` is HTML already."""
-    return f'<div style="font-size:{size}px;{MUTED}">{text}</div>'
-
-
-def share_bar(share: float, text: str = "", *, width: int = 40) -> str:
-    """A number in [0, 1] in per cent, or `text`, and below it a bar of `width` pixels."""
-    full = f"height:3px;width:{100 * share:.0f}%;background:{GLOBAL}"
-    bar = f'<div style="height:3px;background:{RULE}"><div style="{full}"></div></div>'
-    number = text or f"{100 * share:.0f}%"
-    return f'<div style="width:{width}px;font-size:12px;text-align:right">{number}{bar}</div>'
-
-
-def blue_ground(share: float) -> str:
-    """CSS of a ground that is the deeper the larger the share, in [0, 1]; text reads on all of them."""
-    return f"background:{GLOBAL}{round(255 * DEEPEST * share):02x}"
-
-
-def swatches() -> str:
-    """The blue grounds of 0, 50 and 100%, for a legend."""
-    return "".join(
-        f'<span style="{blue_ground(depth)};padding:1px 7px">{100 * depth:.0f}%</span>'
-        for depth in (0, 0.5, 1)
-    )
-
-
-def right_or_wrong(right: bool) -> str:
-    """A green tick and "right", or a red cross and "wrong"."""
-    colour, word = (CROSS, "right") if right else (WRONG, "wrong")
-    return f'<b style="color:{colour}">{SIGNS[right]}</b> {word}'
-
-
-def headline(text: str) -> str:
-    """An untrusted text above everything that is said of it."""
-    return f'<div style="font-size:16px;font-weight:600" dir="auto">{escaped(text)}</div>'
-
-
-def legend(parts: Sequence[str]) -> str:
-    """What marks and grounds mean, as items (HTML) side by side; nothing if there are none."""
-    items = (f'<span style="display:inline-block;margin:1px 16px 1px 0">{part}</span>' for part in parts)
-    return (
-        f'<div class="cdlm-legend" style="font-size:12px;margin:2px 0 7px">{"".join(items)}</div>'
-        if parts
-        else ""
-    )
-
-
-def fold(summary: str, body: str) -> str:
-    """HTML that opens on a click on `summary`, which is HTML too."""
-    return f'<details style="margin:6px 0"><summary>{summary}</summary>{body}</details>'
-
-
 _VIEW_STYLE = """
 div.cdlm-view{color:var(--jp-ui-font-color1,inherit)}
 div.cdlm-view .cdlm-card{background:var(--jp-layout-color1,transparent)}
@@ -385,32 +385,30 @@ div.cdlm-card>details>summary,div.cdlm-clusters>details>summary,div.cdlm-aligned
 
 
 def view_html(name: str, body: str, *, width: int = 960, style: str = "") -> str:
-    """What one view shows, in an element of the class `cdlm-NAME`; `style` is CSS beyond that of all
-    views."""
+    """What a view shows, in an element of the class `cdlm-NAME`; `style` is CSS beyond that of all views."""
     look = f"font-size:13.5px;line-height:1.5;max-width:{width}px;overflow-x:auto"
-    return (
-        f'<div class="cdlm-view cdlm-{name}" style="{look}"><style>{_VIEW_STYLE}{style}</style>{body}</div>'
-    )
+    styles = f"<style>{_VIEW_STYLE}{style}</style>"
+    return f'<div class="cdlm-view cdlm-{name}" style="{look}">{styles}{body}</div>'
 
 
 _PAGE_STYLE = f"""
 :root{{color-scheme:light dark}}
 body{{font-family:{FONT};margin:24px auto;padding:0 16px;max-width:960px}}
 """
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def still_page(body: str, *, title: str, note: str, style: str = "") -> str:
     """A page of its own around HTML that is safe already: it runs nothing, loads nothing, and is light or
     dark as its reader likes. `title` and `note`, below it, are untrusted; `style` is CSS beyond that of all
     pages."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">'
         f"<title>{escaped(title)}</title><style>{_PAGE_STYLE}{style}</style></head><body>"
         f'<div style="font-size:20px;font-weight:600"><bdi>{escaped(title)}</bdi></div>'
-        f'<div style="margin:2px 0 16px">{muted(escaped(note), size=13)}</div>{body}</body></html>'
+        f"{div(muted(escaped(note), size=13), 'margin:2px 0 16px')}{body}</body></html>"
     )
 
 
@@ -431,4 +429,4 @@ def page_of(
 def right_of_known(rights: Iterable[bool | None], words: str) -> list[str]:
     """(True, None, False), "{} of {} right" -> [`1 of 2 right`]; [] if nothing is known."""
     known = [right for right in rights if right is not None]
-    return [words.format(count_in_words(sum(known)), count_in_words(len(known)))] if known else []
+    return [words.format(f"{sum(known):,}", f"{len(known):,}")] if known else []

@@ -12,22 +12,13 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Literal, get_args
 
 import numpy as np
+import pandas as pd
 
-from cdlm_lab.widgets.html import (
-    FONT,
-    GLOBAL,
-    MASKED,
-    MUTED,
-    TEXT,
-    count_in_words,
-    escaped,
-    image_from_svg,
-    seconds_in_words,
-)
+from cdlm_lab.widgets import html
+from cdlm_lab.widgets.html import GLOBAL, MASKED, div, span
 
 POINTS = 220  # most points a line is drawn with
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 300, 54, 58, 12, 40
@@ -37,32 +28,23 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 300, 54, 58, 12, 40
 class RunHistory:
     """What a run has reported so far; each list grows at its end, steps ascending."""
 
-    # steps, losses: optimiser step and training loss (nats per masked token) of each report.
-    steps: list[int] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)
-    # eval_steps, eval_perplexities: the same for each validation.
-    eval_steps: list[int] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)  # optimiser steps with a training loss
+    losses: list[float] = field(default_factory=list)  # nats per masked token
+    eval_steps: list[int] = field(default_factory=list)  # optimiser steps with a validation
     eval_perplexities: list[float] = field(default_factory=list)
     total_steps: int | None = None  # length of the whole run, if known
 
 
-def smoothed(values: Sequence[float], *, span: float | None = None) -> np.ndarray:
-    """The exponential moving average over about `span` values, unbiased at the start; NaN and infinity are
-    passed over.
+def smoothed(values: Sequence[float]) -> np.ndarray:
+    """The exponential moving average over about a sixtieth of the values, a span of at least 4 and at most
+    100, unbiased at the start; NaN and infinity are passed over.
 
     `average_t = sum_i (1 - 1/span)^(t - i) value_i / sum_i (1 - 1/span)^(t - i)` over the finite values i <=
-    t. None = a span of a sixtieth of the values, at least 4 and at most 100."""
-    span = min(max(len(values) / 60, 4.0), 100.0) if span is None else span
-    if span < 1:
-        raise ValueError(f"span must be at least 1, got {span}")
-    decay, total, weight = 1 - 1 / span, 0.0, 0.0
-    averages = np.full(len(values), np.nan)
-    for i, value in enumerate(values):
-        if math.isfinite(value):
-            total, weight = decay * total + value, decay * weight + 1
-        if weight:
-            averages[i] = total / weight
-    return averages
+    t."""
+    numbers = np.asarray(values, dtype=float)
+    finite = pd.Series(np.where(np.isfinite(numbers), numbers, np.nan))
+    span = min(max(len(numbers) / 60, 4.0), 100.0)
+    return finite.ewm(alpha=1 / span, ignore_na=True).mean().to_numpy()
 
 
 def thinned(count: int) -> list[int]:
@@ -119,9 +101,9 @@ def curve_svg(history: RunHistory, *, perplexity: bool = True) -> str:
         if math.isfinite(value)
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" font-family="{FONT}" '
-        f'font-size="12" fill="{TEXT}">{_value_axes(low, high, y, perplexity)}'
-        + _step_axis(first, last, x, perplexity)
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'font-family="{html.FONT}" font-size="12" fill="{html.TEXT}">'
+        + _axes(ticks(low, high, about=5), ticks(first, last, about=6), x, y, perplexity)
         + line(history.steps, reported, f'stroke="{MASKED}" stroke-opacity=".32"')
         + line(history.steps, average, f'stroke="{MASKED}" stroke-width="2.2" stroke-linejoin="round"')
         + line(history.eval_steps, heights, f'stroke="{GLOBAL}" stroke-width="1.4" stroke-opacity=".6"')
@@ -129,34 +111,32 @@ def curve_svg(history: RunHistory, *, perplexity: bool = True) -> str:
     )
 
 
-def _value_axes(low: float, high: float, y: Callable[[float], float], perplexity: bool) -> str:
-    def short(value: float) -> str:
-        return f"{value:.3g}" if value < 1000 else f"{value:,.0f}" if value < 1e6 else f"{value:.0e}"
-
-    return "".join(
-        f'<path d="M{_LEFT} {y(tick):.1f}H{_WIDTH - _RIGHT}" stroke="#808080" stroke-opacity=".22"/>'
-        f'<text x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>'
-        f'<text x="{_WIDTH - _RIGHT + 8}" y="{y(tick) + 4:.1f}">'
-        f"{short(math.exp(min(tick, 50.0))) if perplexity else ''}</text>"
-        for tick in ticks(low, high, about=5)
-    )
+Scale = Callable[[float], float]  # from a value to its place in the picture
 
 
-def _step_axis(first: int, last: int, x: Callable[[float], float], perplexity: bool) -> str:
-    bottom = _HEIGHT - _BOTTOM
-    labels = "".join(
-        f'<text x="{x(tick):.1f}" y="{bottom + 17}" text-anchor="middle">{tick:,.0f}</text>'
-        for tick in ticks(first, last, about=6)
-        if tick == int(tick)
-    )
-    return (
-        f'{labels}<text x="{_LEFT - 8}" y="{_HEIGHT - 5}" text-anchor="end">loss</text>'
-        f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 5}" text-anchor="middle">step</text>'
-        f'<text x="{_WIDTH}" y="{_HEIGHT - 5}" text-anchor="end">{"perplexity" if perplexity else ""}</text>'
-    )
+def _axes(losses: Sequence[float], steps: Sequence[float], x: Scale, y: Scale, perplexity: bool) -> str:
+    """Losses at the left with lines, perplexities at the right, steps below."""
+
+    def text(left: float, top: float, anchor: str, words: str) -> str:
+        return f'<text x="{left:.1f}" y="{top:.1f}" text-anchor="{anchor}">{words}</text>'
+
+    right, parts = _WIDTH - _RIGHT, []
+    for tick in losses:
+        parts.append(f'<path d="M{_LEFT} {y(tick):.1f}H{right}" stroke="#808080" stroke-opacity=".22"/>')
+        parts.append(text(_LEFT - 8, y(tick) + 4, "end", f"{tick:g}"))
+        p = math.exp(min(tick, 50.0))
+        shown = f"{p:.3g}" if p < 1000 else f"{p:,.0f}" if p < 1e6 else f"{p:.0e}"
+        parts.append(text(right + 8, y(tick) + 4, "start", shown) if perplexity else "")
+    whole = [tick for tick in steps if tick == int(tick)]
+    parts += [text(x(tick), _HEIGHT - _BOTTOM + 17, "middle", f"{tick:,.0f}") for tick in whole]
+    parts.append(text(_LEFT - 8, _HEIGHT - 5, "end", "loss"))
+    parts.append(text((_LEFT + right) / 2, _HEIGHT - 5, "middle", "step"))
+    return "".join([*parts, text(_WIDTH, _HEIGHT - 5, "end", "perplexity") if perplexity else ""])
 
 
 Measure = Literal["perplexity", "loss"]
+REDRAW_SECONDS = 1.0  # least time between two pictures
+TEXT_SECONDS = 10.0  # least time between two lines of text
 RECENT = 50  # reports from which the speed is taken
 _KEYS = ("step", "loss", "learning_rate", "eval_perplexity", "seconds", "total_steps")
 
@@ -170,15 +150,10 @@ class LiveCurve:
     `seconds` (since the run began), `total_steps`. Other keys are passed over.
 
     Args:
-        title: shown above the curve (untrusted text).
         measure: what validation is shown as, `perplexity`, or `loss` (its logarithm) for tasks in which
             perplexity means nothing.
-        redraw_seconds: least time between two pictures.
-        text_seconds: least time between two lines of text; 0 = a line for each record.
         write: where lines of text go; None = they are printed.
-        show: called with the HTML of each picture. None = the notebook's output is made and then replaced;
-            outside a notebook nothing is shown.
-        clock: a clock in seconds.
+        show: called with the HTML of each picture; None = it is the notebook's output, if there is one.
     """
 
     def __init__(
@@ -186,8 +161,6 @@ class LiveCurve:
         *,
         title: str = "",
         measure: Measure = "perplexity",
-        redraw_seconds: float = 1.0,
-        text_seconds: float = 10.0,
         write: Callable[[str], None] | None = None,
         show: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -195,11 +168,9 @@ class LiveCurve:
         if measure not in get_args(Measure):
             raise ValueError(f"measure is {measure!r}; choose perplexity or loss")
         self.title, self.measure = title, measure
-        self.redraw_seconds, self.text_seconds = redraw_seconds, text_seconds
         self.history = RunHistory()
         self._write = write or (lambda text: print(text, flush=True))
-        self._show = show or ReplacedOutput()
-        self._clock = clock
+        self._show, self._clock = show or ReplacedOutput(), clock
         self._began = clock()
         self._drawn = self._written = -math.inf
         self._unwritten = False  # True = something was reported since the last line of text
@@ -212,26 +183,23 @@ class LiveCurve:
         self._remember(values)
         now = self._clock()
         self._unwritten = True
-        if now - self._drawn >= self.redraw_seconds:
-            self._draw(final=False)
-        quiet = max(self.text_seconds, (now - self._began) / 60) if self.text_seconds else 0.0
+        if now - self._drawn >= REDRAW_SECONDS:
+            self._drawn = now
+            self._show(self.html(final=False))
+        quiet = max(TEXT_SECONDS, (now - self._began) / 60)
         if now - self._written >= quiet or values["eval_perplexity"] is not None:
-            self._written = now
-            self._write_line()
-
-    def close(self) -> None:
-        """Draw and write the last state; the picture then also survives in a notebook that is not trusted."""
-        self._draw(final=True)
-        if self._unwritten:
-            self._write_line()
+            self._written, self._unwritten = now, False
+            self._write(self.line())
 
     def __enter__(self) -> LiveCurve:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *error: object) -> None:
+        """Show and write the last state; the picture then also survives in a notebook that is not trusted."""
+        self._show(self.html())
+        if self._unwritten:
+            self._unwritten = False
+            self._write(self.line())
 
     def _remember(self, values: Mapping[str, float | None]) -> None:
         if values["step"] is None:
@@ -269,8 +237,7 @@ class LiveCurve:
         """(name, value) of what is worth reading now: step, loss, perplexity, learning rate, time."""
         history, total = self.history, self.history.total_steps
         step, seconds = self._times[-1] if self._times else (0, 0.0)
-        of_total = f" of {count_in_words(total)} ({step / total:.0%})" if total else ""
-        rows = [("step", count_in_words(step) + of_total)]
+        rows = [("step", f"{step:,}" + (f" of {total:,} ({step / total:.0%})" if total else ""))]
         if history.losses:
             last = history.losses[-1]
             loss = f"{smoothed(history.losses)[-1]:.3f}" if math.isfinite(last) else f"{last:g}, not a number"
@@ -282,9 +249,9 @@ class LiveCurve:
             rows.append((f"validation {self.measure}", now + (f" (best {best})" if best != now else "")))
         if self._learning_rate is not None:
             rows.append(("learning rate", f"{self._learning_rate:.1e}"))
-        rows.append(("so far", seconds_in_words(seconds)))
+        rows.append(("so far", html.seconds_in_words(seconds)))
         if (left := self.seconds_left) is not None:
-            rows.append(("left", seconds_in_words(left)))
+            rows.append(("left", html.seconds_in_words(left)))
         return rows
 
     def line(self) -> str:
@@ -297,33 +264,20 @@ class LiveCurve:
         picture = curve_svg(self.history, perplexity=self.measure == "perplexity")
         if final:
             words = f"The training loss and the validation {self.measure} by step. {self.line()}"
-            picture = image_from_svg(picture, description=words)
-        title = f'<div style="font-size:15px;font-weight:600"><bdi>{escaped(self.title)}</bdi></div>'
-        tiles = "".join(
-            '<div style="display:inline-block;margin:4px 28px 6px 0">'
-            f'<div style="font-size:12px;{MUTED}">{name}</div>'
-            f'<div style="font-size:16px;font-weight:600">{value}</div></div>'
-            for name, value in self.facts()
-        )
-        key = (
-            f'<span style="color:{MASKED}">\u2501\u2501</span> training loss, smoothed &emsp;'
-            f'<span style="color:{GLOBAL}">\u25cf</span> validation {self.measure}'
-        )
-        return (
-            f'<div class="cdlm-curve" style="max-width:900px">{title if self.title else ""}<div>{tiles}</div>'
-            f'<div style="font-size:12.5px;margin:2px 0 8px">{key}</div>{picture}</div>'
-        )
+            picture = html.image_from_svg(picture, description=words)
+        title = f"<bdi>{html.escaped(self.title)}</bdi>" if self.title else ""
+        trained = span("\u2501\u2501", f"color:{MASKED}") + " training loss, smoothed"
+        validated = span("\u25cf", f"color:{GLOBAL}") + f" validation {self.measure}"
+        parts = [
+            div(title, "font-size:15px;font-weight:600"),
+            div("".join(html.tile(name, value) for name, value in self.facts()), "margin:4px 0 6px"),
+            div(f"{trained} &emsp;{validated}", "font-size:12.5px;margin:2px 0 8px"),
+            picture,
+        ]
+        return f'<div class="cdlm-curve" style="max-width:900px">{"".join(parts)}</div>'
 
     def _repr_html_(self) -> str:
         return self.html()
-
-    def _write_line(self) -> None:
-        self._unwritten = False
-        self._write(self.line())
-
-    def _draw(self, *, final: bool) -> None:
-        self._drawn = self._clock()
-        self._show(self.html(final=final))
 
 
 def _number(record: Mapping[str, object], key: str) -> float | None:
@@ -345,7 +299,7 @@ class ReplacedOutput:
     def __init__(self) -> None:
         self._output = None
 
-    def __call__(self, html: str) -> None:
+    def __call__(self, text: str) -> None:
         from IPython import get_ipython
         from IPython.display import HTML, display
 
@@ -353,6 +307,6 @@ class ReplacedOutput:
         if shell is None or not hasattr(shell, "kernel"):
             return
         if self._output is None:
-            self._output = display(HTML(html), display_id=True)
+            self._output = display(HTML(text), display_id=True)
         else:
-            self._output.update(HTML(html))
+            self._output.update(HTML(text))

@@ -22,25 +22,8 @@ from itertools import groupby
 
 import numpy as np
 
-from cdlm_lab.widgets.html import (
-    CROSS,
-    FONT,
-    FRAME,
-    GLOBAL,
-    MASKED,
-    MUTED,
-    TEXT,
-    bytes_in_words,
-    check_between,
-    count_in_words,
-    escaped,
-    image_from_svg,
-    seconds_in_words,
-    share_bar,
-    share_in_words,
-    table_html,
-    view_html,
-)
+from cdlm_lab.widgets import html
+from cdlm_lab.widgets.html import CROSS, GLOBAL, MASKED, MUTED, div, escaped, muted, table_html
 
 SWAPPED_SIGN = "\u2192"  # an arrow, then the word that stands in place
 KEPT_SIGN = "="
@@ -66,20 +49,49 @@ div.cdlm-packed small{{font:11px/1 ui-monospace,SFMono-Regular,Menlo,'DejaVu San
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MarkedTokens:
-    """The tokens of one packed example and what each is; every field has one entry per token."""
+    """The tokens of one example and what each is; every field has one entry per token.
+
+    A ValueError for a field of another length, flags that are not bool, a replacement where nothing is
+    masked, and none where something is.
+    """
 
     # Token texts (untrusted), joining signs such as `##` or a leading space already taken off.
     tokens: Sequence[str]
-    starts_word: np.ndarray  # bool (seq,), True = a space stands before the token
     masked: np.ndarray  # bool (seq,), True = the model must give this token back
     # What the model reads in place of a masked token: `mask_token`, another word, or the token itself; for
     # the others None or the token itself.
     replacement: Sequence[str | None]
-    mask_token: str  # the text of the mask token
     global_: np.ndarray  # bool (seq,), True = attends to every token and is attended to by every token
     special: np.ndarray  # bool (seq,), True = a mark of the tokenizer, not text
-    # Bool (seq,), True = part of a fact that another document of the example states too.
-    cross_document: np.ndarray
+    # Bool (seq,), True = part of a fact that another document of the example states too; None = not known.
+    cross_document: np.ndarray | None = None
+    # Bool (seq,), True = a space stands before the token; None = before every token.
+    starts_word: np.ndarray | None = None
+    mask_token: str = "<mask>"  # the text of the mask token
+
+    def __post_init__(self) -> None:
+        length = len(self.tokens)
+        for name in ("masked", "global_", "special", "cross_document", "starts_word"):
+            given = getattr(self, name)
+            flags = np.full(length, name == "starts_word") if given is None else np.asarray(given)
+            if flags.dtype != np.bool_ and length:
+                raise ValueError(
+                    f"{name} must be bool (True = the token has the property), got {flags.dtype}"
+                )
+            if flags.shape != (length,):
+                raise ValueError(f"{name} has shape {flags.shape}, but there are {length} tokens")
+            object.__setattr__(self, name, flags.astype(bool))
+        if len(self.replacement) != length:
+            raise ValueError(
+                f"replacement has {len(self.replacement)} entries, but there are {length} tokens"
+            )
+        for i, (masked, instead) in enumerate(zip(self.masked, self.replacement, strict=True)):
+            if masked and instead is None:
+                what = f"masked, but replacement[{i}] is None: say what the model reads there"
+                raise ValueError(f"token {i} is {what}")
+            if not masked and instead not in (None, self.tokens[i]):
+                what = f"not masked, but replacement[{i}] is another text than the token"
+                raise ValueError(f"token {i} is {what}")
 
     def replaced_by(self, i: int) -> str | None:
         """What became of token `i`: `hidden`, `swapped`, `kept`, or None if it is not masked."""
@@ -108,91 +120,41 @@ class DocumentLoss:
 class PackedPreview(MarkedTokens):
     """A packed training example that shows itself as the last value of a notebook cell.
 
-    A field whose length is not that of `tokens`, an array that is not bool, a document that is not in
-    `documents`, a replacement where nothing is masked or none where something is, and a `kept` that is not
-    the number of the document's text tokens are refused with a ValueError.
+    A ValueError also for a document that is not in `documents`, and a `kept` that is not the number of the
+    document's text tokens.
     """
 
     document: np.ndarray  # int (seq,), index into `documents`; -1 = belongs to none (`[CLS]`, `[SEP]`)
     # One record for each document, also for those of which nothing was kept.
     documents: Sequence[DocumentLoss]
-    cross_document: np.ndarray | None = None  # None = not known
-    starts_word: np.ndarray | None = None  # None = a space stands before every token
-    mask_token: str = "<mask>"
     title: str = ""  # a line above everything, such as the variant and the corpus
-    # memory_bytes, step_seconds: estimated peak and time of one training step; None = not shown.
-    memory_bytes: float | None = None
-    step_seconds: float | None = None
+    memory_bytes: float | None = None  # estimated peak of one training step; None = not shown
+    step_seconds: float | None = None  # estimated time of one training step; None = not shown
 
     def __post_init__(self) -> None:
-        length = len(self.tokens)
-        for name, missing in (("cross_document", False), ("starts_word", True)):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, np.full(length, missing))
-        for name in ("masked", "global_", "special", "cross_document", "starts_word"):
-            object.__setattr__(self, name, _flags(name, getattr(self, name), length))
-        document = np.asarray(self.document)
-        if document.shape != (length,):
-            raise ValueError(f"document has shape {document.shape}, but there are {length} tokens")
+        super().__post_init__()
+        document, count = np.asarray(self.document), len(self.documents)
+        if document.shape != (len(self.tokens),):
+            raise ValueError(f"document has shape {document.shape}, but there are {len(self.tokens)} tokens")
         object.__setattr__(self, "document", document.astype(np.int64))
-        self._check_documents()
-        self._check_replacements()
-
-    def _check_documents(self) -> None:
-        if outside := sorted({int(n) for n in self.document if not -1 <= n < len(self.documents)}):
-            raise ValueError(
-                f"document number {outside[0]} is not one of the {len(self.documents)} documents or -1"
-            )
+        if outside := sorted({int(number) for number in document if not -1 <= number < count}):
+            raise ValueError(f"document number {outside[0]} is not one of the {count} documents or -1")
         for number, loss in enumerate(self.documents):
-            present = int(((self.document == number) & ~self.special).sum())
+            present = int(((document == number) & ~self.special).sum())
             if loss.kept != present:
                 is_kept = f"documents[{number}].kept is {loss.kept}"
                 raise ValueError(f"{is_kept}, but {present} text tokens of it are in the sequence")
 
-    def _check_replacements(self) -> None:
-        counts = len(self.replacement), len(self.tokens)
-        if counts[0] != counts[1]:
-            raise ValueError(f"replacement has {counts[0]} entries, but there are {counts[1]} tokens")
-        for i, (masked, instead) in enumerate(zip(self.masked, self.replacement, strict=True)):
-            if masked and instead is None:
-                raise ValueError(
-                    f"token {i} is masked, but replacement[{i}] is None: say what the model reads there"
-                )
-            if not masked and instead not in (None, self.tokens[i]):
-                raise ValueError(
-                    f"token {i} is not masked, but replacement[{i}] is another text than the token"
-                )
-
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({len(self.tokens)} tokens, {len(self.documents)} documents, "
-            f"{int(self.masked.sum())} masked, {int(self.global_.sum())} global)"
-        )
+        counts = f"{int(self.masked.sum())} masked, {int(self.global_.sum())} global"
+        return f"PackedPreview({len(self.tokens)} tokens, {len(self.documents)} documents, {counts})"
 
     def _repr_html_(self) -> str:
         return packed_example_html(self)
 
 
-def _flags(name: str, values: object, length: int) -> np.ndarray:
-    array = np.asarray(values)
-    if array.dtype != np.bool_ and length:
-        raise ValueError(f"{name} must be bool (True = the token has the property), got {array.dtype}")
-    if array.shape != (length,):
-        raise ValueError(f"{name} has shape {array.shape}, but there are {length} tokens")
-    return array.astype(bool)
-
-
 def tokens_html(marked: MarkedTokens, positions: Sequence[int]) -> str:
     """The tokens at `positions` (in order, of one document) as HTML; every text in it is escaped."""
-    pieces = []
-    for is_global, run in groupby(positions, lambda i: bool(marked.global_[i])):
-        spaced, body = _run_html(marked, list(run))
-        pieces.append((spaced, f"<u>{body}</u>" if is_global else body))
-    return _spaced(pieces)
-
-
-def _run_html(marked: MarkedTokens, positions: Sequence[int]) -> tuple[bool, str]:
-    """(whether a space stands before, HTML) of tokens that are all global or all not."""
 
     def alike(i: int) -> object:
         # A masked token stands alone, so that masks can be counted; other neighbours of one kind share a tag.
@@ -200,17 +162,22 @@ def _run_html(marked: MarkedTokens, positions: Sequence[int]) -> tuple[bool, str
             return i
         return marked.tokens[i] if marked.special[i] else bool(marked.cross_document[i])
 
-    pieces = [_piece(marked, list(run)) for _, run in groupby(positions, alike)]
-    return pieces[0][0], _spaced(pieces)
+    pieces = []
+    for is_global, together in groupby(positions, lambda i: bool(marked.global_[i])):
+        inside = [_piece(marked, list(run)) for _, run in groupby(together, alike)]
+        body = _spaced(inside)
+        pieces.append((inside[0][0], f"<u>{body}</u>" if is_global else body))
+    return _spaced(pieces)
 
 
 def _piece(marked: MarkedTokens, run: list[int]) -> tuple[bool, str]:
+    """(whether a space stands before, HTML) of tokens that are alike."""
     first = run[0]
     if marked.special[first] and not marked.masked[first]:
         # Direction given, so that a document whose own text runs right to left is still recognised as such.
         tablet = f'<small dir="ltr">{escaped(marked.tokens[first])}</small>'
         many = len(run) > LONGEST_SPECIAL_RUN
-        return True, f"{tablet} \u00d7 {count_in_words(len(run))}" if many else " ".join([tablet] * len(run))
+        return True, f"{tablet} \u00d7 {len(run):,}" if many else " ".join([tablet] * len(run))
     spaces = (" " if marked.starts_word[i] and i != first else "" for i in run)
     body = escaped("".join(space + marked.tokens[i] for space, i in zip(spaces, run, strict=True)))
     body = f"<b>{body}</b>" if marked.cross_document[first] else body
@@ -241,15 +208,15 @@ def _mask_entries(marked: MarkedTokens) -> list[tuple[str, str, int]]:
 
 def _legend(entries: Iterable[tuple[str, str, int]]) -> str:
     items = "".join(
-        f'<div>{sample}&ensp;<span style="{MUTED}">{meaning} ({count_in_words(count)})</span></div>'
+        f"<div>{sample}&ensp;{html.span(f'{meaning} ({count:,})', MUTED)}</div>"
         for sample, meaning, count in entries
     )
     columns = "display:grid;grid-template-columns:repeat(auto-fit,minmax(400px,1fr));gap:5px 24px"
-    return f'<div style="font-size:12.5px;margin:14px 0 16px;{columns}">{items}</div>'
+    return div(items, f"font-size:12.5px;margin:14px 0 16px;{columns}")
 
 
 def _headed(title: str) -> str:
-    return f'<div style="font-size:16px;font-weight:600">{_title(title)}</div>' if title else ""
+    return div(_title(title), "font-size:16px;font-weight:600") if title else ""
 
 
 def _title(text: str) -> str:
@@ -265,58 +232,39 @@ def overview_svg(document: np.ndarray, lanes: Sequence[tuple[str, np.ndarray, st
     """A sequence as a picture 1,000 units wide with a lane of documents and one lane for each property.
 
     The height of a bar is the share of the tokens in its place that have the property, the fullest place of a
-    lane being full height (with masks at 15% nothing would be seen otherwise).
-
-    Args:
-        document: int (seq,), number of the document a token belongs to; -1 = none.
-        lanes: (label, bool (seq,) with True = has the property, colour), drawn from top to bottom.
+    lane being full height (with masks at 15% nothing would be seen otherwise). `document`: int (seq,), number
+    of the document a token belongs to; -1 = none. `lanes`: (label, bool (seq,), colour), from top to bottom.
     """
-    parts = [_lane_label("documents", 0), *_document_blocks(document)]
-    for row, (label, flags, colour) in enumerate(lanes, start=1):
+    tops = [row * (_LANE + _GAP) + 2 for row in range(len(lanes) + 1)]
+    labels = ["documents", *(label for label, _, _ in lanes)]
+    parts = [f'<text x="0" y="{top + 13}">{label}</text>' for label, top in zip(labels, tops, strict=True)]
+    scale, edges = _WIDTH / max(len(document), 1), np.flatnonzero(np.diff(document)) + 1
+    for start, stop in zip([0, *edges], [*edges, len(document)], strict=True):
+        if start < stop and document[start] >= 0:
+            x, width = _LEFT + start * scale, (stop - start) * scale
+            place = f'x="{x:.1f}" y="{tops[0]}" width="{max(width - 2, 1):.1f}" height="{_LANE}" rx="3"'
+            parts.append(f'<rect {place} fill="#808080" opacity=".24"/>')
+            if width > 14:
+                place = f'x="{x + width / 2 - 1:.1f}" y="{tops[0] + 13}" text-anchor="middle"'
+                parts.append(f"<text {place}>{document[start] + 1}</text>")
+    for (label, flags, colour), top in zip(lanes, tops[1:], strict=True):
         if len(flags) != len(document):
             raise ValueError(f"lane {label!r} has {len(flags)} tokens, document has {len(document)}")
-        place = f'x="{_LEFT}" y="{_top(row)}" width="{_WIDTH}" height="{_LANE}"'
-        ground = f'<rect {place} rx="2" fill="#808080" opacity=".1"/>'
-        parts += [_lane_label(label, row), ground, _bars(np.asarray(flags, bool), row, colour)]
-    height = (len(lanes) + 1) * (_LANE + _GAP)
+        place = f'x="{_LEFT}" y="{top}" width="{_WIDTH}" height="{_LANE}"'
+        parts.append(f'<rect {place} rx="2" fill="#808080" opacity=".1"/>')
+        parts.append(_bars(np.asarray(flags, bool), top + _LANE, colour))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 {height}" font-family="{FONT}" '
-        f'font-size="12.5" fill="{TEXT}">{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 {len(tops) * (_LANE + _GAP)}" '
+        f'font-family="{html.FONT}" font-size="12.5" fill="{html.TEXT}">{"".join(parts)}</svg>'
     )
 
 
-def _top(row: int) -> int:
-    return row * (_LANE + _GAP) + 2
-
-
-def _lane_label(text: str, row: int) -> str:
-    return f'<text x="0" y="{_top(row) + 13}">{text}</text>'
-
-
-def _document_blocks(document: np.ndarray) -> list[str]:
-    blocks, scale = [], _WIDTH / max(len(document), 1)
-    edges = np.flatnonzero(np.diff(document)) + 1
-    for start, stop in zip([0, *edges], [*edges, len(document)], strict=True):
-        if start == stop or document[start] < 0:
-            continue
-        x, width = _LEFT + start * scale, (stop - start) * scale
-        blocks.append(
-            f'<rect x="{x:.1f}" y="{_top(0)}" width="{max(width - 2, 1):.1f}" height="{_LANE}" rx="3" '
-            'fill="#808080" opacity=".24"/>'
-        )
-        if width > 14:
-            place = f'x="{x + width / 2 - 1:.1f}" y="{_top(0) + 13}" text-anchor="middle"'
-            blocks.append(f"<text {place}>{document[start] + 1}</text>")
-    return blocks
-
-
-def _bars(flags: np.ndarray, row: int, colour: str) -> str:
+def _bars(flags: np.ndarray, bottom: int, colour: str) -> str:
     """One path for the lane: a bar wherever any token of the bin has the property."""
     bins = min(BINS, max(len(flags), 1))
     edges = np.linspace(0, len(flags), bins + 1).astype(int)
     counts = np.diff(np.concatenate([[0], np.cumsum(flags)])[edges])
-    shares = counts / np.maximum(np.diff(edges), 1)
-    step, bottom = _WIDTH / bins, _top(row) + _LANE
+    shares, step = counts / np.maximum(np.diff(edges), 1), _WIDTH / bins
     tall = np.maximum(shares / max(shares.max(), 1e-9) * _LANE, 1.5)
     moves = "".join(
         f"M{_LEFT + i * step:.1f} {bottom}v-{tall[i]:.1f}h{step * 0.82:.1f}v{tall[i]:.1f}z"
@@ -328,14 +276,24 @@ def _bars(flags: np.ndarray, row: int, colour: str) -> str:
 def packed_example_html(preview: PackedPreview) -> str:
     """The example as one block of HTML: headline numbers, overview, legend, documents, and what was cut."""
     entries = _mask_entries(preview) if preview.masked.any() else []  # sequences of tasks mask nothing
+    lanes = [("masked", preview.masked, MASKED)] if preview.masked.any() else []
     sees = "global: sees every token, and is seen by every token"
     entries.append(("<u>word</u>", sees, int(preview.global_.sum())))
+    lanes.append(("global", preview.global_, GLOBAL))
     if preview.cross_document.any():
         stated = "part of a fact that another document states too"
         entries.append(("<b>word</b>", stated, int(preview.cross_document.sum())))
+        lanes.append(("also elsewhere", preview.cross_document, CROSS))
     entries.append(("<small>mark</small>", "special token", int(preview.special.sum())))
-    parts = (_headline(preview), _overview(preview), _legend(entries), _documents(preview), _losses(preview))
-    return view_html("packed", _headed(preview.title) + "".join(parts), width=1180, style=_TOKEN_STYLE)
+    names = ", ".join(name for name, _, _ in lanes)
+    description = f"The sequence from first to last token: documents, {names}"
+    overview = html.image_from_svg(overview_svg(preview.document, lanes), description=description)
+    parts = (_headline(preview), overview, _legend(entries), _documents(preview), _losses(preview))
+    return html.view_html("packed", _headed(preview.title) + "".join(parts), width=1180, style=_TOKEN_STYLE)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else "0.0%"
 
 
 def _headline(preview: PackedPreview) -> str:
@@ -344,82 +302,57 @@ def _headline(preview: PackedPreview) -> str:
     cut = sum(loss.cut for loss in preview.documents)
     present = sum(loss.kept > 0 for loss in preview.documents)
     short = sum(loss.kept > 0 and loss.cut > 0 for loss in preview.documents)
-    left_out = len(preview.documents) - present
-    fates = ((present - short, "whole"), (short, "cut short"), (left_out, "left out"))
+    fates = ((present - short, "whole"), (short, "cut short"), (len(preview.documents) - present, "left out"))
     tiles = [
-        ("tokens", count_in_words(every), f"{count_in_words(text)} of them text"),
-        ("documents", count_in_words(present), ", ".join(f"{n} {fate}" for n, fate in fates if n)),
-        ("masked", count_in_words(masked), f"{share_in_words(masked, text)} of the text"),
-        ("global", count_in_words(global_), f"{share_in_words(global_, every)} of all tokens"),
-        ("text cut", count_in_words(cut), f"{share_in_words(cut, text + cut)} of all text"),
+        ("tokens", f"{every:,}", f"{text:,} of them text"),
+        ("documents", f"{present:,}", ", ".join(f"{n} {fate}" for n, fate in fates if n)),
+        *([("masked", f"{masked:,}", f"{_share(masked, text)} of the text")] if masked else []),
+        ("global", f"{global_:,}", f"{_share(global_, every)} of all tokens"),
+        ("text cut", f"{cut:,}", f"{_share(cut, text + cut)} of all text"),
     ]
-    if not masked:
-        del tiles[2]
     if preview.memory_bytes is not None:
-        tiles.append(("memory", bytes_in_words(preview.memory_bytes), "estimated peak"))
+        tiles.append(("memory", html.bytes_in_words(preview.memory_bytes), "estimated peak"))
     if preview.step_seconds is not None:
-        tiles.append(("time", seconds_in_words(preview.step_seconds), "estimated a step"))
-    return f'<div style="margin:10px 0 14px">{"".join(_tile(*tile) for tile in tiles)}</div>'
-
-
-def _tile(name: str, value: str, note: str) -> str:
-    return (
-        '<div style="display:inline-block;vertical-align:top;margin:0 20px 8px 0">'
-        f'<div style="font-size:12px;{MUTED}">{name}</div>'
-        f'<div style="font-size:19px;font-weight:600;line-height:1.25">{value}</div>'
-        f'<div style="font-size:12px;{MUTED}">{note}</div></div>'
-    )
-
-
-def _overview(preview: PackedPreview) -> str:
-    lanes = [("global", preview.global_, GLOBAL)]
-    if preview.masked.any():
-        lanes.insert(0, ("masked", preview.masked, MASKED))
-    if preview.cross_document.any():
-        lanes.append(("also elsewhere", preview.cross_document, CROSS))
-    names = ", ".join(name for name, _, _ in lanes)
-    description = f"The sequence from first to last token: documents, {names}"
-    return image_from_svg(overview_svg(preview.document, lanes), description=description)
+        tiles.append(("time", html.seconds_in_words(preview.step_seconds), "estimated a step"))
+    return div("".join(html.tile(*tile) for tile in tiles), "margin:10px 0 14px")
 
 
 def _documents(preview: PackedPreview) -> str:
     """Cards side by side, in the order of the sequence; tokens of no document stand before, between or after
     them."""
-    blocks: list[str] = []
+    blocks = []
     for number, run in groupby(range(len(preview.tokens)), lambda i: int(preview.document[i])):
-        if number < 0:
-            text = tokens_html(preview, list(run))
-            blocks.append(f'<div class="cdlm-text" style="grid-column:1/-1">{text}</div>')
-        else:
-            blocks.append(_card(preview, number, list(run)))
+        positions = list(run)
+        text = f'<div class="cdlm-text" style="grid-column:1/-1">{tokens_html(preview, positions)}</div>'
+        blocks.append(text if number < 0 else _card(preview, number, positions))
     # Three or six documents stand three abreast, others two; fewer where the page is narrow.
     narrowest = 290 if sum(loss.kept > 0 for loss in preview.documents) % 3 == 0 else 340
     columns = f"grid-template-columns:repeat(auto-fit,minmax({narrowest}px,1fr));gap:12px;align-items:start"
-    return f'<div style="display:grid;{columns}">{"".join(blocks)}</div>'
+    return div("".join(blocks), f"display:grid;{columns}")
 
 
 def _card(preview: PackedPreview, number: int, positions: list[int]) -> str:
+    """A document: its title, how much of it was kept, and its tokens, of which the last may be folded."""
+
     def masked(places: list[int], before: str) -> str:
-        count = count_in_words(int(preview.masked[places].sum()))
-        return f"{before}{count} masked" if preview.masked.any() else ""
+        return f"{before}{int(preview.masked[places].sum()):,} masked" if preview.masked.any() else ""
+
+    def text(places: list[int]) -> str:
+        return f'<div class="cdlm-text" dir="auto">{tokens_html(preview, places)}</div>'
 
     loss = preview.documents[number]
-    kept = f"{count_in_words(loss.kept)} tokens, whole"
-    if loss.cut:
-        kept = f"{count_in_words(loss.kept)} of {count_in_words(loss.kept + loss.cut)} tokens"
+    of_all = f" of {loss.kept + loss.cut:,} tokens" if loss.cut else " tokens, whole"
+    global_ = f"{int(preview.global_[positions].sum()):,} global"
+    facts = f"{loss.kept:,}{of_all}{masked(positions, MIDDOT)}{MIDDOT}{global_}"
     in_sight = _tokens_in_sight(preview, positions)
-    head, rest = positions[:in_sight], positions[in_sight:]
-    body = f'<div class="cdlm-text" dir="auto">{tokens_html(preview, head)}</div>'
+    body, rest = text(positions[:in_sight]), positions[in_sight:]
     if rest:
-        more = f"{count_in_words(len(rest))} more tokens{masked(rest, ', ')}"
-        text = f'<div class="cdlm-text" dir="auto">{tokens_html(preview, rest)}</div>'
-        body += f"<details><summary>{more}</summary>{text}</details>"
-    global_ = count_in_words(int(preview.global_[positions].sum()))
-    return (
-        f'<div class="cdlm-card" style="{FRAME};border-radius:8px;padding:10px 14px 12px">'
-        f'<div style="font-weight:600">{number + 1}&ensp;{_title(loss.title)}</div>'
-        f'<div style="font-size:12px;margin-bottom:6px;{MUTED}">{kept}{masked(positions, MIDDOT)}'
-        f"{MIDDOT}{global_} global</div>{body}</div>"
+        more = f"{len(rest):,} more tokens{masked(rest, ', ')}"
+        body += f"<details><summary>{more}</summary>{text(rest)}</details>"
+    return html.card(
+        div(f"{number + 1}&ensp;{_title(loss.title)}", "font-weight:600")
+        + div(facts, f"font-size:12px;margin-bottom:6px;{MUTED}")
+        + body
     )
 
 
@@ -433,23 +366,17 @@ def _tokens_in_sight(preview: PackedPreview, positions: list[int]) -> int:
 
 
 def _losses(preview: PackedPreview) -> str:
-    if not preview.documents:
-        return ""
-    rows = [
-        (
-            f"{number}&ensp;{_title(loss.title)}",
-            count_in_words(loss.kept),
-            count_in_words(loss.cut) if loss.cut else "\u2013",
-            share_in_words(loss.cut, loss.kept + loss.cut) if loss.cut else "\u2013",
-            f"<bdi>{escaped(loss.reason)}</bdi>",
+    rows = []
+    for number, loss in enumerate(preview.documents, start=1):
+        cut, share = (
+            (f"{loss.cut:,}", _share(loss.cut, loss.kept + loss.cut)) if loss.cut else ("\u2013",) * 2
         )
-        for number, loss in enumerate(preview.documents, start=1)
-    ]
+        title, why = f"{number}&ensp;{_title(loss.title)}", f"<bdi>{escaped(loss.reason)}</bdi>"
+        rows.append((title, f"{loss.kept:,}", cut, share, why))
     table = table_html(("document", "kept", "cut", "share", "why"), rows, text_columns=(0, 4))
-    return f'<div style="margin-top:16px;font-weight:600">Tokens kept and cut</div>{table}'
+    return div("Tokens kept and cut", "margin-top:16px;font-weight:600") + table if rows else ""
 
 
-_SMALL = f"font-size:12px;{MUTED}"
 _RIGHT = f'<span style="color:{CROSS};font-weight:600">\u2713&nbsp;1</span>'
 _LABELS = {None: "", 0: "0", 1: _RIGHT}
 
@@ -470,12 +397,14 @@ class TaskSentence:
         if self.cut < 0:
             raise ValueError(f"{self.cut} tokens are cut; there must be 0 or more")
         if self.probability is not None:
-            check_between("the probability", self.probability)
+            html.check_between("the probability", self.probability)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParagraphExampleView:
-    """An example of paragraph pretraining that shows itself as the last value of a notebook cell."""
+    """An example of paragraph pretraining that shows itself as the last value of a notebook cell: what the
+    signs mean, then a row for each sentence with where it comes from, its label, its probability if any
+    sentence has one, and its words."""
 
     marked: MarkedTokens  # the tokens of the sequence, and which of them are masked
     sentence: np.ndarray  # int (tokens,), which sentence each token is of, from 0
@@ -483,46 +412,30 @@ class ParagraphExampleView:
     title: str = ""  # a line above (untrusted text)
 
     def __post_init__(self) -> None:
-        if len(self.sentence) != len(self.marked.tokens):
-            raise ValueError(
-                f"there are {len(self.marked.tokens)} tokens, but the sentences of {len(self.sentence)}"
-            )
+        lengths = len(self.marked.tokens), len(self.sentence)
+        if lengths[0] != lengths[1]:
+            raise ValueError(f"there are {lengths[0]} tokens, but the sentences of {lengths[1]}")
         if wrong := sorted({int(n) for n in self.sentence if not 0 <= n < len(self.sentences)}):
             raise ValueError(f"a token is of sentence {wrong[0]}; there are {len(self.sentences)}, from 0")
 
     def _repr_html_(self) -> str:
-        return paragraph_example_html(self)
+        judged = any(sentence.probability is not None for sentence in self.sentences)
+        probability = ["probability"] if judged else []
+        columns = ["", "comes from", "label", *probability, "what the model reads", "tokens"]
+        rows = [self._row(number, judged) for number in range(len(self.sentences))]
+        table = table_html(columns, rows, text_columns=range(len(columns) - 1))
+        body = _headed(self.title) + _legend(_mask_entries(self.marked)) + table
+        return html.view_html("packed", body, width=1100, style=_TOKEN_STYLE)
 
-
-def paragraph_example_html(view: ParagraphExampleView) -> str:
-    """The example as one block of HTML: what the signs mean, then a row for each sentence: where it comes
-    from, its label, its probability if any sentence has one, and its words."""
-    judged = any(sentence.probability is not None for sentence in view.sentences)
-    columns = [
-        "",
-        "comes from",
-        "label",
-        *(["probability"] if judged else []),
-        "what the model reads",
-        "tokens",
-    ]
-    rows = [_sentence_row(view, number, judged=judged) for number in range(len(view.sentences))]
-    table = table_html(columns, rows, text_columns=range(len(columns) - 1))
-    body = _headed(view.title) + _legend(_mask_entries(view.marked)) + table
-    return view_html("packed", body, width=1100, style=_TOKEN_STYLE)
-
-
-def _sentence_row(view: ParagraphExampleView, number: int, *, judged: bool) -> list[str]:
-    sentence = view.sentences[number]
-    positions = np.flatnonzero(view.sentence == number).tolist()
-    cut = f'<div style="{_SMALL}">{count_in_words(sentence.cut)}&nbsp;cut</div>' if sentence.cut else ""
-    bar = "" if sentence.probability is None else share_bar(sentence.probability)
-    source = f'<span style="white-space:nowrap">{escaped(sentence.source)}</span>'
-    return [
-        f"s<sub>{number}</sub>",
-        f'{source}<div style="{_SMALL}"><bdi>{escaped(sentence.document)}</bdi></div>',
-        _LABELS[sentence.label],
-        *([bar] if judged else []),
-        f'<div class="cdlm-text" dir="auto">{tokens_html(view.marked, positions)}</div>',
-        f"{count_in_words(len(positions))}{cut}",
-    ]
+    def _row(self, number: int, judged: bool) -> list[str]:
+        sentence, positions = self.sentences[number], np.flatnonzero(self.sentence == number).tolist()
+        bar = "" if sentence.probability is None else html.share_bar(sentence.probability)
+        source = html.span(escaped(sentence.source), "white-space:nowrap")
+        return [
+            f"s<sub>{number}</sub>",
+            source + muted(f"<bdi>{escaped(sentence.document)}</bdi>"),
+            _LABELS[sentence.label],
+            *([bar] if judged else []),
+            f'<div class="cdlm-text" dir="auto">{tokens_html(self.marked, positions)}</div>',
+            f"{len(positions):,}{muted(f'{sentence.cut:,}&nbsp;cut') if sentence.cut else ''}",
+        ]

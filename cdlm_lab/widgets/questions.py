@@ -11,33 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cdlm_lab.data.questions import Paragraph, Place, answer_occurrences
-from cdlm_lab.widgets.html import (
-    CROSS,
-    GOLD,
-    MASKED,
-    PREDICTED,
-    SMALL,
-    bare_table,
-    blue_ground,
-    counted,
-    escaped,
-    fold,
-    headline,
-    legend,
-    muted,
-    page_of,
-    right_of_known,
-    right_or_wrong,
-    share_bar,
-    swatches,
-    table_html,
-    view_html,
-)
+from cdlm_lab.widgets import html
+from cdlm_lab.widgets.html import GOLD, PREDICTED, SMALL, div, escaped, name_html, span
 
 UNREAD = "did not fit"
 NONE = "\u2013"
-_MARK = f"background:{MASKED}73;color:inherit;border-radius:2px;font-weight:600"
-_UNDERLINE = f"text-decoration:underline 2px {CROSS};text-underline-offset:3px"
+_MARK = f"background:{html.MASKED}73;color:inherit;border-radius:2px;font-weight:600"
+_UNDERLINE = f"text-decoration:underline 2px {html.CROSS};text-underline-offset:3px"
 _PALE = "opacity:0.55"
 
 
@@ -54,22 +34,43 @@ class ReadQuestion:
     # characters of the title or of `Paragraph.text`; None = nowhere, as of yes and no.
     place: Place | None
     paragraphs: tuple[Paragraph, ...]
-    # Of supporting the answer, by (paragraph, sentence); a sentence that is missing did not fit into the
-    # model.
+    # Of supporting the answer, by (paragraph, sentence); what is missing did not fit into the model.
     sentence_probabilities: Mapping[tuple[int, int], float]
     paragraph_probabilities: tuple[float, ...]  # of being needed, one for each paragraph
     supporting: frozenset[tuple[int, int]]  # the predicted supporting sentences, as (paragraph, sentence)
     gold_supporting: frozenset[tuple[int, int]] | None  # the gold ones; None = not known
-    # answer_f1, support_f1: in [0, 1]; None = not measured.
-    answer_f1: float | None
-    # answer_em, support_em: True = predicted exactly; None = not measured.
-    answer_em: bool | None
+    answer_f1: float | None  # in [0, 1]; None = not measured
+    answer_em: bool | None  # True = predicted exactly; None = not measured
     support_em: bool | None
     support_f1: float | None
 
     def __post_init__(self) -> None:
-        if problem := next(_problems(self), ""):
+        if problem := next(self._problems(), ""):
             raise ValueError(f"question {self.id!r}: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        count = len(self.paragraphs)
+        if len(self.paragraph_probabilities) != count:
+            probabilities = f"{len(self.paragraph_probabilities)} probabilities"
+            yield f"{probabilities} for {count} paragraphs; give one for each"
+        known = {(p, s) for p, text in enumerate(self.paragraphs) for s in range(len(text.sentences))}
+        named = {*self.sentence_probabilities, *self.supporting, *(self.gold_supporting or ())}
+        for paragraph, sentence in sorted(named - known):
+            yield f"there is no sentence {sentence} in paragraph {paragraph}; both are numbered from 0"
+        numbers = {f"the probability of paragraph {n}": p for n, p in enumerate(self.paragraph_probabilities)}
+        numbers |= {f"the probability of sentence {n}": p for n, p in self.sentence_probabilities.items()}
+        numbers |= {"answer_f1": self.answer_f1, "support_f1": self.support_f1}
+        for name, number in numbers.items():
+            if number is not None and not 0 <= number <= 1:
+                yield f"{name} is {number}; it must lie in [0, 1]"
+        if self.place is not None:
+            number, part, start, end = self.place
+            if not 0 <= number < count or part not in ("title", "body"):
+                yield f"{self.place} is no place; name a paragraph, title or body, start and end"
+            else:
+                text = self.paragraphs[number].title if part == "title" else self.paragraphs[number].text
+                if not 0 <= start <= end <= len(text):
+                    yield f"{self.place} is no place; start and end must lie in that {part}, in order"
 
     @property
     def shown_paragraphs(self) -> frozenset[int]:
@@ -78,101 +79,76 @@ class ReadQuestion:
         return frozenset(named | ({self.place[0]} if self.place else set()))
 
 
-def _problems(read: ReadQuestion) -> Iterator[str]:
-    count = len(read.paragraphs)
-    if len(read.paragraph_probabilities) != count:
-        yield f"{len(read.paragraph_probabilities)} probabilities for {count} paragraphs; give one for each"
-    known = {(p, s) for p, paragraph in enumerate(read.paragraphs) for s in range(len(paragraph.sentences))}
-    named = {*read.sentence_probabilities, *read.supporting, *(read.gold_supporting or ())}
-    for paragraph, sentence in sorted(named - known):
-        yield f"there is no sentence {sentence} in paragraph {paragraph}; both are numbered from 0"
-    numbers = {f"the probability of paragraph {p}": n for p, n in enumerate(read.paragraph_probabilities)}
-    numbers |= {f"the probability of sentence {name}": n for name, n in read.sentence_probabilities.items()}
-    numbers |= {"answer_f1": read.answer_f1, "support_f1": read.support_f1}
-    for name, number in numbers.items():
-        if number is not None and not 0 <= number <= 1:
-            yield f"{name} is {number}; it must lie in [0, 1]"
-    if read.place is not None:
-        number, part, start, end = read.place
-        if not 0 <= number < count or part not in ("title", "body"):
-            yield f"{read.place} is no place; name a paragraph, title or body, start and end"
-        else:
-            text = read.paragraphs[number].title if part == "title" else read.paragraphs[number].text
-            if not 0 <= start <= end <= len(text):
-                yield f"{read.place} is no place; start and end must lie in that {part}, in order"
-
-
-def question_html(read: ReadQuestion, *, folded: bool = True) -> str:
+def question_html(read: ReadQuestion) -> str:
     """The question and both answers, then the paragraphs in order.
 
     Sentences stand on the blue of their probability to support the answer; predicted and gold ones are named
     so, the predicted answer is marked in its place, and sentences that did not fit are struck out. The gold
     answer is underlined wherever a model is trained to find it: in titles and in all sentences of paragraphs
-    with a gold sentence. Paragraphs outside `shown_paragraphs` open on a click, unless `folded` is False."""
+    with a gold sentence. Paragraphs outside `shown_paragraphs` open on a click."""
     gold_paragraphs = sorted({number for number, _ in read.gold_supporting or ()})
     gold = answer_occurrences(read.gold_answer, read.paragraphs, gold=gold_paragraphs)
     parts = []
     for number in range(len(read.paragraphs)):
         head, sentences = _paragraph(read, number, gold)
-        if not folded or number in read.shown_paragraphs:
-            parts.append(f'<div style="margin:10px 0"><div>{head}</div>{sentences}</div>')
-        else:
-            parts.append(fold(head, sentences))
-    return view_html("question", f"{_head(read)}{_legend(read, gold)}{''.join(parts)}")
+        shown = number in read.shown_paragraphs
+        parts.append(
+            div(f"<div>{head}</div>{sentences}", "margin:10px 0") if shown else html.fold(head, sentences)
+        )
+    return html.view_html("question", f"{_head(read)}{_legend(read, gold)}{''.join(parts)}")
 
 
 def questions_page(reads: Sequence[ReadQuestion], *, title: str) -> str:
     """A page of its own with all questions in the order given."""
-    facts = right_of_known((read.answer_em for read in reads), "{} of {} answers right")
-    return page_of(reads, question_html, noun="question", facts=facts, title=title)
+    facts = html.right_of_known((read.answer_em for read in reads), "{} of {} answers right")
+    return html.page_of(reads, question_html, noun="question", facts=facts, title=title)
 
 
 def _head(read: ReadQuestion) -> str:
     """The question; a table of what was predicted beside what is gold."""
 
     def shown(text: str | None) -> str:
-        return f'<bdi style="overflow-wrap:anywhere">{escaped(text)}</bdi>' if text else NONE
+        return name_html(text) if text else NONE
+
+    def verdict(exact: bool | None, f1: float | None) -> str:
+        """Right or wrong, in words; how near it came if it is not exact."""
+        near = "" if f1 is None or exact else f" {span(f'F1 {f1:.2f}', SMALL)}"
+        return near if exact is None else span(f"{html.right_or_wrong(exact)}{near}", "white-space:nowrap")
 
     answer = f"<b>{shown(read.answer)}</b>"
     if read.place is not None:
-        answer += f'<div style="{SMALL}">from {shown(read.paragraphs[read.place[0]].title)}</div>'
-    gold = NONE if read.gold_supporting is None else counted(len(read.gold_supporting), "sentence")
-    support = counted(len(read.supporting), "sentence")
+        answer += div(f"from {shown(read.paragraphs[read.place[0]].title)}", SMALL)
+    support = html.counted(len(read.supporting), "sentence")
+    gold = NONE if read.gold_supporting is None else html.counted(len(read.gold_supporting), "sentence")
     columns = ["", "predicted", "gold", ""]
     rows = [
-        ["answer", answer, shown(read.gold_answer), _verdict(read.answer_em, read.answer_f1)],
-        ["support", support, gold, _verdict(read.support_em, read.support_f1)],
+        ["answer", answer, shown(read.gold_answer), verdict(read.answer_em, read.answer_f1)],
+        ["support", support, gold, verdict(read.support_em, read.support_f1)],
     ]
     if read.gold_supporting is None and read.gold_answer is None:
         columns, rows = columns[:2], [row[:2] for row in rows]
     about = " &middot; ".join(escaped(text) for text in (read.kind, read.id) if text)
-    return f"{muted(about)}{headline(read.question)}{table_html(columns, rows, text_columns=range(4))}"
-
-
-def _verdict(exact: bool | None, f1: float | None) -> str:
-    """Right or wrong, in words; how near it came if it is not exact."""
-    near = "" if f1 is None or exact else f' <span style="{SMALL}">F1 {f1:.2f}</span>'
-    return near if exact is None else f'<span style="white-space:nowrap">{right_or_wrong(exact)}{near}</span>'
+    table = html.table_html(columns, rows, text_columns=range(4))
+    return f"{html.muted(about)}{html.headline(read.question)}{table}"
 
 
 def _legend(read: ReadQuestion, gold: Sequence[Place]) -> str:
     """What ground and marks mean; of the marks those alone that are on the page."""
     names = PREDICTED if read.gold_supporting is None else f"{PREDICTED}, {GOLD}"
-    parts = [
-        f"{swatches()} probability that the sentence supports the answer",
-        f"supporting sentence: {names}",
-    ]
+    ground = f"{html.swatches()} probability that the sentence supports the answer"
+    parts = [ground, f"supporting sentence: {names}"]
     if read.place is not None:
         parts.append(f'<mark style="{_MARK}">predicted answer</mark>')
     if gold:
         parts.append(f'<u style="{_UNDERLINE}">gold answer</u> in paragraphs with a gold sentence')
     if len(read.sentence_probabilities) < sum(len(one.sentences) for one in read.paragraphs):
         parts.append(f'<s style="{_PALE}">struck out</s>: {UNREAD}, the model has not read it')
-    return legend(parts)
+    return html.legend(parts)
 
 
 def _paragraph(read: ReadQuestion, number: int, gold: Sequence[Place]) -> tuple[str, str]:
-    """A paragraph: its title with its probability, and a table of its sentences."""
+    """A paragraph: its title with its probability, and a table of its sentences with the probability of each
+    and whether it is predicted or gold."""
     paragraph, predicted = read.paragraphs[number], [read.place] if read.place else []
 
     def marked(text: str, part: str, start: int = 0) -> str:
@@ -183,42 +159,28 @@ def _paragraph(read: ReadQuestion, number: int, gold: Sequence[Place]) -> tuple[
         )
         return _marked(text, *of_both)
 
+    title = f'<bdi style="font-weight:600">{marked(paragraph.title, "title")}</bdi>'
     needed = f"needed: {100 * read.paragraph_probabilities[number]:.0f}%"
-    head = (
-        f'<span style="{SMALL}">{number + 1}</span>&ensp;'
-        f'<bdi style="font-weight:600">{marked(paragraph.title, "title")}</bdi>'
-        f'&ensp;<span style="white-space:nowrap;{SMALL}">{needed}</span>'
-    )
+    head = f"{span(f'{number + 1}', SMALL)}&ensp;{title}&ensp;{span(needed, f'white-space:nowrap;{SMALL}')}"
     rows, start = [], 0
     for sentence, text in enumerate(paragraph.sentences):
-        rows.append(_sentence(read, (number, sentence), marked(text, "body", start)))
+        name, body = (number, sentence), marked(text, "body", start)
         start += len(text)
-    return head, bare_table(rows, align="top")
-
-
-def _sentence(read: ReadQuestion, name: tuple[int, int], text: str) -> list[str]:
-    """Cells of a sentence: its probability, whether it is predicted or gold, and its text, which is HTML
-    already."""
-    probability = read.sentence_probabilities.get(name)
-    number, ground = f'<span style="{SMALL}">{UNREAD}</span>', ""
-    if probability is None:
-        text = f'<s title="{UNREAD}" style="{_PALE}">{text}</s>'
-    else:
-        number, ground = share_bar(probability), f";{blue_ground(probability)}"
-    signs = [
-        sign for sign, of in ((PREDICTED, read.supporting), (GOLD, read.gold_supporting or ())) if name in of
-    ]
-    box = f"line-height:1.5;overflow-wrap:anywhere;border-radius:3px;padding:1px 6px{ground}"
-    return [
-        f'<div style="width:62px">{number}</div>',
-        f'<div style="width:74px;font-size:11.5px;line-height:1.5">{"<br>".join(signs)}</div>',
-        f'<div style="{box}" dir="auto">{text}</div>',
-    ]
+        share, ground = span(UNREAD, SMALL), ""
+        if (probability := read.sentence_probabilities.get(name)) is None:
+            body = f'<s title="{UNREAD}" style="{_PALE}">{body}</s>'
+        else:
+            share, ground = html.share_bar(probability), html.blue_ground(probability)
+        signs = [PREDICTED] * (name in read.supporting) + [GOLD] * (name in (read.gold_supporting or ()))
+        small = "width:74px;font-size:11.5px;line-height:1.5"
+        box = html.text_box(body, f"padding:1px 6px;{ground}")
+        rows.append([div(share, "width:62px"), div("<br>".join(signs), small), box])
+    return head, html.bare_table(rows, align="top")
 
 
 def _marked(text: str, marked: Sequence[tuple[int, int]], underlined: Sequence[tuple[int, int]]) -> str:
     """Text as HTML with some spans marked and others underlined; spans may reach beyond the text."""
-    ends = {min(max(place, 0), len(text)) for span in (*marked, *underlined) for place in span}
+    ends = {min(max(place, 0), len(text)) for ends in (*marked, *underlined) for place in ends}
     pieces = []
     for start, end in pairwise(sorted({0, len(text)} | ends)):
         piece = escaped(text[start:end])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.scores import Score
-from cdlm_lab.widgets.html import MUTED, escaped, table_html, visible
+from cdlm_lab.widgets.html import MUTED, div, escaped, table_html, visible
 
 NONE, NOT_RUN = "\u2013", "not run"
 DEV = "dev "  # before the name of a metric: the same on dev
@@ -24,9 +25,6 @@ PUBLISHED = Path(__file__).resolve().parents[1] / "results" / "published.csv"
 _SMALL = f"font-size:11px;font-weight:400;white-space:nowrap;{MUTED}"
 # What Markdown would take for markup; an underscore within a word it leaves alone.
 _MARKDOWN = re.compile(r"[\\`*|]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\]\()|<(?=[A-Za-z/!?])")
-
-
-# ---- a table ----
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +39,26 @@ class Cell:
     missing: bool = False  # not measured, where it could be: muted
     best: bool = False  # bold in HTML
 
+    @property
+    def html(self) -> str:
+        """The cell as HTML."""
+        text = f"<b>{escaped(self.text)}</b>" if self.best else f"<bdi>{escaped(self.text)}</bdi>"
+        text += div(escaped(self.below), _SMALL) if self.below else ""
+        style = f' style="{MUTED}"' if self.published or self.missing else ""
+        title = f' title="{escaped(self.source)}"' if self.source else ""
+        return f"<div{style}{title}>{text}</div>" if style or title else text
+
+    @property
+    def line(self) -> str:
+        """The cell as one line of text."""
+        return " ".join(filter(None, (self.text, self.below)))
+
+    @property
+    def markdown(self) -> str:
+        """The cell as Markdown."""
+        text = markdown_text(self.line)
+        return f"*{text}*" if text and (self.published or self.missing) else text
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
@@ -52,14 +70,21 @@ class Heading:
     published: bool = False
     is_text: bool = False
 
+    @property
+    def html(self) -> str:
+        """The heading as HTML."""
+        name = div(escaped(self.name), MUTED) if self.published else f"<div>{escaped(self.name)}</div>"
+        return name + (div(escaped(self.below), _SMALL) if self.below else "")
+
+    @property
+    def line(self) -> str:
+        """The heading as one line of text."""
+        return f"{self.name}: {self.below}" if self.below else self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreTable:
-    """A table that Jupyter displays as HTML, and as text where there is no HTML.
-
-    Raises:
-        ValueError: no rows, or a row with more or fewer cells than there are columns.
-    """
+    """A table that Jupyter displays as HTML, and as text where there is no HTML."""
 
     caption: str  # what it is, above it; "" = none
     columns: Sequence[Heading]  # texts before numbers
@@ -72,88 +97,52 @@ class ScoreTable:
         if not self.rows:
             raise ValueError(f"{self.caption or 'a table'}: there is no row to show")
         if wrong := [len(row) for row in self.rows if len(row) != len(self.columns)]:
-            raise ValueError(
-                f"{self.caption or 'a table'}: a row has {wrong[0]} cells, but there are "
-                f"{len(self.columns)} columns"
-            )
+            counts = f"{wrong[0]} cells, but there are {len(self.columns)} columns"
+            raise ValueError(f"{self.caption or 'a table'}: a row has {counts}")
 
     def html(self) -> str:
         """The table with its caption, and note and sources below it."""
         texts = [number for number, column in enumerate(self.columns) if column.is_text]
-        head = [_heading_html(column) for column in self.columns]
-        table = table_html(head, [list(map(_cell_html, row)) for row in self.rows], text_columns=texts)
+        rows = [[cell.html for cell in row] for row in self.rows]
+        table = table_html([column.html for column in self.columns], rows, text_columns=texts)
         lines = "".join(f"<div>{escaped(line)}</div>" for line in self.sources)
         return (
-            f'<div style="font-size:13px;font-weight:600;margin:8px 0 2px">{escaped(self.caption)}</div>'
-            f'<div style="overflow-x:auto;font-variant-numeric:tabular-nums">{table}</div>'
-            f'<div style="font-size:12px;max-width:900px;{MUTED}">{escaped(self.note)}</div>'
-            + (f'<div style="font-size:11px;{MUTED}">{lines}</div>' if lines else "")
+            div(escaped(self.caption), "font-size:13px;font-weight:600;margin:8px 0 2px")
+            + div(table, "overflow-x:auto;font-variant-numeric:tabular-nums")
+            + div(escaped(self.note), f"font-size:12px;max-width:900px;{MUTED}")
+            + (div(lines, f"font-size:11px;{MUTED}") if lines else "")
         )
 
     def markdown(self) -> str:
         """The rows in GitHub's Markdown, without caption, note, sources and a line break at the end."""
-        heads = [
-            f"*{name}*" if column.published else name
-            for column in self.columns
-            for name in [markdown_text(_joined_heading(column))]
-        ]
-        rules = ["---" if column.is_text else "---:" for column in self.columns]
-        rows = [" | ".join(map(_cell_markdown, row)) for row in self.rows]
-        return "\n".join(
-            [f"| {' | '.join(heads)} |", f"|{'|'.join(rules)}|", *(f"| {row} |" for row in rows)]
-        )
+        names = [markdown_text(column.line) for column in self.columns]
+        pairs = list(zip(names, self.columns, strict=True))
+        heads = " | ".join(f"*{name}*" if column.published else name for name, column in pairs)
+        rules = "|".join("---" if column.is_text else "---:" for column in self.columns)
+        rows = [f"| {' | '.join(cell.markdown for cell in row)} |" for row in self.rows]
+        return "\n".join([f"| {heads} |", f"|{rules}|", *rows])
 
     def text(self) -> str:
         """The table in columns of spaces, with its caption, note and sources."""
-        lines = [[_joined_heading(column) for column in self.columns]]
-        lines += [[" ".join(filter(None, (cell.text, cell.below))) for cell in row] for row in self.rows]
-        shown = [[visible(text) for text in line] for line in lines]
-        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        lines = [[visible(one.line) for one in line] for line in (self.columns, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = [
             "  ".join(
                 text.ljust(width) if column.is_text else text.rjust(width)
                 for text, width, column in zip(line, widths, self.columns, strict=True)
             ).rstrip()
-            for line in shown
+            for line in lines
         ]
-        return "\n".join(
-            filter(None, [visible(self.caption), *table, visible(self.note), *map(visible, self.sources)])
-        )
+        parts = [visible(self.caption), *table, visible(self.note), *map(visible, self.sources)]
+        return "\n".join(filter(None, parts))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/html": self.html(), "text/plain": self.text()}
 
 
-def _joined_heading(column: Heading) -> str:
-    return f"{column.name}: {column.below}" if column.below else column.name
-
-
-def _heading_html(column: Heading) -> str:
-    style = f' style="{MUTED}"' if column.published else ""
-    below = f'<div style="{_SMALL}">{escaped(column.below)}</div>' if column.below else ""
-    return f"<div{style}>{escaped(column.name)}</div>{below}"
-
-
-def _cell_html(cell: Cell) -> str:
-    text = f"<b>{escaped(cell.text)}</b>" if cell.best else f"<bdi>{escaped(cell.text)}</bdi>"
-    if cell.below:
-        text += f'<div style="{_SMALL}">{escaped(cell.below)}</div>'
-    style = f' style="{MUTED}"' if cell.published or cell.missing else ""
-    title = f' title="{escaped(cell.source)}"' if cell.source else ""
-    return f"<div{style}{title}>{text}</div>" if style or title else text
-
-
-def _cell_markdown(cell: Cell) -> str:
-    text = markdown_text(" ".join(filter(None, (cell.text, cell.below))))
-    return f"*{text}*" if text and (cell.published or cell.missing) else text
-
-
 def markdown_text(text: str) -> str:
     """Plain text as Markdown in a cell: nothing in it is markup, and it is one line."""
     return _MARKDOWN.sub(r"\\\g<0>", " ".join(visible(text).split()))
-
-
-# ---- how numbers are written ----
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +155,7 @@ class Form:
 
 
 def _perplexities(values: Sequence[float]) -> list[str]:
+    """As many decimals as suit the first: (4.835, 4.69) -> 4.84, 4.69; (100.6, 94.13) -> 100.6, 94.1"""
     decimals = 2 if values[0] < 100 else 1 if values[0] < 1000 else 0
     return [f"{value:,.{decimals}f}" for value in values]
 
@@ -173,7 +163,6 @@ def _perplexities(values: Sequence[float]) -> list[str]:
 PER_CENT = Form(lambda values: [f"{100 * value:.1f}" for value in values], 0, 1)  # 0.7157 -> 71.6
 POINTS = Form(lambda values: [f"{value:.1f}" for value in values], -100, 100)  # 71.57 -> 71.6
 THOUSANDTHS = Form(lambda values: [f"{value:.3f}" for value in values], 0, 1)  # 0.32968 -> 0.330
-# As many decimals as suit the first: (4.835, 4.69) -> 4.84, 4.69; (100.6, 94.13) -> 100.6, 94.1
 PERPLEXITY = Form(_perplexities, 1, float("inf"))
 
 
@@ -188,14 +177,9 @@ def p_in_words(p: float | None) -> str:
 
 
 def number_cell(score: Score | None, form: Form, *, with_p: bool = False, against: str = "") -> Cell:
-    """A score with its deviation and interval, and with p if that is asked for; no score is an empty cell.
-
-    Args:
-        against: label of the row that p is the test against.
-
-    Raises:
-        ValueError: a value that the form has not, such as a share above 1.
-    """
+    """A score with its deviation and interval, and with p if that is asked for, of the test against the row
+    with the label `against`; no score is an empty cell. A ValueError for a value that the form has not, such
+    as a share above 1."""
     if score is None:
         return Cell()
     if not form.least <= score.value <= form.most:
@@ -208,9 +192,6 @@ def number_cell(score: Score | None, form: Form, *, with_p: bool = False, agains
         to = f" to {against}" if against else ""
         below.append(f"(p {'' if score.p < 0.001 else '= '}{p_text(score.p)}{to})")
     return Cell(text=text, below=" ".join(below))
-
-
-# ---- rows and columns ----
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +245,7 @@ class Column:
     cell: Callable[[SystemRow, Mapping[str, str]], Cell]
     # Of a row, of which the highest is bold; None = no value is.
     value: Callable[[SystemRow], float | None] | None = None
+    group: str = ""  # of the scores that it stands beside; "" = of all
 
 
 def measured(
@@ -271,40 +253,60 @@ def measured(
     metric: str,
     form: Form = PER_CENT,
     *,
-    below: str = "",
     bare: bool = False,
     with_p: bool = False,
     lower: bool = False,
 ) -> Column:
-    """A column of scores; what a row lacks is an empty cell.
-
-    Args:
-        bare: the value alone, without deviation and interval.
-        lower: the lowest is the best.
-    """
+    """A column of scores; what a row lacks is an empty cell. `bare`: the value alone, without deviation and
+    interval; `lower`: the lowest is the best."""
 
     def cell(row: SystemRow, labels: Mapping[str, str]) -> Cell:
         score = row.scores.get(metric)
-        if score is None or not bare:
-            against = score.against if score else ""
-            return number_cell(score, form, with_p=with_p, against=labels.get(against, against))
-        return number_cell(replace(score, low=None, high=None, deviation=None), form)
+        if score is not None and bare:
+            score = replace(score, low=None, high=None, deviation=None)
+        against = score.against if score else ""
+        return number_cell(score, form, with_p=with_p, against=labels.get(against, against))
 
     def value(row: SystemRow) -> float | None:
         score = row.scores.get(metric)
         return None if score is None else -score.value if lower else score.value
 
-    return Column(heading=Heading(name=name, below=below), cell=cell, value=value)
+    return Column(heading=Heading(name=name), cell=cell, value=value)
+
+
+def _texts(name: str, text: Callable[[SystemRow], str]) -> Column:
+    """A column of plain texts."""
+    return Column(heading=Heading(name=name), cell=lambda row, labels: Cell(text=text(row)))
 
 
 def p_of(metric: str) -> Column:
     """A column of p-values; empty where nothing was tested."""
 
-    def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:
+    def text(row: SystemRow) -> str:
         score = row.scores.get(metric)
-        return Cell(text="" if score is None or score.p is None else p_text(score.p))
+        return "" if score is None or score.p is None else p_text(score.p)
 
-    return Column(heading=Heading(name="p"), cell=cell)
+    return _texts("p", text)
+
+
+def seeds() -> Column:
+    """Of how many trainings a row is; empty where nothing was trained."""
+
+    def text(row: SystemRow) -> str:
+        count = max((score.seeds or 0 for score in row.scores.values()), default=0)
+        return str(count or 1) if count or row.checkpoint else ""
+
+    return _texts("seeds", text)
+
+
+def counted(name: str, metric: str) -> Column:
+    """On how many items a score was measured."""
+
+    def text(row: SystemRow) -> str:
+        count = row.scores[metric].n if metric in row.scores else None
+        return "" if count is None else f"{count:,}"
+
+    return _texts(name, text)
 
 
 def threes(name: str, metric: str) -> Column:
@@ -315,32 +317,11 @@ def threes(name: str, metric: str) -> Column:
         known = [score for score in scores if score]
         if len(known) < len(scores):
             return Cell()
-        numbers = [number_cell(score, PER_CENT).text for score in known]
         deviation = known[-1].deviation
         below = "" if deviation is None else f"F1 \u00b1 {PER_CENT.write([deviation])[0]}"
-        return Cell(text=" / ".join(numbers), below=below)
+        return Cell(text=" / ".join(number_cell(score, PER_CENT).text for score in known), below=below)
 
     return Column(heading=Heading(name=name, below="R / P / F1"), cell=cell)
-
-
-def seeds() -> Column:
-    """Of how many trainings a row is; empty where nothing was trained."""
-
-    def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:
-        count = max((score.seeds or 0 for score in row.scores.values()), default=0)
-        return Cell(text=str(count or 1) if count or row.checkpoint else "")
-
-    return Column(heading=Heading(name="seeds"), cell=cell)
-
-
-def counted(name: str, metric: str, field_name: str = "n") -> Column:
-    """On how many items, or clusters of them, a score was measured."""
-
-    def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:
-        count = getattr(row.scores[metric], field_name) if metric in row.scores else None
-        return Cell(text="" if count is None else f"{count:,}")
-
-    return Column(heading=Heading(name=name), cell=cell)
 
 
 def table_of(
@@ -354,33 +335,24 @@ def table_of(
     lines: Sequence[str] = (),
 ) -> ScoreTable:
     """A table with a row for each system, its label in front; the best of each column is bold, ties all.
-    Columns that nothing stands in are left out.
+    Columns that nothing stands in are left out. The cells of a row without scores say that it was not run,
+    unless only a paper has it.
 
-    Args:
-        rows: one that has no scores was not measured, and its cells say so, unless only a paper has it.
-        first: heading of the labels.
-        sources: system -> where its numbers are from.
-        lines: below the table.
-
-    Raises:
-        ValueError: no rows, or two of one system.
-    """
+    `first`: heading of the labels; `sources`: system -> where its numbers are from; `lines` stand below the
+    table. A ValueError for no rows, or two of one system."""
     names = [row.system for row in rows if not row.published]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two rows of {repeated[0]}; give each system once")
     labels = {row.system: row.label for row in rows if not row.published}
-    filled = [(column.heading, _cells(column, rows, labels, sources or {})) for column in columns]
     measured_at_all = any(row.scores for row in rows)
-    filled = [
-        (heading, cells)
-        for heading, cells in filled
-        if any(cell.text and not (cell.missing and measured_at_all) for cell in cells)
-    ]
-    body = [
-        [Cell(text=row.label, published=row.published), *(cells[number] for _, cells in filled)]
-        for number, row in enumerate(rows)
-    ]
-    headings = [Heading(name=first, is_text=True), *(heading for heading, _ in filled)]
+    headings = [Heading(name=first, is_text=True)]
+    body = [[Cell(text=row.label, published=row.published)] for row in rows]
+    for column in columns:
+        cells = _cells(column, rows, labels, sources or {})
+        if any(cell.text and not (cell.missing and measured_at_all) for cell in cells):
+            headings.append(column.heading)
+            for line, cell in zip(body, cells, strict=True):
+                line.append(cell)
     return ScoreTable(caption=caption, columns=headings, rows=body, note=note, sources=lines)
 
 
@@ -401,7 +373,7 @@ def _cells(
     known = [(value, cell.text) for value, cell in zip(values, cells, strict=True) if value is not None]
     best = max(known)[1] if len(known) > 1 else None
     return [
-        replace(cell, best=True) if value is not None and cell.text == best else cell
+        replace(cell, best=value is not None and cell.text == best)
         for value, cell in zip(values, cells, strict=True)
     ]
 
@@ -418,18 +390,15 @@ def explained(rows: Iterable[SystemRow]) -> str:
     return " ".join([*parts, *(["Bold: best."] if len(shown) > 1 else [])])
 
 
-# ---- the papers' numbers ----
-
-
 @cache
 def published_numbers() -> Mapping[tuple[str, str], Mapping[tuple[str, str, str], str]]:
     """(paper, table) -> (dataset, row, column) -> the number as it is printed."""
-    found: dict[tuple[str, str], dict[tuple[str, str, str], str]] = {}
+    numbers: dict[tuple[str, str], dict[tuple[str, str, str], str]] = {}
     with PUBLISHED.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
-            of_table = found.setdefault((line["paper"], line["table"]), {})
+            of_table = numbers.setdefault((line["paper"], line["table"]), {})
             of_table[line["dataset"], line["row"], line["column"]] = line["value"]
-    return found
+    return numbers
 
 
 def published_rows(
@@ -448,35 +417,38 @@ def published_rows(
 def published(
     name: str,
     *tables: tuple[str, str],
-    dataset: str,
     columns: Sequence[str],
+    dataset: str = "",
     below: str = "",
     decimals: Sequence[int] | None = None,
     deviations: bool = False,
     gaps: bool = True,
+    group: str = "",
 ) -> Column:
     """A column of a paper's numbers, several of them in a cell.
 
     Args:
         tables: (paper, table); each number is of the first that has it.
         columns: of the table.
+        dataset: "" = it is called as the column.
         decimals: to how many each is rounded; None = as printed.
         deviations: with those that the paper reports, in parentheses.
         gaps: a number that the paper lacks is a dash; False = it is passed over.
+        group: of our scores that it stands beside; "" = of all.
     """
 
-    numbers = {key: text for table in reversed(tables) for key, text in published_numbers()[table].items()}
-
-    def one(row: str, place: int) -> str:
-        number = numbers.get((dataset, row, columns[place]))
-        if number is None:
-            return NONE if gaps else ""
-        text = number if decimals is None else f"{float(number):.{decimals[place]}f}"
-        deviation = numbers.get((dataset, row, f"{columns[place]} deviation")) if deviations else None
-        return text if deviation is None else f"{text} ({deviation})"
-
     def cell(row: SystemRow, _: Mapping[str, str]) -> Cell:
-        texts = [one(row.system, place) for place in range(len(columns))]
-        return Cell(text=" / ".join(filter(None, texts)) if {*texts} - {"", NONE} else "")
+        numbers = ChainMap(*(published_numbers()[table] for table in tables))
+        texts = []
+        for place, column in enumerate(columns):
+            text = numbers.get((dataset or name, row.system, column))
+            if text is not None and decimals is not None:
+                text = f"{float(text):.{decimals[place]}f}"
+            deviation = (
+                numbers.get((dataset or name, row.system, f"{column} deviation")) if deviations else None
+            )
+            texts.append(f"{text} ({deviation})" if text and deviation else text)
+        shown = [text or NONE for text in texts if text or gaps]
+        return Cell(text=" / ".join(shown) if any(texts) else "")
 
-    return Column(heading=Heading(name=name, below=below, published=True), cell=cell)
+    return Column(heading=Heading(name=name, below=below, published=True), cell=cell, group=group)

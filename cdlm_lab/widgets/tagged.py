@@ -1,5 +1,5 @@
 """Sentences as a model tagged them, and for one word of each where else in the document it stands, nearest
-first, with the attention that each occurrence got (Joerke et al. 2020, equation 3).
+first, with the attention that each occurrence got (Joerke et al. 2020, equation 3); the figures of tagging.
 
 Predicted spans stand on a ground with their label behind them, gold spans that were missed are underlined and
 named. Every colour has a word beside it; all texts are untrusted.
@@ -11,52 +11,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import plotly.graph_objects as go
 
 from cdlm_lab.analysis.tf_idf import QuantileShare
 from cdlm_lab.data.tagged import OUTSIDE, TagSpan, spans_of
-from cdlm_lab.widgets.charts import (
-    faded,
-    interval,
-    lay_out,
-    line_styles,
-    marks,
-    not_empty,
-    plain_text,
-    short_name,
-    small,
-)
-from cdlm_lab.widgets.html import (
-    GLOBAL,
-    HUES,
-    MASKED,
-    MUTED,
-    SIGNS,
-    SMALL,
-    TEXT,
-    UNKNOWN,
-    ShownMention,
-    bare_table,
-    check_between,
-    count_in_words,
-    counted,
-    escaped,
-    fold,
-    gap_between,
-    legend,
-    muted,
-    page_of,
-    points_in_words,
-    right_of_known,
-    right_or_wrong,
-    sentence_html,
-    share_bar,
-    view_html,
-)
+from cdlm_lab.widgets import charts, html
+from cdlm_lab.widgets.charts import lay_out, marks, plain_text, small
+from cdlm_lab.widgets.html import HUES, SIGNS, SMALL, UNKNOWN, check_between, counted, escaped
 
-HERE = "here"
 _SLACK = 1e-3  # a weight may lie so far above 1: half precision
 _CHIP = "font-size:10.5px;font-weight:700;white-space:nowrap;letter-spacing:0.02em"
 _CHOSEN = "font-weight:700;border:1px solid;border-radius:3px;padding:0 2px"
@@ -136,10 +99,8 @@ class ReadSentence:
 
     @property
     def first_choice(self) -> int | None:
-        """Of those words that with the most occurrences, of several the longest; None = there are none.
-
-        As a rule frequent words have as many occurrences as a model may attend to, "of" and names alike.
-        """
+        """Of those words that with the most occurrences, of several the longest (frequent words all have as
+        many as a model may attend to, "of" and names alike); None = there are none."""
 
         def size(number: int) -> tuple[int, int]:
             return len(self.words[number].occurrences), len(self.words[number].word)
@@ -161,20 +122,13 @@ def labels_of_reads(reads: Iterable[ReadSentence]) -> tuple[str, ...]:
     return tuple(sorted({span.label for read in reads for span in (*read.predicted, *(read.gold or ()))}))
 
 
-def tagged_sentence_html(
-    read: ReadSentence, *, chosen: int | None = None, labels: Sequence[str] | None = None
-) -> str:
-    """The sentence with its spans, and the occurrences of one word, nearest first.
-
-    Args:
-        chosen: number of that word; None = `ReadSentence.first_choice`.
-        labels: all labels of the documents, in the order of their colours, so that a label has the same
-            colour in all sentences; None = those of this sentence.
-    """
+def tagged_sentence_html(read: ReadSentence, *, labels: Sequence[str], chosen: int | None = None) -> str:
+    """The sentence with its spans, and the occurrences of one word, nearest first: that with the number
+    `chosen`, None = `ReadSentence.first_choice`. `labels`: all those of the documents, in the order of their
+    colours, so that a label has the same colour in all sentences."""
     if chosen is not None and not 0 <= chosen < len(read.words):
         raise ValueError(f"chosen is {chosen}; the sentence has words 0 to {len(read.words) - 1}")
-    word = read.first_choice if chosen is None else chosen
-    colours = _colours(labels_of_reads([read]) if labels is None else labels)
+    word, colours = read.first_choice if chosen is None else chosen, _colours(labels)
     return _whole(read, word, colours, "" if word is None else _occurrences(read, word, colours))
 
 
@@ -190,8 +144,8 @@ def tagged_page(reads: Sequence[ReadSentence], *, title: str) -> str:
         lists += "".join(_occurrences(read, number, colours, folded=True) for number in others)
         return _whole(read, first, colours, lists)
 
-    facts = right_of_known((read.right for read in reads), "{} of {} right")
-    return page_of(reads, show, noun="sentence", facts=facts, title=title)
+    facts = html.right_of_known((read.right for read in reads), "{} of {} right")
+    return html.page_of(reads, show, noun="sentence", facts=facts, title=title)
 
 
 def _colours(labels: Sequence[str]) -> dict[str, str]:
@@ -202,12 +156,12 @@ def _whole(read: ReadSentence, chosen: int | None, colours: Mapping[str, str], l
     """Head, sentence, legend, and the lists of occurrences (HTML); without any, no word is marked as
     chosen."""
     chosen = chosen if lists else None
-    where = f"<bdi>{escaped(read.document)}</bdi>, sentence {count_in_words(read.number + 1)}"
-    verdict = "" if read.right is None else f"&ensp;{right_or_wrong(read.right)}"
-    head = f'<div style="font-size:12px"><span style="{MUTED}">{where}</span>{verdict}</div>'
+    where = html.span(f"<bdi>{escaped(read.document)}</bdi>, sentence {read.number + 1:,}", html.MUTED)
+    verdict = "" if read.right is None else f"&ensp;{html.right_or_wrong(read.right)}"
     text = "font-size:15.5px;line-height:1.95;overflow-wrap:anywhere;margin:2px 0 4px"
     sentence = f'<div style="{text}" dir="auto">{"".join(_marked(read, chosen, colours))}</div>'
-    return view_html("tagged", f"{head}{sentence}{_legend(read, chosen)}{lists}")
+    head = html.div(f"{where}{verdict}", "font-size:12px")
+    return html.view_html("tagged", f"{head}{sentence}{_legend(read, chosen)}{lists}")
 
 
 def _marked(read: ReadSentence, chosen: int | None, colours: Mapping[str, str]) -> Iterator[str]:
@@ -218,7 +172,7 @@ def _marked(read: ReadSentence, chosen: int | None, colours: Mapping[str, str]) 
     for number, word in enumerate(read.words):
         span, gold = predicted.get(number), missed.get(number)
         goes_on = gold is not None and gold.first < number
-        if gap := gap_between(read.words[number - 1].word, word.word) if number else "":
+        if gap := html.gap_between(read.words[number - 1].word, word.word) if number else "":
             yield _underlined(gap, colours.get(gold.label, UNKNOWN)) if goes_on else gap
         if span and span.first == number:
             yield f'<mark style="background:{colours.get(span.label, UNKNOWN)}42;{_MARK}:2px 3px">'
@@ -228,7 +182,7 @@ def _marked(read: ReadSentence, chosen: int | None, colours: Mapping[str, str]) 
         yield _underlined(text, colours.get(gold.label, UNKNOWN)) if gold and text else text
         if span and span.stop == number + 1:
             sign = "" if read.gold is None else f" {SIGNS[span in read.gold]}"
-            yield f' <span style="{_CHIP}">{escaped(span.label)}{sign}</span></mark>'
+            yield f" {html.span(f'{escaped(span.label)}{sign}', _CHIP)}</mark>"
         if gold and gold.stop == number + 1:
             yield f' <span style="{_CHIP}">\u25c6 gold {escaped(gold.label)}</span>'
 
@@ -246,50 +200,40 @@ def _legend(read: ReadSentence, chosen: int | None) -> str:
     parts = []
     if read.predicted:
         signs = "" if read.gold is None else f": {SIGNS[True]} right, {SIGNS[False]} wrong"
-        mark = f'<mark style="background:{UNKNOWN}42;{_MARK}:1px 3px">predicted span</mark>'
-        parts.append(mark + signs)
+        parts.append(f'<mark style="background:{UNKNOWN}42;{_MARK}:1px 3px">predicted span</mark>{signs}')
     if any(span not in read.predicted for span in read.gold or ()):
         parts.append(f"{_underlined('gold span', UNKNOWN)} that was not found")
     if chosen is not None:
         parts.append(f'<b style="{_CHOSEN}">word</b> of which occurrences are shown')
-    return legend(parts or ["no span was predicted" if read.gold is None else "no spans"])
+    return html.legend(parts or ["no span was predicted" if read.gold is None else "no spans"])
 
 
 def _occurrences(read: ReadSentence, number: int, colours: Mapping[str, str], *, folded: bool = False) -> str:
-    """The word, how it is tagged and how often it stands elsewhere, and below that a row for each occurrence;
+    """The word, how it is tagged and how often it stands elsewhere, and below that a row for each occurrence:
+    where it is, its weight as number and bar, and its sentence, cut to some words around the occurrence;
     nothing if the model attends to none at all."""
     if not any(word.occurrences for word in read.words):
         return ""
-    word = read.words[number]
+    word, span = read.words[number], _by_word(read.predicted).get(number)
     tags = escaped(word.predicted)
-    if word.gold not in (None, word.predicted):
-        tags += f", gold {escaped(word.gold)}"
-    occurrences = f"{counted(read.elsewhere(number), 'occurrence')} elsewhere"
-    name = f'<bdi style="font-weight:600;overflow-wrap:anywhere">{escaped(word.word)}</bdi>'
-    heading = f'{name}&ensp;<span style="{SMALL}">{tags} &middot; {occurrences}</span>'
-    span = _by_word(read.predicted).get(number)
-    table = _occurrence_table(read, number, colours.get(span.label, UNKNOWN) if span else UNKNOWN)
-    return fold(heading, table) if folded else f'<div style="margin:8px 0"><div>{heading}</div>{table}</div>'
-
-
-def _occurrence_table(read: ReadSentence, number: int, colour: str) -> str:
-    """A row for each occurrence: where it is, its weight as number and bar, and its sentence, cut to some
-    words around the occurrence, which is marked."""
-    nearest = sorted(read.words[number].occurrences, key=lambda one: (one.distance, one.sentence, one.place))
-    if not nearest:
-        return muted("The model attended to no occurrence of this word.")
-    largest = max(one.weight for one in nearest)
+    tags += f", gold {escaped(word.gold)}" if word.gold not in (None, word.predicted) else ""
+    about = f"{tags} &middot; {counted(read.elsewhere(number), 'occurrence')} elsewhere"
+    name = html.name_html(word.word, "font-weight:600;overflow-wrap:anywhere")
+    heading = f"{name}&ensp;{html.span(about, SMALL)}"
+    colour = colours.get(span.label, UNKNOWN) if span else UNKNOWN
+    largest = max((one.weight for one in word.occurrences), default=0.0)
     rows = []
-    for one in nearest:
+    for one in sorted(word.occurrences, key=lambda one: (one.distance, one.sentence, one.place)):
         side = "before" if one.sentence < read.number else "after"
         where = f"{counted(one.distance, 'sentence')} {side}" if one.distance else "this sentence"
-        where = HERE if read.is_itself(one, number) else where
-        bar = share_bar(one.weight / largest if largest else 0.0, f"{100 * one.weight:.1f}%", width=48)
-        mention = ShownMention.from_tokens(one.words, (one.place, one.place + 1))
-        sentence = f'<div dir="auto">{sentence_html(mention, colour)}</div>'
-        rows.append([f'<span style="white-space:nowrap;{SMALL}">{where}</span>', bar, sentence])
-    note = muted("Number and bar: share of the attention; the bar is full at the largest.", size=11.5)
-    return bare_table(rows, align="top") + note
+        where = html.span("here" if read.is_itself(one, number) else where, f"white-space:nowrap;{SMALL}")
+        bar = html.share_bar(one.weight / (largest or 1.0), f"{100 * one.weight:.1f}%", width=48)
+        mention = html.ShownMention.from_tokens(one.words, (one.place, one.place + 1))
+        rows.append([where, bar, f'<div dir="auto">{html.sentence_html(mention, colour)}</div>'])
+    meaning = "Number and bar: share of the attention; the bar is full at the largest."
+    table = html.bare_table(rows, align="top") + html.muted(meaning, size=11.5)
+    table = table if rows else html.muted("The model attended to no occurrence of this word.")
+    return html.fold(heading, table) if folded else html.div(f"<div>{heading}</div>{table}", "margin:8px 0")
 
 
 QUANTILES = (5, 25, 50, 75, 95)
@@ -301,8 +245,7 @@ class WordGain:
 
     stratum: str  # which words, such as "all words" or "top 5%"
     gain: float  # difference of word-level F1, in [-1, 1]
-    # low, high: bounds of its 95% interval.
-    low: float
+    low: float  # bounds of its 95% interval
     high: float
     words: int  # how many occurrences of words in the text it is of
 
@@ -329,12 +272,11 @@ class DistanceWeights:
             raise ValueError(f"{self.bucket}: count is {self.count}; it must not be negative")
         if len(self.quantiles) != len(QUANTILES):
             raise ValueError(f"{self.bucket}: {len(self.quantiles)} quantiles; give those at {QUANTILES}")
-        if not self.count:
-            return
-        for number in (*self.quantiles, self.mean):
-            check_between(f"{self.bucket}: a weight", number)
-        if any(left > right for left, right in pairwise(self.quantiles)):
-            raise ValueError(f"{self.bucket}: quantiles {tuple(self.quantiles)} must not fall")
+        if self.count:
+            for number in (*self.quantiles, self.mean):
+                check_between(f"{self.bucket}: a weight", number)
+            if any(left > right for left, right in pairwise(self.quantiles)):
+                raise ValueError(f"{self.bucket}: quantiles {tuple(self.quantiles)} must not fall")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,94 +297,61 @@ class SweepPoint:
             raise ValueError(f"K = {self.k}: a deviation of {self.deviation} over {self.seeds} seeds")
 
 
-def shares_by_tf_idf_figure(
-    shares: Mapping[str, Sequence[QuantileShare]],
-    *,
-    title: str = "Share of words that are entities, by TF-IDF",
-) -> go.Figure:
-    """Figure 2: the share of words with an entity label, by TF-IDF, a line for each corpus."""
-    shown = not_empty(shares, "shares")
+def shares_by_tf_idf_figure(corpus: str, shares: Sequence[QuantileShare]) -> go.Figure:
+    """Figure 2: the share of words of a corpus with an entity label, by TF-IDF."""
+    if not shares:
+        raise ValueError("there is nothing to show: shares is empty")
+    for part in shares:
+        check_between(f"{corpus}: share", part.share)
     figure = go.Figure()
-    for (name, parts), style in zip(shown.items(), line_styles(len(shown)), strict=True):
-        for part in parts:
-            check_between(f"{name}: share", part.share)
-        figure.add_scatter(
-            x=[round((part.start + part.stop) / 2, 3) for part in parts],
-            y=[round(100 * part.share, 3) for part in parts],
-            text=[f"percentiles {p.start:.0f} to {p.stop:.0f}, n = {p.words:,} words" for p in parts],
-            name=f"{short_name(name)} (n = {sum(part.words for part in parts):,} words)",
-            hovertemplate=f"{plain_text(name)}<br>%{{text}}<br>%{{y:.1f}}% are entities<extra></extra>",
-            cliponaxis=False,
-            **style,
-        )
-    axis = "TF-IDF of the word in its document (percentile)"
-    figure.update_xaxes(title_text=axis, range=[0, 100], tickvals=[0, 25, 50, 75, 100])
+    figure.add_scatter(
+        x=[round((part.start + part.stop) / 2, 3) for part in shares],
+        y=[round(100 * part.share, 3) for part in shares],
+        text=[f"percentiles {p.start:.0f} to {p.stop:.0f}, n = {p.words:,} words" for p in shares],
+        name=f"{charts.short_name(corpus)} (n = {sum(part.words for part in shares):,} words)",
+        hovertemplate=f"{plain_text(corpus)}<br>%{{text}}<br>%{{y:.1f}}% are entities<extra></extra>",
+        **charts.line_style(0),
+    )
+    figure.update_xaxes(range=[0, 100], tickvals=[0, 25, 50, 75, 100])
     figure.update_yaxes(title_text="share of entities (%)", rangemode="tozero")
-    lay_out(figure, title=title, margin_t=88, showlegend=True)
-    return figure
+    x, title = (
+        "TF-IDF of the word in its document (percentile)",
+        "Share of words that are entities, by TF-IDF",
+    )
+    return lay_out(figure, title=title, x=x, margin_t=88, showlegend=True)
 
 
-def gain_by_tf_idf_figure(
-    gains: Mapping[str, Sequence[WordGain]], *, system: str, other: str, title: str = ""
-) -> go.Figure:
+def gain_by_tf_idf_figure(gains: Sequence[WordGain], *, system: str, other: str) -> go.Figure:
     """Figure 3: by how much `system` tags words better than `other`, over all words and over entities of high
-    TF-IDF; dots with 95% intervals, above zero where `system` is better.
-
-    `gains`: name of a corpus -> its strata, in the order to be drawn; the same strata of each.
-    """
-    shown = not_empty(gains, "gains")
-    strata = [gain.stratum for gain in next(iter(shown.values()))]
-    for name, of_corpus in shown.items():
-        if [gain.stratum for gain in of_corpus] != strata:
-            raise ValueError(f"{name}: its strata are not {', '.join(strata)}; give the same of each corpus")
-    figure = go.Figure()
-    several = len(shown) > 1
-    for place, ((name, of_corpus), style) in enumerate(
-        zip(shown.items(), line_styles(len(shown)), strict=True)
-    ):
-        offset = (place - (len(shown) - 1) / 2) * 0.66 / len(shown)
-        figure.add_traces(_gain_traces(name, of_corpus, offset, style, several=several))
-    labels = []
-    for number, stratum in enumerate(strata):
-        whose = {f"{short_name(name)}: " if several else "": of[number].words for name, of in shown.items()}
-        labels.append(plain_text(stratum) + small("<br>".join(f"{who}n = {n:,}" for who, n in whose.items())))
-    ends = [-0.5, len(strata) - 0.5]
-    figure.update_xaxes(tickvals=list(range(len(strata))), ticktext=labels, range=ends, showgrid=False)
-    bounds = [100 * bound for of in shown.values() for gain in of for bound in (gain.low, gain.high)]
-    low, high = min(0.0, *bounds), max(0.0, *bounds)
-    room = max(high - low, 0.1) / 20
-    axis = f"word F1: {short_name(system)} \u2212 {short_name(other)} (points)"
-    zero = {"zeroline": True, "zerolinecolor": TEXT, "zerolinewidth": 1}
-    figure.update_yaxes(title_text=axis, range=[low - room, high + 2 * room], **zero)
-    title = title or f"Word F1 of {system} minus that of {other}, by TF-IDF"
-    lay_out(figure, title=title, margin_t=88 if several else 60, showlegend=several)
-    return figure
-
-
-def _gain_traces(
-    name: str, gains: Sequence[WordGain], offset: float, style: Mapping[str, Any], *, several: bool
-) -> list[go.Scatter]:
-    """Dots with intervals, and above each interval the number in figures."""
-    places = [round(place + offset, 4) for place in range(len(gains))]
+    TF-IDF; dots with 95% intervals and their numbers, above zero where `system` is better."""
+    if not gains:
+        raise ValueError("there is nothing to show: gains is empty")
+    places = list(range(len(gains)))
     values, lows, highs = (
         [round(100 * getattr(gain, bound), 3) for gain in gains] for bound in ("gain", "low", "high")
     )
     words = []
     for gain in gains:
-        mean, low, high = map(points_in_words, (gain.gain, gain.low, gain.high))
-        numbers = f"{mean} points ({low} to {high}), n = {gain.words:,} words"
-        words.append(f"{f'{plain_text(name)}, ' if several else ''}{plain_text(gain.stratum)}<br>{numbers}")
-    error = interval(values, lows, highs, color=style["line"]["color"])
-    look = {"mode": "markers", "marker": {**style["marker"], "size": 11}, "name": short_name(name)}
-    dots = marks(places, values, words, error_y=error, legendgroup=name, **look)
-    text = [points_in_words(gain.gain) for gain in gains]
-    look = {"mode": "text", "textposition": "top center", "textfont": {"size": 12}, "cliponaxis": False}
-    return [dots, marks(places, highs, text=text, legendgroup=name, showlegend=False, **look)]
+        mean, low, high = map(html.points_in_words, (gain.gain, gain.low, gain.high))
+        words.append(
+            f"{plain_text(gain.stratum)}<br>{mean} points ({low} to {high}), n = {gain.words:,} words"
+        )
+    style = charts.line_style(0)
+    bars = charts.interval(values, lows, highs, color=style["line"]["color"])
+    dots = marks(places, values, words, error_y=bars, mode="markers", marker={**style["marker"], "size": 11})
+    text = [html.points_in_words(gain.gain) for gain in gains]
+    figure = go.Figure([dots, marks(places, highs, text=text, mode="text", textposition="top center")])
+    labels = [plain_text(gain.stratum) + small(f"n = {gain.words:,}") for gain in gains]
+    figure.update_xaxes(charts.rows_of_an_axis(labels))
+    low, high = min(0.0, *lows), max(0.0, *highs)
+    room = max(high - low, 0.1) / 20
+    figure.update_yaxes(range=[low - room, high + 2 * room], zeroline=True)
+    y = f"word F1: {charts.short_name(system)} \u2212 {charts.short_name(other)} (points)"
+    title = f"Word F1 of {system} minus that of {other}, by TF-IDF"
+    return lay_out(figure, title=title, y=y, margin_t=60, showlegend=False)
 
 
-def weights_by_distance_figure(
-    weights: Sequence[DistanceWeights], *, title: str = "Attention weight of occurrences, by distance"
-) -> go.Figure:
+def weights_by_distance_figure(weights: Sequence[DistanceWeights], *, title: str) -> go.Figure:
     """Figure 4: attention weights by distance, in the order given. A box reaches from the 25th to the 75th
     percentile with a line at the median, its whiskers from the 5th to the 95th; a diamond is the mean. There
     are no single weights."""
@@ -454,82 +363,59 @@ def weights_by_distance_figure(
     boxes = go.Box(
         x=list(filled),
         **{name: [round(q, 5) for q in of] for name, of in zip(names, quantiles, strict=True)},
-        line={"color": GLOBAL, "width": 1.6},
-        fillcolor=faded(GLOBAL, 0.3),
+        line={"color": html.GLOBAL, "width": 1.6},
+        fillcolor=charts.faded(html.GLOBAL, 0.3),
         width=0.55,
         name="median, middle 50% and middle 90% of the weights",
         hoverinfo="skip",
     )
-    values, words = zip(
-        *((round(one.mean, 5), _weights_in_words(one)) for one in filled.values()), strict=True
-    )
-    diamonds = {"symbol": "diamond", "size": 9, "color": MASKED}
+    words = []
+    for one in filled.values():
+        below = ", ".join(f"{at}%: {q:.3f}" for at, q in zip(QUANTILES, one.quantiles, strict=True))
+        about = f"distance {plain_text(one.bucket)}, n = {one.count:,}"
+        words.append(f"{about}<br>mean {one.mean:.3f}<br>{below}")
+    values = [round(one.mean, 5) for one in filled.values()]
+    diamonds = {"symbol": "diamond", "size": 9, "color": html.MASKED}
     means = marks(list(filled), values, words, mode="markers", marker=diamonds, name="mean")
     figure = go.Figure([boxes, means])
-    figure.update_xaxes(
-        title_text="distance in sentences, and number of occurrences",
-        tickvals=list(range(len(weights))),
-        ticktext=[plain_text(one.bucket) + small(f"n = {one.count:,}") for one in weights],
-        range=[-0.6, len(weights) - 0.4],
-        showgrid=False,
-    )
+    labels = [plain_text(one.bucket) + small(f"n = {one.count:,}") for one in weights]
+    figure.update_xaxes(charts.rows_of_an_axis(labels, room=(0.6, 0.6)))
     highest = max(max(one.mean, one.quantiles[-1]) for one in filled.values())
     figure.update_yaxes(title_text="attention weight", range=[0, 1.04 * max(highest, 0.01)])
-    lay_out(figure, title=title, margin_t=88, hovermode="x", showlegend=True)
-    return figure
+    x = "distance in sentences, and number of occurrences"
+    return lay_out(figure, title=title, x=x, margin_t=88, hovermode="x", showlegend=True)
 
 
-def _weights_in_words(one: DistanceWeights) -> str:
-    named = zip(QUANTILES, one.quantiles, strict=True)
-    below = ", ".join(f"{at}%: {weight:.3f}" for at, weight in named)
-    return f"distance {plain_text(one.bucket)}, n = {one.count:,}<br>mean {one.mean:.3f}<br>{below}"
-
-
-def sweep_figure(
-    sweeps: Mapping[str, Sequence[SweepPoint]], *, title: str = "F1 by the number of occurrences attended to"
-) -> go.Figure:
-    """Figure 5: mean F1 on development documents over K, with a band of one deviation on either side; the
-    best K of each line has its number written. `sweeps`: name of a corpus or system -> its points."""
-    shown = not_empty(sweeps, "sweeps")
-    figure = go.Figure()
-    for (name, points), style in zip(shown.items(), line_styles(len(shown)), strict=True):
-        ordered = sorted(points, key=lambda point: point.k)
-        if len({point.k for point in ordered}) < len(ordered):
-            raise ValueError(f"{name}: two points of one K; give each once")
-        known = [point for point in ordered if point.deviation is not None]
-        if len(known) > 1:
-            outline = [(p.k, p.f1 + p.deviation) for p in known]
-            outline += [(p.k, p.f1 - p.deviation) for p in reversed(known)]
-            xs, ys = [k for k, _ in outline], [round(100 * f1, 3) for _, f1 in outline]
-            ground = {"fill": "toself", "fillcolor": faded(style["line"]["color"], 0.18)}
-            look = {"mode": "lines", "line": {"width": 0}, "legendgroup": name, "showlegend": False}
-            figure.add_trace(marks(xs, ys, **ground, **look))
-        figure.add_trace(_sweep_line(name, ordered, style))
-    widths = sorted({point.k for points in shown.values() for point in points})
-    figure.update_xaxes(
-        title_text="K: occurrences that a word may attend to", tickvals=widths, showgrid=False
-    )
-    figure.update_yaxes(title_text="F1 on development documents (%)")
-    lay_out(figure, title=title, margin_t=88, showlegend=True)
-    return figure
-
-
-def _sweep_line(name: str, points: Sequence[SweepPoint], style: Mapping[str, Any]) -> go.Scatter:
-    best = max(points, key=lambda point: point.f1)
+def sweep_figure(name: str, points: Sequence[SweepPoint]) -> go.Figure:
+    """Figure 5: mean F1 of a corpus or system on development documents over K, with a band of one deviation
+    on either side; the best K has its number written."""
+    if not points:
+        raise ValueError("there is nothing to show: points is empty")
+    ordered = sorted(points, key=lambda point: point.k)
+    widths = [point.k for point in ordered]
+    if len(set(widths)) < len(ordered):
+        raise ValueError(f"{name}: two points of one K; give each once")
+    style, figure = charts.line_style(0), go.Figure()
+    known = [point for point in ordered if point.deviation is not None]
+    if len(known) > 1:
+        outline = [(p.k, p.f1 + p.deviation) for p in known]
+        outline += [(p.k, p.f1 - p.deviation) for p in reversed(known)]
+        xs, ys = [k for k, _ in outline], [round(100 * f1, 3) for _, f1 in outline]
+        ground = {"fill": "toself", "fillcolor": charts.faded(style["line"]["color"], 0.18)}
+        figure.add_trace(marks(xs, ys, **ground, mode="lines", line={"width": 0}, showlegend=False))
+    best = max(ordered, key=lambda point: point.f1)
     fewest, most = min(point.seeds for point in points), max(point.seeds for point in points)
     n = counted(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
     words = []
-    for point in points:
+    for point in ordered:
         spread = "" if point.deviation is None else f" \u00b1 {100 * point.deviation:.1f}"
         f1 = f"K = {point.k}: F1 {100 * point.f1:.1f}{spread}"
         words.append(f"{plain_text(name)}<br>{f1}, {counted(point.seeds, 'seed')}")
-    look = dict(style) | {"mode": "lines+markers+text", "textposition": "top center", "cliponaxis": False}
-    return marks(
-        [point.k for point in points],
-        [round(100 * point.f1, 3) for point in points],
-        words,
-        text=[f"{100 * point.f1:.1f}" if point is best else "" for point in points],
-        name=f"{short_name(name)} (n = {n})",
-        legendgroup=name,
-        **look,
-    )
+    f1s = [round(100 * point.f1, 3) for point in ordered]
+    numbers = [f"{100 * point.f1:.1f}" if point is best else "" for point in ordered]
+    style |= {"mode": "lines+markers+text", "textposition": "top center", "text": numbers}
+    figure.add_trace(marks(widths, f1s, words, name=f"{charts.short_name(name)} (n = {n})", **style))
+    figure.update_xaxes(tickvals=widths, showgrid=False)
+    x, y = "K: occurrences that a word may attend to", "F1 on development documents (%)"
+    title = "F1 by the number of occurrences attended to"
+    return lay_out(figure, title=title, x=x, y=y, margin_t=88, showlegend=True)

@@ -361,21 +361,21 @@ def test_pairs_that_go_together_make_the_interval_wider():
 
 def test_difference_of_two_models_by_enumeration():
     # Differences 1, 2, 3, 4: of the 16 signings only all plus and all minus reach |10 / 4|, so p = 2/16.
-    result = compare_percentile_ranks(FOUR, FOUR - [1, 2, 3, 4], n_resamples=40_000)
+    result = compare_percentile_ranks(FOUR, FOUR - [1, 2, 3, 4])
     assert result.difference == 2.5
-    assert result.p == pytest.approx(2 / 16, abs=0.005)
-    assert result.p_bootstrap == pytest.approx(2 / 40_001)  # no draw changes sides
+    assert result.p == pytest.approx(2 / 16, abs=0.01)
+    assert result.p_bootstrap == pytest.approx(2 / 10_001)  # no draw changes sides
     assert 1 <= result.low < 2.5 < result.high <= 4
-    assert (result.pairs, result.clusters) == (4, 4)
+    assert result.clusters == 4
 
 
 def test_models_are_swapped_by_cluster():
     # Two clusters: signings ++ and -- reach the difference, +- and -+ do not, so p = 2/4; four pairs: 2/16.
     worse = FOUR - 5
-    by_pair = compare_percentile_ranks(FOUR, worse, n_resamples=40_000)
+    by_pair = compare_percentile_ranks(FOUR, worse)
     by_topic = compare_percentile_ranks(FOUR, worse, clusters=[("t", 1), ("t", 1), ("t", 2), ("t", 2)])
     assert by_pair.difference == by_topic.difference == 5
-    assert by_pair.p == pytest.approx(2 / 16, abs=0.005)
+    assert by_pair.p == pytest.approx(2 / 16, abs=0.01)
     assert by_topic.p == pytest.approx(2 / 4, abs=0.02)
 
 
@@ -407,11 +407,7 @@ def test_what_cannot_be_averaged_is_named(ranks, clusters, message):
         mean_percentile_rank(ranks, clusters=clusters)
 
 
-def test_numbers_of_resamples_and_shapes_are_checked():
-    with pytest.raises(ValueError, match="n_resamples is 0"):
-        mean_percentile_rank(FOUR, n_resamples=0)
-    with pytest.raises(ValueError, match="n_resamples is 0"):
-        compare_percentile_ranks(FOUR, FOUR, n_resamples=0)
+def test_shapes_are_checked():
     with pytest.raises(ValueError, match="ranks_a has shape"):
         compare_percentile_ranks(FOUR, FOUR[1:])
 

@@ -66,7 +66,7 @@ def test_other_documents_count_and_an_empty_one_too():
     assert tf_idf([empty], term_frequency="released") == [{}]
     assert tf_idf([A])[0] == {"mary": 0, "saw": 0, "the": 0}
     assert tf_idf([A], others=iter([empty]))[0]["the"] == pytest.approx(math.log10(2))
-    with pytest.raises(ValueError, match="term_frequency is 'count'; choose one of logarithm, released"):
+    with pytest.raises(ValueError, match="unknown term_frequency 'count'; choose one of logarithm, released"):
         tf_idf([A], term_frequency="count")
 
 

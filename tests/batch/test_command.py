@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -14,76 +15,76 @@ import yaml
 from tiny_grid import plan_of, pretend, report, run_grid, write_grid, write_notebook
 
 from cdlm_lab.batch.command import main, run_card
+from cdlm_lab.batch.engine import take_grid
 from cdlm_lab.report import RunError, open_run
+from cdlm_lab.scores import Score
 
 
-def finished(folder: Path, *names: str) -> list[float]:
-    """When runs were finished, by the clock of their reports."""
-    return [report(folder, name)["finished"] for name in names]
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    return tmp_path
+
+
+def value(folder: Path, name: str) -> float:
+    return report(folder, name)["scores"][0]["value"]
 
 
 def test_a_grid_runs_in_order_once_and_a_failure_harms_nothing_else(tmp_path: Path):
     """The core: dependencies, a failure, what is said of it, the second call, and the repair;
     in a folder whose name Snakemake and shells could misread."""
-    broken = tmp_path / "broken"
+    broken, folder = tmp_path / "broken", tmp_path / "it's {b} $c"
     broken.touch()
-    folder = tmp_path / "it's {b} $c"
     folder.mkdir()
-    write_grid(
-        folder,
-        {
-            "last": {"seeds": False, "parameters": {"reads": "{first:seed=0}", "trouble": f"raise {broken}"}},
-            "first": {"parameters": {"rate": 0.25}},
-            "never": {"after": ["last"], "seeds": False},
-        },
-        seeds=[0],
-    )
-    code, said = run_grid(folder)
-    assert code == 1, said
-    assert report(folder, "first-s0")["scores"][0]["value"] == 0.5
-    assert "last failed: the notebook ended with exit code 1" in said
-    assert "ValueError: this cell is broken" in said
-    assert "the notebook as far as it came: runs/last/executed.ipynb" in said
-    assert "never did not start: it waits for last" in said
-    assert "1 failed, 1 done, 1 not started" in said
+    last = {"seeds": False, "parameters": {"reads": "{first:seed=0}", "trouble": f"raise {broken}"}}
+    tasks = {"last": last, "first": {"parameters": {"rate": 0.25}}}
+    write_grid(folder, tasks | {"never": {"after": ["last"], "seeds": False}}, seeds=[0])
+    code, printed = run_grid(folder)
+    assert code == 1, printed
+    assert value(folder, "first-s0") == 0.5
+    for part in (
+        "last failed: the notebook ended with exit code 1",
+        "ValueError: this cell is broken",
+        "the notebook as far as it came: runs/last/executed.ipynb",
+        "never did not start: it waits for last",
+        "1 failed, 1 done, 1 not started",
+    ):
+        assert part in printed
     executed = (folder / "runs" / "last" / "executed.ipynb").read_text()
     assert "this cell is broken" in executed
     assert not (folder / "runs" / "never" / "run.json").exists()
 
-    before = finished(folder, "first-s0")
+    before = report(folder, "first-s0")["finished"]
     broken.unlink()
-    code, said = run_grid(folder)
-    assert code == 0, said
-    assert "last: will go on" in said
-    assert "first-s0" not in said
-    assert report(folder, "last")["scores"][0]["value"] == 1.5
-    assert finished(folder, "first-s0") == before, "what was finished is not made again"
+    code, printed = run_grid(folder)
+    assert code == 0, printed
+    assert "last: will go on" in printed
+    assert "first-s0" not in printed
+    assert value(folder, "last") == 1.5
+    assert report(folder, "first-s0")["finished"] == before, "what was finished is not made again"
     assert "resumed" in (folder / "runs" / "last" / "run.log").read_text()
     assert (folder / "runs" / "last" / "executed.1.ipynb").read_text() == executed, "the partial one is kept"
 
     logs = folder / "runs" / ".snakemake" / "log"
     assert len(list(logs.iterdir())) == 2
-    code, said = run_grid(folder)
-    assert (code, said) == (
-        0,
-        "3 of 3 runs are finished and stay as they are\nnothing to do: 3 runs are finished in runs\n",
-    )
+    kept = "3 of 3 runs are finished and stay as they are\nnothing to do: 3 runs are finished in runs\n"
+    assert run_grid(folder) == (0, kept)
     assert len(list(logs.iterdir())) == 2, "Snakemake is not started for it"
 
 
 def test_that_snakemake_fails_is_no_run_s_fault(tmp_path: Path):
     write_grid(tmp_path, {"a": {}})
-    code, said = run_grid(tmp_path, "--", "--no-such-option")
-    assert code == 1, said
-    assert "Snakemake ended with exit code 2; the end of runs/.grid/snakemake.log:" in said
-    assert said.endswith("\nSnakemake itself failed (see above), 0 done, 1 not started\n")
+    code, printed = run_grid(tmp_path, "--", "--no-such-option")
+    assert code == 1, printed
+    assert "Snakemake ended with exit code 2; the end of runs/.grid/snakemake.log:" in printed
+    assert printed.endswith("\nSnakemake itself failed (see above), 0 done, 1 not started\n")
 
 
 @pytest.mark.slow
 def test_what_changed_is_run_again_and_the_old_run_is_kept(tmp_path: Path):
-    data = tmp_path / "corpus"
-    data.mkdir()
-    (data / "a.txt").write_text("one")
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.txt").write_text("one")
     tasks = {
         "plain": {"parameters": {"rate": 0.25}},
         "reader": {"parameters": {"reads": "{plain}"}},
@@ -93,28 +94,26 @@ def test_what_changed_is_run_again_and_the_old_run_is_kept(tmp_path: Path):
     assert run_grid(tmp_path)[0] == 0
     tasks["plain"]["parameters"]["rate"] = 1.0
     write_grid(tmp_path, tasks)
-    code, said = run_grid(tmp_path)
-    assert code == 0, said
-    assert "plain: will run again: parameter rate 0.25 -> 1.0" in said
-    assert "reader: will run again: plain, which it reads, is made first" in said
-    assert "1 of 3 runs are finished" in said
-    assert report(tmp_path, "reader")["scores"][0]["value"] == 3.0
+    code, printed = run_grid(tmp_path)
+    assert code == 0, printed
+    assert "plain: will run again: parameter rate 0.25 -> 1.0" in printed
+    assert "reader: will run again: plain, which it reads, is made first" in printed
+    assert "1 of 3 runs are finished" in printed
+    assert value(tmp_path, "reader") == 3.0
     old = sorted(path.name for path in (tmp_path / "runs").glob("*.old-*"))
     assert [name.partition(".old-")[0] for name in old] == ["plain", "reader"]
-    assert report(tmp_path, old[0])["scores"][0]["value"] == 0.5
-    assert report(tmp_path, old[1])["scores"][0]["value"] == 1.5
-    assert json.loads((tmp_path / "runs" / old[0] / "report.json").read_text())["parameters"]["rate"] == 0.25
+    assert [value(tmp_path, name) for name in old] == [0.5, 1.5]
+    assert report(tmp_path, old[0])["parameters"]["rate"] == 0.25
 
 
 @pytest.mark.slow
 def test_runs_of_a_task_at_once_and_one_after_the_other(tmp_path: Path):
     """--jobs 1: no two sessions overlap."""
     write_grid(tmp_path, {"a": {}}, seeds=[0, 1])
-    code, said = run_grid(tmp_path, "--jobs", "1")
-    assert code == 0, said
-    first, second = sorted(
-        (report(tmp_path, name)["started"], report(tmp_path, name)["finished"]) for name in ("a-s0", "a-s1")
-    )
+    code, printed = run_grid(tmp_path, "--jobs", "1")
+    assert code == 0, printed
+    reports = [report(tmp_path, name) for name in ("a-s0", "a-s1")]
+    first, second = sorted((one["started"], one["finished"]) for one in reports)
     assert first[1] < second[0]
 
 
@@ -122,9 +121,9 @@ def test_runs_of_a_task_at_once_and_one_after_the_other(tmp_path: Path):
 def test_a_notebook_that_leaves_no_report_failed(tmp_path: Path):
     write_grid(tmp_path, {"a": {"parameters": {"trouble": "silent"}}})
     write_notebook(tmp_path / "tiny.ipynb", end="pass")
-    code, said = run_grid(tmp_path)
+    code, printed = run_grid(tmp_path)
     assert code == 1
-    assert "a failed: the notebook ended but left no report.json" in said
+    assert "a failed: the notebook ended but left no report.json" in printed
 
 
 @pytest.mark.slow
@@ -135,10 +134,10 @@ def test_threads_kernel_and_parameters_are_those_of_the_grid(tmp_path: Path):
     )
     write_notebook(tmp_path / "tiny.ipynb", body=body)
     write_grid(tmp_path, {"a": {"parameters": {"rate": 1e-05}, "resources": {"cores": 2}}})
-    code, said = run_grid(tmp_path)
-    assert code == 0, said
+    code, printed = run_grid(tmp_path)
+    assert code == 0, printed
     seen = json.loads((tmp_path / "runs" / "a" / "seen.json").read_text())
-    assert seen == ["2", tiny_grid.sys.executable, 1e-05, "NoneType"]
+    assert seen == ["2", sys.executable, 1e-05, "NoneType"]
 
 
 # ---- what is refused before anything starts ----
@@ -146,29 +145,22 @@ def test_threads_kernel_and_parameters_are_those_of_the_grid(tmp_path: Path):
 
 def refused(capsys: pytest.CaptureFixture, *arguments: str) -> str:
     assert main(list(arguments)) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1, "one line"
-    return told
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    return tmp_path
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1, "one line"
+    return message
 
 
 def test_what_is_missing_is_said_and_nothing_starts(here: Path, capsys: pytest.CaptureFixture):
     write_grid(here, {"a": {"needs": {"corpus": "nowhere"}}, "b": {"resources": {"gpus": 2}}, "c": {}})
     assert main(["run", "grid.yaml", "--dry-run"]) == 2
-    said = capsys.readouterr().out
-    assert "    missing: corpus: there is no nowhere\n" in said
-    assert "    missing: 2 GPUs: this machine has none\n" in said
-    assert "3 of 3 runs to make, about 30:00" in said or "about 1:00 h" in said or "about 1:30 h" in said
-    assert "missing in all" not in said, "no two runs lack the same"
+    printed = capsys.readouterr().out
+    assert "    missing: corpus: there is no nowhere\n" in printed
+    assert "    missing: 2 GPUs: this machine has none\n" in printed
+    assert re.search(r"3 of 3 runs to make, about (30:00|1:00 h|1:30 h)", printed)
+    assert "missing in all" not in printed, "no two runs lack the same"
     assert not (here / "runs").exists(), "a dry run touches nothing"
-    told = refused(capsys, "run", "grid.yaml")
-    assert told.startswith("nothing was started: a, b need what is not here")
+    message = refused(capsys, "run", "grid.yaml")
+    assert message.startswith("nothing was started: a, b need what is not here")
     assert not (here / "runs" / "a").exists()
     assert main(["run", "grid.yaml", "--dry-run", "--without-missing"]) == 0
     assert "a: left out\nb: left out\n" in capsys.readouterr().out
@@ -177,8 +169,8 @@ def test_what_is_missing_is_said_and_nothing_starts(here: Path, capsys: pytest.C
 def test_what_several_runs_lack_is_listed_once(here: Path, capsys: pytest.CaptureFixture):
     write_grid(here, {name: {"needs": {"corpus": "nowhere"}} for name in "ab"} | {"c": {"needs": {"x": "y"}}})
     assert main(["run", "grid.yaml", "--dry-run"]) == 2
-    said = capsys.readouterr().out
-    assert "missing in all:\n    corpus: there is no nowhere (2 runs)\n    x: there is no y (1 run)\n" in said
+    lines = "missing in all:\n    corpus: there is no nowhere (2 runs)\n    x: there is no y (1 run)\n"
+    assert lines in capsys.readouterr().out
 
 
 def test_gpus_are_a_cluster_s_affair(here: Path, capsys: pytest.CaptureFixture):
@@ -190,32 +182,22 @@ def test_gpus_are_a_cluster_s_affair(here: Path, capsys: pytest.CaptureFixture):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["--set", "data"], "--set data: it must look like name=value"),
-        (["--set", "dta=x"], "--set dta=x: grid.yaml has no such variable: did you mean 'data'?"),
-        (["--jobs", "0"], "--jobs 0: it must be at least 1"),
-        (["--only", "aa"], "--only aa: no task and no run is called so: did you mean 'a'?"),
-        (["--rerun", "b"], "--rerun b: no task and no run is called so: known are a"),
-        (["--executor", "sluurm"], "snakemake-executor-plugin-sluurm is not installed: pip install"),
+        ("run grid.yaml --set data", "--set data: it must look like name=value"),
+        ("run grid.yaml --set dta=x", "--set dta=x: grid.yaml has no such variable: did you mean 'data'?"),
+        ("run grid.yaml --jobs 0", "--jobs 0: it must be at least 1"),
+        ("run grid.yaml --only aa", "--only aa: no task and no run is called so: did you mean 'a'?"),
+        ("run grid.yaml --rerun b", "--rerun b: no task and no run is called so: known are a"),
+        ("run grid.yaml --executor sluurm", "snakemake-executor-plugin-sluurm is not installed: pip install"),
+        ("run gird.yaml", "gird.yaml:1: field file: there is no such file"),
+        ("show runs/x", "runs/x holds no run"),
     ],
 )
-def test_options_that_make_no_sense(
-    arguments: list[str], expected: str, here: Path, capsys: pytest.CaptureFixture
-):
+def test_what_makes_no_sense(arguments: str, expected: str, here: Path, capsys: pytest.CaptureFixture):
     write_grid(here, {"a": {}}, variables={"data": "x"})
-    assert refused(capsys, "run", "grid.yaml", *arguments).startswith(expected)
-
-
-def test_a_grid_that_is_not_there(here: Path, capsys: pytest.CaptureFixture):
-    assert refused(capsys, "run", "gird.yaml").startswith("gird.yaml:1: field file: there is no such file")
-
-
-def test_a_run_that_is_not_there(here: Path, capsys: pytest.CaptureFixture):
-    assert refused(capsys, "show", "runs/x").startswith("runs/x holds no run")
+    assert refused(capsys, *arguments.split()).startswith(expected)
 
 
 def test_a_grid_that_runs_already(here: Path, capsys: pytest.CaptureFixture):
-    from cdlm_lab.batch.engine import take_grid
-
     write_grid(here, {"a": {}})
     with take_grid(Path("runs")):
         assert refused(capsys, "run", "grid.yaml").startswith("runs is in use by process ")
@@ -227,21 +209,23 @@ def test_the_command_starts_without_torch():
     assert subprocess.run([sys.executable, "-c", code], env=tiny_grid.environment()).returncode == 0
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+# ---- the card of a run ----
 
 
-def test_a_finished_run(tmp_path: Path):
+def test_a_finished_run():
     run = open_run("runs/x", name="tiny", parameters={"rate": 1e-05, "name": "it's"})
     (run.folder / "f.svg").touch()
-    score = {"value": 0.71249, "low": 0.5, "high": 0.75, "n": 40}
-    run.write_report(scores={"f1": score, "count": 3}, data={"corpus": "abc"}, figures={"f": "f.svg"})
+    scores = [
+        Score(metric="f1", value=0.71249, low=0.5, high=0.75, n=40),
+        Score(metric="f1", value=0.6, seed=1),
+        Score(metric="count", value=3),
+    ]
+    run.write_report(scores=scores, data={"corpus": "abc"}, figures={"f": "f.svg"})
     # What this process took is the machine's affair; the card shows what the report says.
-    report = json.loads(Path("runs/x/report.json").read_text())
-    report |= {"seconds": 75.4, "peak_memory": {"cpu": 1_234_567_890, "cuda": 40_000_000_000}}
-    report["hardware"] |= {"cores_available": 3, "cores": 8, "memory": 16_000_000_000, "cuda": ["H100"]}
-    Path("runs/x/report.json").write_text(json.dumps(report))
+    written = json.loads(Path("runs/x/report.json").read_text())
+    written |= {"seconds": 75.4, "peak_memory": {"cpu": 1_234_567_890, "cuda": 40_000_000_000}}
+    written["hardware"] |= {"cores_available": 3, "cores": 8, "memory": 16_000_000_000, "cuda": ["H100"]}
+    Path("runs/x/report.json").write_text(json.dumps(written))
     card = run_card("runs/x")
     for part in (
         "runs/x: tiny",
@@ -261,19 +245,28 @@ def test_a_finished_run(tmp_path: Path):
     assert yaml.safe_load(repeat[4]) == {"rate": 1e-05, "name": "it's"}
 
 
-def test_a_run_of_a_grid_says_by_which_it_is_repeated(tmp_path: Path):
-    path = write_grid(tmp_path, {"a": {"parameters": {"rate": 2}}})
+def test_a_run_of_a_grid_says_by_which_it_is_repeated(here: Path):
+    path = write_grid(here, {"a": {"parameters": {"rate": 2}}})
     pretend(plan_of(path))
     grid, alone = run_card("runs/a").splitlines()[-2:]
     assert grid.strip() == "cdlm-lab run grid.yaml --rerun a"
     words = shlex.split(alone)
     assert words[1] == "tiny.ipynb"
     assert yaml.safe_load(words[4]) == plan_of(path)["a"].job.effective
+    stamp = json.loads(Path("runs/a/.grid.json").read_text())
+    for began_with, other in (
+        (stamp["fingerprint"], False),
+        (stamp["fingerprint"] | {"notebook": "0"}, True),
+    ):
+        Path("runs/a/.grid.json").write_text(json.dumps(stamp | {"began_with": began_with}))
+        assert ("went on with other code than it began with" in run_card("runs/a")) is other
+    Path("runs/a/report.json").unlink()
+    assert "cdlm-lab run grid.yaml --only a" in run_card("runs/a"), "it was interrupted, and goes on"
     Path("runs/a").rename("runs/a.old-1")
     assert "cdlm-lab run" not in run_card("runs/a.old-1"), "the grid knows no run of this name"
 
 
-def test_an_interrupted_run_says_so(tmp_path: Path):
+def test_an_interrupted_run_says_so():
     run = open_run("runs/x", name="tiny", parameters={"rate": 1})
     assert "still running" in run_card("runs/x")
     run.close()
@@ -282,32 +275,13 @@ def test_an_interrupted_run_says_so(tmp_path: Path):
     assert "rate  1" in card
 
 
-def test_an_interrupted_run_of_a_grid_goes_on_by_the_grid(tmp_path: Path):
-    path = write_grid(tmp_path, {"a": {}})
-    pretend(plan_of(path))
-    Path("runs/a/report.json").unlink()
-    assert "cdlm-lab run grid.yaml --only a" in run_card("runs/a")
+def test_text_from_anywhere_moves_no_cursor():
+    run = open_run("x", name="a\x1b[2Jb", parameters={})
+    run.write_report(scores=[Score(metric="\x07", value=1)])
+    assert not {"\x1b", "\x07"} & set(run_card("x"))
 
 
-def test_a_run_that_went_on_with_other_code_says_so(tmp_path: Path):
-    pretend(plan_of(write_grid(tmp_path, {"a": {}})))
-    stamp = json.loads(Path("runs/a/.grid.json").read_text())
-    stamp["began_with"] = stamp["fingerprint"]
-    Path("runs/a/.grid.json").write_text(json.dumps(stamp))
-    assert "other code" not in run_card("runs/a")
-    stamp["began_with"] = stamp["fingerprint"] | {"notebook": "0"}
-    Path("runs/a/.grid.json").write_text(json.dumps(stamp))
-    assert "went on with other code than it began with" in run_card("runs/a")
-
-
-def test_text_from_anywhere_moves_no_cursor(tmp_path: Path):
-    open_run("x", name="a\x1b[2Jb", parameters={}).write_report(scores={"\x07": 1})
-    card = run_card("x")
-    assert "\x1b" not in card
-    assert "\x07" not in card
-
-
-def test_a_run_cut_off_at_once(tmp_path: Path):
+def test_a_run_cut_off_at_once():
     Path("x").mkdir()
     Path("x/run.json").write_text(json.dumps({"name": "a"}))
     with pytest.raises(RunError, match=r"x/run\.json cannot be read: move the folder away"):

@@ -9,7 +9,7 @@ import yaml
 from tiny_grid import plan_of, pretend, write_grid
 
 from cdlm_lab.batch import engine
-from cdlm_lab.batch.engine import Place, put_aside, snakemake_command, take_grid, write_jobs
+from cdlm_lab.batch.engine import Place, put_aside, take_grid, write_jobs
 from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.marked_yaml import GridError
 
@@ -23,6 +23,10 @@ def grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "c": {},
     }
     return write_grid(tmp_path, tasks)
+
+
+def command_of(grid: Path, *, gpus: int = 0, **place: object) -> list[str]:
+    return engine.snakemake_command(read_grid(grid), place=Place(**place), gpus=gpus)
 
 
 def following(command: list[str], option: str) -> str:
@@ -45,13 +49,9 @@ def test_jobs_are_what_is_to_be_made_and_no_more(grid: Path):
     assert (written["gpus"], written["starter"] is None) == (["0", "1"], False)
     given = yaml.safe_load(Path("runs/.grid/parameters/b.yaml").read_text())
     assert given == {"reads": "runs/a", "rate": 1e-05, "run_folder": "runs/b"}
-    copy = Path("runs/.grid/notebooks/b.ipynb")
-    assert copy.read_bytes() == Path("tiny.ipynb").read_bytes(), (
-        "so that the notebook may be edited meanwhile"
-    )
-
-
-def test_on_a_cluster_gpus_and_the_life_of_the_command_are_not_the_runs_affair(grid: Path):
+    copy = Path("runs/.grid/notebooks/b.ipynb").read_bytes()
+    assert copy == Path("tiny.ipynb").read_bytes(), "so that the notebook may be edited meanwhile"
+    # on a cluster GPUs and the life of the command are not the runs' affair
     file = write_jobs(read_grid(grid), plan_of(grid), place=Place(executor="slurm"), gpus=[])
     written = json.loads(file.read_text())
     assert (written["gpus"], written["starter"]) == (None, None)
@@ -59,50 +59,51 @@ def test_on_a_cluster_gpus_and_the_life_of_the_command_are_not_the_runs_affair(g
 
 def test_the_local_command_keeps_to_cores_memory_and_gpus(grid: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(engine, "usable_cores", lambda: 5)
-    command = snakemake_command(read_grid(grid), place=Place(jobs=3, more=("--verbose",)), gpus=2)
+    command = command_of(grid, jobs=3, more=("--verbose",), gpus=2)
     assert following(command, "--cores") == "5"
     limits = dict(text.split("=") for text in command[command.index("--resources") + 1 :][:3])
     assert (limits["gpu"], limits["runs"]) == ("2", "3")
     assert 100 < int(limits["mem_mb"]) < math.inf
     assert command[-1] == "--verbose"
     assert "--executor" not in command
-    assert "runs=" not in " ".join(snakemake_command(read_grid(grid), place=Place(), gpus=0))
+    assert "runs=" not in " ".join(command_of(grid))
 
 
-def test_the_command_for_slurm(grid: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_command_for_a_cluster(grid: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(engine, "_has_accounting", lambda: False)
-    command = snakemake_command(read_grid(grid), place=Place(executor="slurm"), gpus=0)
+    command = command_of(grid, executor="slurm")
     assert following(command, "--executor") == "slurm"
     assert following(command, "--slurm-status-command") == "squeue"
     assert following(command, "--jobs") == "100"
     assert "--cores" not in command
     monkeypatch.setattr(engine, "_has_accounting", lambda: True)
-    assert "--slurm-status-command" not in snakemake_command(
-        read_grid(grid), place=Place(executor="slurm", jobs=7), gpus=0
-    )
-
-
-def test_a_profile_says_where(grid: Path):
-    command = snakemake_command(read_grid(grid), place=Place(executor=None, profile="p"), gpus=0)
+    assert "--slurm-status-command" not in command_of(grid, executor="slurm", jobs=7)
+    command = command_of(grid, executor=None, profile="p")
     assert following(command, "--profile") == "p"
-    assert "--executor" not in command
-    assert "--jobs" not in command
-
-
-def test_an_executor_without_its_plugin(grid: Path):
+    assert not {"--executor", "--jobs"} & set(command), "the profile says"
     with pytest.raises(GridError, match="pip install snakemake-executor-plugin-kubernets"):
-        snakemake_command(read_grid(grid), place=Place(executor="kubernets"), gpus=0)
+        command_of(grid, executor="kubernets")
 
 
-def test_what_is_made_anew_is_put_aside_whole(grid: Path):
+def test_what_is_made_anew_is_put_aside_whole(grid: Path, monkeypatch: pytest.MonkeyPatch):
     pretend(plan_of(grid))
-    (Path("runs/a") / "model").mkdir()
-    (Path("runs/a") / "model" / "weights").write_text("years of work")
+    Path("runs/a/model").mkdir()
+    Path("runs/a/model/weights").write_text("years of work")
     ((before, after), (other, _)) = put_aside(plan_of(grid, rerun=("a",)))
     assert (str(before), str(other)) == ("runs/a", "runs/b")
     assert (after / "model" / "weights").read_text() == "years of work"
     assert not before.exists()
     assert put_aside(plan_of(grid)) == [], "new runs have nothing to be put aside"
+
+    class OneSecond(engine.datetime):
+        @classmethod
+        def now(cls) -> engine.datetime:
+            return cls(2026, 11, 22, 9, 4)
+
+    monkeypatch.setattr(engine, "datetime", OneSecond)
+    for name in ("a.old-20261122-090400", "a.old-20261122-090400-2"):  # twice in a second
+        pretend(plan_of(grid), "a")
+        assert [new.name for _, new in put_aside(plan_of(grid, only=("a",), rerun=("a",)))] == [name]
 
 
 def test_two_commands_do_not_work_in_one_folder(tmp_path: Path):

@@ -37,11 +37,14 @@ def ended(state: str, **more: object) -> dict[str, object]:
 
 
 def test_changes_are_told_once(progress: Progress):
-    assert progress.update({}) == []
-    assert progress.update({"a": running()}) == [("a", "running")]
-    assert progress.update({"a": running()}) == []
-    assert progress.update({"a": running(attempt=2)}) == [("a", "running")], "tried again"
-    assert progress.update({"a": ended("done")}) == [("a", "done")]
+    for state, expected in (
+        ({}, []),
+        ({"a": running()}, [("a", "running")]),
+        ({"a": running()}, []),
+        ({"a": running(attempt=2)}, [("a", "running")]),  # tried again
+        ({"a": ended("done")}, [("a", "done")]),
+    ):
+        assert progress.update(state) == expected
     assert progress.seconds_of("a") == 75
     assert progress.seconds_of("b") is None
 
@@ -63,29 +66,25 @@ def test_a_run_whose_process_is_gone_failed(progress: Progress):
 
 
 def test_snakemake_knows_of_runs_that_could_note_nothing(progress: Progress, tmp_path: Path):
-    log = tmp_path / "log"
+    log, states = tmp_path / "log", {name: running(host="node7") for name in "ab"}
     begin = "rule tiny:\n    output: b/report.json\n"
     begin += "Error in rule tiny:\n    message: SLURM-job '1' failed. For more\n"
     log.write_text(begin + "    jobid: 2\n    outp")
-    progress.update({"a": running(host="node7"), "b": running(host="node7")})
+    progress.update(states)
     assert progress.named("running") == ["a", "b"], "what is not a whole line yet waits"
     with log.open("a") as file:
         file.write("ut: a/report.json\n    log: x/1.log (check it)\n    shell:\n        exec\nrule tiny:\n")
     for _ in range(2):
-        progress.update({"a": running(host="node7"), "b": running(host="node7")})
+        progress.update(states)
         assert (progress.named("failed"), progress.named("running")) == (["a"], ["b"])
     assert progress.states["a"]["reason"].endswith("node was lost; SLURM-job '1' failed; see x/1.log")
     progress.update({"a": running(host="node7", attempt=2)})
     assert progress.named("running") == ["a"], "the next attempt"
-
-
-def test_a_job_that_fails_before_its_run_begins_is_named(progress: Progress, tmp_path: Path):
-    (tmp_path / "log").write_text(
-        "Error in rule tiny:\n    message: None\n    output: a/report.json\n    shell:\n"
-    )
+    with log.open("a") as file:
+        file.write("Error in rule tiny:\n    message: None\n    output: c/report.json\n    shell:\n")
     progress.update({})
-    assert progress.named("failed") == ["a"]
-    assert progress.states["a"]["reason"].startswith("it could not begin: ")
+    assert progress.named("failed") == ["c"]
+    assert progress.states["c"]["reason"].startswith("it could not begin: ")
 
 
 def test_time_left(progress: Progress):
@@ -102,8 +101,8 @@ def test_lines(progress: Progress, capsys: pytest.CaptureFixture):
     with Lines(progress) as lines:
         lines.show(progress.update({"a": running()}))
         lines.show(progress.update({"a": ended("failed", reason="no luck")}))
-    said = [line.split(" ", 1)[1] for line in capsys.readouterr().out.splitlines()]
-    assert said == ["a: running", "a: failed after 1:15: no luck"]
+    shown = [line.split(" ", 1)[1] for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["a: running", "a: failed after 1:15: no luck"]
 
 
 def test_the_table_shows_all_or_what_matters(progress: Progress, monkeypatch: pytest.MonkeyPatch):
@@ -116,13 +115,13 @@ def test_the_table_shows_all_or_what_matters(progress: Progress, monkeypatch: py
         return console.export_text()
 
     text = drawn()
-    assert "waits for a, which failed" in text
-    assert "1:15" in text
-    assert "0 running, 0 done, 1 failed, 2 waiting (1 finished before)" in text
+    for part in ("waits for a, which failed", "1:15", "0 running, 0 done, 1 failed, 2 waiting (1 finished"):
+        assert part in text
     monkeypatch.setattr(type(table._live.console), "height", 0)
     many = {f"n{number}": progress.steps["b"] for number in range(9)}
-    monkeypatch.setattr(progress, "steps", many)
-    monkeypatch.setattr(progress, "_all", many)
+    waiting = {name: {"state": "waiting"} for name in many}
+    for name, value in (("steps", many), ("_all", many), ("states", waiting)):
+        monkeypatch.setattr(progress, name, value)
     assert "... and 4 more" in drawn()
 
 

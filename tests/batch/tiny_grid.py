@@ -52,7 +52,9 @@ if trouble.startswith("fill") and pathlib.Path(trouble.split()[1]).exists():
         while True:
             file.write(bytes(1 << 16))"""
 
-END = 'run.write_report(scores={"value": 2 * rate + sum(before)}, data={"text": "abc"})'
+END = """from cdlm_lab.scores import Score
+score = Score(metric="value", value=2 * rate + sum(before))
+run.write_report(scores=[score], data={"text": "abc"})"""
 
 
 def write_notebook(path: Path, *, parameters: str = PARAMETERS, body: str = BODY, end: str = END) -> Path:
@@ -102,7 +104,7 @@ def pretend(steps: dict[str, Step], *names: str) -> None:
         }
         stamp = {"name": name, "grid": "grid.yaml", "notebook": str(job.task.notebook.path)}
         write_stamp(job.folder, stamp | {"fingerprint": {**planned, "runs": runs}})
-        open_run(job.folder, name="tiny", parameters=job.effective).write_report(scores={"value": 1.0})
+        open_run(job.folder, name="tiny", parameters=job.effective).write_report(scores=[])
 
 
 def command(*arguments: str) -> list[str]:

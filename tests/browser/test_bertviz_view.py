@@ -119,9 +119,8 @@ def test_head_view(opened):
 @pytest.mark.parametrize(("layers", "heads"), [(2, 3), (3, 12), (1, 1)])
 def test_model_view(opened, layers, heads):
     tokens = [*SHORT, *OTHERS]
-    view = opened(
-        bertviz_html(weights(layers, heads, len(tokens), len(tokens)), query_tokens=tokens, view="model")
-    )
+    attention = weights(layers, heads, len(tokens), len(tokens))
+    view = opened(bertviz_html(attention, query_tokens=tokens, key_tokens=tokens, view="model"))
     assert view.frame.locator("svg line").count() == layers * heads * len(tokens) ** 2
     check_readable(view)
     view.frame.locator("svg > g").first.locator("rect").last.click()
@@ -132,7 +131,7 @@ def test_model_view(opened, layers, heads):
 
 
 def test_even_what_got_in_would_not_run_nor_reach_the_network(opened):
-    view = opened(bertviz_html(weights(1, 1, 2, 2), query_tokens=["a", "b"]))
+    view = opened(bertviz_html(weights(1, 1, 2, 2), query_tokens=["a", "b"], key_tokens=["a", "b"]))
     refused = view.frame.evaluate(
         """async () => {
             const refused = [];

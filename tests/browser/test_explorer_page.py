@@ -10,31 +10,10 @@ import pytest
 from cdlm_lab.widgets.explorer import Explorer, Panel, Prediction, Selection, ShownDocument
 
 pytestmark = pytest.mark.browser
-HOSTILE = (
-    "<script>h=1</script>",
-    "</script><b>",
-    "<img/src=x/onerror=h=1>",
-    "&lt;",
-    "\u202eabc",
-    "\u05e9\u05dc",
-    "🙂",
-)
-HOSTILE += ("x" * 10_000,)
-WORDS = (
-    "The",
-    "gas",
-    "blast",
-    "killed",
-    "fourteen",
-    "miners",
-    "near",
-    "Telk",
-    ",",
-    "the",
-    "police",
-    "said",
-    ".",
-)
+HOSTILE = ("<script>h=1</script>", "</script><b>", "<img/src=x/onerror=h=1>", "&lt;", "\u202eabc")
+HOSTILE += ("\u05e9\u05dc", "🙂", "x" * 10_000)
+WORDS = ("The", "gas", "blast", "killed", "fourteen", "miners", "near", "Telk", ",", "the", "police", "said")
+WORDS += (".",)
 SECOND = ("The", "explosion", "in", "the", "mine", "was", "the", "worst", "in", "ten", "years", ".")
 
 
@@ -51,7 +30,7 @@ def panels(selection: Selection) -> list[Panel]:
     shown = documents()
     sizes = [len(document.words) for document in shown]
     numbers = np.concatenate([np.arange(size) for size in sizes]).astype(float)
-    found = []
+    answers = []
     for name, scores in (("up", numbers), ("down", -numbers)):
         ranks = np.concatenate([100 * np.argsort(np.argsort(part)) / (len(part) - 1)
                                 for part in np.split(scores, np.cumsum(sizes)[:-1])])  # fmt: skip
@@ -60,24 +39,14 @@ def panels(selection: Selection) -> list[Panel]:
         if selection.target:
             place = sum(sizes[: selection.target[0]]) + selection.target[1]
             target = float(ranks[place])
-        hidden = tuple(
-            Prediction(
-                span=span, truth_probability=0.1 + 0.5 * bool(selection.extra_global), top=(("fire", 0.4),)
-            )
-            for span in selection.masked
-        )
-        found.append(
-            Panel(
-                name=name,
-                scores=2 + scores / 100,
-                ranks=ranks,
-                reach=reach,
-                read=np.arange(len(scores)) < len(scores) - 1,
-                target_rank=target,
-                predictions=hidden,
-            )
-        )
-    return found
+        truth = 0.1 + 0.5 * bool(selection.extra_global)
+        hidden = [
+            Prediction(span=span, truth_probability=truth, top=(("fire", 0.4),)) for span in selection.masked
+        ]
+        words = {"reach": reach, "read": np.arange(len(scores)) < len(scores) - 1}
+        more = {"target_rank": target, "predictions": tuple(hidden)}
+        answers.append(Panel(name=name, scores=2 + scores / 100, ranks=ranks, **words, **more))
+    return answers
 
 
 @pytest.fixture
@@ -136,11 +105,8 @@ def test_a_click_in_a_mention_takes_all_of_it_and_a_drag_what_it_covers(opened: 
     page.mouse.down()
     word(page, 0, 0, 6).hover()
     page.mouse.up()
-    assert page.locator(".cdlm-x-panel").first.locator(".cdlm-x-source").all_text_contents() == [
-        "fourteen",
-        "miners",
-        "near",
-    ]
+    sources = page.locator(".cdlm-x-panel").first.locator(".cdlm-x-source")
+    assert sources.all_text_contents() == ["fourteen", "miners", "near"]
     assert "no answer for that" in page.locator(".cdlm-x-status").inner_text()
 
 
@@ -168,9 +134,8 @@ def test_words_out_of_reach_say_so(opened: Any):
 
 def test_words_that_did_not_fit_say_so(opened: Any):
     page = opened.page
-    assert (
-        page.locator(".cdlm-x-panel-head").first.inner_text().endswith("1 grey word is more than it can read")
-    )
+    head = page.locator(".cdlm-x-panel-head").first.inner_text()
+    assert head.endswith("1 grey word is more than it can read")
     last = len(HOSTILE) - 1
     page.get_by_label("chosen words see everything").uncheck()
     word(page, 0, 2, last).hover()
@@ -220,9 +185,8 @@ def test_from_the_overview_down_to_words(explorer: Explorer, new_page: Any, tmp_
     page.screenshot(path=pictures / "explorer_overview.png")
     blocks.nth(2).click()
     assert page.get_by_role("radio", name="words").get_attribute("aria-checked") == "true"
-    assert page.locator(".cdlm-x-panel").first.locator(".cdlm-x-source").all_text_contents() == list(
-        SECOND[:6]
-    )
+    sources = page.locator(".cdlm-x-panel").first.locator(".cdlm-x-source")
+    assert sources.all_text_contents() == list(SECOND[:6])
     watched.check_quiet()
 
 
@@ -274,16 +238,8 @@ def test_ten_documents_of_four_thousand_words_are_drawn_at_once(new_page: Any, t
     ]  # fmt: skip
 
     def answer(selection: Selection) -> list[Panel]:
-        scores = np.random.default_rng(selection.source[1]).random(4100)
-        return [
-            Panel(
-                name="m",
-                scores=scores,
-                ranks=100 * scores,
-                reach=np.ones(4100, bool),
-                read=np.ones(4100, bool),
-            )
-        ]
+        scores, every = np.random.default_rng(selection.source[1]).random(4100), np.ones(4100, bool)
+        return [Panel(name="m", scores=scores, ranks=100 * scores, reach=every, read=every)]
 
     explorer = Explorer(many, models=["m"], layers=1, heads=1, answer=answer)
     for start in (5, 6):

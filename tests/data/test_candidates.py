@@ -1,32 +1,15 @@
-"""WikiQA, TREC-QA and ASNQ: rows by hand, every message, folders, and the published counts where the data
-are."""
+"""WikiQA, TREC-QA and ASNQ: rows by hand, every message, folders, and the published counts."""
 
 import gzip
 import shutil
 import tarfile
-from pathlib import Path
 
 import pytest
 
 from cdlm_lab.data import candidates
-from cdlm_lab.data.candidates import (
-    CandidateCounts,
-    asnq_files,
-    checksum_of,
-    clean_sets,
-    counts_of,
-    format_of,
-    read_asnq,
-    read_candidate_sets,
-    read_trecqa,
-    read_wikiqa,
-    trecqa_files,
-    wikiqa_files,
-)
-from cdlm_lab.data.files import check_files, read_card
+from cdlm_lab.data.candidates import checksum_of, clean_sets, counts_of, format_of, read_candidate_sets
 from cdlm_lab.data.records import CandidateSet
 
-DATA = Path(__file__).resolve().parents[2] / "data"
 COLUMNS = ["QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label"]
 WIKIQA = "\t".join(COLUMNS) + (
     "\nQ1\twhat is a kiln\tD1\tKiln\tD1-0\t A kiln is an oven.\t1 \n"
@@ -117,32 +100,30 @@ def tokens(write, tmp_path):
 @pytest.mark.parametrize(
     ("read", "name", "text", "sets"),
     [
-        (read_wikiqa, "a.tsv", WIKIQA, WIKIQA_SETS),
-        (read_asnq, "dev.tsv", ASNQ, ASNQ_SETS),
-        (read_trecqa, "TEST.xml", XML, TREC_SETS),
+        (candidates.read_wikiqa, "a.tsv", WIKIQA, WIKIQA_SETS),
+        (candidates.read_asnq, "dev.tsv", ASNQ, ASNQ_SETS),
+        (candidates.read_trecqa, "TEST.xml", XML, TREC_SETS),
     ],
 )
-def test_files_plain_compressed_and_of_windows(write, read, name, text, sets):
+def test_files(write, read, name, text, sets):
     assert list(read(str(write(name, text)))) == sets
-    again = (
-        text.replace("\nQ2", "\n\nQ2").replace("who runs", "\nwho runs").replace("\n", "\r\n").rstrip("\r\n")
-    )
-    assert list(read(write(f"{name}.gz", again))) == sets
+    again = text.replace("\nQ2", "\n\nQ2").replace("who runs", "\nwho runs")  # blank lines say nothing
+    assert list(read(write(name, again.rstrip("\n")))) == sets
 
 
 def test_token_files_are_the_pairs_of_the_xml(tokens):
-    found = list(read_trecqa(tokens("test")))
-    assert lower(found) == lower(TREC_SETS)
-    assert found[0].candidates[0] == "orn & lee swim ."
+    pairs = list(candidates.read_trecqa(tokens("test")))
+    assert lower(pairs) == lower(TREC_SETS)
+    assert pairs[0].candidates[0] == "orn & lee swim ."
 
 
 def test_one_question_at_a_time_and_equal_candidates_stay(write):
     twice = WIKIQA + 'Q2\twho was "Orn\tD2\tOrn\tD2-0\t"He swam.\t0\n'
-    questions = read_wikiqa(write("a.tsv", twice + "Q3\n"))
+    questions = candidates.read_wikiqa(write("a.tsv", twice + "Q3\n"))
     assert next(questions) == WIKIQA_SETS[0]
     with pytest.raises(ValueError, match=r"a.tsv:6: field row: 1 columns"):
         next(questions)
-    assert list(read_wikiqa(write("a.tsv", twice)))[1].candidates == ('"He swam.', '"He swam.')
+    assert list(candidates.read_wikiqa(write("a.tsv", twice)))[1].candidates == ('"He swam.', '"He swam.')
 
 
 FILL, CANDIDATE = "it is empty; fill it in", "it is empty; fill it in, or leave it out"
@@ -151,42 +132,62 @@ OTHER = (
     "already, of another question or of other rows; put the rows of a question together, "
     "and give each question its own id"
 )
+Q1, NO_QUESTIONS = (
+    f"'Q1' is the id of line 2 {OTHER}",
+    "1: file: no questions; add some, or leave the file out",
+)
 FIRST = WIKIQA.split("\n")[1]
+BELONG = "lines of the four files belong together; copy them again"
+CLOSE = "does not close; copy the file again, or close it"
+TAGS = "where a tag belongs; write one of <QApairs id='...'>, <question>, <positive>, <negative>, </QApairs>"
+OUTSIDE = "it stands outside a question; put it between <QApairs id='...'> and </QApairs>"
+
+
+HEAD = f"begin with {', '.join(COLUMNS)}, tabs between"
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "old", "new", "message"),
+    ("read", "old", "new", "message"),
     [
-        (read_wikiqa, WIKIQA, "Label", "Labels", None),
-        (read_wikiqa, WIKIQA, "D2-0\t", "D2-0 ", f"4: row: 6 columns instead of 7; {SEVEN}"),
-        (read_wikiqa, WIKIQA, "swam.", "swam\t.", f"4: row: 8 columns instead of 7; {SEVEN}"),
-        (read_wikiqa, WIKIQA, "\t1 \n", "\t1.0\n", "2: label: '1.0' is no label; write one of 0, 1"),
-        (read_wikiqa, WIKIQA, "\t1 \n", "\t\n", "2: label: '' is no label; write one of 0, 1"),
-        (read_wikiqa, WIKIQA, '"He swam.', " ", f"4: candidate: {CANDIDATE}"),
-        (read_wikiqa, WIKIQA, "Q2", " ", f"4: id: {FILL}"),
-        (read_wikiqa, WIKIQA, "swam.\t0\n", f"swam.\t0\n{FIRST}", f"5: id: 'Q1' is the id of line 2 {OTHER}"),
-        (read_wikiqa, WIKIQA, "kiln\tD1\tKiln\tD1-1", "kilt\tD1\tKiln\tD1-1",
-         f"3: id: 'Q1' is the id of line 2 {OTHER}"),
-        (read_wikiqa, WIKIQA, WIKIQA[WIKIQA.index("\n") :], "",
-         "1: file: no questions; add some, or leave the file out"),
-        (read_asnq, ASNQ, "Lee runs.\t4", "Lee runs. 4", f"5: row: 2 columns instead of 3; {THREE}"),
-        (read_asnq, ASNQ, "Lee runs.", "Lee\truns.", f"5: row: 4 columns instead of 3; {THREE}"),
-        (read_asnq, ASNQ, "rained.\t1", "rained.\t0", "2: label: '0' is no label; write one of 1, 2, 3, 4"),
-        (read_asnq, ASNQ, "Lee runs.", " ", f"5: candidate: {CANDIDATE}"),
-        (read_asnq, ASNQ, "who runs", "", f"5: question: {FILL}"),
+        ("wikiqa", WIKIQA.split("\n")[0], "a\tb", f"1: header: 'a\\tb' is not the header; {HEAD}"),
+        ("wikiqa", "D2-0\t", "D2-0 ", f"4: row: 6 columns instead of 7; {SEVEN}"),
+        ("wikiqa", "swam.", "swam\t.", f"4: row: 8 columns instead of 7; {SEVEN}"),
+        ("wikiqa", "\t1 \n", "\t1.0\n", "2: label: '1.0' is no label; write one of 0, 1"),
+        ("wikiqa", "\t1 \n", "\t\n", "2: label: '' is no label; write one of 0, 1"),
+        ("wikiqa", '"He swam.', " ", f"4: candidate: {CANDIDATE}"),
+        ("wikiqa", "Q2", " ", f"4: id: {FILL}"),
+        ("wikiqa", "swam.\t0\n", f"swam.\t0\n{FIRST}", f"5: id: {Q1}"),
+        ("wikiqa", "kiln\tD1\tKiln\tD1-1", "kilt\tD1\tKiln\tD1-1", f"3: id: {Q1}"),
+        ("wikiqa", WIKIQA[WIKIQA.index("\n") :], "", NO_QUESTIONS),
+        ("asnq", "Lee runs.\t4", "Lee runs. 4", f"5: row: 2 columns instead of 3; {THREE}"),
+        ("asnq", "Lee runs.", "Lee\truns.", f"5: row: 4 columns instead of 3; {THREE}"),
+        ("asnq", "rained.\t1", "rained.\t0", "2: label: '0' is no label; write one of 1, 2, 3, 4"),
+        ("asnq", "Lee runs.", " ", f"5: candidate: {CANDIDATE}"),
+        ("asnq", "who runs", "", f"5: question: {FILL}"),
+        ("trecqa", "</positive>\n", "", f"6: tag: <positive> {CLOSE}"),
+        ("trecqa", "</negative>\n", "", f"12: tag: <negative> {CLOSE}"),
+        # Not closed either, though an end of its name follows.
+        ("trecqa", "</positive>\n<neg", "<positive>\nLee\n</positive>\n<neg", f"6: tag: <positive> {CLOSE}"),
+        ("trecqa", "</QApairs>\n<QApairs id=", "<QApairs id=", f"1: tag: <QApairs id='7.1'> {CLOSE}"),
+        ("trecqa", "Lee\tswims\t.\t\n</positive>\n</QApairs>", "Lee", f"27: tag: <positive> {CLOSE}"),
+        ("trecqa", "\t.\t\n</positive>\n</QApairs>", "\n</positive>", f"23: tag: <QApairs id='7.2'> {CLOSE}"),
+        ("trecqa", "<QApairs id='7.1'>\n", "", f"2: question: {OUTSIDE}"),
+        ("trecqa", "<QApairs id='7.2'>\n", "</QApairs>\n", f"23: </QApairs>: {OUTSIDE}"),
+        ("trecqa", "<QApairs id='7.1'>", "<QApairs>", f"1: tag: '<QApairs>' {TAGS}"),
+        ("trecqa", "<negative>", "<neutral>", f"12: tag: '<neutral>' {TAGS}"),
+        ("trecqa", "Who\tswims\t?\nWP\tVBZ\t.\n", "", f"1: question: {FILL}"),
+        ("trecqa", "<question>\nWho\tswims\t?\n</question>\n<positive>\nLee", "<positive>\nLee",
+         f"23: question: {FILL}"),
+        ("trecqa", "Nobody\t-LRB-\there\t-RRB-\n<positive>\tNN\n", "", f"13: candidate: {CANDIDATE}"),
+        ("trecqa", "id='7.2'", "id='7.1'", f"23: id: '7.1' is the id of line 1 {OTHER}"),
     ],
 )  # fmt: skip
-def test_refused_tables(write, refused, read, text, old, new, message):
-    path = write("a.tsv", text.replace(old, new, 1))
-    head = WIKIQA.split("\n")[0].replace("Label", "Labels")
-    message = (
-        message or f"1: header: {head!r} is not the header; begin with {', '.join(COLUMNS)}, tabs between"
-    )
+def test_refused_files(write, refused, read, old, new, message):
+    text = {"wikiqa": WIKIQA, "asnq": ASNQ, "trecqa": XML}[read]
+    assert old in text
+    path = write("TEST.xml", text.replace(old, new, 1))
     with refused(path, message):
-        list(read(path))
-
-
-BELONG = "lines of the four files belong together; copy them again"
+        list(getattr(candidates, f"read_{read}")(path))
 
 
 @pytest.mark.parametrize(
@@ -199,71 +200,22 @@ BELONG = "lines of the four files belong together; copy them again"
         ("a.toks", "a\na\n \n", "a.toks", f"3: question: {FILL}"),
         ("id.txt", "1\n1\n\n", "id.txt", f"3: id: {FILL}"),
         ("id.txt", "1\n2\n1\n", "id.txt", f"3: id: '1' is the id of line 1 {OTHER}"),
-        ("a.toks", "\n", "a.toks", "1: file: the file is empty; fill it, or take it out of the corpus"),
-        ("sim.txt", None, "sim.txt", "1: file: there is no such file; check the spelling of the path"),
     ],
 )
 def test_refused_token_files(tokens, refused, name, text, file, message):
-    folder = tokens("test", {name: text or ""})
-    if text is None:
-        (folder / name).unlink()
+    folder = tokens("test", {name: text})
     with refused(folder / file, message):
-        list(read_trecqa(folder))
-
-
-CLOSE = "does not close; copy the file again, or close it"
-TAGS = "where a tag belongs; write one of <QApairs id='...'>, <question>, <positive>, <negative>, </QApairs>"
-OUTSIDE = "it stands outside a question; put it between <QApairs id='...'> and </QApairs>"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("</positive>\n", "", f"6: tag: <positive> {CLOSE}"),
-        ("</negative>\n", "", f"12: tag: <negative> {CLOSE}"),
-        # Not closed either, though an end of its name follows.
-        ("</positive>\n<neg", "<positive>\nLee\n</positive>\n<neg", f"6: tag: <positive> {CLOSE}"),
-        ("</QApairs>\n<QApairs id=", "<QApairs id=", f"1: tag: <QApairs id='7.1'> {CLOSE}"),
-        ("Lee\tswims\t.\t\n</positive>\n</QApairs>", "Lee", f"27: tag: <positive> {CLOSE}"),
-        ("\t.\t\n</positive>\n</QApairs>", "\n</positive>", f"23: tag: <QApairs id='7.2'> {CLOSE}"),
-        ("<QApairs id='7.1'>\n", "", f"2: question: {OUTSIDE}"),
-        ("<QApairs id='7.2'>\n", "</QApairs>\n", f"23: </QApairs>: {OUTSIDE}"),
-        ("<QApairs id='7.1'>", "<QApairs>", f"1: tag: '<QApairs>' {TAGS}"),
-        ("<negative>", "<neutral>", f"12: tag: '<neutral>' {TAGS}"),
-        ("Who\tswims\t?\nWP\tVBZ\t.\n", "", f"1: question: {FILL}"),
-        (
-            "<question>\nWho\tswims\t?\n</question>\n<positive>\nLee",
-            "<positive>\nLee",
-            f"23: question: {FILL}",
-        ),
-        ("Nobody\t-LRB-\there\t-RRB-\n<positive>\tNN\n", "", f"13: candidate: {CANDIDATE}"),
-        ("id='7.2'", "id='7.1'", f"23: id: '7.1' is the id of line 1 {OTHER}"),
-    ],
-)
-def test_refused_xml(write, refused, old, new, message):
-    assert old in XML
-    path = write("TEST.xml", XML.replace(old, new, 1))
-    with refused(path, message):
-        list(read_trecqa(path))
-
-
-def test_questions_without_candidates(write, refused):
-    path = write("TEST.xml", XML)
-    assert [one.id for one in read_trecqa(path, empty="drop")] == ["7.1", "7.2"]
-    with refused(path, "17: candidate: question '7.3' has no candidates; give it some, or leave it out"):
-        list(read_trecqa(path, empty="refuse"))
-    with pytest.raises(ValueError, match=r"^empty is 'keep'; choose drop or refuse$"):
-        read_trecqa(path, empty="keep")
+        list(candidates.read_trecqa(folder))
 
 
 def test_listed_questions_of_asnq(write, refused):
     path = write("dev.tsv", ASNQ.replace("Lee swims.\t4", "Lee swims.\t1").replace("runs\t", "runs \t"))
-    assert list(read_asnq(path, write("unique.test", "who flies\n who runs \n"))) == ASNQ_SETS[1:2]
-    first, last = read_asnq(path, str(write("unique.dev", "who swims")))
+    assert list(candidates.read_asnq(path, write("unique.test", "who flies\n who runs \n"))) == ASNQ_SETS[1:2]
+    first, last = candidates.read_asnq(path, str(write("unique.dev", "who swims")))
     assert (first, last.id, last.correct) == (ASNQ_SETS[0], "dev:2", (False,))
     listed = write("unique.test", "who\n")  # half a question is none of the list
     with refused(path, "1: file: none of the listed questions is in it; give the list of this file"):
-        list(read_asnq(path, listed))
+        list(candidates.read_asnq(path, listed))
 
 
 def test_clean_sets_and_counts():
@@ -273,50 +225,42 @@ def test_clean_sets_and_counts():
         WIKIQA_SETS[1],
     )
     assert clean_sets(iter([wrong, mixed, right, *WIKIQA_SETS])) == [mixed, WIKIQA_SETS[0]]
-    expected = CandidateCounts(questions=4, candidates=5, right=2, without_right=2, without_wrong=1)
-    assert counts_of(iter([mixed, right, wrong, wrong])) == expected
+    counts = dict(questions=4, candidates=5, right=2, without_right=2, without_wrong=1)  # noqa: C408
+    assert counts_of(iter([mixed, right, wrong, wrong])) == candidates.CandidateCounts(**counts)
     assert counts_of([]).candidates == 0
 
 
-def test_files_of_wikiqa(write, tmp_path):
-    assert wikiqa_files(tmp_path) == {}
+def test_files_of_wikiqa_and_asnq(write, tmp_path):
+    assert candidates.wikiqa_files(tmp_path) == candidates.asnq_files(tmp_path) == {}
     write("WikiQA.tsv", WIKIQA)
     test, train = write("WikiQA-test.tsv.gz", b""), write("WikiQA-train.tsv", WIKIQA)
-    assert wikiqa_files(str(tmp_path)) == {"train": train, "test": test}
-
-
-def test_files_of_asnq(write, tmp_path):
-    assert asnq_files(tmp_path) == {}
+    assert candidates.wikiqa_files(tmp_path) == {"train": (train,), "test": (test,)}
     train, dev = write("train.tsv.gz", b""), write("dev.tsv", ASNQ)
-    assert asnq_files(str(tmp_path)) == {"train": (train,), "dev": (dev,)}
-    lists = {split: write(f"unique.{split}", "who runs") for split in ("dev", "test")}
-    for path in lists.values():  # one list says nothing of the other
+    lists = [write(f"unique.{split}", "who runs") for split in ("dev", "test")]
+    for path in lists:  # one list says nothing of the other
         path.rename(tmp_path / "away")
-        assert asnq_files(tmp_path) == {"train": (train,), "dev": (dev,)}
+        assert candidates.asnq_files(tmp_path) == {"train": (train,), "dev": (dev,)}
         (tmp_path / "away").rename(path)
-    first, second = lists.values()
-    assert asnq_files(tmp_path) == {"train": (train,), "dev": (dev, first), "test": (dev, second)}
+    listed = {"dev": (dev, lists[0]), "test": (dev, lists[1])}
+    assert candidates.asnq_files(tmp_path) == {"train": (train,), **listed}
     test = write("test.tsv", ASNQ)
-    assert asnq_files(tmp_path) == {"train": (train,), "dev": (dev,), "test": (test,)}
-    for name in ("dev.tsv", "test.tsv"):
-        (tmp_path / name).unlink()
-    assert asnq_files(tmp_path) == {"train": (train,)}
+    assert candidates.asnq_files(tmp_path) == {"train": (train,), "dev": (dev,), "test": (test,)}
+    for path in (dev, test):
+        path.unlink()
+    assert candidates.asnq_files(tmp_path) == {"train": (train,)}
 
 
 def test_files_of_trecqa(write, tokens, tmp_path):
-    assert trecqa_files(tmp_path) == {}
     (tmp_path / "train").mkdir()
-    assert trecqa_files(tmp_path) == {}  # any folder may be called so
-    files = {split: write(f"{split.upper()}.xml", XML) for split in ("train", "dev")}
-    assert trecqa_files(str(tmp_path)) == files
-    files["train"] = write("TRAIN-ALL.xml.gz", b"")
-    assert trecqa_files(tmp_path) == files
-    files = {"test": tokens("raw-test")}
-    assert trecqa_files(tmp_path) == files  # the forms are not mixed
-    files |= {"test": tokens("clean-test"), "dev": tokens("raw-dev"), "train": tokens("train")}
-    assert trecqa_files(tmp_path) == files
-    files |= {"dev": tokens("clean-dev"), "train": tokens("train-all")}
-    assert trecqa_files(tmp_path) == files
+    assert candidates.trecqa_files(tmp_path) == {}  # any folder may be called so
+    paths = {split: (write(f"{split.upper()}.xml", XML),) for split in ("train", "dev")}
+    assert candidates.trecqa_files(tmp_path) == paths
+    paths["train"] = (write("TRAIN-ALL.xml.gz", b""),)
+    assert candidates.trecqa_files(tmp_path) == paths
+    paths = {}  # the forms are not mixed
+    for name in ("raw-test", "clean-test", "raw-dev", "train", "clean-dev", "train-all"):
+        paths[name.removeprefix("raw-").removeprefix("clean-").removesuffix("-all")] = (tokens(name),)
+        assert candidates.trecqa_files(tmp_path) == paths
 
 
 @pytest.fixture
@@ -333,17 +277,15 @@ def folders(write, tmp_path, tokens):
     return {name: tmp_path / name for name in "wxta"}
 
 
-def first_ids(folder, *splits):
-    return [read_candidate_sets(folder, split)[0].id for split in splits]
-
-
 def test_every_format(folders):
+    def first_ids(name, *splits):
+        return [read_candidate_sets(folders[name], split)[0].id for split in splits]
+
     assert [format_of(folders[name]) for name in "wxta"] == ["wikiqa", "trecqa", "trecqa", "asnq"]
-    assert first_ids(folders["w"], "train", "dev", "test") == ["trainQ1", "devQ1", "testQ1"]
-    assert first_ids(str(folders["x"]), "train", "validation", "val", "test") == [
-        "train.1", "dev.1", "dev.1", "test.1"]  # fmt: skip
-    assert first_ids(folders["t"], "dev") == ["clean-dev"]
-    assert first_ids(folders["a"], "dev", "test") == ["dev:0", "dev:1"]
+    assert first_ids("w", "train", "dev", "test") == ["trainQ1", "devQ1", "testQ1"]
+    assert first_ids("x", "train", "validation", "val", "test") == ["train.1", "dev.1", "dev.1", "test.1"]
+    assert first_ids("t", "dev") == ["clean-dev"]
+    assert first_ids("a", "dev", "test") == ["dev:0", "dev:1"]
 
 
 def test_refused_folders(folders, tmp_path, write, refused):
@@ -363,25 +305,19 @@ def test_refused_folders(folders, tmp_path, write, refused):
 
 
 def test_checksums(folders, tmp_path, write, monkeypatch):
-    there = [(name, split) for name in "wxta" for split in ("dev", "test") if name + split != "ttest"]
-    before = {one: checksum_of(folders[one[0]], one[1]) for one in there}
+    present = [(name, split) for name in "wxta" for split in ("dev", "test") if name + split != "ttest"]
+    before = {one: checksum_of(folders[one[0]], one[1]) for one in present}
     assert len(set(before.values())) == len(before)
-    assert {len(value) for value in before.values()} == {64}
     assert checksum_of(str(folders["w"]), "validation") == before["w", "dev"]
     # Where the folder lies does not matter, and neither do files that are not read.
     shutil.copytree(folders["t"], tmp_path / "moved")
     write("moved/raw-dev/id.txt", "changed")
     assert checksum_of(tmp_path / "moved", "dev") == before["t", "dev"]
-    for file in (
-        "t/clean-dev/sim.txt",
-        "t/clean-dev/a.toks",
-        "a/unique.dev",
-        "a/dev.tsv",
-        "w/WikiQA-dev.tsv",
-    ):
-        now = checksum_of(folders[file[0]], "dev")
-        write(file, "changed")
-        assert checksum_of(folders[file[0]], "dev") != now
+    for file in ("clean-dev/sim.txt", "clean-dev/a.toks", "unique.dev", "dev.tsv", "WikiQA-dev.tsv"):
+        folder = folders["t" if "/" in file else "w" if "W" in file else "a"]
+        now = checksum_of(folder, "dev")
+        write(f"{folder.name}/{file}", "changed")
+        assert checksum_of(folder, "dev") != now
     assert checksum_of(folders["w"], "test") == before["w", "test"]
     monkeypatch.setattr(candidates, "READERS_VERSION", "2")
     assert checksum_of(folders["w"], "test") != before["w", "test"]
@@ -396,40 +332,40 @@ def numbers(sets):
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
-def test_the_real_wikiqa_is_that_of_the_card(real_data, tmp_path, split):
-    card = read_card(DATA / "wikiqa" / "README.md")
-    path = wikiqa_files(real_data("wikiqa"))[split]
-    found = list(read_wikiqa(path))
-    for kind, sets in (("", found), ("clean ", clean_sets(found))):
-        assert numbers(sets) == [card.counts[f"{kind}{split} {what}"] for what in KINDS]
+def test_the_real_wikiqa_is_that_of_the_card(real_data, card, tmp_path, split):
+    wikiqa = card("wikiqa")
+    (path,) = candidates.wikiqa_files(real_data("wikiqa"))[split]
+    every = list(candidates.read_wikiqa(path))
+    for kind, sets in (("", every), ("clean ", clean_sets(every))):
+        assert numbers(sets) == [wikiqa.counts[f"{kind}{split} {what}"] for what in KINDS]
     name = f"WikiQA-{split}.tsv"
     (tmp_path / name).write_bytes(gzip.decompress(path.read_bytes()))
-    assert check_files(card, tmp_path) == [name]
+    assert wikiqa.present(tmp_path) == [name]
 
 
-def test_the_real_trecqa_is_that_of_the_card(real_data, tmp_path):
+def test_the_real_trecqa_is_that_of_the_card(real_data, card, tmp_path):
     for name in ("trecqa_toks", "trecqa_xml"):
         with tarfile.open(real_data("trecqa") / f"{name}.tar.gz") as archive:
             archive.extractall(tmp_path / name, filter="data")
     tokens, xml = tmp_path / "trecqa_toks" / "TrecQA", tmp_path / "trecqa_xml"
-    card = read_card(DATA / "trecqa" / "README.md")
-    checked = [name for folder in (tokens, xml) for name in check_files(card, folder)]
-    assert sorted(checked) == sorted(card.checksums)
-    for split, path in trecqa_files(tokens).items():
-        kind = "train" if split == "train" else f"clean {split}"
-        assert numbers(read_trecqa(path)) == [card.counts[f"{kind} {what}"] for what in KINDS]
+    trecqa = card("trecqa")
+    checked = [name for folder in (tokens, xml) for name in trecqa.present(folder)]
+    assert sorted(checked) == sorted(trecqa.checksums)
+    for split, (path,) in candidates.trecqa_files(tokens).items():
+        kind, pairs = "train" if split == "train" else f"clean {split}", list(candidates.read_trecqa(path))
+        assert numbers(pairs) == [trecqa.counts[f"{kind} {what}"] for what in KINDS]
         if split != "train":  # the clean questions of the XML are those of the token files, pair by pair
-            clean = clean_sets(read_trecqa(trecqa_files(xml)[split]))
-            assert lower(clean) == lower(read_trecqa(path))
-            assert [one.candidates for one in clean] != [one.candidates for one in read_trecqa(path)]
+            clean = clean_sets(candidates.read_trecqa(*candidates.trecqa_files(xml)[split]))
+            assert lower(clean) == lower(pairs)
+            assert [one.candidates for one in clean] != [one.candidates for one in pairs]
 
 
-def test_the_cards_have_the_published_counts():
-    counts = read_card(DATA / "wikiqa" / "README.md").counts
+def test_the_cards_have_the_published_counts(card):
+    counts = card("wikiqa").counts
     assert [counts[f"clean {split} questions"] for split in ("train", "dev", "test")] == [857, 122, 237]
     # 3,047 questions, 29,258 sentences, 1,473 of them right (Yang et al. 2015).
     for what, total in zip(KINDS, (3047, 29258, 1473), strict=True):
         assert sum(counts[f"{split} {what}"] for split in ("train", "dev", "test")) == total
-    counts = read_card(DATA / "trecqa" / "README.md").counts
+    counts = card("trecqa").counts
     assert (counts["clean dev questions"], counts["clean dev candidates"]) == (65, 1117)
     assert (counts["clean test questions"], counts["clean test candidates"]) == (68, 1442)

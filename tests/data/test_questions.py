@@ -11,17 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdlm_lab.data import questions
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.questions import (
     MultihopQuestion,
     Paragraph,
     answer_occurrences,
-    check_question,
     hotpot_record,
     read_hotpotqa,
-    read_predictions,
-    write_hotpot_questions,
-    write_predictions,
 )
 from cdlm_lab.metrics.question_answering import hotpotqa, scores_by_question
 
@@ -39,245 +36,147 @@ BRIDGE: dict[str, Any] = {
     ],
 }
 COMPARISON: dict[str, Any] = {
-    **{name: BRIDGE[name] for name in ("question", "context")},
-    "_id": "q2",
-    "answer": "yes",
-    "type": "comparison",
-    "level": "easy",
+    **BRIDGE, "_id": "q2", "answer": "yes", "type": "comparison", "level": "easy",
     "supporting_facts": [["Rain", 0], ["Ann Lee", 1]],
-}
+}  # fmt: skip
 WITHOUT_GOLD: dict[str, Any] = {"_id": "q3", "question": "Is it?", "context": [["É", ["Non.", " Yes."]]]}
 RECORDS = [BRIDGE, COMPARISON, WITHOUT_GOLD]
+RAIN = Paragraph(title="Rain", sentences=("It is wet.",))
+MILL = Paragraph(title="Blue Mill", sentences=("Blue Mill is a novel.", " ", " Ann Lee wrote it."))
+LEE = Paragraph(title="Ann Lee", sentences=("Ann Lee is from Ghent.\u2028", ""))
+QUESTION = MultihopQuestion(
+    id="q1",
+    text=" Where is the author of Blue Mill from?",
+    paragraphs=(RAIN, MILL, LEE),
+    answer="Ghent",
+    supporting=(("Blue Mill", 2), ("Ann Lee", 0)),
+    kind="bridge",
+    level="hard",
+)
 
 
 @pytest.fixture
-def questions(write):
-    """questions(content): a file of it, written out if it is no text."""
+def written(write):
+    """written(content): a file of it, written out if it is no text."""
 
-    def _questions(content: object):
+    def _written(content: object):
         return write("dev.json", content if isinstance(content, str) else json.dumps(content, indent=1))
 
-    return _questions
+    return _written
 
 
-def test_a_file(questions):
-    first, second, third = read_hotpotqa(str(questions(RECORDS)))
-    assert first == MultihopQuestion(
-        id="q1",
-        text=" Where is the author of Blue Mill from?",
-        paragraphs=(
-            Paragraph(title="Rain", sentences=("It is wet.",)),
-            Paragraph(title="Blue Mill", sentences=("Blue Mill is a novel.", " ", " Ann Lee wrote it.")),
-            Paragraph(title="Ann Lee", sentences=("Ann Lee is from Ghent.\u2028", "")),
-        ),
-        answer="Ghent",
-        supporting=(("Blue Mill", 2), ("Ann Lee", 0)),
-        kind="bridge",
-        level="hard",
-    )
+def test_a_file(written, write):
+    first, second, third = expected = read_hotpotqa(str(written(RECORDS)))
+    assert first == QUESTION
     assert (second.answer, second.type, second.kind, second.level) == ("yes", "yes", "comparison", "easy")
     assert second.supporting == (("Rain", 0), ("Ann Lee", 1))
     assert (third.answer, third.type, third.supporting, third.kind, third.level) == (None, None, (), "", "")
     assert third.paragraphs == (Paragraph(title="É", sentences=("Non.", " Yes.")),)
-
-
-def test_a_compressed_file_and_one_in_a_single_line(questions, write):
-    expected = read_hotpotqa(questions(RECORDS))
     assert read_hotpotqa(write("one.json", json.dumps(RECORDS))) == expected
     packed = gzip.compress(json.dumps(RECORDS, ensure_ascii=False).encode())
     assert read_hotpotqa(write("dev.json.gz", packed)) == expected
-
-
-def test_null_is_missing(questions):
-    gold = dict.fromkeys(("answer", "type", "level", "supporting_facts"))
-    assert read_hotpotqa(questions([{**WITHOUT_GOLD, **gold}])) == read_hotpotqa(questions([WITHOUT_GOLD]))
-
-
-def test_a_repeated_fact_is_kept_once_at_its_first_place(questions):
+    null = dict.fromkeys(("answer", "type", "level", "supporting_facts"))
+    assert read_hotpotqa(written([{**WITHOUT_GOLD, **null}])) == [third]
     facts = [["Rain", 0], ["Ann Lee", 0], ["Rain", 0]]
-    (found,) = read_hotpotqa(questions([{**BRIDGE, "supporting_facts": facts}]))
-    assert found.supporting == (("Rain", 0), ("Ann Lee", 0))
+    (repeated,) = read_hotpotqa(written([{**BRIDGE, "supporting_facts": facts}]))
+    assert repeated.supporting == (("Rain", 0), ("Ann Lee", 0))
 
 
-FACTS = [["Blue Mill", 3], ["Ann Lee", 0], ["Blue Mill", -1], ["blue mill", 0], ["Ann Lee", 2], ["Rain", 0]]
-
-
-def test_facts_that_name_no_sentence_are_kept_apart_and_scored(questions):
+def test_facts_that_name_no_sentence_are_kept_apart_and_scored(written):
     """The official script looks at titles and numbers alone: such a fact is one that nobody predicts."""
-    records = [BRIDGE, {**COMPARISON, "supporting_facts": FACTS}]
-    first, second = read_hotpotqa(questions(records), unknown_facts="keep")
-    assert (first.supporting, first.unknown_supporting) == ((("Blue Mill", 2), ("Ann Lee", 0)), ())
+    unknown = [["Blue Mill", 3], ["Blue Mill", -1], ["blue mill", 0], ["Ann Lee", 2]]
+    facts = [unknown[0], ["Ann Lee", 0], *unknown[1:], ["Rain", 0]]
+    records = [BRIDGE, {**COMPARISON, "supporting_facts": facts}]
+    first, second = read_hotpotqa(written(records))
+    assert first == QUESTION
     assert second.supporting == (("Ann Lee", 0), ("Rain", 0))
-    assert second.unknown_supporting == (
-        ("Blue Mill", 3), ("Blue Mill", -1), ("blue mill", 0), ("Ann Lee", 2),
-    )  # fmt: skip
+    assert second.unknown_supporting == tuple(map(tuple, unknown))
     assert second.gold_paragraphs == (0, 1, 2), "the paragraph of a fact is needed, whatever its sentence"
-    found = {"answer": {"q1": "Ghent", "q2": "yes"}, "sp": {"q1": BRIDGE["supporting_facts"]}}
-    found["sp"]["q2"] = [list(fact) for fact in second.supporting]
-    scores = scores_by_question([hotpot_record(one) for one in (first, second)], found)
-    assert scores["sp_recall"].tolist() == [1, 2 / 6]
-    assert scores["sp_em"].tolist() == [1, 0]
-    assert scores["sp_prec"].tolist() == [1, 1]
-
-
-def test_an_unknown_way_with_unknown_facts(questions):
-    with pytest.raises(ValueError, match=r"^unknown_facts is 'drop'; choose refuse or keep$"):
-        read_hotpotqa(questions(RECORDS), unknown_facts="drop")
+    predicted = {"q1": BRIDGE["supporting_facts"], "q2": [list(fact) for fact in second.supporting]}
+    predictions = {"answer": {"q1": "Ghent", "q2": "yes"}, "sp": predicted}
+    scores = scores_by_question([hotpot_record(one) for one in (first, second)], predictions)
+    assert [scores[name].tolist() for name in ("sp_recall", "sp_em", "sp_prec")] == [
+        [1, 2 / 6],
+        [1, 0],
+        [1, 1],
+    ]
 
 
 def in_columns(record: dict[str, Any]) -> dict[str, Any]:
     """A record as the hub has it."""
-    found = {**record, "id": record["_id"]}
-    del found["_id"]
+    columns = {"id" if name == "_id" else name: value for name, value in record.items()}
     for field, names in (("context", ("title", "sentences")), ("supporting_facts", ("title", "sent_id"))):
         if field in record:
-            columns = zip(*record[field], strict=True)
-            found[field] = dict(zip(names, map(list, columns), strict=True))
-    return found
+            columns[field] = dict(zip(names, map(list, zip(*record[field], strict=True)), strict=True))
+    return columns
 
 
-def test_the_columns_of_the_hub(questions, write):
-    expected = read_hotpotqa(questions(RECORDS))
+def test_the_columns_of_the_hub(written, write):
     columns = [in_columns(record) for record in RECORDS]
     assert columns[0]["supporting_facts"] == {"title": ["Blue Mill", "Ann Lee"], "sent_id": [2, 0]}
     assert columns[2]["context"] == {"title": ["É"], "sentences": [["Non.", " Yes."]]}
-    assert read_hotpotqa(questions(columns)) == expected
-    lines = "".join(f"{json.dumps(one)}\n" for one in columns)
-    assert read_hotpotqa(write("dev.jsonl", lines)) == expected
-    with_a_fault = write("dev.jsonl", lines + json.dumps({**columns[0], "id": 7}))
+    expected = read_hotpotqa(written(RECORDS))
+    assert read_hotpotqa(written(columns)) == read_hotpotqa(write("dev.jsonl", columns)) == expected
     with pytest.raises(DataError, match=r"dev\.jsonl:4: field \[3\]\.id: a number where a text belongs"):
-        read_hotpotqa(with_a_fault)
+        read_hotpotqa(write("dev.jsonl", [*columns, {**columns[0], "id": 7}]))
 
 
-LIST, TEXT = "a list where a text belongs", "put it in quotes"
-UNKNOWN = 'correct it, or read with unknown_facts="keep"'
-FACT, PARAGRAPH = 'write it as ["title", 0]', 'write it as ["title", ["sentence", ...]]'
+def a_text(field: str, value: str) -> str:
+    return f"{field}: {value} where a text belongs; put it in quotes"
+
+
+KIND = "is unknown; write bridge or comparison, or leave it out"
+FACT, PARAGRAPH = 'write each as ["title", 0]', 'write each as ["title", ["sentence", ...]]'
+LIST, NUMBER = "where a list belongs; write it as [...]", "where a whole number belongs; write it as 3"
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"_id": ...}, '3: [1]._id: missing; add "_id" to the record'),
-        ({"_id": 7}, f"3: [1]._id: a number where a text belongs; {TEXT}"),
+        ({"_id": 7}, f"3: [1].{a_text('_id', 'a number')}"),
         ({"_id": "q1"}, "3: [1] 'q1'._id: [0] has this id too; give each question its own"),
-        ({"_id": "a\nb", "question": []}, f"3: [1] 'a\\nb'.question: {LIST}; {TEXT}"),
-        ({"question": ...}, "3: [1] 'q2'.question: missing; add \"question\" to the record"),
-        ({"question": None}, f"3: [1] 'q2'.question: null where a text belongs; {TEXT}"),
-        ({"answer": ["yes"]}, f"3: [1] 'q2'.answer: {LIST}; {TEXT}"),
-        ({"answer": True}, f"3: [1] 'q2'.answer: true or false where a text belongs; {TEXT}"),
-        (
-            {"answer": "\ud800"},
-            "3: [1] 'q2'.answer: half a surrogate pair at character 0; remove the lone \\ud... escape",
-        ),
-        ({"level": 3}, f"3: [1] 'q2'.level: a number where a text belongs; {TEXT}"),
-        ({"type": {}}, "3: [1] 'q2'.type: {} is unknown; write bridge or comparison, or leave it out"),
-        (
-            {"type": "Bridge"},
-            "3: [1] 'q2'.type: 'Bridge' is unknown; write bridge or comparison, or leave it out",
-        ),
-        ({"context": ...}, "3: [1] 'q2'.context: missing; add \"context\" to the record"),
-        ({"context": None}, "3: [1] 'q2'.context: null where a list belongs; write it as [...]"),
-        (
-            {"context": {"sentences": []}},
-            "3: [1] 'q2'.context: title is missing or no list; give the columns \"title\" and "
-            '"sentences" as lists',
-        ),
-        (
-            {"context": {"title": ["Rain", "Sun"], "sentences": [["Wet."]]}},
-            "3: [1] 'q2'.context: 2 titles, but 1 sentences; give one for each title",
-        ),
-        (
-            {"context": {"title": ["Rain"], "sentences": ["Wet."]}},
-            "3: [1] 'q2'.context[0][1]: a text where a list belongs; write it as [...]",
-        ),
-        (
-            {"context": ["Rain"]},
-            '3: [1] \'q2\'.context[0]: a text where a list belongs; write each as ["title", ["sentence", '
-            "...]]",
-        ),
-        (
-            {"context": [["Rain"]]},
-            '3: [1] \'q2\'.context[0]: a list of 1, too short; write each as ["title", ["sentence", ...]]',
-        ),
-        ({"context": [[["Rain"], []]]}, f"3: [1] 'q2'.context[0][0]: {LIST}; {TEXT}"),
-        (
-            {"context": [["Rain", "It is wet."]]},
-            "3: [1] 'q2'.context[0][1]: a text where a list belongs; write it as [...]",
-        ),
-        (
-            {"context": [["Rain", ["Wet.", None]]]},
-            f"3: [1] 'q2'.context[0][1][1]: null where a text belongs; {TEXT}",
-        ),
-        (
-            {"supporting_facts": {"title": ["Rain"], "sent_id": 0}},
-            "3: [1] 'q2'.supporting_facts: sent_id is missing or no list; give the columns \"title\" and "
-            '"sent_id" as lists',
-        ),
-        (
-            {"supporting_facts": [["Rain", 0], ["Rain", 0, 0]]},
-            "3: [1] 'q2'.supporting_facts[1]: a list of 3, too long; write each as [\"title\", 0]",
-        ),
-        ({"supporting_facts": [[["Rain"], 0]]}, f"3: [1] 'q2'.supporting_facts[0][0]: {LIST}; {TEXT}"),
-        (
-            {"supporting_facts": [["Rain", "0"]]},
-            "3: [1] 'q2'.supporting_facts[0][1]: a text where a whole number belongs; write it as 3",
-        ),
-        (
-            {"supporting_facts": [["Rain", 0.0]]},
-            "3: [1] 'q2'.supporting_facts[0][1]: a number where a whole number belongs; write it as 3",
-        ),
-        (
-            {"supporting_facts": [["Rain", False]]},
-            "3: [1] 'q2'.supporting_facts[0][1]: true or false where a whole number belongs; write it as 3",
-        ),
-        (
-            {"supporting_facts": [["Rain", 0], ["Rain", 1]]},
-            f"3: [1] 'q2'.supporting_facts: the context has no sentence 1 of 'Rain', counted from 0; "
-            f"{UNKNOWN}",
-        ),
-        (
-            {"supporting_facts": [["Rain", -1]]},
-            f"3: [1] 'q2'.supporting_facts: the context has no sentence -1 of 'Rain', counted from 0; "
-            f"{UNKNOWN}",
-        ),
-        (
-            {"supporting_facts": [["Sun", 0]]},
-            f"3: [1] 'q2'.supporting_facts: the context has no sentence 0 of 'Sun', counted from 0; "
-            f"{UNKNOWN}",
-        ),
-    ],
-)
-def test_malformed_fields(questions, refused, changes, message):
-    record = {name: value for name, value in {**COMPARISON, **changes}.items() if value is not ...}
-    path = questions(json.dumps([BRIDGE, record]).replace('}, {"', '},\n\n{"'))
-    with refused(path, message):
-        read_hotpotqa(path)
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"_id": ""}, "question '': it has no id; give each its own"),
-        ({"question": " "}, "question 'q3': the question is empty"),
-        ({"answer": ""}, "question 'q3': the answer is empty; leave the field out if it is not known"),
-        ({"context": []}, "question 'q3': the context is empty; give at least one paragraph"),
-        ({"context": [], "supporting_facts": [["É", 0]]},
-         "question 'q3': the context is empty; give at least one paragraph"),
-        ({"context": [["É", [" ", ""]]]}, "question 'q3': paragraph 0, 'É', has no text"),
-        ({"context": [["É", ["Un."]], ["É", ["Deux."]]]},
-         "question 'q3': two paragraphs are called 'É'; titles tell paragraphs apart"),
+        ({"_id": "a\nb", "question": []}, f"3: [1] 'a\\nb'.{a_text('question', 'a list')}"),
+        ({"question": ...}, 'question: missing; add "question" to the record'),
+        ({"question": None}, a_text("question", "null")),
+        ({"answer": ["yes"]}, a_text("answer", "a list")),
+        ({"answer": True}, a_text("answer", "true or false")),
+        ({"answer": "\ud800"},
+         "answer: half a surrogate pair at character 0; remove the lone \\ud... escape"),
+        ({"level": 3}, a_text("level", "a number")),
+        ({"type": {}}, f"type: {{}} {KIND}"),
+        ({"type": "Bridge"}, f"type: 'Bridge' {KIND}"),
+        ({"context": ...}, 'context: missing; add "context" to the record'),
+        ({"context": None}, f"context: null {LIST}"),
+        ({"context": {"sentences": []}},
+         'context: title is missing or no list; give the columns "title" and "sentences" as lists'),
+        ({"context": {"title": ["Rain", "Sun"], "sentences": [["Wet."]]}},
+         "context: 2 titles, but 1 sentences; give one for each title"),
+        ({"context": {"title": ["Rain"], "sentences": ["Wet."]}}, f"context[0][1]: a text {LIST}"),
+        ({"context": ["Rain"]}, f"context[0]: a text where a list belongs; {PARAGRAPH}"),
+        ({"context": [["Rain"]]}, f"context[0]: a list of 1, too short; {PARAGRAPH}"),
+        ({"context": [[["Rain"], []]]}, a_text("context[0][0]", "a list")),
+        ({"context": [["Rain", "It is wet."]]}, f"context[0][1]: a text {LIST}"),
+        ({"context": [["Rain", ["Wet.", None]]]}, a_text("context[0][1][1]", "null")),
+        ({"supporting_facts": {"title": ["Rain"], "sent_id": 0}},
+         'supporting_facts: sent_id is missing or no list; give the columns "title" and "sent_id" as lists'),
+        ({"supporting_facts": [["Rain", 0], [0] * 3]}, f"supporting_facts[1]: a list of 3, too long; {FACT}"),
+        ({"supporting_facts": [[["Rain"], 0]]}, a_text("supporting_facts[0][0]", "a list")),
+        ({"supporting_facts": [["Rain", "0"]]}, f"supporting_facts[0][1]: a text {NUMBER}"),
+        ({"supporting_facts": [["Rain", 0.0]]}, f"supporting_facts[0][1]: a number {NUMBER}"),
+        ({"supporting_facts": [["Rain", False]]}, f"supporting_facts[0][1]: true or false {NUMBER}"),
     ],
 )  # fmt: skip
-def test_questions_that_no_system_could_be_scored_on(questions, refused, changes, problem):
-    path = questions(json.dumps([BRIDGE, {**WITHOUT_GOLD, **changes}], ensure_ascii=False))
-    with refused(path, f"1: question: [1]: {problem}; correct the question, or leave it out"):
-        read_hotpotqa(path, unknown_facts="keep")
+def test_malformed_fields(written, refused, changes, message):
+    record = {name: value for name, value in {**COMPARISON, **changes}.items() if value is not ...}
+    path = written(json.dumps([BRIDGE, record]).replace('}, {"', '},\n\n{"'))
+    with refused(path, message if message.startswith("3") else f"3: [1] 'q2'.{message}"):
+        read_hotpotqa(path)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (" \n", "1: file: the file is empty; fill it, or take it out of the corpus"),
         ("[]", "1: file: no questions; add some, or leave the file out"),
         ('{"data": []}', "1: file: an object where a list belongs; write it as [{...}, ...]"),
         ("7", "1: file: a number where a list belongs; write it as [{...}, ...]"),
@@ -286,51 +185,50 @@ def test_questions_that_no_system_could_be_scored_on(questions, refused, changes
         (f"[\n{json.dumps(BRIDGE)}\n ,\n7]", "4: [1]: a number where an object belongs; write it as {...}"),
     ],
 )
-def test_malformed_files(questions, refused, content, message):
-    path = questions(content)
+def test_malformed_files(written, refused, content, message):
+    path = written(content)
     with refused(path, message):
         read_hotpotqa(path)
 
 
-@pytest.mark.parametrize("read", [read_hotpotqa, read_predictions])
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"answer":' * 100_000, "9" * 100_000])
-def test_what_python_will_not_parse_is_a_complaint_too(questions, read, content):
+def test_what_python_will_not_parse_is_a_complaint_too(written, content):
     complaint = r"dev\.json:1: field file: not JSON \(.*\); write plain records: texts, numbers and lists of"
     with pytest.raises(DataError, match=complaint):
-        read(questions(content))
+        read_hotpotqa(written(content))
 
 
-def test_a_number_that_is_no_place(questions):
+def test_a_number_that_is_no_place(written):
     """Of so many digits as Python still reads; and one that it takes for infinity."""
-    for number, complaint in (("9" * 4000, r"no sentence 9+\.\.\.9+ of 'Rain'"), ("1e999", "a whole number")):
-        changed = json.dumps([{**BRIDGE, "supporting_facts": [["Rain", "X"]]}]).replace('"X"', number)
-        with pytest.raises(DataError, match=complaint):
-            read_hotpotqa(questions(changed))
+    changed = json.dumps([{**BRIDGE, "supporting_facts": [["Rain", "X"]]}])
+    (question,) = read_hotpotqa(written(changed.replace('"X"', "9" * 4000)))
+    assert question.unknown_supporting == (("Rain", 10**4000 - 1),)
+    with pytest.raises(DataError, match="a whole number"):
+        read_hotpotqa(written(changed.replace('"X"', "1e999")))
 
 
-def test_records_leave_out_what_is_not_known(questions):
-    assert [hotpot_record(question) for question in read_hotpotqa(questions(RECORDS))] == RECORDS
-    first = read_hotpotqa(questions(RECORDS))[0]
+def test_records_leave_out_what_is_not_known(written):
+    assert [hotpot_record(question) for question in read_hotpotqa(written(RECORDS))] == RECORDS
     # With an answer there is gold, so that the official scorer finds the field.
-    assert hotpot_record(replace(first, supporting=()))["supporting_facts"] == []
+    assert hotpot_record(replace(QUESTION, supporting=()))["supporting_facts"] == []
 
 
-SENTENCES = st.lists(st.text(st.characters(codec="utf-8"), max_size=8), max_size=3).map(tuple)
+SHORT = st.text(st.characters(codec="utf-8"), max_size=8)
+FILLED = SHORT.map("{}.".format)
 
 
 @st.composite
 def any_question(draw) -> MultihopQuestion:
-    titles = draw(
-        st.lists(st.text(st.characters(codec="utf-8"), max_size=8), min_size=1, max_size=4, unique=True)
-    )
-    paragraphs = [Paragraph(title=title, sentences=("a", *draw(SENTENCES))) for title in titles]
+    titles = draw(st.lists(SHORT, min_size=1, max_size=4, unique=True))
+    paragraphs = [
+        Paragraph(title=title, sentences=("a", *draw(st.lists(SHORT, max_size=3)))) for title in titles
+    ]
     facts = [(one.title, number) for one in paragraphs for number in range(len(one.sentences))]
-    filled = st.text(st.characters(codec="utf-8"), max_size=8).map("{}.".format)
     return MultihopQuestion(
-        id=draw(filled),
-        text=draw(filled),
+        id=draw(FILLED),
+        text=draw(FILLED),
         paragraphs=tuple(paragraphs),
-        answer=draw(st.none() | st.sampled_from(["yes", "no"]) | filled),
+        answer=draw(st.none() | st.sampled_from(["yes", "no"]) | FILLED),
         supporting=tuple(draw(st.lists(st.sampled_from(facts), unique=True))),
         kind=draw(st.sampled_from(["", "bridge", "comparison"])),
         level=draw(st.sampled_from(["", "hard"])),
@@ -340,116 +238,47 @@ def any_question(draw) -> MultihopQuestion:
 @given(asked=st.lists(any_question(), min_size=1, max_size=3, unique_by=lambda question: question.id))
 def test_questions_come_back_as_they_were(tmp_path_factory, asked):
     path = tmp_path_factory.mktemp("written") / "train.json"
-    write_hotpot_questions(str(path), iter(asked))
+    path.write_text(json.dumps([hotpot_record(question) for question in asked]))
     assert read_hotpotqa(path) == asked
 
 
-def test_predictions_come_back_and_can_be_scored(tmp_path):
+def test_predictions_can_be_scored_and_are_whole_or_not_there(tmp_path):
     path = tmp_path / "predictions.json"
-    answers = {"q1": "Gent, é", "q2": ""}
-    supporting = {"q1": [("Rain", np.int64(0)), ("Ann Lee", 0)], "q9": []}
-    write_predictions(str(path), answers, supporting)
-    assert json.loads(path.read_text()) == {
-        "answer": {"q1": "Gent, é", "q2": ""},
-        "sp": {"q1": [["Rain", 0], ["Ann Lee", 0]], "q9": []},
-    }
-    found = read_predictions(path)
-    assert found == {"answer": answers, "sp": {"q1": [("Rain", 0), ("Ann Lee", 0)], "q9": []}}
-    scores = hotpotqa([BRIDGE, COMPARISON], found)
+    answers, supporting = (
+        {"q1": "Gent, é", "q2": ""},
+        {"q1": [("Rain", np.int64(0)), ("Ann Lee", 0)], "q9": []},
+    )
+    questions.write_predictions(path, answers, supporting)
+    predictions = json.loads(path.read_text())
+    assert predictions == {"answer": answers, "sp": {"q1": [["Rain", 0], ["Ann Lee", 0]], "q9": []}}
+    scores = hotpotqa([BRIDGE, COMPARISON], predictions)
     assert (scores["em"], scores["sp_em"]) == (0, 0)
     assert scores["sp_prec"] == scores["sp_recall"] == (1 / 2 + 0) / 2
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ([], "1: line: a list where an object belongs; write it as {...}"),
-        ({"answer": {}}, '1: sp: missing; add "sp" to the record'),
-        ({"sp": {}}, '1: answer: missing; add "answer" to the record'),
-        ({"answer": [], "sp": {}}, "1: answer: a list where an object belongs; write it as {...}"),
-        ({"answer": {}, "sp": None}, "1: sp: null where an object belongs; write it as {...}"),
-        ({"answer": {"q1": None}, "sp": {}}, f"1: answer.q1: null where a text belongs; {TEXT}"),
-        ({"answer": {"q1": ["a"]}, "sp": {}}, f"1: answer.q1: {LIST}; {TEXT}"),
-        ({"answer": {"\ud800": "a"}, "sp": {}},
-         "1: '\\ud800': half a surrogate pair in the key; remove the lone \\ud... escape"),
-        ({"answer": {}, "sp": {"q1": "Rain"}}, "1: sp.q1: a text where a list belongs; write it as [...]"),
-        ({"answer": {}, "sp": {"q1": ["Rain", 0]}},
-         "1: sp.q1[0]: a text where a list belongs; write it as [...]"),
-        ({"answer": {}, "sp": {"q1": [["Rain", "0"]]}},
-         "1: sp.q1[0][1]: a text where a whole number belongs; write it as 3"),
-        ({"answer": {}, "sp": {"q1": [[None, 0]]}}, f"1: sp.q1[0][0]: null where a text belongs; {TEXT}"),
-    ],
-)  # fmt: skip
-def test_malformed_predictions(write, refused, content, message):
-    path = write("predictions.json", json.dumps(content))
-    with refused(path, message):
-        read_predictions(path)
-
-
-def test_broken_predictions(write, refused):
-    path = write("predictions.json", '{"answer": {},\n"sp": }')
-    with refused(path, "2: column 7: not JSON (Expecting value); complete the file"):
-        read_predictions(path)
-
-
-def test_a_file_that_cannot_be_written_stays_as_it_was(write, questions, tmp_path, refused):
-    path = write("predictions.json", "before")
     with pytest.raises(TypeError):
-        write_predictions(path, {"q1": object()}, {})
-    assert path.read_text() == "before"
+        questions.write_predictions(path, {"q1": object()}, {})
+    assert json.loads(path.read_text()) == predictions
     assert [file.name for file in tmp_path.iterdir()] == ["predictions.json"]
-    nowhere = tmp_path / "none" / "dev.json"
-    with refused(nowhere, "1: folder: there is no such folder to write to; make it first"):
-        write_hotpot_questions(nowhere, read_hotpotqa(questions(RECORDS)))
-    with pytest.raises(ValueError, match=r"dev\.json\.gz: files are written plain; call it dev\.json$"):
-        write_hotpot_questions(tmp_path / "dev.json.gz", [])
 
 
 @pytest.mark.parametrize(
     ("split", "count", "comparisons"), [("train", 600, 140), ("dev", 150, 28), ("test", 150, 27)]
 )
-def test_the_real_files_come_back_as_they_were(real_data, tmp_path, split, count, comparisons):
+def test_the_real_files_come_back_as_they_were(real_data, split, count, comparisons):
     path = real_data("hotpotqa") / f"{split}.json.gz"
-    found = read_hotpotqa(path)
-    assert (len(found), sum(question.kind == "comparison" for question in found)) == (count, comparisons)
-    assert all(len(question.gold_paragraphs) == 2 for question in found)
-    write_hotpot_questions(tmp_path / "again.json", found)
-    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(gzip.decompress(path.read_bytes()))
+    every = read_hotpotqa(path)
+    assert (len(every), sum(question.kind == "comparison" for question in every)) == (count, comparisons)
+    assert all(len(question.gold_paragraphs) == 2 for question in every)
+    assert list(map(hotpot_record, every)) == json.loads(gzip.decompress(path.read_bytes()))
 
 
-MILL = Paragraph(title="Blue Mill", sentences=("Blue Mill is a novel.", " ", " Ann Lee wrote it."))
-LEE = Paragraph(title="Ann Lee", sentences=("Ann Lee is from Ghent.",))
-RAIN = Paragraph(title="Rain", sentences=("It is wet.",))
-QUESTION = MultihopQuestion(
-    id="q1",
-    text="Where is the author of Blue Mill from?",
-    paragraphs=(RAIN, MILL, LEE),
-    answer="Ghent",
-    supporting=(("Ann Lee", 0), ("Blue Mill", 2)),
-    kind="bridge",
-)
-
-
-def test_text_of_a_paragraph_is_its_sentences_and_nothing_between_them():
+def test_what_a_question_tells_of_itself():
     assert MILL.text == "Blue Mill is a novel.  Ann Lee wrote it."
     assert Paragraph(title="Blue Mill", sentences=()).text == ""
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [("yes", "yes"), ("no", "no"), ("Ghent", "span"), ("No", "span"), ("noanswer", "span"), (None, None)],
-)
-def test_type_is_that_of_the_answer(answer, expected):
-    assert replace(QUESTION, answer=answer).type == expected
-
-
-def test_gold_paragraphs_are_ascending_and_each_there_once():
+    types = {"yes": "yes", "no": "no", "Ghent": "span", "No": "span", "noanswer": "span", None: None}
+    assert {answer: replace(QUESTION, answer=answer).type for answer in types} == types
     assert QUESTION.gold_paragraphs == (1, 2)
     assert replace(QUESTION, supporting=(("Ann Lee", 0), ("Ann Lee", 0))).gold_paragraphs == (2,)
     assert replace(QUESTION, supporting=()).gold_paragraphs == ()
-
-
-def test_records_are_frozen():
     with pytest.raises(FrozenInstanceError):
         QUESTION.answer = "Rome"
     assert hash(QUESTION) == hash(replace(QUESTION))
@@ -467,21 +296,23 @@ def test_records_are_frozen():
     ],
 )
 def test_questions_that_can_be_scored_pass(changes):
-    check_question(replace(QUESTION, **changes), where="here")
+    questions.check_question(replace(QUESTION, **changes), where="here")
+
+
+DRY = Paragraph(title="Dry", sentences=(" ", "\n"))
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
+        ({"id": ""}, "it has no id; give each its own"),
         ({"text": " \n"}, "the question is empty"),
         ({"answer": ""}, "the answer is empty; leave the field out if it is not known"),
         ({"answer": " "}, "the answer is empty; leave the field out if it is not known"),
         ({"paragraphs": ()}, "the context is empty; give at least one paragraph"),
-        ({"paragraphs": (*QUESTION.paragraphs, Paragraph(title="Dry", sentences=(" ", "\n")))},
-         "paragraph 3, 'Dry', has no text"),
-        ({"paragraphs": (Paragraph(title="Dry", sentences=()), *QUESTION.paragraphs)},
-         "paragraph 0, 'Dry', has no text"),
-        ({"paragraphs": (*QUESTION.paragraphs, replace(MILL, title="Rain"))},
+        ({"paragraphs": (RAIN, MILL, DRY)}, "paragraph 2, 'Dry', has no text"),
+        ({"paragraphs": (replace(DRY, sentences=()), RAIN)}, "paragraph 0, 'Dry', has no text"),
+        ({"paragraphs": (RAIN, replace(MILL, title="Rain"))},
          "two paragraphs are called 'Rain'; titles tell paragraphs apart"),
         ({"supporting": (("Ann Lee", 0), ("ann lee", 0))},
          "a supporting fact names 'ann lee', which is no paragraph of the context"),
@@ -491,15 +322,15 @@ def test_questions_that_can_be_scored_pass(changes):
          "a supporting fact names sentence -1 of 'Blue Mill', which has 3, counted from 0"),
     ],
 )  # fmt: skip
-def test_what_is_refused(changes, problem):
-    complaint = f"dev.json: question 'q1': {problem}"
-    with pytest.raises(ValueError, match=f"^{re.escape(complaint)}$"):
-        check_question(replace(QUESTION, **changes), where="dev.json")
-
-
-def test_a_question_without_id_is_refused():
-    with pytest.raises(ValueError, match=r"^here: question '': it has no id; give each its own$"):
-        check_question(replace(QUESTION, id=""), where="here")
+def test_questions_that_no_system_could_be_scored_on(written, refused, changes, problem):
+    question = replace(QUESTION, **changes)
+    complaint = f"question {question.id!r}: {problem}"
+    with pytest.raises(ValueError, match=f"^{re.escape(f'dev.json: {complaint}')}$"):
+        questions.check_question(question, where="dev.json")
+    if "supporting" not in changes:  # whose facts a reader keeps apart
+        path = written(json.dumps([COMPARISON, hotpot_record(question)], ensure_ascii=False))
+        with refused(path, f"1: question: [1]: {complaint}; correct the question, or leave it out"):
+            read_hotpotqa(path)
 
 
 PARAGRAPHS = (
@@ -509,35 +340,25 @@ PARAGRAPHS = (
 )
 
 
-def found(answer: str | None, *gold: int, paragraphs: tuple[Paragraph, ...] = PARAGRAPHS) -> list[tuple]:
-    """The places, with the words that stand there in place of their end."""
-    places = answer_occurrences(answer, paragraphs, gold=gold)
-    text = {"title": lambda number: paragraphs[number].title, "body": lambda number: paragraphs[number].text}
-    return [(number, part, start, text[part](number)[start:end]) for number, part, start, end in places]
-
-
-def body(text: str) -> tuple[Paragraph, ...]:
-    return (Paragraph(title="T", sentences=(text,)),)
-
-
-def test_places_by_hand():
-    assert answer_occurrences("Mark", PARAGRAPHS, gold=(0, 1)) == [
-        (0, "title", 0, 4),
-        (0, "body", 0, 4),
-        (0, "body", 31, 35),
+def places(answer: str | None, *gold: int, body: str = "") -> list[tuple]:
+    """The places, with the words that stand there instead of their end; in PARAGRAPHS, or one with `body`."""
+    paragraphs = (Paragraph(title="T", sentences=(body,)),) if body else PARAGRAPHS
+    texts = {"title": lambda one: one.title, "body": lambda one: one.text}
+    return [
+        (number, part, start, texts[part](paragraphs[number])[start:end])
+        for number, part, start, end in answer_occurrences(answer, paragraphs, gold=gold)
     ]
 
 
-def test_only_paragraphs_that_are_gold_and_in_their_order():
-    assert found("Twain", 0) == [(0, "title", 5, "Twain")]
-    assert found("Twain", 1) == [(1, "body", 0, "Twain")]
-    assert found("Twain", 1, 0) == [(1, "body", 0, "Twain"), (0, "title", 5, "Twain")]
-    assert found("Twain") == []
-
-
 @pytest.mark.parametrize(
-    ("answer", "gold", "places"),
+    ("answer", "gold", "expected"),
     [
+        ("Mark", (0, 1), [(0, "title", 0, "Mark"), (0, "body", 0, "Mark"), (0, "body", 31, "Mark")]),
+        # only paragraphs that are gold, and in their order
+        ("Twain", (0,), [(0, "title", 5, "Twain")]),
+        ("Twain", (1,), [(1, "body", 0, "Twain")]),
+        ("Twain", (1, 0), [(1, "body", 0, "Twain"), (0, "title", 5, "Twain")]),
+        ("Twain", (), []),
         ("mark", (0,), [(0, "body", 40, "mark")]),  # whole, in its own case
         ("market", (0,), [(0, "body", 19, "Market")]),  # whole, in another
         ("mark", (1, 2), [(1, "body", 16, "MARK")]),  # which goes before parts of words, wherever they are
@@ -545,35 +366,24 @@ def test_only_paragraphs_that_are_gold_and_in_their_order():
         ("arket", (0,), [(0, "body", 20, "arket")]),
         ("WAIN", (0, 1), [(0, "title", 6, "wain"), (1, "body", 1, "wain")]),  # a part, in another
         ("Samuel", (0, 1, 2), []),
+        # over the end of a sentence, and any white space
+        ("wrote it. The", (0,), [(0, "body", 5, "wrote it. The")]),
+        (" Mark \n Twain ", (0,), [(0, "title", 0, "Mark Twain")]),
+        ("was.here", (1,), []),
     ],
 )
-def test_the_strictest_kind_that_there_is(answer, gold, places):
-    assert found(answer, *gold) == places
+def test_the_strictest_kind_of_place_that_there_is(answer, gold, expected):
+    assert places(answer, *gold) == expected
 
 
-def test_over_the_end_of_a_sentence_and_any_white_space():
-    assert found("wrote it. The", 0) == [(0, "body", 5, "wrote it. The")]
-    assert found(" Mark \n Twain ", 0) == [(0, "title", 0, "Mark Twain")]
-    there = body("to  Žofie\u00a0Ň, to žofie ň")
-    assert found("Žofie Ň", 0, paragraphs=there) == [(0, "body", 4, "Žofie\u00a0Ň")]
-    assert found("was.here", 1) == []
-
-
-def test_occurrences_that_overlap():
-    there = body("the fire the fire the.")
-    assert [start for _, _, start, _ in found("the fire the", 0, paragraphs=there)] == [0, 9]
-
-
-@pytest.mark.parametrize("answer", ["$1,000", "(or 1.000)", "U.S.", "[s]", "a+b", "1.000"])
-def test_signs_are_taken_as_they_are(answer):
-    there = body("It cost $1,000 (or 1.000) in the U.S. of [s] a+b.")
-    assert [text for *_, text in found(answer, 0, paragraphs=there)] == [answer]
-
-
-@pytest.mark.parametrize("answer", [None, "", " ", "yes", "no"])
-def test_what_no_words_of_the_paragraphs_answer(answer):
-    assert found(answer, 0, paragraphs=(Paragraph(title="no", sentences=("yes, no ",)),)) == []
-
-
-def test_yes_in_another_case_is_a_word():
-    assert found("Yes", 0, paragraphs=body("Yes is a band.")) == [(0, "body", 0, "Yes")]
+def test_places_of_odd_answers():
+    white_space = places("Žofie Ň", 0, body="to  Žofie\u00a0Ň, to žofie ň")
+    assert white_space == [(0, "body", 4, "Žofie\u00a0Ň")]
+    overlapping = places("the fire the", 0, body="the fire the fire the.")
+    assert [start for _, _, start, _ in overlapping] == [0, 9]
+    for sign in ("$1,000", "(or 1.000)", "U.S.", "[s]", "a+b", "1.000"):
+        taken = places(sign, 0, body="It cost $1,000 (or 1.000) in the U.S. of [s] a+b.")
+        assert [text for *_, text in taken] == [sign]
+    for answer in (None, "", " ", "yes", "no"):
+        assert places(answer, 0, body="yes, no ") == []
+    assert places("Yes", 0, body="Yes is a band.") == [(0, "body", 0, "Yes")]

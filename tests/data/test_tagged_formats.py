@@ -1,7 +1,5 @@
 """Tagged text of other makers: LitBank, columns as CoNLL's, JNLPBA in IOB2 and in standoff."""
 
-import gzip
-
 import pytest
 
 from cdlm_lab.data.tagged import (
@@ -11,10 +9,14 @@ from cdlm_lab.data.tagged import (
     read_jnlpba_iob2,
     read_jnlpba_standoff,
     read_litbank,
-    read_litbank_folder,
     read_ner_conll,
     spans_of,
 )
+
+
+def sentence(words: str, tags: str) -> TaggedSentence:
+    return TaggedSentence(words=tuple(words.split("|")), tags=tuple(tags.split()))
+
 
 NESTED = (
     "CHAPTER\tO\tO\tO\t\n"
@@ -31,84 +33,36 @@ NESTED = (
     "Ann\tB-PER\tB-PER\tO\t\n"
     "Lee\tO\tI-PER\tO\t\n"
 )
-DOCUMENT = TaggedDocument(
-    id="1_maids_brat",
-    sentences=(
-        TaggedSentence(words=("CHAPTER",), tags=("O",)),
-        TaggedSentence(
-            words=("the", "maid", "of", "Ann", "slept", "in", "Ghent", "'s", "inn", "Ann", "Lee"),
-            tags=("B-PER", *("I-PER",) * 3, "O", "O", "B-FAC", "I-FAC", "I-FAC", "B-PER", "I-PER"),
-        ),
-    ),
-)
+OUTERMOST = (
+    sentence("CHAPTER", "O"),
+    sentence("the|maid|of|Ann|slept|in|Ghent|'s|inn|Ann|Lee",
+             "B-PER I-PER I-PER I-PER O O B-FAC I-FAC I-FAC B-PER I-PER"),
+)  # fmt: skip
 
 
 def test_outermost_spans(write):
-    assert read_litbank(str(write("1_maids_brat.tsv", NESTED))) == DOCUMENT
     # A document has as many columns as it needs, and the tabs at the end of a line are more or fewer.
-    wider = NESTED.replace("\t\n", "\tO\tO\t\t\n")
-    assert read_litbank(write("1_maids_brat.tsv", wider)) == DOCUMENT
-    assert read_litbank(write("1_maids_brat.tsv", NESTED.replace("\t\n", "\n"))) == DOCUMENT
-
-
-def test_one_place_with_two_labels(write):
-    for columns, tag in (("B-ORG\tB-PER", "B-ORG"), ("B-PER\tB-ORG", "B-PER")):
-        assert read_litbank(write("a.tsv", f"house\t{columns}\t\n")).sentences[0].tags == (tag,)
-
-
-def test_spans_side_by_side_stay_apart(write):
-    # The inner span of the first column may not end the outer one of the second.
-    text = "a\tB-X\tO\t\nb\tB-X\tB-X\t\nc\tI-X\tI-X\t\nd\tO\tI-X\t\ne\tB-X\tB-Y\t\n"
-    (sentence,) = read_litbank(write("a.tsv", text)).sentences
-    assert sentence.tags == ("B-X", "B-X", "I-X", "I-X", "B-X")
-
-
-def test_stray_tags_in_every_column(write, refused):
-    path = write("a.tsv", "a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n")
-    reading = TagReading()
-    assert read_litbank(path, reading=reading).sentences[0].tags == ("B-X", "I-X", "B-Y")
-    assert reading.mended == 2
-    remedy = 'write B- for I-, or read with stray="accept"'
-    with refused(path, f"2: tag: 'I-Y' follows no span of its label; {remedy}"):
-        read_litbank(path, reading=TagReading(stray="refuse"))
-    with refused(path, "1: tag: 'I-X' is not a known tag; the labels are Y"):
-        read_litbank(path, reading=TagReading(labels=("Y",)))
+    for text in (NESTED, NESTED.replace("\t\n", "\tO\tO\t\t\n"), NESTED.replace("\t\n", "\n")):
+        document = read_litbank(write("1_maids_brat.tsv", text), TagReading())
+        assert document == TaggedDocument(id="1_maids_brat", sentences=OUTERMOST)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "tags", "mended"),
     [
-        (
-            "a\tO\nb\t\n",
-            "2: row: one column instead of a word and its tag; write the word, a tab and its tag",
-        ),
-        ("\tO\tO\t\n", "1: word: an empty word; write it, or delete the line"),
-        (
-            "a\tO\n\nb\tO\tO\t\nc\tO\t\n",
-            "4: row: 2 columns where the sentence begins with 3; write O where a word is in no span",
-        ),
-        (
-            "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
-            "3: tag: spans cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); "
-            "put the one inside the other, or leave one of them",
-        ),
+        # one place with two labels
+        ("house\tB-ORG\tB-PER\t\n", "B-ORG", 0),
+        ("house\tB-PER\tB-ORG\t\n", "B-PER", 0),
+        # The inner span of the first column may not end the outer one of the second.
+        ("a\tB-X\tO\t\nb\tB-X\tB-X\t\nc\tI-X\tI-X\t\nd\tO\tI-X\t\ne\tB-X\tB-Y\t\n", "B-X B-X I-X I-X B-X", 0),
+        ("a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n", "B-X I-X B-Y", 2),
     ],
 )
-def test_complaints(write, refused, text, message):
-    path = write("a.tsv", text)
-    with refused(path, message):
-        read_litbank(path)
-
-
-def test_a_folder(write, tmp_path, refused):
-    with refused(tmp_path, "1: folder: no .tsv files in it; give the folder entities/tsv"):
-        read_litbank_folder(tmp_path)
-    write("b.tsv", "b\tI-X\t\n")
-    write("a.tsv", "a\tI-X\t\n")
-    write("a.ann", "")
+def test_one_sentence_of_litbank(write, text, tags, mended):
     reading = TagReading()
-    assert [document.id for document in read_litbank_folder(str(tmp_path), reading=reading)] == ["a", "b"]
-    assert reading.mended == 2
+    (only,) = read_litbank(write("a.tsv", text), reading).sentences
+    assert only.tags == tuple(tags.split())
+    assert reading.mended == mended
 
 
 IOB1 = (
@@ -121,108 +75,96 @@ IOB2 = IOB1.replace("Ann NNP I-NP I-PER", "Ann NNP I-NP B-PER").replace("I-LOC",
 
 
 @pytest.mark.parametrize(("text", "mended"), [(IOB1, 2), (IOB2, 0), (IOB2.replace(" ", "\t"), 0)])
-def test_documents(write, text, mended):
+def test_columns(write, text, mended):
     reading = TagReading()
-    first, second = read_ner_conll(str(write("eng.testa", text)), reading=reading)
+    first, second = read_ner_conll(write("eng.testa", text), reading)
     assert (first.id, second.id) == ("eng.testa:0", "eng.testa:1")
     assert first.sentences == (
-        TaggedSentence(words=("Ann", "Lee", "Bo", "slept", "."), tags=("B-PER", "I-PER", "B-PER", "O", "O")),
-        TaggedSentence(words=("Ghent",), tags=("B-LOC",)),
+        sentence("Ann|Lee|Bo|slept|.", "B-PER I-PER B-PER O O"),
+        sentence("Ghent", "B-LOC"),
     )
-    assert second.sentences == (TaggedSentence(words=("At", "home"), tags=("O", "O")),)
+    assert second.sentences == (sentence("At|home", "O O"),)
     assert reading.mended == mended
 
 
 def test_ontonotes_is_one_document(write):
     text = "The\tDT\t(NP*\tB-WORK_OF_ART\n4 1/2\tCD\t*)\tI-WORK_OF_ART\n\nsaid\tVBD\t*\tO\n"
-    (document,) = read_ner_conll(write("onto.train.ner", text), reading=TagReading(stray="refuse"))
+    (document,) = read_ner_conll(write("onto.train.ner", text), TagReading(stray="refuse"))
     assert document.id == "onto.train.ner:0"
-    assert document.sentences == (
-        TaggedSentence(words=("The", "4 1/2"), tags=("B-WORK_OF_ART", "I-WORK_OF_ART")),
-        TaggedSentence(words=("said",), tags=("O",)),
-    )
+    assert document.sentences == (sentence("The|4 1/2", "B-WORK_OF_ART I-WORK_OF_ART"), sentence("said", "O"))
 
 
-def test_complaints_of_conll(write, refused):
-    path = write("a.txt", "a NN O\nb\n")
-    remedy = "write the word, white space and its tag"
-    with refused(path, f"2: row: one column instead of a word and its tag; {remedy}"):
-        list(read_ner_conll(path))
-    path = write("a.txt", "a\tNN\tO\nb\tNN\n")
-    with refused(path, "2: tag: 'NN' is not a tag; write O, or B- or I- and a label"):
-        list(read_ner_conll(path))
-    path = write("a.txt", "-DOCSTART- O\n\na O\n-DOCSTART- O\n")
-    remedy = "delete the line, or write the document below it"
-    with refused(path, f"4: document: no sentence follows; {remedy}"):
-        list(read_ner_conll(path))
-    path = write("a.txt", IOB1)
-    remedy = 'write B- for I-, or read with stray="accept"'
-    with refused(path, f"3: tag: 'I-PER' follows no span of its label; {remedy}"):
-        list(read_ner_conll(path, reading=TagReading(stray="refuse")))
+ABSTRACTS = (
+    "###MEDLINE:91\n\nLevels\tO\nof\tO\nIL-2\tB-protein\nreceptors\tI-protein\n\nWe\tO\nsaw\tO\nnone\tO\n.\tO\n\n"
+    "###MEDLINE:92\n\nCD4\tI-DNA\n"
+)
+LEVELS = (
+    sentence("Levels|of|IL-2|receptors", "O O B-protein I-protein"),
+    sentence("We|saw|none|.", "O O O O"),
+)
+
+
+def abstracts(path, reading=None):
+    return [(one.id, one.sentences) for one in read_jnlpba_iob2(path, reading or TagReading())]
+
+
+def test_iob2(write):
+    reading = TagReading()
+    path = write("a.iob2", ABSTRACTS)
+    assert abstracts(path, reading) == [("91", LEVELS), ("92", (sentence("CD4", "B-DNA"),))]
+    assert reading.mended == 1
+    path.write_text(ABSTRACTS.partition("\n\n")[2].partition("#")[0])  # without marks
+    assert abstracts(path) == [("a", LEVELS)]
+    path.write_text("a\tO\n###MEDLINE: 91 \nb\tO\n")
+    assert abstracts(path) == [("a", (sentence("a", "O"),)), ("91", (sentence("b", "O"),))]
+    part = "###MEDLINE:91\n\na\tO\n\n"
+    path.write_text(f"{part}###MEDLINE:92\nb\tO\n\n{part}{part}")
+    assert [name for name, _ in abstracts(path)] == ["91", "92", "91-2", "91-3"]
+
+
+STRAY = 'follows no span of its label; write B- for I-, or read with stray="accept"'
+NONE = "document: no sentence follows; delete the line, or write the document below it"
+WORD = "one column instead of a word and its tag; write the word,"
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (read_litbank, "a\tO\nb\t\n", f"2: row: {WORD} a tab and its tag"),
+        (read_litbank, "\tO\tO\t\n", "1: word: an empty word; write it, or delete the line"),
+        (read_litbank, "a\tO\n\nb\tO\tO\t\nc\tO\t\n",
+         "4: row: 2 columns where the sentence begins with 3; write O where a word is in no span"),
+        (read_litbank, "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
+         "3: tag: spans cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); "
+         "put the one inside the other, or leave one of them"),
+        (read_litbank, "a\tO\tI-X\t\nb\tI-Y\tI-X\t\nc\tB-Y\tO\t\n", f"2: tag: 'I-Y' {STRAY}"),
+        (read_ner_conll, "a NN O\nb\n", f"2: row: {WORD} white space and its tag"),
+        (read_ner_conll, "a\tNN\tO\nb\tNN\n",
+         "2: tag: 'NN' is not a tag; write O, or B- or I- and a label"),
+        (read_ner_conll, "-DOCSTART- O\n\na O\n-DOCSTART- O\n", f"4: {NONE}"),
+        (read_ner_conll, IOB1, f"3: tag: 'I-PER' {STRAY}"),
+        (read_jnlpba_iob2, "###MEDLINE:91\n\na\tO\nb\n",
+         "4: row: one column instead of 2; write the word, a tab and its tag"),
+        (read_jnlpba_iob2, "###MEDLINE: \n\na\tO\n",
+         "1: document: no name of the abstract; write it after ###MEDLINE:"),
+        (read_jnlpba_iob2, "###MEDLINE:1\n\n###MEDLINE:2\n\na\tO\n", f"1: {NONE}"),
+    ],
+)  # fmt: skip
+def test_complaints(write, refused, read, text, message):
+    path = write("a.tsv", text)
+    with refused(path, message):
+        list(read(path, TagReading(stray="refuse")))
 
 
 def test_one_document_at_a_time(write):
-    documents = read_ner_conll(write("a.txt", "-DOCSTART- O\n\na O\n\n-DOCSTART- O\n\nb\n"))
+    path = write("a.txt", "-DOCSTART- O\n\na O\n\n-DOCSTART- O\n\nb\n")
+    documents = read_ner_conll(path, TagReading())
     assert next(documents).sentences[0].words == ("a",)
     with pytest.raises(ValueError, match=r"a.txt:7: field row: one column"):
         next(documents)
 
 
-JNLPBA_IOB2 = (
-    "###MEDLINE:91\n\nLevels\tO\nof\tO\nIL-2\tB-protein\nreceptors\tI-protein\n\nWe\tO\nsaw\tO\nnone\tO\n.\tO\n\n"
-    "###MEDLINE:92\n\nCD4\tI-DNA\n"
-)
-FIRST = TaggedDocument(
-    id="91",
-    sentences=(
-        TaggedSentence(
-            words=("Levels", "of", "IL-2", "receptors"), tags=("O", "O", "B-protein", "I-protein")
-        ),
-        TaggedSentence(words=("We", "saw", "none", "."), tags=("O",) * 4),
-    ),
-)
 TITLE = "Levels of IL-2 receptors"
-
-
-def test_iob2(write):
-    reading = TagReading()
-    first, second = read_jnlpba_iob2(str(write("a.iob2", JNLPBA_IOB2)), reading=reading)
-    assert first == FIRST
-    assert second.id == "92"
-    assert second.sentences == (TaggedSentence(words=("CD4",), tags=("B-DNA",)),)
-    assert reading.mended == 1
-    packed = write("a.iob2.gz", gzip.compress(JNLPBA_IOB2.encode()))
-    assert list(read_jnlpba_iob2(packed)) == [first, second]
-
-
-def test_iob2_without_marks(write):
-    (only,) = read_jnlpba_iob2(write("Eval1.iob2", JNLPBA_IOB2.partition("\n\n")[2].partition("#")[0]))
-    assert (only.id, only.sentences) == ("Eval1", FIRST.sentences)
-    before, after = read_jnlpba_iob2(write("b.iob2", "a\tO\n###MEDLINE: 91 \nb\tO\n"))
-    assert (before.id, before.sentences[0].words) == ("b", ("a",))
-    assert (after.id, after.sentences[0].words) == ("91", ("b",))
-
-
-def test_an_abstract_that_comes_twice(write):
-    part = "###MEDLINE:91\n\na\tO\n\n"
-    found = read_jnlpba_iob2(write("a.iob2", f"{part}###MEDLINE:92\nb\tO\n\n{part}{part}"))
-    assert [document.id for document in found] == ["91", "92", "91-2", "91-3"]
-
-
-def test_iob2_complaints(write, refused):
-    path = write("a.iob2", "###MEDLINE:91\n\na\tO\nb\n")
-    with refused(path, "4: row: one column instead of 2; write the word, a tab and its tag"):
-        list(read_jnlpba_iob2(path))
-    path = write("a.iob2", "###MEDLINE: \n\na\tO\n")
-    with refused(path, "1: document: no name of the abstract; write it after ###MEDLINE:"):
-        list(read_jnlpba_iob2(path))
-    path = write("a.iob2", "###MEDLINE:1\n\n###MEDLINE:2\n\na\tO\n")
-    remedy = "delete the line, or write the document below it"
-    with refused(path, f"1: document: no sentence follows; {remedy}"):
-        list(read_jnlpba_iob2(path))
-    path = write("a.iob2", "a\tB-RNA\n")
-    with refused(path, "1: tag: 'B-RNA' is not a known tag; the labels are DNA"):
-        list(read_jnlpba_iob2(path, reading=TagReading(labels=("DNA",))))
 
 
 @pytest.fixture
@@ -237,99 +179,70 @@ def abstract(write, tmp_path):
     return _abstract
 
 
-def test_both_forms_agree(abstract, write):
-    folder = abstract(f"{TITLE}\nWe saw none.\n", "T1\tprotein 10 24\tIL-2 receptors\n")
-    assert list(read_jnlpba_standoff(str(folder))) == [FIRST]
-
-
-def test_words_are_cut_at_names(abstract):
-    folder = abstract(
-        "pre-IL2a, IL3.", "T1\tDNA 4 7\tIL2\nT2\tRNA 4 5\tI\nR1\tx Arg1:T1\n#1\tnote\nT3\tRNA 10 13\tIL3\n"
-    )
-    (document,) = read_jnlpba_standoff(folder)
-    assert document.sentences == (
-        TaggedSentence(
-            words=("pre-", "IL2", "a", ",", "IL3", "."), tags=("O", "B-DNA", "O", "O", "B-RNA", "O")
-        ),
-    )
+def test_standoff(abstract):
+    names = "T1\tprotein 10 24\tIL-2 receptors\n"
+    folder = abstract(f"{TITLE}\nWe saw none.\n", names)
+    assert list(read_jnlpba_standoff(folder)) == [
+        TaggedDocument(id="91", sentences=LEVELS)
+    ]  # both forms agree
+    # What else brat writes is passed over.
+    rows = ("R1\tA Arg1:T1 Arg2:T2\t", "E1\tB:T1", "A1\tC T1", "M1\tD T1", "N1\tE T1 x\tf", "#1\tNote T1\tg")
+    other = "\n".join([*rows, "*\tSame T1 T2", "\n"])
+    assert next(read_jnlpba_standoff(abstract(TITLE, other + names + other))).sentences == LEVELS[:1]
+    # Words are cut at names.
+    abstract("pre-IL2a, IL3.", "T1\tDNA 4 7\tIL2\nT2\tRNA 4 5\tI\nT3\tRNA 10 13\tIL3\n")
+    (only,) = next(read_jnlpba_standoff(folder)).sentences
+    assert only == sentence("pre-|IL2|a|,|IL3|.", "O B-DNA O O B-RNA O")
+    abstract("b", "", name="b")
+    abstract("a\n\n\u2003a \u00a0 b\n", "\n", name="a")
+    last = list(read_jnlpba_standoff(folder))[1:]
+    assert [(one.id, one.sentences) for one in last] == [
+        ("a", (sentence("a", "O"), sentence("a|b", "O O"))),
+        ("b", (sentence("b", "O"),)),
+    ]
 
 
 def test_no_sentence_ends_in_a_name(abstract):
     text = "We grew it. It lived. It died.\nThe end."
-    cut = [s.words[-2:] for s in next(read_jnlpba_standoff(abstract(text, ""))).sentences]
+    cut = [one.words[-2:] for one in next(read_jnlpba_standoff(abstract(text, ""))).sentences]
     assert cut == [("it", "."), ("lived", "."), ("died", "."), ("end", ".")]
     # A name from the first sentence into the second, and one across the line end.
     names = "T1\tX 8 14\tit. It\nT2\tY 25 34\tdied. The\n"
-    found = next(read_jnlpba_standoff(abstract(text, names))).sentences
-    assert [" ".join(sentence.words) for sentence in found] == [
-        "We grew it . It lived .",
-        "It died . The end .",
-    ]
-    assert [[(s.label, s.first, s.stop) for s in spans_of(sentence.tags)] for sentence in found] == [
-        [("X", 2, 5)],
-        [("Y", 1, 4)],
-    ]
+    first, second = next(read_jnlpba_standoff(abstract(text, names))).sentences
+    assert " ".join(first.words) == "We grew it . It lived ."
+    assert " ".join(second.words) == "It died . The end ."
+    places = [(one.label, one.first, one.stop) for part in (first, second) for one in spans_of(part.tags)]
+    assert places == [("X", 2, 5), ("Y", 1, 4)]
 
 
-def test_a_folder_of_standoff(abstract):
-    abstract("b", "", name="b")
-    folder = abstract("a\n\n\u2003a \u00a0 b\n", "\n", name="a")
-    found = list(read_jnlpba_standoff(folder))
-    assert [document.id for document in found] == ["a", "b"]
-    assert [sentence.words for sentence in found[0].sentences] == [("a",), ("a", "b")]
-    assert all(tag == "O" for sentence in found[0].sentences for tag in sentence.tags)
+PIECE = "is not a name in one piece; write T1, a tab, label, first character and end, a tab, and the text"
+STANDS = "count characters from 0, line ends as one"
 
 
 @pytest.mark.parametrize(
-    ("annotation", "what", "remedy"),
+    ("annotation", "message"),
     [
         ("T1\tprotein 10 14;15 24\tIL-2 receptors",
-         "'T1\\tprotein 10 14;15 24\\tIL-2 receptors' is not a name in one piece",
-         "write T1, a tab, label, first character and end, a tab, and the text"),
-        ("T1 protein 10 14 IL-2", "'T1 protein 10 14 IL-2' is not a name in one piece",
-         "write T1, a tab, label, first character and end, a tab, and the text"),
-        ("version https://git-lfs.github.com/spec/v1",
-         "'version https://git-lfs.github.com/spec/v1' is not a name in one piece",
-         "write T1, a tab, label, first character and end, a tab, and the text"),
-        ("<!DOCTYPE html>", "'<!DOCTYPE html>' is not a name in one piece",
-         "write T1, a tab, label, first character and end, a tab, and the text"),
-        ("T1\tprotein 11 15\tIL-2", "'IL-2' is not what stands at 11 to 15",
-         "count characters from 0, line ends as one"),
-        ("T1\tprotein 9 10\t ", "' ' is not what stands at 9 to 10",
-         "count characters from 0, line ends as one"),
+         f"2: T: 'T1\\tprotein 10 14;15 24\\tIL-2 receptors' {PIECE}"),
+        ("T1 protein 10 14 IL-2", f"2: T: 'T1 protein 10 14 IL-2' {PIECE}"),
+        ("T1\tprotein 11 15\tIL-2", f"2: T: 'IL-2' is not what stands at 11 to 15; {STANDS}"),
+        ("T1\tprotein 9 10\t ", f"2: T: ' ' is not what stands at 9 to 10; {STANDS}"),
+        ("T1\tX 0 9\tLevels of\nT2\tY 7 14\tof IL-2",
+         "1: T: names cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); put the "
+         "one inside the other, or leave one of them"),
     ],
 )  # fmt: skip
-def test_standoff_complaints(abstract, refused, annotation, what, remedy):
+def test_complaints_of_standoff(abstract, refused, annotation, message):
     folder = abstract(TITLE, f"T0\tDNA 0 6\tLevels\n{annotation}\n")
-    with refused(folder / "91.ann", f"2: T: {what}; {remedy}"):
+    with refused(folder / "91.ann", message):
         list(read_jnlpba_standoff(folder))
 
 
-def test_what_else_brat_writes_is_passed_over(abstract):
-    rows = ("R1\tA Arg1:T1 Arg2:T2\t", "E1\tB:T1", "A1\tC T1", "M1\tD T1", "N1\tE T1 x\tf", "#1\tNote T1\tg")
-    other, name = "\n".join([*rows, "*\tSame T1 T2", "\n"]), "T1\tDNA 0 6\tLevels\n"
-    first = next(read_jnlpba_standoff(abstract(TITLE, name)))
-    assert next(read_jnlpba_standoff(abstract(TITLE, other + name + other))) == first
-
-
-def test_an_annotation_without_its_text(abstract, refused, write):
-    folder = abstract(TITLE, "")
-    path = write("92.ann", "")
-    remedy = "give the folder that has a .txt and an .ann for each abstract"
-    with refused(path, f"1: file: there is no 92.txt beside it; {remedy}"):
-        read_jnlpba_standoff(folder)
-
-
-def test_more_standoff_complaints(abstract, refused, tmp_path):
+def test_standoff_that_is_not_whole(abstract, refused, write, tmp_path):
     remedy = "give the folder that has a .txt and an .ann for each abstract"
     with refused(tmp_path, f"1: folder: no .txt files in it; {remedy}"):
         read_jnlpba_standoff(tmp_path)
-    path = abstract(TITLE, "T1\tX 0 9\tLevels of\nT2\tY 7 14\tof IL-2\n") / "91.ann"
-    what = "names cross (TagSpan(label='Y', first=1, stop=3) shares words with another span)"
-    with refused(path, f"1: T: {what}; put the one inside the other, or leave one of them"):
-        list(read_jnlpba_standoff(tmp_path))
-    with refused(path, "1: tag: 'B-X' is not a known tag; the labels are DNA"):
-        list(read_jnlpba_standoff(tmp_path, reading=TagReading(labels=("DNA",))))
-    path.unlink()
-    with refused(path, "1: file: there is no such file; check the spelling of the path"):
-        list(read_jnlpba_standoff(tmp_path))
+    abstract(TITLE, "")
+    path = write("92.ann", "")
+    with refused(path, f"1: file: there is no 92.txt beside it; {remedy}"):
+        read_jnlpba_standoff(tmp_path)

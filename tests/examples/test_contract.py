@@ -503,10 +503,10 @@ def test_the_docstring_example_of_pairs():
     ],
 )
 def test_labels_of_sequences_keep_their_kind(label, dtype):
-    batch = Collate(pad_token_id=0, pad_to_multiple_of=8)([pair_example(4, label), pair_example(3, label)])
+    batch = Collate(pad_token_id=0)([pair_example(4, label), pair_example(3, label)])
     assert batch["labels"].dtype == dtype
     assert batch["labels"].tolist() == [1, 1]
-    assert batch["mention_mask"].shape == (2, 2, 8)
+    assert batch["mention_mask"].shape == (2, 2, 4)
     assert batch["mention_mask"].sum(-1).tolist() == [[1, 1], [1, 1]]
 
 
@@ -514,12 +514,6 @@ def test_a_pad_id_within_the_text_is_attended_to():
     """The mask comes from lengths, not from ids."""
     batch = Collate(pad_token_id=1)([example(3, input_ids=np.array([10, 1, 12]))])
     assert batch["attention_mask"].tolist() == [[1, 1, 1]]
-
-
-@pytest.mark.parametrize(("multiple", "width"), [(None, 5), (1, 5), (5, 5), (8, 8), (4, 8)])
-def test_pad_to_multiple_of(multiple, width):
-    batch = Collate(pad_token_id=0, pad_to_multiple_of=multiple)([example(2), example(5)])
-    assert {tuple(value.shape) for value in batch.values()} == {(2, width)}
 
 
 def test_cross_document_can_be_left_out():
@@ -558,11 +552,6 @@ def test_cross_document_can_be_left_out():
 def test_bad_examples(examples, message):
     with pytest.raises(ValueError, match=message):
         Collate(pad_token_id=0)(examples)
-
-
-def test_bad_multiple():
-    with pytest.raises(ValueError, match="pad_to_multiple_of is 0"):
-        Collate(pad_token_id=0, pad_to_multiple_of=0)
 
 
 def test_batches_are_sorted_by_length_then_by_globals():

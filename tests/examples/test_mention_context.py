@@ -22,9 +22,8 @@ from cdlm_lab.examples.mention_pairs import (
     MENTION_END,
     MENTION_START,
     MentionMarks,
+    MentionPairExamples,
     marks_from_tokenizer,
-    pair_sequence,
-    pair_size,
 )
 from cdlm_lab.examples.packing import LossOfText
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
@@ -61,8 +60,16 @@ def build(marked):
             )
             for n, (d, start, end) in enumerate((first, second))
         ]
-        settings = {"documents": documents, "context": context, "max_length": max_length, "special": special}
-        return pair_sequence(*mentions, marks=marks, **settings), pair_size(*mentions, **settings)
+        examples = MentionPairExamples(
+            mentions=mentions,
+            pairs=np.array([[0, 1]]),
+            documents=documents,
+            context=context,
+            max_length=max_length,
+            special=special,
+            marks=marks,
+        )
+        return examples.describe(0), examples.size_of(0)
 
     return build
 
@@ -390,18 +397,18 @@ def test_real_tokenizers(name, expected):
         )
         for n, words in enumerate(text.split() for text in texts)
     ]
-    first, second = (
+    mentions = [
         CoreferenceMention(id=f"m{n}", document=f"d{n}", tokens=span, sentence=0, kind="event", cluster="c")
         for n, span in enumerate([(1, 2), (0, 1)])
-    )
-    pair = pair_sequence(
-        first,
-        second,
+    ]
+    pair = MentionPairExamples(
+        mentions=mentions,
+        pairs=np.array([[0, 1]]),
         documents=EncodedDocuments(documents, tokenizer),
         context="documents",
         max_length=64,
         special=from_tokenizer(tokenizer),
         marks=marks_from_tokenizer(tokenizer),
-    )
+    ).describe(0)
     assert " ".join(tokenizer.convert_ids_to_tokens(pair.input_ids.tolist())) == expected
     assert [tokenizer.decode(pair.input_ids[row]).strip() for row in pair.mention_mask] == ["fire", "firing"]

@@ -1,41 +1,18 @@
 """Document-attentive tagging: documents of each corpus, a run on a handful of stories, its report by hand."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tagging_runs import score_of, tagging_run
+from tagging_runs import score_of, tagged, tagging_run
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
-from cdlm_lab.examples.tagging import TagExample
-from cdlm_lab.experiments import runs
-from cdlm_lab.experiments.document_tagging import (
-    Settings,
-    TaggedCorpus,
-    TaggingRun,
-    TagTraining,
-    corpus_facts,
-    evaluate,
-    figures,
-    in_runs,
-    own_text_in_place,
-    predict,
-    prepare,
-    preview,
-    read_tagged,
-    report,
-    score_table,
-    shortened_facts,
-    tags_in_place,
-    train,
-)
-from cdlm_lab.experiments.runs import cost_facts
+from cdlm_lab.data.tagged import TaggedDocument
+from cdlm_lab.experiments import document_tagging, runs
+from cdlm_lab.experiments.document_tagging import Settings, TaggedCorpus, TaggingRun, TagTraining, read_tagged
 from cdlm_lab.experiments.systems import tagging
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, TagPredictions
 from cdlm_lab.metrics.counts import f1_of, span_counts
@@ -43,28 +20,23 @@ from cdlm_lab.models.precision import precision_told
 from cdlm_lab.models.tagging import new_static_tagger
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import read_report
-from cdlm_lab.training.config import TrainingConfig
 
 SMALL = Settings(
-    train_documents=6,
-    held_out_documents=3,
-    most_context=6,
-    occurrences=4,
-    hidden_size=8,
-    layers=1,
-    sweep="2",
-    epochs=1,
-    learning_rate=0.03,
-)
-Predictions = dict[tuple[str, int], dict[str, TagPredictions]]
+    train_documents=6, held_out_documents=3, most_context=6, occurrences=4, hidden_size=8, layers=1,
+    sweep="2", epochs=1, learning_rate=0.03,
+)  # fmt: skip
+Finished = tuple[TaggingRun, dict[tuple[str, int], dict[str, TagPredictions]]]
+SPLITS = ("train", "dev", "test")
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[TaggingRun, Predictions]:
-    run = prepare(replace(SMALL, run_folder=str(tmp_path_factory.mktemp("runs") / "tagging")))
-    train(run)
-    predictions = predict(run)
-    report(run, evaluate(run, predictions))
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    run = document_tagging.prepare(
+        replace(SMALL, run_folder=str(tmp_path_factory.mktemp("runs") / "tagging"))
+    )
+    document_tagging.train(run)
+    predictions = document_tagging.predict(run)
+    document_tagging.report(run, document_tagging.evaluate(run, predictions))
     return run, predictions
 
 
@@ -72,57 +44,55 @@ def training_of(run: TaggingRun, name: str) -> TagTraining:
     return next(training for training in run.trainings if training.name == name)
 
 
-def same(one: TagPredictions, other: TagPredictions) -> bool:
-    weights = (one.weights is None and other.weights is None) or np.array_equal(one.weights, other.weights)
-    return weights and np.array_equal(one.tags, other.tags)
-
-
-def test_every_labelled_sentence_is_tagged_by_each_system(finished) -> None:
+def test_every_labelled_sentence_is_tagged_by_each_system(finished: Finished) -> None:
     run, predictions = finished
     assert [training.name for training in run.trainings] == ["bert-lstm-0", "doc-arc-4-0", "doc-arc-2-0"]
     assert list(predictions) == [("bert-lstm", 0), ("doc-arc", 0), ("doc-arc-2", 0)]
     for training in run.trainings:
-        of_split = predictions[training.key]
-        assert list(of_split) == ["dev", "test"]
-        for split, one in of_split.items():
+        assert list(predictions[training.key]) == ["dev", "test"]
+        for split, one in predictions[training.key].items():
             documents = run.corpus.documents[split]
-            words = sum(len(document.sentences[n].words) for document in documents for n in document.labelled)
+            gold = [[list(each.sentences[n].tags) for n in each.labelled] for each in documents]
+            assert one.gold() == gold
+            words = sum(len(tags) for sentences in gold for tags in sentences)
             assert len(one.tags) == words
-            assert one.weights is None if not training.most else one.weights.shape == (words, training.most)
-            assert one.gold() == [
-                [list(document.sentences[n].tags) for n in document.labelled] for document in documents
-            ]
+            if not training.most:
+                assert one.weights is None
+                continue
+            assert one.weights.shape == (words, training.most)
+            present = one.buckets() >= 0
+            assert present.any(axis=1).all()  # the word itself at least
+            assert not one.weights[~present].any()
+            np.testing.assert_allclose(one.weights.astype(np.float64).sum(axis=1), 1, atol=2e-3)
 
 
-def test_weights_of_a_word_add_up_to_one(finished) -> None:
-    _, predictions = finished
-    for one in (predictions[name, 0]["test"] for name in ("doc-arc", "doc-arc-2")):
-        present = one.buckets() >= 0
-        assert present.any(axis=1).all()  # the word itself at least
-        assert not one.weights[~present].any()
-        np.testing.assert_allclose(one.weights.astype(np.float64).sum(axis=1), 1, atol=2e-3)
-
-
-def test_what_is_finished_is_not_trained_again(finished, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_finished_is_not_trained_again(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
     run, predictions = finished
     monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
     training = training_of(run, "doc-arc-4-0")
-    fresh = TaggingRun.read(run.settings)
-    run.files(training)["test"].unlink()
-    train(fresh)
-    again = predict(fresh)
-    assert run.files(training)["test"].is_file()
+    file, model, fresh = (
+        run.files(training)["test"],
+        run.model_folder(training),
+        TaggingRun.read(run.settings),
+    )
+    file.unlink()
+    document_tagging.train(fresh)
+    again = document_tagging.predict(fresh)
+    assert file.is_file()
     for key, of_split in predictions.items():
-        assert all(same(one, again[key][split]) for split, one in of_split.items())
-    run.files(training)["test"].rename(run.folder / "aside.npz")
-    run.model_folder(training).rename(run.folder / "aside")
+        for split, one in of_split.items():
+            np.testing.assert_array_equal(one.tags, again[key][split].tags)
+            np.testing.assert_array_equal(one.weights, again[key][split].weights)  # both may be None
+    aside = file.rename(run.folder / "aside.npz"), model.rename(run.folder / "aside")
     with pytest.raises(TypeError):  # it would be trained
-        train(fresh)
-    (run.folder / "aside").rename(run.model_folder(training))
-    (run.folder / "aside.npz").rename(run.files(training)["test"])
+        document_tagging.train(fresh)
+    aside[0].rename(file)
+    aside[1].rename(model)
 
 
-def test_a_sentence_is_tagged_alike_alone_and_in_a_batch(finished, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sentence_is_tagged_alike_alone_and_in_a_batch(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run, predictions = finished
     monkeypatch.setattr(tagging, "BATCH", 1)
     for name in ("bert-lstm-0", "doc-arc-4-0"):
@@ -136,88 +106,68 @@ def test_a_sentence_is_tagged_alike_alone_and_in_a_batch(finished, monkeypatch: 
             np.testing.assert_allclose(alone.weights, together.weights[rows], atol=2e-3)
 
 
-def test_splits_share_documents_and_no_sentence(finished) -> None:
+def test_splits_share_documents_and_no_sentence(finished: Finished) -> None:
     run, predictions = finished
     training = training_of(run, "doc-arc-4-0")
-    examples = run.examples(training)
+    examples, tagger, job = run.examples(training), run.new(training), run.job(training)
     assert examples["train"].documents is examples["dev"].documents is examples["test"].documents
+    ids = {split: {document.id for document in run.corpus.documents[split]} for split in SPLITS}
+    chosen_on = {"train of the job": job.train_examples, "dev of the job": job.validation_examples}
+    for name, one in (examples | chosen_on).items():
+        seen = {one.documents[number].document.id for number in one.sequences[:, 0].tolist()}
+        assert seen == ids[name.split()[0]], "the best epoch is chosen on dev alone"
     for split, documents in run.corpus.documents.items():
-        seen = {examples[split].documents[n].document.id for n in examples[split].sequences[:, 0].tolist()}
-        assert seen == {document.id for document in documents}
         assert len(examples[split]) == sum(len(document.labelled) for document in documents)
     # one collate for train and dev makes what a collate for dev alone makes
-    tagger = run.new(training)
     rows = [examples["dev"][number] for number in (0, 1)]
     batch, other = (tagger.collate_of(examples[split])(rows) for split in ("train", "dev"))
     assert all((batch[name] == other[name]).all() for name in other)
     assert predictions[training.key]["dev"].examples is not examples["train"]
 
 
-def test_the_best_epoch_is_chosen_on_dev_alone(finished) -> None:
+@pytest.mark.parametrize(("hidden_size", "apart"), [(64, 0.02), (256, 0.005)])
+def test_the_baseline_is_as_large_as_doc_arc(finished: Finished, hidden_size: int, apart: float) -> None:
     run, _ = finished
-    job = run.job(run.trainings[0])
-    read = {split: _documents(getattr(job, f"{split}_examples")) for split in ("train", "validation")}
-    assert read["train"] == {document.id for document in run.corpus.documents["train"]}
-    assert read["validation"] == {document.id for document in run.corpus.documents["dev"]}
+    taggers = replace(run.taggers, settings=replace(run.settings, hidden_size=hidden_size))
+    configs = (taggers.static_config(TAG_SYSTEMS[name]) for name in ("bert-lstm", "doc-arc"))
+    baseline, own = (new_static_tagger(config).num_parameters() for config in configs)
+    assert baseline == pytest.approx(own, rel=apart)
 
 
-def _documents(examples: Sequence[TagExample]) -> set[str]:
-    return {examples.documents[n].document.id for n in examples.sequences[:, 0].tolist()}
-
-
-def test_the_baseline_is_as_large_as_doc_arc(finished) -> None:
-    run, _ = finished
-    for hidden_size, apart in ((64, 0.02), (256, 0.005)):
-        taggers = replace(run.taggers, settings=replace(run.settings, hidden_size=hidden_size))
-        baseline, own = (
-            new_static_tagger(taggers.static_config(TAG_SYSTEMS[name])).num_parameters()
-            for name in ("bert-lstm", "doc-arc")
-        )
-        assert baseline == pytest.approx(own, rel=apart)
-
-
-def test_an_epoch_reads_each_sentence_once_but_for_what_fills_no_batch(finished) -> None:
+def test_an_epoch_reads_each_sentence_once_but_for_what_fills_no_batch(finished: Finished) -> None:
     run, _ = finished
     training = training_of(run, "bert-lstm-0")
     examples = run.examples(training)["train"]
     config = replace(SMALL, epochs=3).config(training.system, seed=training.seed, items=len(examples))
-    order = in_runs(examples, config)
-    assert len(order) >= config.steps * config.batch_size
-    size = config.batch_size
+    order, size = document_tagging.in_runs(examples, config), config.batch_size
+    assert len(order) >= config.steps * size
     assert len(examples) % size  # so that something is left out
     epochs = order.reshape(-1, len(examples) // size * size)
     assert all(len(set(one)) == len(one) for one in epochs.tolist())
     assert set(order.tolist()) == set(range(len(examples)))  # others in each epoch
     assert not np.array_equal(epochs[0], epochs[1])
-    assert np.array_equal(order, in_runs(examples, config))
-    other = replace(config, seed=1)
-    assert not np.array_equal(order, in_runs(examples, other))
-
-
-def test_encoders_that_are_trained_have_settings_of_their_own() -> None:
-    form = {"epochs": 5, "batch_size": 8, "encoder_epochs": 2, "encoder_learning_rate": 0.0005}
-    given = Settings(**form, patience=2, precision="bfloat16")
-    frozen = given.config(TAG_SYSTEMS["doc-arc"], seed=3, items=20)
-    assert (frozen.steps, frozen.batch_size, frozen.learning_rate, frozen.seed) == (10, 8, 0.003, 3)
-    tuned = given.config(TAG_SYSTEMS["bert"], seed=0, items=20)
-    assert (tuned.steps, tuned.batch_size, tuned.learning_rate) == (4, 8, 0.0005)
-    assert {(one.precision, one.patience) for one in (frozen, tuned)} == {("bfloat16", 2)}
+    assert np.array_equal(order, document_tagging.in_runs(examples, config))
+    assert not np.array_equal(order, document_tagging.in_runs(examples, replace(config, seed=1)))
 
 
 def test_the_optimiser_is_that_of_the_released_code_unless_set_otherwise() -> None:
-    def config_of(**given: Any) -> TrainingConfig:
-        return Settings(epochs=5, **given).config(TAG_SYSTEMS["doc-arc"], seed=0, items=320)
-
-    released = config_of()
+    form = {"epochs": 5, "batch_size": 8, "encoder_epochs": 2, "encoder_learning_rate": 0.0005}
+    given = Settings(**form, patience=2, precision="bfloat16")
+    released = given.config(TAG_SYSTEMS["doc-arc"], seed=3, items=20)
+    assert (released.steps, released.batch_size, released.seed) == (10, 8, 3)
     assert {released.learning_rate_at(step) for step in range(released.steps)} == {0.003}
     assert (released.weight_decay, released.adam_epsilon, released.max_gradient_norm) == (0.01, 1e-6, 0.0)
-    falling = config_of(schedule="linear", weight_decay=0.0)
-    assert falling.weight_decay == 0
+    tuned = given.config(TAG_SYSTEMS["bert"], seed=0, items=20)  # its encoder has settings of its own
+    assert (tuned.steps, tuned.batch_size, tuned.learning_rate) == (4, 8, 0.0005)
+    assert {(one.precision, one.patience) for one in (released, tuned)} == {("bfloat16", 2)}
+    form = {"epochs": 5, "schedule": "linear", "weight_decay": 0.0}
+    falling = Settings(**form).config(TAG_SYSTEMS["doc-arc"], seed=0, items=320)
     rates = [falling.learning_rate_at(step) for step in (0, 10, 55, 99)]
     assert rates == pytest.approx([0, 0.003, 0.0015, 0.003 / 90])
+    assert falling.weight_decay == 0
 
 
-def test_what_chooses_the_best_epoch(finished) -> None:
+def test_what_chooses_the_best_epoch(finished: Finished) -> None:
     """F1 on dev, by the reading of the scores, of the model as it is at that epoch; or the loss on dev."""
     run, predictions = finished
     training = run.trainings[0]
@@ -236,7 +186,7 @@ def test_what_chooses_the_best_epoch(finished) -> None:
         assert bool(expected) is (tag != "O")
 
 
-def test_the_report_of_a_run(finished) -> None:
+def test_the_report_of_a_run(finished: Finished) -> None:
     run, predictions = finished
     written = read_report(run.folder)
     for (name, _), of_split in predictions.items():
@@ -244,14 +194,14 @@ def test_the_report_of_a_run(finished) -> None:
             counts = span_counts(one.gold(), one.predicted()).sum(axis=0)
             assert score_of(written, name, split, "f1").value == pytest.approx(float(f1_of(counts)))
     assert {row["occurrences"] for row in written.tables["sweep"]} == {2, 4}
-    assert len(figures(written)) == 4
+    assert len(document_tagging.figures(written)) == 4
     for split in ("dev", "test"):
-        assert "Doc-ARC" in score_table(written, split).html()
+        assert "Doc-ARC" in document_tagging.score_table(written, split).html()
 
 
-def test_what_a_person_reads_before_the_start(finished, tmp_path: Path) -> None:
+def test_what_a_person_reads_before_the_start(finished: Finished, tmp_path: Path) -> None:
     run, _ = finished
-    facts = dict([*corpus_facts(run), *cost_facts(run)])
+    facts = dict([*document_tagging.corpus_facts(run), *runs.cost_facts(run)])
     assert facts["precision of training"] == precision_told("auto")
     assert facts["train"].startswith("6 documents of ")
     assert facts["dev"].startswith("3 documents of ")
@@ -259,42 +209,38 @@ def test_what_a_person_reads_before_the_start(finished, tmp_path: Path) -> None:
     assert "times" not in facts["BERT + LSTM"]
     assert facts["Doc-ARC"].endswith("; times 2 seeds")
     fresh = TaggingRun.read(replace(run.settings, run_folder=str(tmp_path)))
-    assert "6 documents of " in preview(fresh).data
+    assert "6 documents of " in document_tagging.preview(fresh).data
     batch, every = (one.examples(one.trainings[0])["train"] for one in (fresh, run))
     assert len(fresh.taggers.encodings) < len(every) == len(batch), "one batch of each is encoded"
 
 
-def test_tags_are_read_in_place_and_a_text_of_ones_own(finished) -> None:
+def test_tags_are_read_in_place_and_a_text_of_ones_own(finished: Finished) -> None:
     run, predictions = finished
-    assert tags_in_place(run, predictions).children
-    page = (run.folder / "tagged.html").read_text()
-    assert run.corpus.documents["dev"][0].id in page
-    assert own_text_in_place(run).children
+    assert document_tagging.tags_in_place(run, predictions).children
+    assert run.corpus.documents["dev"][0].id in (run.folder / "tagged.html").read_text()
+    assert document_tagging.own_text_in_place(run).children
     rows = (run.folder / "own_text.tsv").read_text().split("\n")
     assert [row.split("\t")[0] for row in rows[:3]] == ["Oskmere", "Works", "will"]
 
 
-def test_trainings() -> None:
-    def names(**given: Any) -> list[str]:
-        run = tagging_run(TaggedCorpus(documents={}), occurrences=10, hidden_size=4, **given)
-        return [training.name for training in run.trainings]
-
-    assert names(systems="doc-arc bert-lstm", seeds=2) == [
-        "bert-lstm-0",
-        "bert-lstm-1",
-        "doc-arc-10-0",
-        "doc-arc-10-1",
-    ]
-    # each K once, in order, and not again that of the run
-    assert names(systems="doc-arc", sweep="25 2 10 2", seeds=2) == [
-        "doc-arc-10-0",
-        "doc-arc-10-1",
-        "doc-arc-2-0",
-        "doc-arc-2-1",
-        "doc-arc-25-0",
-        "doc-arc-25-1",
-    ]
-    assert names(systems="bert-lstm dynamic-doc-arc", sweep="2 5") == ["bert-lstm-0", "dynamic-doc-arc-10-0"]
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (
+            {"systems": "doc-arc bert-lstm", "seeds": 2},
+            "bert-lstm-0 bert-lstm-1 doc-arc-10-0 doc-arc-10-1",
+        ),
+        # each K once, in order, and not again that of the run
+        (
+            {"systems": "doc-arc", "sweep": "25 2 10 2", "seeds": 2},
+            "doc-arc-10-0 doc-arc-10-1 doc-arc-2-0 doc-arc-2-1 doc-arc-25-0 doc-arc-25-1",
+        ),
+        ({"systems": "bert-lstm dynamic-doc-arc", "sweep": "2 5"}, "bert-lstm-0 dynamic-doc-arc-10-0"),
+    ],
+)
+def test_trainings(given: dict, names: str) -> None:
+    run = tagging_run(TaggedCorpus(documents={}), occurrences=10, hidden_size=4, **given)
+    assert [training.name for training in run.trainings] == names.split()
 
 
 @pytest.mark.parametrize(
@@ -314,41 +260,23 @@ def test_what_is_shown_attends_to_the_document_if_anything_does(systems: str, sh
 def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:
     """Once, as small as they go: all are trained and tag what is there."""
     sentences = [("Orn slept .", "B-PER O O"), ("Dram burned .", "B-LOC O O"), ("Orn left .", None)]
-    document = TaggedDocument(
-        id="a",
-        sentences=tuple(
-            TaggedSentence(words=tuple(words.split()), tags=tuple(tags.split()) if tags else None)
-            for words, tags in sentences
-        ),
-    )
     splits = {
-        split: tuple(replace(document, id=f"{split} {number}") for number in range(2))
-        for split in ("train", "dev", "test")
+        split: tuple(tagged(f"{split} {number}", *sentences) for number in range(2)) for split in SPLITS
     }
+    sizes = {"occurrences": 2, "hidden_size": 4, "most_tokens": 16, "encoder_epochs": 1, "batch_size": 4}
     systems = "dynamic-bert dynamic-bert-lstm dynamic-doc-arc"
-    run = tagging_run(
-        TaggedCorpus(documents=splits),
-        run_folder=str(tmp_path),
-        occurrences=2,
-        hidden_size=4,
-        most_tokens=16,
-        systems=systems,
-        encoder_epochs=1,
-        batch_size=4,
-    )
-    facts = dict(cost_facts(run))
-    assert (
-        facts["Doc-ARC, dynamic"].split(" million")[0]
-        == facts["small BERT + LSTM, fine-tuned"].split(" million")[0]
-    )  # of the same size, the encoder counted in
-    train(run)
-    predictions = predict(run)
-    assert list(predictions) == [("dynamic-bert", 0), ("dynamic-bert-lstm", 0), ("dynamic-doc-arc", 0)]
+    run = tagging_run(TaggedCorpus(documents=splits), run_folder=str(tmp_path), systems=systems, **sizes)
+    facts = dict(runs.cost_facts(run))
+    two = ("Doc-ARC, dynamic", "small BERT + LSTM, fine-tuned")
+    assert len({facts[name].split(" million")[0] for name in two}) == 1, "of one size, with the encoder"
+    document_tagging.train(run)
+    predictions = document_tagging.predict(run)
+    assert list(predictions) == [(name, 0) for name in systems.split()]
     for training in run.trainings:
         one = predictions[training.key]["test"]
         assert one.tags.shape == (12,)
         assert (one.weights is None) == (training.most == 0)
-    tests = evaluate(run, predictions).tables["comparisons"]
+    tests = document_tagging.evaluate(run, predictions).tables["comparisons"]
     assert [row["b"] for row in tests] == ["dynamic-bert-lstm"]
     # Orn stands in another sentence once more
     weights = predictions[run.shown.key]["test"].weights
@@ -358,31 +286,23 @@ def test_systems_whose_encoder_is_trained(tmp_path: Path) -> None:
 
 def test_a_word_without_room_in_test_does_not_end_a_run(tmp_path: Path) -> None:
     """An address of more pieces than `most_tokens` has room for: read by its first pieces, and counted."""
-    whole = TaggedSentence(words=("Orn", "slept"), tags=("B-PER", "O"))
-    address = TaggedSentence(words=("see", "http://" + "x9" * 60, "Orn"), tags=("O", "O", "B-PER"))
+    whole, address = ("Orn slept", "B-PER O"), (f"see http://{'x9' * 60} Orn", "O O B-PER")
     splits = {
-        split: tuple(TaggedDocument(id=f"{split} {number}", sentences=(whole, last)) for number in range(2))
+        split: tuple(tagged(f"{split} {number}", whole, last) for number in range(2))
         for split, last in (("train", whole), ("dev", whole), ("test", address))
     }
     small = {"occurrences": 2, "hidden_size": 4, "most_tokens": 16, "layers": 1}
     once = {"epochs": 1, "encoder_epochs": 1, "batch_size": 2, "systems": "doc-arc dynamic-bert"}
     run = tagging_run(TaggedCorpus(documents=splits), run_folder=str(tmp_path), **small, **once)
     text = "of 2 long words the first 14 pieces are read"
-    assert dict(shortened_facts(run)) == {"Doc-ARC: cut": text, "small BERT, fine-tuned: cut": text}
-    train(run)
-    predictions = predict(run)
+    facts = dict(document_tagging.shortened_facts(run))
+    assert facts == {"Doc-ARC: cut": text, "small BERT, fine-tuned: cut": text}
+    document_tagging.train(run)
+    predictions = document_tagging.predict(run)
     for of_split in predictions.values():
         assert [len(tags) for tags in of_split["test"].predicted()[0]] == [2, 3]
-    counted = {"train": 0, "dev": 0, "test": 2}
-    assert evaluate(run, predictions).data["shortened_words"] == {"doc-arc": counted, "dynamic-bert": counted}
-
-
-def test_sentences_that_were_made_documents_are_counted() -> None:
-    whole = TaggedDocument(id="a", sentences=(TaggedSentence(words=("Orn",), tags=("B-PER",)),))
-    corpus = TaggedCorpus(documents={"train": (whole, whole), "dev": (whole,)}, divided={"train": 2})
-    facts = dict(corpus_facts(tagging_run(corpus)))
-    assert facts["train"].endswith("; it was one document, so each sentence is read as one")
-    assert facts["dev"].endswith("1 spans")
+    counted, data = {"train": 0, "dev": 0, "test": 2}, document_tagging.evaluate(run, predictions).data
+    assert data["shortened_words"] == {"doc-arc": counted, "dynamic-bert": counted}
 
 
 @pytest.mark.parametrize(
@@ -404,25 +324,15 @@ def test_sentences_that_were_made_documents_are_counted() -> None:
         ({"most_context": -1}, "most_context is -1"),
         ({"stray_tags": "mend"}, "stray_tags is 'mend'; it must be one of 'accept', 'refuse'"),
         ({"train_documents": "six"}, "train_documents"),
-    ],
-)
-def test_values_that_cannot_be(values: dict, message: str) -> None:
-    with pytest.raises(ParameterError, match=message) as raised:
-        Settings(**values)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
         ({"learning_rate": -1.0}, "learning_rate"),
         ({"systems": "bert", "encoder_learning_rate": 0.0}, "learning_rate"),
         ({"weight_decay": -0.1}, "weight_decay"),
     ],
 )
-def test_values_that_no_training_can_have(values: dict, message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
+def test_values_that_cannot_be(values: dict, message: str) -> None:
+    with pytest.raises(ParameterError, match=message) as raised:
         TaggingRun.read(replace(SMALL, **values))
+    assert "\n" not in str(raised.value)
 
 
 # ---- documents of each corpus
@@ -443,7 +353,7 @@ def write(folder: Path, split: str, *texts: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for split in ("train", "dev", "test"):
+    for split in SPLITS:
         write(tmp_path, split, *[LABELLED + unlabelled("Orn")] * 6)
     return tmp_path
 
@@ -452,80 +362,26 @@ def ids(documents: tuple[TaggedDocument, ...]) -> list[str]:
     return [document.id for document in documents]
 
 
+def sizes_of(read: TaggedCorpus) -> dict[str, int]:
+    return {split: len(documents) for split, documents in read.documents.items()}
+
+
 def test_documents_of_storyworld_are_its_stories() -> None:
     read = read_tagged(Settings(train_documents=3, held_out_documents=2))
-    assert list(read.documents) == ["train", "dev", "test"]
     for split, count in (("train", 3), ("dev", 2), ("test", 2)):
         assert read.documents[split] == tuple(read_storyworld_tags(split, count))
-    assert read.mended == {"train": 0, "dev": 0, "test": 0}
-    assert set(read.labels) <= {"DATE", "FAC", "LOC", "MISC", "NUM", "ORG", "PER"}
+    assert read.mended == dict.fromkeys(SPLITS, 0)
     assert "PER" in read.labels
+    assert set(read.labels) <= {"DATE", "FAC", "LOC", "MISC", "NUM", "ORG", "PER"}
 
 
 def test_a_folder_in_doc_arcs_format(folder: Path) -> None:
     write(folder, "test", LABELLED, "Dram\tB-LOC\n")
-    read = read_tagged(Settings(corpus=str(folder)))
-    assert read.documents["train"][0] == TaggedDocument(
-        id="00",
-        sentences=(
-            TaggedSentence(words=("Orn", "slept"), tags=("B-PER", "O")),
-            TaggedSentence(words=("Orn",)),
-        ),
-    )
-    assert ids(read.documents["dev"]) == ["00", "01", "02", "03", "04", "05"]
-    assert read.labels == ("LOC", "PER")  # of all splits: only test has a LOC
-
-
-def test_drawn_documents_are_the_same_each_time_and_in_order(folder: Path) -> None:
-    few = Settings(corpus=str(folder), train_documents=4, held_out_documents=2)
-    read = read_tagged(few)
-    assert {split: len(found) for split, found in read.documents.items()} == {"train": 4, "dev": 2, "test": 2}
-    for found in read.documents.values():
-        assert ids(found) == sorted(set(ids(found)))
-    assert read_tagged(few) == read
-    # They are drawn, and not the first ones everywhere.
-    assert {tuple(ids(found)) for found in read.documents.values()} != {
-        ("00", "01", "02", "03"),
-        ("00", "01"),
-    }
-    assert ids(read_tagged(Settings(corpus=str(folder), train_documents=9)).documents["train"]) == [
-        "00",
-        "01",
-        "02",
-        "03",
-        "04",
-        "05",
-    ]
-
-
-def test_context_is_kept_where_it_is_near_to_a_label(folder: Path) -> None:
-    """Labelled sentences 2 and 5: sentence 0 is 2 away from one, 1, 3, 4 and 6 are 1 away, 7 is 2 away."""
-    middle = f"\n{LABELLED}"
-    text = unlabelled("a", "b") + middle + unlabelled("c", "d") + middle + unlabelled("e", "f")
-    write(folder, "dev", *[text] * 6)
-
-    def kept(most: int) -> list[str]:
-        read = read_tagged(Settings(corpus=str(folder), most_context=most))
-        return ["".join(sentence.words) for sentence in read.documents["dev"][0].sentences]
-
-    own = "Ornslept"
-    assert kept(0) == ["a", "b", own, "c", "d", own, "e", "f"]
-    assert kept(1) == ["b", own, own]
-    assert kept(3) == ["b", own, "c", "d", own]
-    assert kept(4) == ["b", own, "c", "d", own, "e"]
-    assert kept(5) == ["a", "b", own, "c", "d", own, "e"]  # a and f are as near; a comes first
-    assert kept(99) == kept(0)
-
-
-def test_all_labelled_sentences_stay(folder: Path) -> None:
-    write(folder, "test", *[f"{LABELLED}\n{LABELLED}"] * 6)  # no context at all
-    read = read_tagged(Settings(corpus=str(folder), most_context=1))
-    assert [len(document.sentences) for document in read.documents["test"]] == [2] * 6
-
-
-def test_stray_tags_are_counted_or_refused_where_they_stand(folder: Path) -> None:
     write(folder, "dev", LABELLED, "slept\tO\n\nVale\tI-LOC\nOrn\tI-PER\n")
     read = read_tagged(Settings(corpus=str(folder)))
+    assert read.documents["train"][0] == tagged("00", ("Orn slept", "B-PER O"), ("Orn", None))
+    assert ids(read.documents["dev"]) == ["00", "01", "02", "03", "04", "05"]
+    assert read.labels == ("LOC", "PER")  # of all splits: only test has a LOC
     assert read.mended == {"train": 0, "dev": 2, "test": 0}
     assert read.documents["dev"][1].sentences[1].tags == ("B-LOC", "B-PER")
     with pytest.raises(DataError, match=r"dev/01\.tsv:3.*'I-LOC' follows no span of its label") as raised:
@@ -533,25 +389,56 @@ def test_stray_tags_are_counted_or_refused_where_they_stand(folder: Path) -> Non
     assert "\n" not in str(raised.value)
 
 
+def test_drawn_documents_are_the_same_each_time_and_in_order(folder: Path) -> None:
+    few = Settings(corpus=str(folder), train_documents=4, held_out_documents=2)
+    read = read_tagged(few)
+    assert sizes_of(read) == {"train": 4, "dev": 2, "test": 2}
+    drawn = [ids(documents) for documents in read.documents.values()]
+    assert all(one == sorted(set(one)) for one in drawn)
+    assert read_tagged(few) == read
+    assert drawn != [["00", "01", "02", "03"], ["00", "01"], ["00", "01"]], "not the first ones everywhere"
+    assert sizes_of(read_tagged(Settings(corpus=str(folder), train_documents=9)))["train"] == 6
+
+
+@pytest.mark.parametrize(
+    ("most", "kept"),
+    [(0, "a b * c d * e f"), (1, "b * *"), (3, "b * c d *"), (4, "b * c d * e"), (5, "a b * c d * e"),
+     (99, "a b * c d * e f")],
+)  # fmt: skip
+def test_context_is_kept_where_it_is_near_to_a_label(folder: Path, most: int, kept: str) -> None:
+    """Labelled sentences 2 and 5: sentence 0 is 2 away from one, 1, 3, 4 and 6 are 1 away, 7 is 2 away; of a
+    and f, which are as near, a comes first."""
+    middle = f"\n{LABELLED}"
+    text = unlabelled("a", "b") + middle + unlabelled("c", "d") + middle + unlabelled("e", "f")
+    write(folder, "dev", *[text] * 6)
+    write(folder, "test", *[f"{LABELLED}\n{LABELLED}"] * 6)  # no context at all: labelled sentences stay
+    read = read_tagged(Settings(corpus=str(folder), most_context=most))
+    sentences = ["".join(sentence.words) for sentence in read.documents["dev"][0].sentences]
+    assert " ".join(sentences).replace("Ornslept", "*") == kept
+    assert [len(document.sentences) for document in read.documents["test"]] == [2] * 6
+
+
 def test_a_file_that_is_one_document_is_read_by_sentences(tmp_path: Path) -> None:
-    for split in ("train", "dev", "test"):
+    for split in SPLITS:
         (tmp_path / f"{split}.conll").write_text("Orn B-PER\nslept O\n\nDram B-LOC\n\nHe O\n")
     read = read_tagged(Settings(corpus=str(tmp_path), held_out_documents=2))
-    assert {split: len(found) for split, found in read.documents.items()} == {"train": 3, "dev": 2, "test": 2}
-    assert read.divided == {"train": 3, "dev": 3, "test": 3}
+    assert sizes_of(read) == {"train": 3, "dev": 2, "test": 2}
+    assert read.divided == dict.fromkeys(SPLITS, 3)
+    facts = dict(document_tagging.corpus_facts(tagging_run(replace(read, divided={"train": 3}))))
+    assert facts["train"].endswith("; it was one document, so each sentence is read as one")
+    assert facts["dev"].endswith(" spans")
 
 
 def test_folders_that_cannot_be_used(folder: Path) -> None:
-    settings = Settings(corpus=str(folder))
+    def refused(message: str, corpus: Path = folder, **values: int) -> None:
+        with pytest.raises(ParameterError, match=message):
+            read_tagged(Settings(corpus=str(corpus), **values))
+
     write(folder, "test", *["slept\tO\n"] * 6)
-    with pytest.raises(ParameterError, match="whose test has no span; all labelled words have the tag O"):
-        read_tagged(settings)
+    refused("whose test has no span; all labelled words have the tag O")
     for file in (folder / "test").iterdir():
         file.rename(folder / "dev" / f"more_{file.name}")
     write(folder, "test", LABELLED)
-    with pytest.raises(ParameterError, match="whose test has one document to read; it needs two: "):
-        read_tagged(settings)
-    with pytest.raises(ParameterError, match="and 0 or at least 2 as train_documents"):
-        read_tagged(Settings(corpus=str(folder), train_documents=1))
-    with pytest.raises(ParameterError, match="which is no folder; write storyworld, or a folder with"):
-        read_tagged(Settings(corpus=str(folder / "nowhere")))
+    refused("whose test has one document to read; it needs two: ")
+    refused("and 0 or at least 2 as train_documents", train_documents=1)
+    refused("which is no folder; write storyworld, or a folder with", folder / "nowhere")

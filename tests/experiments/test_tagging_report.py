@@ -6,47 +6,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tagging_runs import score_of, tagging_run
+from tagging_runs import score_of, tagged, tagging_run
 
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence
+from cdlm_lab.data.tagged import TaggedDocument
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples
-from cdlm_lab.experiments.document_tagging import (
-    TaggedCorpus,
-    TaggingRun,
-    TagTraining,
-    comparison_table,
-    corpus_facts,
-    evaluate,
-    report,
-    score_table,
-    span_count,
-    top_table,
-)
+from cdlm_lab.experiments import document_tagging
+from cdlm_lab.experiments.document_tagging import TaggedCorpus, TaggingRun, TagTraining
 from cdlm_lab.experiments.systems.tagging import TagPredictions
 from cdlm_lab.metrics.counts import span_counts
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.report import Report, open_run, read_report
 
 Predictions = dict[tuple[str, int], dict[str, TagPredictions]]
-
-
-def document(name: str, *sentences: tuple[str, str | None]) -> TaggedDocument:
-    return TaggedDocument(
-        id=name,
-        sentences=tuple(
-            TaggedSentence(words=tuple(words.split()), tags=tuple(tags.split()) if tags else None)
-            for words, tags in sentences
-        ),
-    )
-
-
 DOCUMENTS = {
-    "train": (document("t", ("Nobody slept", "O O")), document("u", ("He came to", "O O O"))),
-    "dev": (document("e", ("Orn slept", "B-PER O")), document("f", ("Sul burned", "B-LOC O"))),
+    "train": (tagged("t", ("Nobody slept", "O O")), tagged("u", ("He came to", "O O O"))),
+    "dev": (tagged("e", ("Orn slept", "B-PER O")), tagged("f", ("Sul burned", "B-LOC O"))),
     "test": (
-        document("a", ("Orn Vale slept", "B-PER I-PER O"), ("He left Dram", "O O B-LOC")),
-        document("b", ("Dram burned", "B-LOC O")),
-        document("c", ("Nobody came to Sul", "O O O B-LOC"), ("Sul Sul Sul", None)),
+        tagged("a", ("Orn Vale slept", "B-PER I-PER O"), ("He left Dram", "O O B-LOC")),
+        tagged("b", ("Dram burned", "B-LOC O")),
+        tagged("c", ("Nobody came to Sul", "O O O B-LOC"), ("Sul Sul Sul", None)),
     ),
 }
 # What systems say of the words of test, and how often the spans are right: 4 of the gold are there.
@@ -72,25 +50,22 @@ def run_of(folder: Path, *, reading: str = "seqeval", **documents: tuple[TaggedD
 
 
 def report_of(run: TaggingRun, **given: tuple[str, str]) -> Report:
-    return report(run, evaluate(run, tagged_by_hand(run, **given)))
+    return document_tagging.report(run, document_tagging.evaluate(run, tagged_by_hand(run, **given)))
 
 
 def predicted(run: TaggingRun, split: str, tags: str, *, training: TagTraining) -> TagPredictions:
     """Tags as given. Weights: of Sul in c 0.5 for itself and 0.25 for the two nearest in the context; with
     seed 1 and other K something else, which the report must not look at."""
-    documents = [
-        SplitDocument(document=one, origin=tuple(range(len(one.sentences))))
-        for one in run.corpus.documents[split]
-    ]
-    names = run.taggers.tags
-    examples = TagExamples(documents, names, most=training.most)
+    documents = run.corpus.documents[split]
+    splits = [SplitDocument(document=one, origin=tuple(range(len(one.sentences)))) for one in documents]
+    names, weights = run.taggers.tags, None
     numbers = np.array([names.index(tag) for tag in tags.split()], dtype=np.int16)
-    weights = None
     if training.most:
         weights = np.zeros((len(numbers), training.most), dtype=np.float16)
         weights[:, 0] = 1
         if split == "test" and training.name == "doc-arc-3-0":
             weights[-1] = 0.5, 0.25, 0.25
+    examples = TagExamples(splits, names, most=training.most)
     return TagPredictions(examples=examples, tags=numbers, weights=weights)
 
 
@@ -112,37 +87,38 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[TaggingRun, Repor
     return run, read_report(folder)
 
 
-def test_scores_are_means_over_the_seeds(written) -> None:
+# precision, recall, F1 of each seed
+@pytest.mark.parametrize(
+    ("name", "precision", "recall", "each"),
+    [
+        ("bert-lstm", (0.5 + 1) / 2, (0.5 + 0.75) / 2, (0.5, 6 / 7)),
+        ("doc-arc", 1, (1 + 0.75) / 2, (1, 6 / 7)),
+        ("doc-arc-2", 0.5, 0.5, (0, 1)),
+    ],
+)
+def test_scores_are_means_over_the_seeds(written, name, precision, recall, each) -> None:
     _, by_hand = written
-    for name, expected in (
-        # precision, recall, F1; and F1 of the two seeds
-        ("bert-lstm", ((0.5 + 1) / 2, (0.5 + 0.75) / 2, (0.5, 6 / 7))),
-        ("doc-arc", (1, (1 + 0.75) / 2, (1, 6 / 7))),
-        ("doc-arc-2", (0.5, 0.5, (0, 1))),
-    ):
-        precision, recall, each = expected
-        scores = {metric: score_of(by_hand, name, "test", metric) for metric in ("precision", "recall", "f1")}
-        assert scores["precision"].value == pytest.approx(precision)
-        assert scores["recall"].value == pytest.approx(recall)
-        assert scores["f1"].value == pytest.approx(sum(each) / 2)
-        assert scores["f1"].deviation == pytest.approx(abs(each[0] - each[1]) / 2**0.5)
-        assert (scores["f1"].seeds, scores["f1"].n, scores["f1"].clusters) == (2, 4, 3)
-        assert scores["f1"].low <= scores["f1"].value <= scores["f1"].high
-    assert score_of(by_hand, "doc-arc", "dev", "recall").value == pytest.approx((1 + 0.5) / 2)
-    assert len([row for row in by_hand.rows if row.seed is None]) == 3 * 2 * 3
+    scores = {metric: score_of(by_hand, name, "test", metric) for metric in ("precision", "recall", "f1")}
+    assert scores["precision"].value == pytest.approx(precision)
+    assert scores["recall"].value == pytest.approx(recall)
+    assert scores["f1"].value == pytest.approx(sum(each) / 2)
+    assert scores["f1"].deviation == pytest.approx(abs(each[0] - each[1]) / 2**0.5)
+    assert (scores["f1"].seeds, scores["f1"].n, scores["f1"].clusters) == (2, 4, 3)
+    assert scores["f1"].low <= scores["f1"].value <= scores["f1"].high
+    assert [score_of(by_hand, name, "test", "f1", seed).value for seed in (0, 1)] == pytest.approx(each)
 
 
 def test_each_training_has_its_own_rows(written) -> None:
     run, by_hand = written
+    assert len([row for row in by_hand.rows if row.seed is None]) == 3 * 2 * 3
     assert len([row for row in by_hand.rows if row.seed is not None]) == 3 * 2 * 3 * 2
+    assert score_of(by_hand, "doc-arc", "dev", "recall").value == pytest.approx((1 + 0.5) / 2)
     for (name, seed), of_split in tagged_by_hand(run).items():
         for split, one in of_split.items():
             correct, predicted, gold = span_counts(one.gold(), one.predicted()).sum(axis=0).tolist()
             precision, recall = (score_of(by_hand, name, split, of, seed) for of in ("precision", "recall"))
             assert precision.value == pytest.approx(correct / predicted if predicted else 0)
             assert recall.value == pytest.approx(correct / gold)
-    assert score_of(by_hand, "bert-lstm", "test", "f1", 0).value == 0.5
-    assert score_of(by_hand, "doc-arc", "test", "f1", 1).value == pytest.approx(6 / 7)
 
 
 def test_comparisons_are_of_the_runs_own_k_on_test(written) -> None:
@@ -153,34 +129,30 @@ def test_comparisons_are_of_the_runs_own_k_on_test(written) -> None:
     assert row["p_holm"] == row["p"]  # one test needs no correction
     score = score_of(by_hand, "doc-arc", "test", "f1")
     assert (score.p, score.against) == (row["p_holm"], "bert-lstm")
-    table = comparison_table(by_hand).data
+    table = document_tagging.comparison_table(by_hand).data
     assert "+25.0 [" in table
     assert f"{row['p_holm']:.3f}" in table
+    tiny = replace(by_hand, tables={"comparisons": [row | {"p_holm": 0.0002}]})
+    assert "&lt; 0.001" in document_tagging.comparison_table(tiny).data
 
 
 def test_the_sweep_has_every_k_and_seed_on_dev(written) -> None:
     _, by_hand = written
-    assert [(row["occurrences"], row["seed"]) for row in by_hand.tables["sweep"]] == [
-        (2, 0),
-        (2, 1),
-        (3, 0),
-        (3, 1),
-    ]
-    assert [row["f1"] for row in by_hand.tables["sweep"]] == pytest.approx([0, 1, 1, 2 / 3])
+    sweep = by_hand.tables["sweep"]
+    assert [(row["occurrences"], row["seed"]) for row in sweep] == [(2, 0), (2, 1), (3, 0), (3, 1)]
+    assert [row["f1"] for row in sweep] == pytest.approx([0, 1, 1, 2 / 3])
 
 
 def test_rows_of_the_tables(written) -> None:
     _, by_hand = written
-    table = score_table(by_hand)
+    table = document_tagging.score_table(by_hand)
     assert [row[0].text for row in table.rows][:2] == ["BERT + LSTM", "Doc-ARC"]
     assert "Doc-ARC-2" not in table.text(), "the sweep has a figure"
     assert score_of(by_hand, "doc-arc", "dev", "f1").value == pytest.approx((1 + 2 / 3) / 2)
     top = [{"word": "<b>", "labels": ["<i>", "PER"]}]
-    hostile = top_table(replace(by_hand, tables=by_hand.tables | {"top": top})).data
+    hostile = document_tagging.top_table(replace(by_hand, tables=by_hand.tables | {"top": top})).data
     assert "&lt;b&gt;" in hostile
     assert "&lt;i&gt;, PER" in hostile
-    tiny = by_hand.tables["comparisons"][0] | {"p_holm": 0.0002}
-    assert "&lt; 0.001" in comparison_table(replace(by_hand, tables={"comparisons": [tiny]})).data
 
 
 def test_the_report_says_what_was_tagged(written) -> None:
@@ -188,15 +160,12 @@ def test_the_report_says_what_was_tagged(written) -> None:
     assert by_hand.data["documents"] == {"train": 2, "dev": 2, "test": 3}
     assert by_hand.data["labels"] == ["LOC", "PER"]
     assert by_hand.data["precision"] == precision_told("auto")
-    facts = dict(corpus_facts(run))
+    facts = dict(document_tagging.corpus_facts(run))
     assert by_hand.data["facts"] == facts
     assert facts["test"] == "3 documents of 15 words; 12 of them labelled, in 4 sentences with 4 spans"
-    assert facts["dev"] == (
-        "2 documents of 4 words; 4 of them labelled, in 2 sentences with 2 spans; 1,200 tags I- that began a "
-        "span were read as B-"
-    )
+    dev = "2 documents of 4 words; 4 of them labelled, in 2 sentences with 2 spans"
+    assert facts["dev"] == f"{dev}; 1,200 tags I- that began a span were read as B-"
     assert facts["labels"] == "LOC, PER"
-    assert span_count(run, "test") == 4
     json.loads((run.folder / "report.json").read_text(), parse_constant=pytest.fail)  # no NaN, no Infinity
 
 
@@ -219,42 +188,37 @@ def test_gains_are_of_words(written) -> None:
     _, by_hand = written
     rows = {row["words"]: row for row in by_hand.tables["gains"]}
     assert list(rows) == ["all words", "top 10%", "top 5%", "top 1%"]
-    assert rows["all words"]["occurrences"] == 5
-    assert rows["all words"]["difference"] == pytest.approx((1 + 8 / 9) / 2 - (6 / 9 + 8 / 9) / 2)
-    assert rows["all words"]["f1_a"] == pytest.approx((1 + 8 / 9) / 2)
-    assert rows["all words"]["f1_b"] == pytest.approx((6 / 9 + 8 / 9) / 2)
+    every, top = rows["all words"], rows["top 1%"]
+    assert every["occurrences"] == 5
+    assert every["difference"] == pytest.approx((1 + 8 / 9) / 2 - (6 / 9 + 8 / 9) / 2)
+    assert every["f1_a"] == pytest.approx((1 + 8 / 9) / 2)
+    assert every["f1_b"] == pytest.approx((6 / 9 + 8 / 9) / 2)
     # Sul of c alone, where it stands four times: right with one of two seeds, and with both
-    assert rows["top 1%"]["occurrences"] == 1
-    assert rows["top 1%"]["difference"] == pytest.approx(1 - 0.5)
+    assert (top["occurrences"], top["difference"]) == (1, pytest.approx(1 - 0.5))
     assert {(row["a"], row["b"]) for row in rows.values()} == {("doc-arc", "bert-lstm")}
 
 
 def test_the_top_entities_are_frequent_here_and_rare_elsewhere(written) -> None:
     """Of 7 documents Sul is in 2, Dram in 2, Orn in 2, Vale in 1: 1.6 log 3.5 and once log 7, log 3.5."""
     _, by_hand = written
-    rows = by_hand.tables["top"]
-    assert [(row["word"], row["labels"]) for row in rows[:2]] == [("Sul", ["LOC"]), ("Vale", ["PER"])]
-    assert rows[0]["score"] == pytest.approx((1 + np.log10(4)) * np.log10(7 / 2))
-    assert rows[1]["score"] == pytest.approx(np.log10(7))
+    first, second = by_hand.tables["top"][:2]
+    assert (first["word"], first["labels"]) == ("Sul", ["LOC"])
+    assert (second["word"], second["labels"]) == ("Vale", ["PER"])
+    assert first["score"] == pytest.approx((1 + np.log10(4)) * np.log10(7 / 2))
+    assert second["score"] == pytest.approx(np.log10(7))
 
 
 def test_shares_are_of_all_labelled_words(written) -> None:
     _, by_hand = written
-    assert sum(row["words"] for row in by_hand.tables["shares"]) == 12
-    entities = sum(row["words"] * row["share"] for row in by_hand.tables["shares"])
-    assert entities == pytest.approx(5)
+    shares = by_hand.tables["shares"]
+    assert sum(row["words"] for row in shares) == 12
+    assert sum(row["words"] * row["share"] for row in shares) == pytest.approx(5), "entities"
 
 
-def test_weights_are_of_words_that_occur_more_than_once_with_seed_0(written) -> None:
+def test_weights_are_of_words_that_occur_more_than_once_with_seed_0(written, tmp_path: Path) -> None:
     _, by_hand = written
-    rows = by_hand.tables["weights"]
-    assert [(row["system"], row["bucket"], row["count"], row["mean"]) for row in rows] == [
-        ("doc-arc", 0, 1, 0.5),
-        ("doc-arc", 1, 2, 0.25),
-    ]
-
-
-def test_without_words_that_occur_again_there_are_no_weights(tmp_path: Path) -> None:
-    test = (*DOCUMENTS["test"][:2], document("c", ("Nobody came to Sul", "O O O B-LOC")))
-    run = run_of(tmp_path, test=test)
-    assert report_of(run).tables["weights"] == []
+    columns = ("system", "bucket", "count", "mean")
+    rows = [tuple(row[column] for column in columns) for row in by_hand.tables["weights"]]
+    assert rows == [("doc-arc", 0, 1, 0.5), ("doc-arc", 1, 2, 0.25)]
+    once = (*DOCUMENTS["test"][:2], tagged("c", ("Nobody came to Sul", "O O O B-LOC")))
+    assert report_of(run_of(tmp_path, test=once)).tables["weights"] == []

@@ -2,38 +2,30 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cdlm_lab import report as document
-from cdlm_lab import report as values
+from cdlm_lab import report as module
 from cdlm_lab.report import RunError, open_run, read_report
+from cdlm_lab.scores import Score
 
 
 def test_a_report_comes_back_as_it_was(tmp_path: Path):
     run = open_run(tmp_path, name="x", parameters={"seed": 3, "size": np.int64(4)})
-    report = run.write_report(
-        scores={
-            "perplexity": {"value": np.float32(2.5), "low": 2.0, "high": 3, "n": np.int64(40)},
-            "f1": 0.5,
-        },
-        data={"corpus": "ab12"},
-        tables={
-            "by variant": [
-                {"variant": "cdlm", "perplexity": 2.5},
-                {"variant": "rand-cdlm", "perplexity": None},
-            ]
-        },
-    )
+    rows = [{"variant": "cdlm", "perplexity": np.float32(2.5)}, {"variant": "rand-cdlm", "perplexity": None}]
+    scores = [
+        Score(metric="perplexity", value=np.float32(2.5), low=2.0, high=3, n=np.int64(40)),
+        Score(metric="f1", value=0.5),
+    ]
+    report = run.write_report(scores=scores, data={"corpus": "ab12"}, tables={"by variant": rows})
     assert read_report(tmp_path) == read_report(tmp_path / "report.json") == report
-    assert report.scores == {
-        "perplexity": {"value": 2.5, "low": 2.0, "high": 3, "n": 40},
-        "f1": {"value": 0.5},
-    }
+    assert report.rows == scores
+    assert report.scores["perplexity"] == {"value": 2.5, "low": 2.0, "high": 3, "n": 40}
     assert (report.seed, report.parameters, report.data) == (3, {"seed": 3, "size": 4}, {"corpus": "ab12"})
-    assert report.tables["by variant"][1] == {"variant": "rand-cdlm", "perplexity": None}
+    assert report.tables["by variant"] == [{"variant": "cdlm", "perplexity": 2.5}, rows[1]]
     assert {"python", "cdlm_lab", "torch", "transformers", "numpy"} <= report.versions.keys()
     assert report.hardware["cores"] == os.cpu_count()
     assert report.hardware["memory"] > 0
@@ -41,26 +33,25 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("scores", "message"),
+    ("value", "message"),
     [
-        ({"f1": float("nan")}, r"scores\['f1'\] is nan"),
-        ({"f1": {"value": 0.1, "low": float("-inf")}}, r"scores\['f1'\]\['low'\] is -inf"),
-        ({"f1": {"value": np.array([0.5, np.inf])}}, r"scores\['f1'\]\['value'\]\[1\] is inf"),
-        ({"f1": {"low": 0.1}}, r"scores\['f1'\] is .*; it must be a number, or a mapping with 'value'"),
-        ({"f1": "high"}, "must be a number"),
-        ({"f1": True}, "must be a number"),
-        ({"f1": {"value": {1, 2}}}, r"\(set\), which JSON has not"),
-        ({"f1": {"value": 1, 2: 3}}, "has the key 2; keys must be text"),
-        ({"f1": {"value": 2**64}}, "has more than 64 bits"),
-        ({"f1": {"value": 1, "label": "\udc80"}}, "has half a surrogate pair"),
+        (float("nan"), "data is nan, which is no score and not in JSON"),
+        ({"low": float("-inf")}, "data['low'] is -inf"),
+        ({"value": np.array([0.5, np.inf])}, "data['value'][1] is inf"),
+        ({"value": {1, 2}}, "data['value'] is {1, 2} (set), which JSON has not"),
+        ({"value": 1, 2: 3}, "data has the key 2; keys must be text"),
+        ({"value": 2**64}, "data['value'] has more than 64 bits"),
+        ({"label": "\udc80"}, "data['label'] has half a surrogate pair"),
     ],
 )
-def test_what_no_score_can_be(tmp_path: Path, scores: dict[str, object], message: str):
+def test_what_is_not_in_json_is_refused_and_the_run_not_lost(tmp_path: Path, value: object, message: str):
     run = open_run(tmp_path, name="x", parameters={})
-    with pytest.raises(RunError, match=message):
-        run.write_report(scores=scores)
+    with pytest.raises(RunError, match=re.escape(message)):
+        run.write_report(scores=[], data=value)
+    with pytest.raises(RunError, match=r"scores\[1\]: a second row of f1"):
+        run.write_report(scores=[Score(metric="f1", value=1)] * 2)
     assert not (tmp_path / "report.json").exists()
-    run.write_report(scores={})  # the run is not lost
+    run.write_report(scores=[])
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -69,60 +60,64 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     def full(number: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(values.os, "fsync", full)
-    with pytest.raises(
-        RunError, match=r"report\.json was not written: the disk is full; free some space, and give the same"
-    ):
-        run.write_report(scores={})
+    monkeypatch.setattr(module.os, "fsync", full)
+    message = r"report\.json was not written: the disk is full; free some space, and give the same"
+    with pytest.raises(RunError, match=message):
+        run.write_report(scores=[])
     monkeypatch.undo()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "run.json"]
-    run.write_report(scores={})
-
-
-def test_reports_that_cannot_be_read(tmp_path: Path):
-    with pytest.raises(RunError, match=r"there is no .*report\.json: the run has not finished"):
-        read_report(tmp_path)
-    path = tmp_path / "report.json"
-    path.write_text('{"name":\n "x",,')
-    with pytest.raises(RunError, match=r"report\.json:2: not JSON"):
-        read_report(path)
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(RunError, match="not text in UTF-8"):
-        read_report(path)
-    path.write_text("[]")
-    with pytest.raises(RunError, match="format is None, this version of cdlm_lab reads 1 and 2"):
-        read_report(path)
-    path.write_text(json.dumps({"format": document.FORMAT, "name": "x"}))
-    with pytest.raises(RunError, match="the field 'parameters' is missing"):
-        read_report(path)
+    run.write_report(scores=[])
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("content", "message"),
+    [
+        (b'{"name":\n "x",,', r"report\.json:2: not JSON"),
+        (b"\xff\xfe\x00", "not text in UTF-8"),
+        (b"[]", "format is None, this version of cdlm_lab reads 1 and 2"),
+        (b'{"format": 2, "name": "x"}', "the field 'parameters' is missing"),
+        (b"[" * 100_000, r"report\.json: not JSON \("),
+        (b'{"format": ' + b"9" * 5000 + b"}", r"report\.json: not JSON \("),
+        (b"", r"report\.json:1: not JSON \("),
+        (b"\0" * 9, r"report\.json:1: not JSON \("),
+    ],
+)
+def test_reports_that_cannot_be_read(tmp_path: Path, content: bytes, message: str):
+    (tmp_path / "report.json").write_bytes(content)
+    with pytest.raises(RunError, match=message):
+        read_report(tmp_path)
+
+
+def test_what_is_no_file_is_no_report(tmp_path: Path):
+    path = tmp_path / "report.json"
+    with pytest.raises(RunError, match=r"there is no .*report\.json: the run has not finished"):
+        read_report(tmp_path)
+    path.mkdir()
+    with pytest.raises(RunError, match=r"report\.json: is no file"):
+        read_report(tmp_path)
+    path.rmdir()
+    os.mkfifo(path)  # to open one would wait for ever
+    with pytest.raises(RunError, match=r"report\.json: is no file"):
+        read_report(tmp_path)
+
+
+ROW = {"metric": "f1", "value": 1}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
     [
         ("name", 3, r"name is 3 \(int\); it must be text$"),
         ("scores", {}, r"scores is {} \(dict\); it must be a list of rows$"),
         ("scores", [3], r"scores\[0\] is 3 \(int\); it must be a mapping$"),
-        ("scores", [{"metric": "f1", "value": "x"}], r"scores\[0\]\['value'\]: input should be a valid"),
+        ("scores", [ROW | {"value": "x"}], r"scores\[0\]\['value'\]: input should be a valid"),
         ("scores", [{"value": 1}], r"scores\[0\]\['metric'\]: field required$"),
-        ("scores", [{"metric": "f1", "value": 1, "hight": 2}], r"scores\[0\]\['hight'\]: unexpected"),
-        (
-            "scores",
-            [{"metric": "f1", "value": 1, "low": 2, "high": 1}],
-            r"scores\[0\]: \[2, 1\] is no interval$",
-        ),
-        ("scores", [{"metric": "f1", "value": 1, "low": 2}], r"scores\[0\]: \[2, None\] is no interval$"),
-        (
-            "scores",
-            [{"metric": "f1", "value": 1, "p": 1.5}],
-            r"scores\[0\]: p is 1.5; it must lie in \[0, 1\]$",
-        ),
-        (
-            "scores",
-            [{"metric": "f1", "value": 1, "deviation": -1}],
-            r"scores\[0\]: the deviation is -1; it must not be negative$",
-        ),
-        ("scores", [{"metric": "f1", "value": 1}] * 2, r"scores\[1\]: a second row of f1$"),
+        ("scores", [ROW | {"hight": 2}], r"scores\[0\]\['hight'\]: unexpected"),
+        ("scores", [ROW | {"low": 2, "high": 1}], r"scores\[0\]: \[2, 1\] is no interval$"),
+        ("scores", [ROW | {"low": 2}], r"scores\[0\]: \[2, None\] is no interval$"),
+        ("scores", [ROW | {"p": 1.5}], r"scores\[0\]: p is 1.5; it must lie in \[0, 1\]$"),
+        ("scores", [ROW | {"deviation": -1}], r"scores\[0\]: the deviation is -1; it must not be negative$"),
+        ("scores", [ROW] * 2, r"scores\[1\]: a second row of f1$"),
         ("tables", {"a": [3]}, r"tables\['a'\]\[0\] is 3 \(int\); it must be a mapping$"),
         ("seed", "7", r"seed is the text '7'; it must be a whole number$"),
         ("seconds", float("inf"), r"seconds is inf"),
@@ -130,29 +125,18 @@ def test_reports_that_cannot_be_read(tmp_path: Path):
         ("parameters", {"x": 10**30}, r"parameters\['x'\] has more than 64 bits$"),
         ("data", {"x": "\ud800"}, r"data\['x'\] has half a surrogate pair"),
         ("data", {"x": json.loads("[" * 90 + "]" * 90)}, "has more than 50 levels of lists and mappings$"),
+        # of format 1
+        ("names", {"f1": {"low": 0.1}}, r"scores\['f1'\] is .*; it must be a number, or a mapping with 'val"),
+        ("names", {"f1": "high"}, r"scores\['f1'\] is 'high'; it must be a number"),
+        ("names", {"f1": True}, r"scores\['f1'\] is True; it must be a number"),
+        ("names", [], r"not as its notebook writes it \(AttributeError"),
     ],
 )
-def test_a_report_of_something_else(tmp_path: Path, field: str, value: object, told: str):
-    open_run(tmp_path, name="x", parameters={}).write_report(scores={})
+def test_a_report_of_something_else(tmp_path: Path, field: str, value: object, message: str):
+    open_run(tmp_path, name="x", parameters={}).write_report(scores=[])
     path = tmp_path / "report.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
-    with pytest.raises(RunError, match=rf"report\.json: {told}") as raised:
+    changed = {"format": 1, "scores": value} if field == "names" else {field: value}
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    with pytest.raises(RunError, match=rf"report\.json: {message}") as raised:
         read_report(tmp_path)
     assert "\n" not in str(raised.value)
-
-
-def test_what_is_no_file_is_no_report(tmp_path: Path):
-    (tmp_path / "report.json").mkdir()
-    with pytest.raises(RunError, match=r"report\.json: is no file"):
-        read_report(tmp_path)
-    (tmp_path / "report.json").rmdir()
-    os.mkfifo(tmp_path / "report.json")  # to open one would wait for ever
-    with pytest.raises(RunError, match=r"report\.json: is no file"):
-        read_report(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": ' + "9" * 5000 + "}", "", "\0" * 9])
-def test_text_that_is_no_json(tmp_path: Path, text: str):
-    (tmp_path / "report.json").write_text(text)
-    with pytest.raises(RunError, match=r"report\.json:.* not JSON \("):
-        read_report(tmp_path)

@@ -13,8 +13,10 @@ import pytest
 
 from cdlm_lab import report as folder
 from cdlm_lab.report import RunError, open_run, read_report
+from cdlm_lab.scores import Score
 
 PARAMETERS = {"steps": 3, "rate": 0.1, "seed": 7, "factors": (("a", 1.0),)}
+ROWS = [Score(metric="f1", value=0.5)]
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -51,7 +53,7 @@ def test_a_new_folder(tmp_path: Path):
 
 
 def test_a_finished_run_is_refused(tmp_path: Path):
-    open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores={"f1": 0.5})
+    open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores=ROWS)
     with pytest.raises(RunError, match="holds a finished run"):
         open_run(tmp_path, name="x", parameters=PARAMETERS)
 
@@ -79,7 +81,7 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path):
     interrupted(tmp_path)
     run = open_run(tmp_path, name="x", parameters=PARAMETERS)
     assert run.resumed
-    assert run.write_report(scores={}).parameters["steps"] == 3
+    assert run.write_report(scores=[]).parameters["steps"] == 3
 
 
 def test_a_run_goes_on_by_other_processes(tmp_path: Path):
@@ -88,7 +90,7 @@ def test_a_run_goes_on_by_other_processes(tmp_path: Path):
         interrupted(tmp_path)
     run = open_run(tmp_path, name="x", parameters=PARAMETERS | {"parallel": "ddp 2", "workers": 4})
     assert run.resumed
-    assert run.write_report(scores={}).parameters["parallel"] == "ddp 2"
+    assert run.write_report(scores=[]).parameters["parallel"] == "ddp 2"
 
 
 def test_a_whole_number_may_have_become_a_float(tmp_path: Path):
@@ -212,9 +214,9 @@ def test_a_cell_run_again_goes_on(tmp_path: Path):
     first = open_run(tmp_path, name="x", parameters=PARAMETERS)
     again = open_run(tmp_path, name="x", parameters=PARAMETERS)
     assert again.resumed
-    again.write_report(scores={})
+    again.write_report(scores=[])
     with pytest.raises(RunError, match="holds a finished run"):
-        first.write_report(scores={})
+        first.write_report(scores=[])
 
 
 def test_time_is_summed_over_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -229,7 +231,7 @@ def test_time_is_summed_over_sessions(tmp_path: Path, monkeypatch: pytest.Monkey
     ).touch()  # papermill writes it before the notebook begins: no sign of the killed run
     clock = iter(["2020-01-02T00:00:00+00:00", "2020-01-02T00:00:07+00:00"])
     monkeypatch.setattr(folder, "_now", lambda: next(clock))
-    report = open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores={})
+    report = open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores=[])
     assert report.seconds == 90 + 7
     assert report.started == "2020-01-01T00:00:00+00:00"
 
@@ -238,17 +240,17 @@ def test_other_ranks_write_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("RANK", "1")
     run = open_run(tmp_path / "a", name="x", parameters=PARAMETERS)
     assert not run.writer
-    assert run.write_report(scores={"f1": 0.5}).scores == {"f1": {"value": 0.5}}
+    assert run.write_report(scores=ROWS).rows == ROWS
     assert not (tmp_path / "a").exists()
 
 
 def test_figures_are_files_of_the_run(tmp_path: Path):
     run = open_run(tmp_path / "run", name="x", parameters={})
     with pytest.raises(RunError, match=r"figures\['curve'\]: there is no file"):
-        run.write_report(scores={}, figures={"curve": "curve.svg"})
+        run.write_report(scores=[], figures={"curve": "curve.svg"})
     (tmp_path / "other.svg").touch()
     with pytest.raises(RunError, match="is not in the folder of the run"):
-        run.write_report(scores={}, figures={"curve": tmp_path / "other.svg"})
+        run.write_report(scores=[], figures={"curve": tmp_path / "other.svg"})
     (run.folder / "curve.svg").touch()
-    run.write_report(scores={}, figures={"curve": run.folder / "curve.svg"})
+    run.write_report(scores=[], figures={"curve": run.folder / "curve.svg"})
     assert read_report(run.folder).figures == {"curve": "curve.svg"}

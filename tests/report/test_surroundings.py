@@ -11,10 +11,8 @@ from cdlm_lab import report as surroundings
 
 
 def git(folder: Path, *command: str) -> str:
-    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    return subprocess.run(
-        ["git", *who, *command], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    words = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *command]
+    return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def test_the_commit_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -32,17 +30,17 @@ def test_the_commit_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert surroundings.git_commit() == f"{commit}-dirty"
 
 
-@pytest.mark.parametrize(("platform", "found"), [("linux", 3000 * 1024), ("darwin", 3000)])
-def test_peak_memory_is_in_bytes(platform: str, found: int, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("platform", "expected"), [("linux", 3000 * 1024), ("darwin", 3000)])
+def test_peak_memory_is_in_bytes(platform: str, expected: int, monkeypatch: pytest.MonkeyPatch):
     """Linux counts kilobytes, macOS bytes."""
     monkeypatch.setattr(surroundings.sys, "platform", platform)
     usage = SimpleNamespace(ru_maxrss=3000)
     monkeypatch.setattr(surroundings.resource, "getrusage", {resource.RUSAGE_SELF: usage}.get)
     monkeypatch.setattr(surroundings, "_cuda", lambda: None)
-    assert surroundings.peak_memory() == {"cpu": found}
+    assert surroundings.peak_memory() == {"cpu": expected}
 
 
 def test_hardware_names_the_processor():
-    found = surroundings.hardware()
-    assert found["processor"]
-    assert 1 <= found["cores_available"] <= found["cores"]
+    hardware = surroundings.hardware()
+    assert hardware["processor"]
+    assert 1 <= hardware["cores_available"] <= hardware["cores"]

@@ -17,6 +17,7 @@ from cdlm_lab.experiments.systems.ranking import AnswerPredictions
 from cdlm_lab.experiments.systems.verifying import ClaimPredictions
 from cdlm_lab.metrics.significance import mean_score
 from cdlm_lab.report import Report, open_run
+from cdlm_lab.scores import Score
 
 SHIPPED = {variant: f"storyworld/{variant}" for variant in ("longformer", "local-cdlm", "cdlm")}
 
@@ -55,7 +56,7 @@ def pretraining_report(folder: Path, *, variant: str, model: str = "tiny", seed:
     """As of notebook 01."""
     parameters = {"run_folder": str(folder), "variant": variant, "model": model, "corpus": "storyworld"}
     run = open_run(folder, name="pretraining", parameters=parameters | {"steps": 5000, "seed": seed})
-    return run.write_report(scores={f"{variant}/perplexity": 3.0})
+    return run.write_report(scores=[Score(system=variant, metric="perplexity", value=3.0)])
 
 
 def matching_report(
@@ -76,12 +77,12 @@ def matching_report(
     }
     run = open_run(folder, name="document matching", parameters=parameters)
     return run.write_report(
-        scores={
-            f"{system}/{split}/{measure}": score(share)
+        scores=[
+            Score(system=system, split=split, metric=measure, **score(share))
             for system, shares in systems.items()
             for split, share in zip(("dev", "test"), shares, strict=True)
             for measure in ("accuracy", "f1")
-        },
+        ],
         data={"pairs": {"test": 10}, "clusters": {"test": 10}},
         tables={"comparisons": [], "runs": []},
     )

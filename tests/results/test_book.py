@@ -5,6 +5,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +71,8 @@ def test_every_recorded_report_of_a_table_is_used_or_named(recorded: Book):
 
 def test_the_recorded_book_has_every_table(recorded: Book):
     text = book_markdown(recorded)
-    for start in (
-        "CDLM, Table 1",
-        "CDLM, Table 6",
-        "CDA, Table 2",
-        "Doc-ARC, Table 5",
-        "MSPP, Tables 3 and 8",
-    ):
+    starts = ("CDLM, Table 1", "CDLM, Table 6", "CDA, Table 2", "Doc-ARC, Table 5", "MSPP, Tables 3 and 8")
+    for start in starts:
         assert f"\n## {start}" in f"\n{text}"
     assert text.index("## Doc-ARC, Table 5") < text.index("## MSPP, Table 1")
     assert "| Local CDLM | 100.6 [94.1, 107.6] (p < 0.001 to Rand CDLM) |" in text
@@ -102,7 +98,7 @@ def test_wrong_names_stop_it(tmp_path: Path):
             open_book(tmp_path, **given)
 
 
-def test_an_empty_folder_is_a_book_of_what_nobody_ran(tmp_path: Path):
+def test_an_empty_folder_is_a_book_of_what_was_not_run(tmp_path: Path):
     book = open_book(tmp_path)
     assert encoders_html(book) == "nothing was measured with any encoder"
     assert "not run yet" in paper_html(book, "cdlm")
@@ -110,12 +106,10 @@ def test_an_empty_folder_is_a_book_of_what_nobody_ran(tmp_path: Path):
 
 def test_the_readme_is_written_from_the_recorded_runs_beside_it(tmp_path: Path):
     assert tables_into("") == "no README was written: readme is empty"
-    folder = tmp_path / "data" / "results" / "storyworld_tiny"
     perplexity_report(tmp_path / "run", {"cdlm": 1.0})
+    folder, readme = tmp_path / "data" / "results" / "storyworld_tiny", tmp_path / "README.md"
     folder.mkdir(parents=True)
-    values = json.loads((tmp_path / "run" / "report.json").read_text())
-    (folder / "perplexity.json").write_text(json.dumps(values))
-    readme = tmp_path / "README.md"
+    (tmp_path / "run" / "report.json").rename(folder / "perplexity.json")
     marks = "<!-- table storyworld-perplexity {} -->"
     readme.write_text(f"{marks.format('begin')}\n{marks.format('end')}\n")
     assert tables_into(str(readme)) == f"{readme}: storyworld-perplexity written anew"
@@ -162,15 +156,15 @@ DAMAGE: list[tuple[Callable[[Path], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("damage", "told"), DAMAGE, ids=range(len(DAMAGE)))
-def test_a_damaged_report_is_named_and_left_out(damage: Callable[[Path], object], told: str, tmp_path: Path):
+@pytest.mark.parametrize(("damage", "why"), DAMAGE, ids=range(len(DAMAGE)))
+def test_a_damaged_report_is_named_and_left_out(damage: Callable[[Path], object], why: str, tmp_path: Path):
     for name in ("bad", "good"):
         perplexity_report(tmp_path / name, {"longformer": 1.5, "cdlm": 1.0})
     damage(tmp_path / "bad" / "report.json")
     book = open_book(tmp_path)
     assert [one.name for one in book.reports.reports] == ["good"]
     (left,) = book.reports.aside
-    assert (left.name, left.why[: len(told)]) == ("bad", told)
+    assert (left.name, left.why[: len(why)]) == ("bad", why)
     assert len(left.why) < 300
     assert damage_told(book) == "1 damaged report left out: bad"
     assert "\n" not in left.why
@@ -235,13 +229,13 @@ def damaged(text: str, chance: random.Random) -> bytes:
     return json.dumps(report).encode("utf-16" if chance.random() < 0.02 else "utf-8")
 
 
+RUN = Run(folder=Path(), name="results book", parameters={}, resumed=False, writer=False)
+
+
 def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
     perplexity_report(tmp_path / "good", {"longformer": 1.5, "cdlm": 1.0})
-    whole = [
-        path
-        for path in sorted(RESULTS.rglob("*.json"))
-        if path.read_text()[:12].startswith('{\n  "format"'[:12])
-    ]
+    recorded = sorted(RESULTS.rglob("*.json"))
+    whole = [path for path in recorded if path.read_text().startswith('{\n  "format')]
     (tmp_path / "bad").mkdir()
     counts: Counter[str] = Counter()
     for seed in range(TRIALS):
@@ -250,17 +244,9 @@ def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
         (tmp_path / "bad" / "report.json").write_bytes(content)
         try:
             book = open_book(tmp_path)
-            run = Run(
-                folder=tmp_path / "book", name="results book", parameters={}, resumed=False, writer=False
-            )
-            run.folder.mkdir(exist_ok=True)
-            write_book(run, book)
-            _ = [
-                report_rows(book),
-                aside_rows(book),
-                encoders_html(book),
-                *(paper_html(book, p) for p in PAPERS),
-            ]
+            write_book(replace(RUN, folder=tmp_path), book)
+            _ = [show(book) for show in (report_rows, aside_rows, encoders_html)]
+            _ = [paper_html(book, paper) for paper in PAPERS]
             assert "good" in [one.name for one in book.reports.reports]
             used = "bad" in [one.name for one in (*book.reports.reports, *book.reports.others)]
             aside = [one for one in book.reports.aside if one.name == "bad"]

@@ -5,25 +5,29 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
-from small_reports import SHIPPED, matching_report, perplexity_report, pretraining_report
+from small_reports import matching_report, perplexity_report, pretraining_report
 
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import open_run
-from cdlm_lab.results.reports import MATCHING, PERPLEXITY, NamedReport, ReportFolder, find_reports
+from cdlm_lab.report import Report, open_run
+from cdlm_lab.results.reports import MATCHING, PERPLEXITY, NamedReport, find_reports
 from cdlm_lab.results.series import KnownRuns, Series, check_chosen, corpus_name, series_of
 
 LOSSES = {"longformer": 1.5, "cdlm": 1.0}
 
 
+def known(folder: Path) -> tuple[KnownRuns, dict[str, NamedReport]]:
+    reports = find_reports(folder)
+    return KnownRuns(reports), {one.name: one for one in (*reports.reports, *reports.others)}
+
+
 def perplexities(folder: Path, *, choose: str = "") -> list[Series]:
-    found = find_reports(folder)
-    return series_of(KnownRuns(found), experiment=PERPLEXITY, group="", choose=choose)
+    return series_of(known(folder)[0], experiment=PERPLEXITY, group="", choose=choose)
 
 
 def names(series: Series, system: str) -> tuple[list[str], list[str]]:
     """Of the reports that a row is from, and of those that were passed over."""
     one = series.rows[system]
-    return [found.name for found in one.sources], [found.name for found in one.passed_over]
+    return [source.name for source in one.sources], [other.name for other in one.passed_over]
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one_row(tmp_path: Path):
@@ -52,6 +56,9 @@ def test_of_two_runs_that_are_alike_the_newest_is_taken_or_the_chosen_one(tmp_pa
     assert names(series, "cdlm") == (["first"], ["second"])
     with pytest.raises(ParameterError, match="choose names 'third'"):
         check_chosen(find_reports(tmp_path), "first third")
+    runs, _ = known(tmp_path)
+    assert series_of(runs, experiment=MATCHING, group="") == [], "nothing of other experiments"
+    assert series_of(runs, experiment=PERPLEXITY, group="x") == [], "nor of other groups"
 
 
 def test_other_settings_make_another_table(tmp_path: Path):
@@ -64,13 +71,10 @@ def test_other_settings_make_another_table(tmp_path: Path):
 
 
 def test_models_may_differ_and_rows_come_from_several_reports(tmp_path: Path):
-    perplexity_report(
-        tmp_path / "a", {"longformer": 1.5}, checkpoints={"longformer": "storyworld/longformer"}
-    )
-    perplexity_report(tmp_path / "b", {"cdlm": 1.0}, checkpoints={"cdlm": "storyworld/cdlm"})
+    for name, system in (("a", "longformer"), ("b", "cdlm")):
+        perplexity_report(tmp_path / name, {system: 1.5}, checkpoints={system: f"storyworld/{system}"})
     (series,) = perplexities(tmp_path)
-    assert names(series, "longformer")[0] == ["a"]
-    assert names(series, "cdlm")[0] == ["b"]
+    assert (names(series, "longformer")[0], names(series, "cdlm")[0]) == (["a"], ["b"])
 
 
 def test_a_test_against_a_row_of_another_report_is_not_shown(tmp_path: Path):
@@ -103,24 +107,11 @@ def test_models_of_runs_that_differ_in_their_seed_are_one_model(tmp_path: Path):
 
 def test_seeds_of_a_run_itself_stay_as_it_has_them(tmp_path: Path):
     report = matching_report(tmp_path / "a", {"tf-idf": (0.5, 0.5), "bert-han": (0.5, 0.6)})
-    found = find_reports(tmp_path)
-    (series,) = series_of(KnownRuns(found), experiment=MATCHING, group="")
+    (series,) = series_of(known(tmp_path)[0], experiment=MATCHING, group="")
     score = series.rows["bert-han"].row.scores["f1"]
-    theirs = report.scores["bert-han/test/f1"]
-    assert (score.value, score.seeds, score.deviation) == (theirs["value"], 2, theirs["deviation"])
-    assert (score.low, score.high) == (theirs["low"], theirs["high"])
-
-
-def test_there_is_nothing_of_other_experiments_and_groups(tmp_path: Path):
-    perplexity_report(tmp_path / "a", LOSSES, checkpoints=SHIPPED)
-    found = find_reports(tmp_path)
-    assert series_of(KnownRuns(found), experiment=MATCHING, group="") == []
-    assert series_of(KnownRuns(found), experiment=PERPLEXITY, group="x") == []
-
-
-def known(folder: Path) -> tuple[KnownRuns, dict[str, NamedReport]]:
-    found = find_reports(folder)
-    return KnownRuns(found), {one.name: one for one in (*found.reports, *found.others)}
+    (theirs,) = (row for row in report.rows if row.key == ("bert-han", "test", "", "f1", None))
+    assert score.seeds == 2
+    assert replace(score, against="") == theirs
 
 
 def test_models_are_known_by_their_runs_or_by_their_folders(tmp_path: Path):
@@ -137,9 +128,12 @@ def test_models_are_known_by_their_runs_or_by_their_folders(tmp_path: Path):
     assert runs.encoder_of("") == ""
 
 
+def finish(folder: Path, name: str, **parameters: object) -> Report:
+    return open_run(folder, name=name, parameters=parameters).write_report(scores=[])
+
+
 def test_a_run_of_another_notebook_hands_its_encoder_on(tmp_path: Path):
-    run = open_run(tmp_path / "scorer", name="pretraining", parameters={"model": "runs/news/cdlm/model"})
-    run.write_report(scores={})
+    finish(tmp_path / "scorer", "pretraining", model="runs/news/cdlm/model")
     runs, _ = known(tmp_path)
     assert runs.encoder_of(f"{tmp_path}/scorer/training/checkpoint-40") == "runs/news/cdlm"
     assert runs.variant_of(f"{tmp_path}/scorer/model") == "cdlm"
@@ -147,9 +141,7 @@ def test_a_run_of_another_notebook_hands_its_encoder_on(tmp_path: Path):
 
 def test_a_model_of_paragraphs_is_known_by_its_head_and_the_folder_of_its_runs(tmp_path: Path):
     parameters = {"head": "ie_k", "model": "minilm", "steps": 1400, "corpus": "data/fever_related"}
-    open_run(tmp_path / "mspp" / "first", name="paragraph pretraining", parameters=parameters).write_report(
-        scores={}
-    )
+    finish(tmp_path / "mspp" / "first", "paragraph pretraining", **parameters)
     runs, _ = known(tmp_path)
     for name in ("first", "first/model", "mspp-ie"):
         assert runs.encoder_of(f"{tmp_path}/mspp/{name}") == "MSPP IE_k of FM2, from minilm, 1,400 steps"
@@ -158,8 +150,7 @@ def test_a_model_of_paragraphs_is_known_by_its_head_and_the_folder_of_its_runs(t
 
 def test_runs_that_name_each_other_end(tmp_path: Path):
     for name, other in (("a", "b"), ("b", "a")):
-        run = open_run(tmp_path / name, name="pretraining", parameters={"model": f"{tmp_path / other}/model"})
-        run.write_report(scores={})
+        finish(tmp_path / name, "pretraining", model=f"{tmp_path / other}/model")
     runs, _ = known(tmp_path)
     assert runs.encoder_of(f"{tmp_path}/a/model")
     assert runs.variant_of(f"{tmp_path}/a/model") == ""
@@ -207,26 +198,20 @@ def test_what_was_measured_on_leaves_training_out(tmp_path: Path):
 def test_a_run_from_before_dropout_of_attention_was_a_parameter_stands_with_those_that_have_what_it_had(
     tmp_path: Path,
 ):
-    perplexity_report(tmp_path / "a", {"cdlm": 1.0})
+    report = perplexity_report(tmp_path / "a", {"cdlm": 1.0})
     runs, by_name = known(tmp_path)
-    before = by_name["a"]
-    checkpoints, none = (
-        replace(
-            before,
-            report=replace(before.report, parameters=before.report.parameters | {"attention_dropout": share}),
-        )
-        for share in ("checkpoint", 0.0)
-    )
-    assert runs.setting_of(before) == runs.setting_of(checkpoints) != runs.setting_of(none)
+    settings = []
+    for share in ("checkpoint", 0.0):
+        parameters = report.parameters | {"attention_dropout": share}
+        one = NamedReport(name="a", report=replace(report, parameters=parameters))
+        settings.append(runs.setting_of(one))
+    assert runs.setting_of(by_name["a"]) == settings[0] != settings[1]
 
 
 def test_corpora_have_names(tmp_path: Path):
     assert corpus_name("shared/data/ECB+_LREC2014/") == "ECB+"
     assert corpus_name("my/texts") == "texts"
     matching_report(tmp_path / "m", {"bert-han": (0.5, 0.5)})
-    run = open_run(tmp_path / "al", name="sentence alignment", parameters={"matching_run": f"{tmp_path}/m"})
-    report = run.write_report(scores={})
-    runs = KnownRuns(
-        ReportFolder(folder=tmp_path, reports=find_reports(tmp_path).reports, others=(), aside=())
-    )
+    report = finish(tmp_path / "al", "sentence alignment", matching_run=f"{tmp_path}/m")
+    runs, _ = known(tmp_path)
     assert runs.corpus_of(NamedReport(name="al", report=report)) == "storyworld"

@@ -21,9 +21,19 @@ from cdlm_lab.widgets.tables import ScoreTable
 TABLES = {paper.name: paper for paper in PAPER_TABLES}
 
 
+RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
+
+
 def filled(folder: Path, name: str) -> list[FilledTable]:
-    found = find_reports(folder)
-    return fill_table(TABLES[name], KnownRuns(found))
+    return fill_table(TABLES[name], KnownRuns(find_reports(folder)))
+
+
+def columns(folder: Path) -> list[TaskColumn]:
+    return task_columns(KnownRuns(find_reports(folder)))
+
+
+def recorded(folder: Path, file: str) -> None:
+    (folder / "recorded.json").write_bytes((RESULTS / file).read_bytes())
 
 
 def texts(table: ScoreTable) -> dict[str, list[str]]:
@@ -37,7 +47,7 @@ def test_names_are_different_and_in_the_order_of_the_papers():
     assert places == sorted(places)
 
 
-def test_ours_stand_beside_theirs_and_what_nobody_ran_is_marked(tmp_path: Path):
+def test_ours_stand_beside_theirs_and_what_was_not_run_is_marked(tmp_path: Path):
     perplexity_report(tmp_path / "a", {"longformer": 1.5, "cdlm": 1.0})
     (one,) = filled(tmp_path, "cdlm-1")
     rows = texts(one.table)
@@ -63,21 +73,17 @@ def test_several_seeds_are_a_row_and_their_number_is_shown(tmp_path: Path):
     assert one.table.sources == ["From s0, s1: mean of 2 runs, seeds 0, 1"]
 
 
-def test_what_was_not_taken_is_named(tmp_path: Path):
+def test_what_was_not_taken_is_named_and_each_setting_has_a_table_that_says_what_is_different(tmp_path: Path):
     for name in ("old", "new"):
         perplexity_report(tmp_path / name, {"cdlm": 1.0})
     (one,) = filled(tmp_path, "cdlm-1")
     assert one.table.sources == ["From new", "Not taken, another has it: old (CDLM)"]
-
-
-def test_each_setting_has_a_table_that_says_what_is_different(tmp_path: Path):
-    perplexity_report(tmp_path / "a", {"cdlm": 1.0})
     perplexity_report(tmp_path / "b", {"cdlm": 1.0}, max_length=64)
-    told = [one.table.sources[0] for one in filled(tmp_path, "cdlm-1")]
-    assert told == ["With max_length 512", "With max_length 64"]
+    first_lines = [one.table.sources[0] for one in filled(tmp_path, "cdlm-1")]
+    assert first_lines == ["With max_length 512", "With max_length 64"]
 
 
-def test_a_table_that_nobody_ran_has_the_papers_numbers(tmp_path: Path):
+def test_a_table_that_was_not_run_has_the_papers_numbers(tmp_path: Path):
     (one,) = filled(tmp_path, "cda-3")
     assert (one.corpus, one.rows) == ("", {})
     assert one.table.caption.endswith("not run yet")
@@ -113,8 +119,7 @@ def test_joint_reading(name: str, row: str, first: str, last: str, tmp_path: Pat
 
 
 def test_the_recorded_coreference_is_in_both_tables(tmp_path: Path):
-    results = Path(__file__).resolve().parents[2] / "data" / "results"
-    (tmp_path / "event.json").write_bytes((results / "ecb_plus_minilm" / "event_documents.json").read_bytes())
+    recorded(tmp_path, "ecb_plus_minilm/event_documents.json")
     (table_2,), (table_3,) = filled(tmp_path, "cdlm-2-event"), filled(tmp_path, "cdlm-3")
     rows = texts(table_2.table)
     ours = "runs/ecb_event_sentences, whole documents"
@@ -122,21 +127,15 @@ def test_the_recorded_coreference_is_in_both_tables(tmp_path: Path):
     assert rows[ours][4] == "75.4"
     assert rows["CDLM, whole documents"][0] == "not run"
     assert rows["paper: CDLM, whole documents"][4] == "85.6"
-    assert rows["paper: Barhom et al. (2019)"][:5] == [
-        "78.1 / 84.0 / 80.9",
-        "76.8 / 86.1 / 81.2",
-        "79.6 / 73.3 / 76.3",
-        "64.6 / 72.3 / 68.3",
-        "79.5",
-    ]
+    barhom = "78.1 / 84.0 / 80.9, 76.8 / 86.1 / 81.2, 79.6 / 73.3 / 76.3, 64.6 / 72.3 / 68.3, 79.5"
+    assert rows["paper: Barhom et al. (2019)"][:5] == barhom.split(", ")
     assert table_3.rows == {}, "its model is of no known variant"
     below = {row[0].text: row[5].below for row in table_2.table.rows}
     assert below["same head word"].endswith(f"(p = 1.000 to {ours})")
 
 
 def test_the_papers_alignments_stand_beside_what_is_scored_as_they_are(tmp_path: Path):
-    results = Path(__file__).resolve().parents[2] / "data" / "results" / "scisumm_minilm"
-    (tmp_path / "alignment.json").write_bytes((results / "alignment.json").read_bytes())
+    recorded(tmp_path, "scisumm_minilm/alignment.json")
     (released,) = filled(tmp_path, "cda-4-5-released")
     rows = texts(released.table)
     assert rows["Random (exact)"][0] == "0.356"
@@ -148,17 +147,10 @@ def test_the_papers_alignments_stand_beside_what_is_scored_as_they_are(tmp_path:
 
 
 def test_words_of_the_highest_tf_idf(tmp_path: Path):
-    results = Path(__file__).resolve().parents[2] / "data" / "results"
-    (tmp_path / "tags.json").write_bytes((results / "jnlpba_minilm" / "tagging.json").read_bytes())
-    found = find_reports(tmp_path)
-    rows = texts(top_words(KnownRuns(found)))
+    recorded(tmp_path, "jnlpba_minilm/tagging.json")
+    rows = texts(top_words(KnownRuns(find_reports(tmp_path))))
     assert rows["JNLPBA"][0].startswith("BAP/TFII-I (protein/DNA), ")
     assert rows["paper: JNLPBA"] == ["Akt-1 (Protein), Plasmin (Protein), Siah-1 (Protein)"]
-
-
-def columns(folder: Path) -> list[TaskColumn]:
-    found = find_reports(folder)
-    return task_columns(KnownRuns(found))
 
 
 def test_a_row_is_an_encoder_and_a_column_a_task_on_a_corpus(tmp_path: Path):

@@ -1,5 +1,5 @@
 """What several tests show: one hostile text, and a question, a ranking, a claim and a sentence as models read
-them."""
+them; and the text of some HTML."""
 
 import re
 from dataclasses import replace
@@ -40,29 +40,21 @@ def question(number, kind, *, answer, support):
 
 def ranking(number, candidates, *, pairwise, joint, ae=-2.0, known=True):
     """The right candidate comes second and has the scores given; all others have 0."""
-
-    def scores(score):
-        return (0.0, score, *(0.0,) * (candidates - 2))
-
+    others = (0.0,) * (candidates - 2)
+    systems = {"pairwise": pairwise, "joint IE_k": joint, "joint AE_k": ae}
     return ReadRanking(
         id=f"q{number}",
         question=f"Question {number}?",
         candidates=tuple(f"candidate {place}" for place in range(candidates)),
-        right=(False, True, *(False,) * (candidates - 2)) if known else None,
-        scores={"pairwise": scores(pairwise), "joint IE_k": scores(joint), "joint AE_k": scores(ae)},
+        right=tuple(place == 1 for place in range(candidates)) if known else None,
+        scores={name: (0.0, score, *others) for name, score in systems.items()},
     )
 
 
 def claim(number, predicted, gold):
-    probabilities = dict.fromkeys(("supported", "refuted", "not enough info"), 0.2)
-    return ReadClaim(
-        id=f"c{number}",
-        claim=f"Claim {number}.",
-        evidence=("A.",),
-        probabilities=probabilities | {predicted: 0.6},
-        shares=(0.5,),
-        gold=gold,
-    )
+    probabilities = dict.fromkeys(("supported", "refuted", "not enough info"), 0.2) | {predicted: 0.6}
+    more = {"evidence": ("A.",), "probabilities": probabilities, "shares": (0.5,), "gold": gold}
+    return ReadClaim(id=f"c{number}", claim=f"Claim {number}.", **more)
 
 
 def word(text, gold, predicted, weights=(0.25, 0.75)):
@@ -78,6 +70,11 @@ def sentence(number, *words, document="novel"):
     return ReadSentence(document=document, number=number, words=words)
 
 
+def plain(html):
+    """The text of some HTML with the spaces it has."""
+    return unescape(re.sub(r"<[^>]*>", "", html))
+
+
 def words_of(html):
     """The text of some HTML, without styles, on one line."""
     bare = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
@@ -89,6 +86,21 @@ def tags_of(html):
     return set(re.findall(r"<([a-z0-9]+)", re.sub(r"<style>.*?</style>", "<style>", html, flags=re.DOTALL)))
 
 
-def plain(html):
-    """The text of some HTML with the spaces it has."""
-    return unescape(re.sub(r"<[^>]*>", "", html))
+def cells_of(html, read=plain):
+    """Of each row of the bodies of all tables: its cells as text."""
+    rows = re.findall(r"<tr.*?</tr>", "".join(re.findall(r"<tbody>.*?</tbody>", html)))
+    return [[read(cell) for cell in re.findall(r"<td.*?</td>", row)] for row in rows]
+
+
+def legend_of(html, read=plain):
+    return read(re.search(r'<div class="cdlm-legend".*?</div>', html)[0])
+
+
+def bars_of(html):
+    """How full each bar is, in per cent."""
+    return [int(width) for width in re.findall(r"width:(\d+)%;background:#3b8ed0", html)]
+
+
+def grounds_of(html):
+    """Opacities of the blue grounds, 0 to 255."""
+    return [int(depth, 16) for depth in re.findall(r"background:#3b8ed0([0-9a-f]{2})", html)]

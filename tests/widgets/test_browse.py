@@ -7,13 +7,7 @@ import pytest
 import shown_reads as reads
 from shown_reads import QUESTION, claim, question, ranking, sentence, word
 
-from cdlm_lab.widgets.browse import (
-    Leafing,
-    question_browser,
-    ranking_browser,
-    tagged_browser,
-    verdict_browser,
-)
+from cdlm_lab.widgets import browse
 from cdlm_lab.widgets.rankings import ReadRanking
 from cdlm_lab.widgets.verdicts import ReadClaim
 
@@ -48,11 +42,22 @@ SENTENCES = [
     sentence(2, word("three", "O", "B-GPE"), document="paper <b>"),
     sentence(3, word("four", None, "B-GPE", ()), word("five", None, "O", ()), document="all"),
 ]
+
+
+def ranking_browser(items, beside="pairwise"):
+    return browse.RankingBrowser(items, beside=beside)
+
+
+def verdict_browser(items, shares="share"):
+    return browse.verdict_browser(items, shares=shares)
+
+
+# Kind -> (how it is made, the items, what is seen of each, what one is called).
 MADE = {
-    "question": (question_browser, QUESTIONS, [f"Question {n}?" for n in range(6)]),
-    "ranking": (ranking_browser, RANKINGS, [f"Question {n}?" for n in range(6)]),
-    "claim": (verdict_browser, CLAIMS, [f"Claim {n}." for n in range(5)]),
-    "tagged": (tagged_browser, SENTENCES, [f"sentence {n}" for n in (1, 5, 8, 3, 4)]),
+    "question": (browse.question_browser, QUESTIONS, [f"Question {n}?" for n in range(6)], "question"),
+    "ranking": (ranking_browser, RANKINGS, [f"Question {n}?" for n in range(6)], "question"),
+    "claim": (verdict_browser, CLAIMS, [f"Claim {n}." for n in range(5)], "claim"),
+    "tagged": (browse.TaggedBrowser, SENTENCES, [f"sentence {n}" for n in (1, 5, 8, 3, 4)], "sentence"),
 }
 
 
@@ -71,16 +76,21 @@ def shown(browser, texts=MADE["question"][2]):
     return numbers[0] if numbers else None
 
 
+def choose(browser, **choice):
+    for name, entry in choice.items():
+        browser.filters[name].value = entry
+
+
+SIGNED = ["all (6)", "right (2)", "wrong (3)"]
+LABELS = ["supported", "refuted", "not enough info"]
+
+
 @pytest.mark.parametrize(
     ("kind", "lists", "lines"),
     [
         (
             "question",
-            {
-                "answer": ["all (6)", "right (2)", "wrong (3)"],
-                "support": ["all (6)", "right (2)", "wrong (3)"],
-                "kind": ["all (6)", "bridge (3)", "comparison (2)"],
-            },
+            {"answer": SIGNED, "support": SIGNED, "kind": ["all (6)", "bridge (3)", "comparison (2)"]},
             "\u2713\u2717\u2717\u2713\u2717\u00b7",
         ),
         (
@@ -95,8 +105,8 @@ def shown(browser, texts=MADE["question"][2]):
             "claim",
             {
                 "verdict": ["all (5)", "right (2)", "wrong (2)"],
-                "gold": ["all (5)", "supported (2)", "refuted (2)", "not enough info (0)"],
-                "predicted": ["all (5)", "supported (1)", "refuted (3)", "not enough info (1)"],
+                "gold": ["all (5)", *(f"{x} ({n})" for x, n in zip(LABELS, (2, 2, 0), strict=True))],
+                "predicted": ["all (5)", *(f"{x} ({n})" for x, n in zip(LABELS, (1, 3, 1), strict=True))],
             },
             "\u2713\u2717\u2713\u2717\u00b7",
         ),
@@ -111,7 +121,7 @@ def shown(browser, texts=MADE["question"][2]):
     ],
 )
 def test_it_begins_with_all_items_and_the_first(kind, lists, lines):
-    make, items, texts = MADE[kind]
+    make, items, texts, noun = MADE[kind]
     browser = make(items)
     assert {name: entries(part) for name, part in browser.filters.items()} == lists
     assert [part.description for part in browser.filters.values()] == list(lists)
@@ -121,10 +131,8 @@ def test_it_begins_with_all_items_and_the_first(kind, lists, lines):
     assert ("zero," if kind == "tagged" else texts[0]) in entries(browser.picker)[0]
     assert texts[0] in reads.words_of(browser.view.value)
     assert browser.position.value == f"1 of {len(items)}"
-    rows = browser.children
-    assert {"question": 3, "ranking": 4, "claim": 3, "tagged": 4}[kind] == len(rows)
-    assert rows[-1] is browser.view
-    noun = {"ranking": "question", "tagged": "sentence"}.get(kind, kind)
+    assert len(browser.children) == 3 + (kind in ("ranking", "tagged"))
+    assert browser.children[-1] is browser.view
     assert [browser.previous.tooltip, browser.next.tooltip] == [f"the {noun} before", f"the next {noun}"]
     with pytest.raises(ValueError, match=f"there is no {noun} to show: reads is empty"):
         make([])
@@ -169,24 +177,21 @@ def test_it_begins_with_all_items_and_the_first(kind, lists, lines):
     ],
 )
 def test_lists_choose_together(kind, choice, numbers):
-    make, items, texts = MADE[kind]
+    make, items, texts, noun = MADE[kind]
     browser = make(items)
-    for name, entry in choice.items():
-        browser.filters[name].value = entry
+    choose(browser, **choice)
     assert listed(browser) == numbers
     assert shown(browser, texts) == (numbers[0] if numbers else None)
     assert browser.position.value == f"{min(1, len(numbers))} of {len(numbers)}"
-    assert {name: part.value for name, part in browser.filters.items()} == {
-        name: choice.get(name, "all") for name in browser.filters
-    }
-    noun = {"ranking": "question", "tagged": "sentence"}.get(kind, kind)
+    chosen = {name: part.value for name, part in browser.filters.items()}
+    assert chosen == dict.fromkeys(browser.filters, "all") | choice
     nothing = f'No {noun} is like that; choose "all" in one of the lists above.'
     assert (nothing in browser.view.value) == (not numbers)
 
 
 def test_counts_are_of_what_an_entry_would_leave():
-    browser = question_browser(QUESTIONS)
-    browser.filters["answer"].value = "wrong"
+    browser = browse.question_browser(QUESTIONS)
+    choose(browser, answer="wrong")
     assert {name: entries(part) for name, part in browser.filters.items()} == {
         "answer": ["all (6)", "right (2)", "wrong (3)"],
         "support": ["all (3)", "right (1)", "wrong (2)"],
@@ -195,37 +200,35 @@ def test_counts_are_of_what_an_entry_would_leave():
 
 
 def test_the_item_stays_if_it_is_among_those_chosen_and_each_choice_draws_at_most_once():
-    browser = question_browser(QUESTIONS)
+    browser = browse.question_browser(QUESTIONS)
     browser.picker.value = 4
     drawn = []
     browser.view.observe(lambda change: drawn.append(change.new), names="value")
-    browser.filters["answer"].value = "wrong"
-    assert (shown(browser), browser.picker.value, browser.position.value, drawn) == (4, 4, "3 of 3", [])
-    browser.filters["answer"].value = "all"
-    assert (shown(browser), browser.picker.value, browser.position.value, drawn) == (4, 4, "5 of 6", [])
-    browser.filters["answer"].value = "right"
+    for entry, position in (("wrong", "3 of 3"), ("all", "5 of 6")):
+        choose(browser, answer=entry)
+        assert (shown(browser), browser.picker.value, browser.position.value, drawn) == (4, 4, position, [])
+    choose(browser, answer="right")
     assert len(drawn) == 1
 
 
 def test_nothing_is_lost_by_a_choice_without_items():
-    browser = question_browser(QUESTIONS)
+    browser = browse.question_browser(QUESTIONS)
     browser.picker.value = 1
-    for name, entry in {"answer": "wrong", "support": "right", "kind": "comparison"}.items():
-        browser.filters[name].value = entry
+    choose(browser, answer="wrong", support="right", kind="comparison")
     assert (browser.picker.value, browser.position.value) == (None, "0 of 0")
     assert [part.disabled for part in (browser.picker, browser.previous, browser.next)] == [True] * 3
     assert entries(browser.filters["kind"]) == ["all (1)", "bridge (1)", "comparison (0)"]
     for by in (-1, 1):  # a click that was under way
         browser._step(by)
     assert shown(browser) is None
-    browser.filters["kind"].value = "all"
+    choose(browser, kind="all")
     assert (shown(browser), browser.picker.value, browser.picker.disabled) == (1, 1, False)
     assert [browser.filters[name].value for name in ("answer", "support")] == ["wrong", "right"]
 
 
 def test_leafing_stops_at_the_ends():
-    browser = question_browser(QUESTIONS)
-    browser.filters["answer"].value = "wrong"
+    browser = browse.question_browser(QUESTIONS)
+    choose(browser, answer="wrong")
     ends = []
     for button in (browser.next, browser.next, browser.next, browser.previous):
         button.click()
@@ -238,11 +241,10 @@ def test_leafing_stops_at_the_ends():
 
 def test_any_items_can_be_leafed_through():
     seen = []
-    filters = {"size": {"small": lambda item: item < 5, "huge": lambda item: item > 99}}
-    numbers = Leafing(
+    numbers = browse.Leafing(
         (7, 3, 8, 1),
         noun="number",
-        filters=filters,
+        filters={"size": {"small": lambda item: item < 5, "huge": lambda item: item > 99}},
         text=lambda item: f"item {item}",
         right=lambda item: None,
         html=lambda item: seen.append(item) or str(item),
@@ -250,7 +252,7 @@ def test_any_items_can_be_leafed_through():
     assert entries(numbers.filters["size"]) == ["all (4)", "small (2)", "huge (0)"]
     assert entries(numbers.picker)[1] == "\u00b7 2. item 3"
     for entry in ("small", "all", "huge", "small"):
-        numbers.filters["size"].value = entry
+        choose(numbers, size=entry)
     assert seen == [7, 3, 3], "drawn again after nothing was left"
 
 
@@ -258,16 +260,16 @@ LONG = f"So\u202e\n {'so ' * 40}<b>."
 
 
 @pytest.mark.parametrize(
-    ("make", "item"),
+    ("kind", "item"),
     [
-        (question_browser, replace(QUESTION, question=LONG)),
-        (ranking_browser, replace(ranking(0, 2, pairwise=LOW, joint=HIGH), question=LONG)),
-        (verdict_browser, replace(claim(0, "refuted", "refuted"), claim=LONG)),
-        (tagged_browser, sentence(0, word(LONG, "O", "O"))),
+        ("question", replace(QUESTION, question=LONG)),
+        ("ranking", replace(RANKINGS[0], question=LONG)),
+        ("claim", replace(CLAIMS[2], claim=LONG)),
+        ("tagged", sentence(0, word(LONG, "O", "O"))),
     ],
 )
-def test_an_item_is_one_cut_line_of_the_list(make, item):
-    line, _ = make([item]).picker.options[0]
+def test_an_item_is_one_cut_line_of_the_list(kind, item):
+    line, _ = MADE[kind][0]([item]).picker.options[0]
     assert line.startswith("\u2713 1. So\u2039U+202E\u203a so so")
     assert line.endswith("\u2026")
     assert len(line) <= 5 + 90
@@ -279,15 +281,12 @@ def test_hidden_characters_show_in_names_of_labels_and_systems():
     item = ReadClaim(id="", claim="C", evidence=(), probabilities={label: 1.0}, shares=None, gold=label)
     browser = verdict_browser([item])
     assert entries(browser.filters["gold"]) == ["all (1)", "l\u2039U+202E\u203a (1)"]
-    browser.filters["predicted"].value = "l\u2039U+202E\u203a"
+    choose(browser, predicted="l\u2039U+202E\u203a")
     assert listed(browser) == [0]
     scores = {"pairwise": (0.0,), "j\u202e": (0.0,)}
     item = ReadRanking(id="x", question="?", candidates=("a",), right=(True,), scores=scores)
     assert entries(ranking_browser([item]).system) == ["j\u2039U+202E\u203a", "pairwise"]
-
-
-def test_claims_can_have_shares_of_another_meaning():
-    assert "> weight<" in verdict_browser(CLAIMS, shares="weight").view.value
+    assert "> weight<" in verdict_browser(CLAIMS, "weight").view.value
 
 
 def test_another_system_has_its_own_outcomes_and_choice_and_question_stay():
@@ -300,16 +299,15 @@ def test_another_system_has_its_own_outcomes_and_choice_and_question_stay():
     browser.system.value = "joint AE_k"
     assert shown(browser) == 3
     assert "<b>repaired</b>" in browser.view.value
-    assert entries(browser.filters["answer"]) == [
-        *("all (6)", "repaired (1)", "broken (1)", "both right (1)", "both wrong (2)")
-    ]
+    outcomes = ["all (6)", "repaired (1)", "broken (1)", "both right (1)", "both wrong (2)"]
+    assert entries(browser.filters["answer"]) == outcomes
     assert entries(browser.picker)[3] == "\u2713 4. Question 3?"
-    browser.filters["answer"].value = "both wrong"
+    choose(browser, answer="both wrong")
     assert (listed(browser), shown(browser)) == ([0, 4], 0)
-    browser.filters["candidates"].value = "more than 20"
+    choose(browser, candidates="more than 20")
     browser.system.value = "joint IE_k"
     assert (listed(browser), shown(browser)) == ([3], 3)
-    browser.filters["candidates"].value = "11 to 20"
+    choose(browser, candidates="11 to 20")
     browser.system.value = "joint AE_k"
     assert (listed(browser), shown(browser)) == ([], None)
 
@@ -317,16 +315,15 @@ def test_another_system_has_its_own_outcomes_and_choice_and_question_stay():
 def test_the_system_beside():
     browser = ranking_browser(RANKINGS)
     browser.system.value = "pairwise"
-    assert entries(browser.filters["answer"]) == [
-        *("all (6)", "repaired (0)", "broken (0)", "both right (2)", "both wrong (3)")
-    ]
+    outcomes = ["all (6)", "repaired (0)", "broken (0)", "both right (2)", "both wrong (3)"]
+    assert entries(browser.filters["answer"]) == outcomes
     assert "first by" not in browser.view.value, "it is read alone"
-    browser = ranking_browser(RANKINGS, beside="joint IE_k")
+    browser = ranking_browser(RANKINGS, "joint IE_k")
     assert entries(browser.system) == ["pairwise", "joint AE_k", "joint IE_k"]
     assert "first by <bdi>joint IE_k</bdi>" in browser.view.value
     assert "<b>broken</b>" in browser.view.value
     with pytest.raises(ValueError, match="no scores of 'own'; choose from pairwise, joint IE_k, joint AE_k"):
-        ranking_browser(RANKINGS, beside="own")
+        ranking_browser(RANKINGS, "own")
     other = ReadRanking(id="x", question="?", candidates=("a",), right=None, scores={"pairwise": (0.0,)})
     with pytest.raises(ValueError, match="question 'x' has scores of pairwise, the first of pairwise, joint"):
         ranking_browser([*RANKINGS, other])
@@ -339,54 +336,47 @@ def heading(browser):
 
 
 def test_the_words_are_those_of_the_sentence_and_stay_while_it_does():
-    browser = tagged_browser(SENTENCES)
+    browser = browse.TaggedBrowser(SENTENCES)
     browser.picker.value = 2
     assert browser.words.description == "word"
-    assert entries(browser.words) == [
-        "1. two \u00b7 O \u00b7 2 elsewhere",
-        "2. more \u00b7 B-GPE \u00b7 3 elsewhere",
-    ]
+    lines = ["1. two \u00b7 O \u00b7 2 elsewhere", "2. more \u00b7 B-GPE \u00b7 3 elsewhere"]
+    assert entries(browser.words) == lines
     assert (browser.words.value, heading(browser)) == (1, "more")
     browser.words.value = 0
     drawn = []
     browser.view.observe(lambda change: drawn.append(change.new), names="value")
-    browser.filters["show"].value = "wrong"
+    choose(browser, show="wrong")
     assert (browser.words.value, heading(browser), drawn) == (0, "two", [])
     browser.next.click()
     assert (browser.words.value, heading(browser), len(drawn)) == (0, "three", 1)
-    browser.filters["document"].value = "3. all"
+    choose(browser, document="3. all")
     assert (browser.words.options, browser.words.disabled) == ((), True)
 
 
 def test_a_sentence_without_entities_lets_choose_a_word():
-    browser = tagged_browser(SENTENCES)
+    browser = browse.TaggedBrowser(SENTENCES)
     assert (browser.words.value, heading(browser)) == (None, None)
     assert browser.words.index == 0, "a list without an index is shown empty"
     assert entries(browser.words)[:2] == ["choose a word", "1. zero \u00b7 O \u00b7 2 elsewhere"]
-    browser.words.value = 1
-    assert heading(browser) == ","
-    browser.words.value = None
-    assert heading(browser) is None
+    for number, text in ((1, ","), (None, None)):
+        browser.words.value = number
+        assert heading(browser) == text
     browser.picker.value = 4
     assert (browser.words.disabled, heading(browser)) == (True, None), "the model attends to nothing"
     browser.previous.click()
     assert not browser.words.disabled
 
 
-def test_labels_have_one_colour_in_all_sentences():
-    browser = tagged_browser(SENTENCES)
-    colours = []
+def test_labels_have_one_colour_and_names_are_cut_and_stay_apart():
+    browser, colours = browse.TaggedBrowser(SENTENCES), []
     for number, label in ((1, "PER"), (3, "GPE")):
         browser.picker.value = number
         mark = browser.view.value.partition('<mark style="background:')[2]
         assert f">{label} " in mark
         colours.append(mark[:7])
     assert colours[0] != colours[1], "each is the first label of its sentence"
-
-
-def test_names_of_words_and_documents_are_cut_and_stay_apart():
     long = sentence(0, word("so\u202e\n" * 60, "O", "B-<b>"), document="d\u202e " * 60)
-    browser = tagged_browser([long, replace(long, document=long.document + "!")])
+    browser = browse.TaggedBrowser([long, replace(long, document=long.document + "!")])
     (label, _), documents = browser.words.options[0], entries(browser.filters["document"])
     assert label.endswith("\u2026 \u00b7 B-<b> \u00b7 2 elsewhere")
     assert documents[1].startswith("1. d\u2039U+202E\u203a")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from shown_reads import words_of
 
 from cdlm_lab.clustering import labels_at, merge_tree
+from cdlm_lab.widgets import coreference
 from cdlm_lab.widgets.coreference import (
     IN_FOLD,
     IN_SIGHT,
@@ -41,41 +42,33 @@ def cluster(name, *members):
     return ShownCluster(name=name, mentions=tuple(mention for part in members for mention in part))
 
 
-def body(html):
-    """The page without its stylesheet."""
-    return re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
-
-
-def cards(html):
-    return body(html).split('<div class="cdlm-card"')[1:]
+def cards(*clusters):
+    """HTML of each card, without the stylesheet."""
+    body = re.sub(r"<style>.*?</style>", "", clusters_html(clusters), flags=re.DOTALL)
+    return body.split('<div class="cdlm-card"')[1:]
 
 
 def words(html):
     return re.findall(r"<mark[^>]*>([^<]*)</mark>", html)
 
 
-def test_a_card_has_the_mentions_in_their_sentences():
-    (card,) = cards(clusters_html([cluster("7", mentions("A", 3))]))
+def test_a_card_has_the_mentions_in_their_sentences_and_the_largest_comes_first():
+    (card,) = cards(cluster("7", mentions("A", 3)))
     assert words(card) == ["word0", "word1", "word2"]
-    assert "7 word0" in plain(card)
-    assert "3 mentions, 2 documents" in plain(card)
-    assert "the word1 rose A-1" in plain(card)
-    assert "<details" not in card
-    assert "dashed" not in card
-
-
-def test_the_largest_cluster_comes_first_and_equals_keep_their_order():
-    html = clusters_html(
-        [cluster("a", mentions("A", 2)), cluster("b", mentions("B", 3)), cluster("c", mentions("C", 2))]
+    for text in ("7 word0", "3 mentions, 2 documents", "the word1 rose A-1"):
+        assert text in plain(card)
+    assert not re.search("<details|dashed", card)
+    sizes = {"a": 2, "b": 3, "c": 2}
+    several = cards(*(cluster(name, mentions(name.upper(), size)) for name, size in sizes.items()))
+    assert [re.search(r"<bdi>(\w)</bdi>", card)[1] for card in several] == ["b", "a", "c"], (
+        "equals keep order"
     )
-    assert [re.search(r"<bdi>(\w)</bdi>", card).group(1) for card in cards(html)] == ["b", "a", "c"]
 
 
 def test_mentions_of_another_gold_cluster_stand_out():
-    html = clusters_html(
-        [cluster("1", mentions("B", 1), mentions("A", 3)), cluster("2", mentions("B", 2, start=5))]
+    first, second = cards(
+        cluster("1", mentions("B", 1), mentions("A", 3)), cluster("2", mentions("B", 2, start=5))
     )
-    first, second = cards(html)
     assert words(first) == ["word0", "word1", "word2", "word0"]  # those of A, then the one that is wrong
     (wrong,) = re.findall(r'<div style="border-left:3px dashed.*?</mark>', first)
     assert "≠" in wrong
@@ -84,65 +77,46 @@ def test_mentions_of_another_gold_cluster_stand_out():
     assert "B 1 here, others in 2" in plain(first)
     assert "≠" not in second
     assert "B 2 here, others in 1" in plain(second)
+    colours = re.findall(r"<mark style=\"background:(#\w{6})42", first + second)
+    assert colours == [colours[0]] * 3 + [colours[3]] * 3
+    assert colours[0] != colours[3]
 
 
 def test_long_cards_are_folded_and_wrong_mentions_stay_in_sight():
-    members = (mentions("A", 20), mentions("B", IN_SIGHT + 2, text="wrong"))
-    (card,) = cards(clusters_html([cluster("1", *members)]))
+    (card,) = cards(cluster("1", mentions("A", 20), mentions("B", IN_SIGHT + 2, text="wrong")))
     seen, folded = card.split("<details>")
     assert words(seen) == [f"word{n}" for n in range(IN_SIGHT)] + [f"wrong{n}" for n in range(IN_SIGHT)]
     assert sorted(words(folded)) == sorted([f"word{n}" for n in range(IN_SIGHT, 20)] + ["wrong5", "wrong6"])
     assert f"<summary>{20 - IN_SIGHT + 2} more mentions, 2 of other gold clusters</summary>" in folded
+    for count, folds in ((IN_SIGHT, 0), (IN_SIGHT + 1, 0), (IN_SIGHT + 2, 1)):  # none to save one line
+        (card,) = cards(cluster("1", mentions("A", count)))
+        assert (card.count("<details>"), len(words(card))) == (folds, count)
+    (huge,) = cards(cluster("1", mentions("A", 1000)))
+    assert len(words(huge)) == IN_SIGHT + IN_FOLD
+    assert f"… and {1000 - IN_SIGHT - IN_FOLD} more mentions, not shown" in huge
 
 
-@pytest.mark.parametrize(("count", "folds"), [(IN_SIGHT, 0), (IN_SIGHT + 1, 0), (IN_SIGHT + 2, 1)])
-def test_nothing_is_folded_to_save_one_line(count, folds):
-    html = clusters_html([cluster("1", mentions("A", count))])
-    assert html.count("<details>") == folds
-    assert len(words(html)) == count
-
-
-def test_a_huge_card_is_cut():
-    (card,) = cards(clusters_html([cluster("1", mentions("A", 1000))]))
-    assert len(words(card)) == IN_SIGHT + IN_FOLD
-    assert f"… and {1000 - IN_SIGHT - IN_FOLD} more mentions, not shown" in card
-
-
-def test_at_most_so_many_clusters_and_how_many_more():
+def test_at_most_so_many_clusters_and_how_many_more(monkeypatch):
     several = [cluster(f"s{n}", mentions(f"A{n}", 2)) for n in range(5)]
     single = [cluster(f"o{n}", mentions(f"B{n}", 1)) for n in range(4)]
-    html = clusters_html([*single, *several], limit=3)
-    assert len(cards(html)) == 3
+    assert "not shown" not in clusters_html([*single, *several])
+    monkeypatch.setattr(coreference, "MOST_CLUSTERS", 3)
+    html = clusters_html([*single, *several])
+    assert html.count('class="cdlm-card"') == 3
     assert "… and 2 more clusters of several mentions, not shown" in html
     assert "… and 1 more cluster of one mention, not shown" in html
-    assert "9 clusters of 14 mentions · 0 with mentions of several gold clusters · 4 mentions alone" in plain(
-        html
-    )
-    assert "not shown" not in clusters_html([*single, *several], limit=5)
+    head = "9 clusters of 14 mentions · 0 with mentions of several gold clusters · 4 mentions alone"
+    assert head in plain(html)
 
 
-def test_mentions_alone_are_folded_and_say_where_the_others_are():
+def test_mentions_alone_are_folded_and_without_gold_nothing_is_wrong():
     html = clusters_html([cluster("1", mentions("A", 2)), cluster("2", mentions("A", 1, start=8))])
     alone = html[html.index("<details>") :]
     assert "<summary>1 mention alone</summary>" in alone
     assert words(alone) == ["word8"]
     assert "A others in 1" in plain(alone)
-
-
-def test_colours_tell_gold_clusters_apart():
-    html = clusters_html(
-        [cluster("1", mentions("A", 2), mentions("B", 1)), cluster("2", mentions("A", 2, start=4))]
-    )
-    colours = re.findall(r"<mark style=\"background:(#\w{6})42", html)
-    assert len(set(colours)) == 2
-    assert colours == [colours[0]] * 2 + [colours[2]] + [colours[0]] * 2
-
-
-def test_without_gold_nothing_is_wrong():
-    members = tuple(ShownMention(text=f"w{n}", document="mine") for n in range(3))
-    html = body(clusters_html([ShownCluster(name="1", mentions=members)]))
-    for sign in ("≠", "dashed", "gold", "●"):
-        assert sign not in html
+    (card,) = cards(cluster("1", [ShownMention(text=f"w{n}", document="mine") for n in range(3)]))
+    assert not re.search("≠|dashed|gold|●", card)
 
 
 def test_clusters_that_make_no_sense_are_refused():
@@ -151,8 +125,6 @@ def test_clusters_that_make_no_sense_are_refused():
         ShownCluster(name="3", mentions=())
     with pytest.raises(ValueError, match="two clusters are called '1'"):
         clusters_html([cluster("1", mentions("A", 1)), cluster("1", mentions("B", 1))])
-    with pytest.raises(ValueError, match="limit is 0"):
-        clusters_html([], limit=0)
 
 
 def pair(score, first="A", second="B", *, text="w"):
@@ -163,10 +135,10 @@ def pair(score, first="A", second="B", *, text="w"):
     )
 
 
-def sections(html):
-    """The merged part and the split part, as text."""
-    merged, split = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL).split(">Split")
-    return merged, split
+def sections(merged, split=(), threshold=0.5):
+    """The merged part and the split part, as HTML."""
+    html = errors_html(CoreferenceErrors(merged=tuple(merged), split=tuple(split), threshold=threshold))
+    return re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL).split(">Split")
 
 
 def scores(html):
@@ -178,67 +150,46 @@ SAME = [pair(score, f"A{n}", f"A{n}") for n, score in enumerate((0.4, 0.1, 0.3))
 
 
 def test_merged_pairs_fall_and_split_pairs_rise():
-    merged, split = sections(errors_html(CoreferenceErrors(merged=tuple(DISTINCT), split=tuple(SAME))))
-    assert scores(merged) == [0.95, 0.9, 0.6, 0.4]
-    assert scores(split) == [0.1, 0.3, 0.4]
+    merged, split = sections(DISTINCT, SAME)
+    assert (scores(merged), scores(split)) == ([0.95, 0.9, 0.6, 0.4], [0.1, 0.3, 0.4])
     assert "Merged: 4 pairs" in merged
     assert ": 3 pairs" in split
-
-
-def test_a_row_has_both_mentions_in_their_sentences():
-    html = errors_html(CoreferenceErrors(merged=(pair(0.8125, "STORM", "FIRE"),), split=()))
-    assert "0.812 ● STORM the w1 fell . d1 ● FIRE a w2 d2" in words_of(html)
-    assert "width:81%" in html
-    assert "Merged: 1 pair<" in html
-    assert "Split: 0 pairs<" in html
-    first, second = re.findall(r"background:(#\w{6})42", html)
+    merged, split = sections([pair(0.8125, "STORM", "FIRE")])
+    assert "0.812 ● STORM the w1 fell . d1 ● FIRE a w2 d2" in words_of(merged)
+    assert "width:81%" in merged
+    assert "Merged: 1 pair<" in merged
+    assert ": 0 pairs<" in split
+    first, second = re.findall(r"background:(#\w{6})42", merged)
     assert first != second
 
 
-def test_pairs_of_the_same_gold_clusters_are_one_row():
+def test_pairs_of_the_same_gold_clusters_are_one_row_but_never_those_without_gold(monkeypatch):
     alike = [pair(0.5, "A", "B"), pair(0.9, "B", "A", text="worst"), pair(0.7, "A", "B"), pair(0.6, "A", "C")]
-    merged, _ = sections(errors_html(CoreferenceErrors(merged=tuple(alike), split=())))
+    merged, _ = sections(alike)
     assert scores(merged) == [0.9, 0.6]
-    assert "worst1" in merged
-    assert "and 2 more pairs like this" in merged
-    assert "Merged: 4 pairs" in merged
-
-
-def test_pairs_without_gold_are_never_alike():
-    unknown = tuple(pair(0.5, None, None) for _ in range(3))
-    merged, _ = sections(errors_html(CoreferenceErrors(merged=unknown, split=())))
+    for text in ("worst1", "and 2 more pairs like this", "Merged: 4 pairs"):
+        assert text in merged
+    merged, _ = sections([pair(0.5, None, None)] * 3)
     assert scores(merged) == [0.5] * 3
     assert "like this" not in merged
-
-
-def test_rows_beyond_the_limit_are_counted_with_those_like_them():
     pairs = (*DISTINCT, pair(0.3, "A0", "B0"), pair(0.2, "X", "Y"))
-    merged, _ = sections(errors_html(CoreferenceErrors(merged=pairs, split=()), limit=2))
+    assert "not shown" not in sections(pairs)[0]
+    monkeypatch.setattr(coreference, "MOST_PAIRS", 2)
+    merged, _ = sections(pairs)
     assert scores(merged) == [0.95, 0.9]
     assert "… and 4 more pairs, not shown" in merged
-    merged, _ = sections(errors_html(CoreferenceErrors(merged=pairs, split=()), limit=5))
-    assert "not shown" not in merged
 
 
 def test_pairs_that_others_misled_are_noted():
-    errors = CoreferenceErrors(
-        merged=(pair(0.7, "A", "B"), pair(0.5, "A", "C"), pair(0.1, "A", "D")),
-        split=(pair(0.2, "A", "A"), pair(0.5, "B", "B"), pair(0.6, "C", "C")),
-        threshold=0.5,
+    merged, split = sections(
+        (pair(0.7, "A", "B"), pair(0.5, "A", "C"), pair(0.1, "A", "D")),
+        (pair(0.2, "A", "A"), pair(0.5, "B", "B"), pair(0.6, "C", "C")),
     )
-    merged, split = sections(errors_html(errors))
     assert merged.count("joined by way of others") == 2  # 0.5 alone would not have joined: it takes more
     assert split.count("kept apart by others") == 1
-    without = errors_html(CoreferenceErrors(merged=errors.merged, split=errors.split))
-    assert "others" not in without
-
-
-def test_errors_that_make_no_sense_are_refused():
     for score in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match=f"the score of a pair is {score}"):
             pair(score)
-    with pytest.raises(ValueError, match="limit is 0"):
-        errors_html(CoreferenceErrors(merged=(), split=()), limit=0)
 
 
 # 0 and 2 join at 0.9, 3 joins them at 0.45, 1 joins all at 0.05
@@ -246,17 +197,17 @@ SCORES = np.array([[1, 0.05, 0.9, 0.6], [0.05, 1, 0.05, 0.05], [0.9, 0.05, 1, 0.
 TREE = merge_tree(SCORES)
 
 
-def shown(*golds):
-    texts = ["fire", "vote", "blaze", "flames"]
-    return [
-        ShownMention(
-            text=f"{texts[n % 4]}{n // 4 or ''}", before="the", after="spread", document=f"d{n}", gold=gold
-        )
+def drawn(golds, tree=TREE, threshold=0.4):
+    texts = ("fire", "vote", "blaze", "flames")
+    around = {"before": "the", "after": "spread"}
+    shown = [
+        ShownMention(text=f"{texts[n % 4]}{n // 4 or ''}", document=f"d{n}", gold=gold, **around)
         for n, gold in enumerate(golds)
     ]
+    return dendrogram_figure(tree, shown, threshold=threshold)
 
 
-FIGURE = dendrogram_figure(TREE, shown("F", "V", "F", "F"), threshold=0.4)
+FIGURE = drawn("FVFF")
 
 
 def branches(figure):
@@ -275,7 +226,7 @@ def random_tree(mentions, seed=0):
     return merge_tree((scores + scores.T) / 2)
 
 
-def test_elbows_join_at_the_average_score():
+def test_elbows_join_at_the_average_score_in_the_colour_of_all_below():
     # leaves from the top: 0, 2, 3, 1
     (dark, first), (_, second), (grey, third) = branches(FIGURE)
     assert first == [(1.0, 0.0), (0.9, 0.0), (0.9, 1.0), (1.0, 1.0)]
@@ -283,22 +234,23 @@ def test_elbows_join_at_the_average_score():
     assert sorted(third) == [(0.05, 1.25), (0.05, 3.0), (0.45, 1.25), (1.0, 3.0)]
     assert dark in HUES
     assert grey == UNKNOWN  # F and V meet there
-
-
-def test_a_branch_has_a_colour_if_all_below_it_are_of_one_gold_cluster():
     for golds, coloured in (("FFFF", 3), ("FVFF", 2), ("FFVV", 0), ("FVFV", 1), ("FVVF", 0)):
-        figure = dendrogram_figure(TREE, shown(*golds), threshold=0.4)
-        assert sum(colour != UNKNOWN for colour, _ in branches(figure)) == coloured
+        assert sum(colour != UNKNOWN for colour, _ in branches(drawn(golds))) == coloured
+    unknown = drawn([None] * 4)
+    assert {colour for colour, _ in branches(unknown)} == set(unknown.data[-1].marker.color) == {UNKNOWN}
+    assert "gold: not known" in unknown.data[-1].hovertext[0]
 
 
 def test_leaves_have_their_texts_colours_and_sentences():
     assert list(FIGURE.layout.yaxis.ticktext) == ["fire", "blaze", "flames", "vote"]
     assert list(FIGURE.layout.yaxis.tickvals) == [0, 1, 2, 3]
-    leaves = FIGURE.data[-1]
-    hue = branches(FIGURE)[0][0]
+    leaves, hue = FIGURE.data[-1], branches(FIGURE)[0][0]
     assert list(leaves.marker.color) == [hue, hue, hue, UNKNOWN]
     assert list(leaves.marker.symbol) == ["circle", "circle", "circle", "circle-open"]
     assert leaves.hovertext[1] == "<b>blaze</b><br>the blaze spread<br>document d2<br>gold: F"
+    one = drawn("F", np.empty((0, 4)))
+    assert branches(one) == []
+    assert list(one.layout.yaxis.ticktext) == ["fire"]
 
 
 def test_the_threshold_is_a_line_and_its_clusters_are_bands():
@@ -307,8 +259,7 @@ def test_the_threshold_is_a_line_and_its_clusters_are_bands():
     assert (line.x0, line.x1) == (0.4, 0.4)
     assert [(band.x1, band.y0, band.y1) for band in bands] == [(0.4, -0.45, 2.45)]
     assert "threshold 0.40" in [note.text for note in FIGURE.layout.annotations]
-    alone = dendrogram_figure(TREE, shown("F", "V", "F", "F"), threshold=0.95)
-    assert [shape.type for shape in alone.layout.shapes] == ["line"]
+    assert [shape.type for shape in drawn("FVFF", threshold=0.95).layout.shapes] == ["line"]
 
 
 @given(mentions=st.integers(1, 30), seed=st.integers(0, 99), threshold=st.floats(0, 1))
@@ -327,23 +278,16 @@ def test_a_chain_of_a_thousand_mentions_is_no_fault():
     assert leaf_order(merge_tree(scores))[:3] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("mentions", [2, 10, 60, 200])
+@pytest.mark.parametrize("mentions", [2, 60, 200])
 def test_the_figure_grows_with_the_mentions(mentions):
-    figure = dendrogram_figure(random_tree(mentions), shown(*["F"] * mentions), threshold=0.5)
+    figure = drawn("F" * mentions, random_tree(mentions), 0.5)
     assert figure.layout.height >= 13 * mentions + 100
     assert len(figure.layout.yaxis.ticktext) == mentions
     assert len(figure.to_json()) < 100_000
 
 
-def test_one_mention():
-    figure = dendrogram_figure(np.empty((0, 4)), shown("F"), threshold=0.5)
-    assert branches(figure) == []
-    assert list(figure.layout.yaxis.ticktext) == ["fire"]
-
-
 def test_gold_clusters_that_share_a_colour_differ_in_their_symbol():
-    golds = [f"G{n // 2}" for n in range(40)]
-    leaves = dendrogram_figure(random_tree(40), shown(*golds), threshold=0.5).data[-1]
+    leaves = drawn([f"G{n // 2}" for n in range(40)], random_tree(40), 0.5).data[-1]
     looks = {}
     for gold, colour, symbol in zip(leaves.hovertext, leaves.marker.color, leaves.marker.symbol, strict=True):
         looks.setdefault(gold.rpartition("gold: ")[2], set()).add((colour, symbol))
@@ -352,14 +296,8 @@ def test_gold_clusters_that_share_a_colour_differ_in_their_symbol():
     assert {symbol for look in looks.values() for _, symbol in look} <= set(SYMBOLS)
 
 
-def test_without_gold_all_is_grey():
-    figure = dendrogram_figure(TREE, shown(None, None, None, None), threshold=0.4)
-    assert {colour for colour, _ in branches(figure)} == set(figure.data[-1].marker.color) == {UNKNOWN}
-    assert "gold: not known" in figure.data[-1].hovertext[0]
-
-
 def test_trees_that_make_no_sense_are_refused():
     with pytest.raises(ValueError, match="the tree has 4 leaves, but there are 3 mentions"):
-        dendrogram_figure(TREE, shown("F", "V", "F"), threshold=0.4)
+        drawn("FVF")
     with pytest.raises(ValueError, match=r"threshold is 1\.5"):
-        dendrogram_figure(TREE, shown("F", "V", "F", "F"), threshold=1.5)
+        drawn("FVFF", threshold=1.5)

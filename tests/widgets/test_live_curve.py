@@ -19,35 +19,29 @@ from cdlm_lab.widgets.live_curve import LiveCurve, RunHistory, curve_svg, smooth
 class Stage:
     """A clock that is set by hand, and a record of what was shown and written."""
 
-    def __init__(self, **options):
+    def __init__(self, *records, **options):
         self.now, self.pictures, self.lines = 0.0, [], []
-        self.curve = LiveCurve(
-            clock=lambda: self.now, show=self.pictures.append, write=self.lines.append, **options
-        )
+        parts = {"clock": lambda: self.now, "show": self.pictures.append, "write": self.lines.append}
+        self.curve = LiveCurve(**parts, **options)
+        for record in records:
+            self.curve(record)
 
 
-def test_pictures_and_lines_are_throttled():
+def test_pictures_and_lines_are_throttled_and_lines_become_rare_in_a_long_run():
     stage = Stage()
     for step in range(1, 1001):  # 100 seconds
         stage.now = step / 10
         stage.curve({"step": step, "loss": 3.0})
-    assert len(stage.pictures) == 100
-    assert len(stage.lines) == 10
-
-
-def test_lines_become_rare_in_a_long_run():
-    stage = Stage(redraw_seconds=1e9)
+    assert (len(stage.pictures), len(stage.lines)) == (100, 10)
+    stage = Stage()
     for quarter in range(24 * 60 * 4):  # a day, four records a minute
         stage.now = quarter * 15.0
         stage.curve({"step": 1000, "learning_rate": 3e-5})
     assert 200 < len(stage.lines) < 400
 
 
-def test_a_validation_is_always_told():
-    stage = Stage()
-    stage.curve({"step": 1, "loss": 3.0})
-    stage.curve({"step": 2, "eval_perplexity": 12.5})
-    stage.curve({"step": 3, "loss": 3.0})
+def test_a_validation_is_always_written():
+    stage = Stage({"step": 1, "loss": 3.0}, {"step": 2, "eval_perplexity": 12.5}, {"step": 3, "loss": 3.0})
     assert len(stage.lines) == 2
     assert "validation perplexity 12.50" in stage.lines[1]
 
@@ -75,39 +69,30 @@ def test_the_last_state_is_shown_and_written_once_whatever_happens():
 
 
 def test_facts_by_hand():
-    stage = Stage()
-    stage.curve({"step": 100, "loss": 4.0, "learning_rate": 3e-5, "seconds": 50, "total_steps": 1000})
-    stage.curve({"step": 200, "eval_perplexity": 9.0, "seconds": 100})
-    stage.curve({"step": 300, "eval_perplexity": 11.0, "seconds": 150, "grad_norm": 1.0})
-    assert stage.curve.line() == (
+    curve = Stage(
+        {"step": 100, "loss": 4.0, "learning_rate": 3e-5, "seconds": 50, "total_steps": 1000},
+        {"step": 200, "eval_perplexity": 9.0, "seconds": 100},
+        {"step": 300, "eval_perplexity": 11.0, "seconds": 150, "grad_norm": 1.0},
+    ).curve
+    assert curve.line() == (
         "step 300 of 1,000 (30%) | training loss 4.000 | validation perplexity 11.00 (best 9.00) | "
         "learning rate 3.0e-05 | so far 2 min 30 s | left 5 min 50 s"
     )  # 700 steps at half a second
+    resumed = {"loss": 2.0, "total_steps": 1000}
+    later = Stage({"step": 900, "seconds": 1} | resumed, {"step": 910, "seconds": 21} | resumed).curve
+    assert later.seconds_left == pytest.approx(180), "a resumed run counts its own steps only"
+    broken = Stage({"step": 1, "loss": 4.0}, {"step": 2, "loss": math.nan}).curve
+    assert "training loss nan, not a number" in broken.line()
 
 
-def test_where_perplexity_means_nothing_the_loss_is_told():
-    curve = LiveCurve(measure="loss", write=lambda text: None, show=lambda html: None)
-    curve({"step": 1, "loss": 0.7, "eval_perplexity": math.exp(0.5), "seconds": 1})
-    curve({"step": 2, "loss": 0.6, "eval_perplexity": math.exp(0.625), "seconds": 2})
+def test_where_perplexity_means_nothing_the_loss_is_shown():
+    half = {"step": 1, "loss": 0.7, "eval_perplexity": math.exp(0.5), "seconds": 1}
+    curve = Stage(half, half | {"step": 2, "eval_perplexity": math.exp(0.625)}, measure="loss").curve
     assert "validation loss 0.625 (best 0.500)" in curve.line()
     assert "perplexity" not in curve.html(final=False)
     assert "perplexity" in Stage().curve.html(final=False)
     with pytest.raises(ValueError, match="measure is 'f1'; choose perplexity or loss"):
         LiveCurve(measure="f1")
-
-
-def test_time_left_of_a_resumed_run_counts_its_own_steps_only():
-    stage = Stage()
-    stage.curve({"step": 900, "loss": 2.0, "seconds": 1, "total_steps": 1000})
-    stage.curve({"step": 910, "loss": 2.0, "seconds": 21, "total_steps": 1000})
-    assert stage.curve.seconds_left == pytest.approx(180)
-
-
-def test_a_loss_that_is_not_a_number_is_said():
-    stage = Stage()
-    stage.curve({"step": 1, "loss": 4.0})
-    stage.curve({"step": 2, "loss": math.nan})
-    assert "training loss nan, not a number" in stage.curve.line()
 
 
 @pytest.mark.parametrize(
@@ -119,17 +104,9 @@ def test_a_loss_that_is_not_a_number_is_said():
     ],
 )
 def test_records_that_make_no_sense_are_refused(record, message):
-    stage = Stage()
-    stage.curve({"step": 5, "loss": 1.0} if record.get("step") == 4 else {"step": 1, "loss": 1.0})
+    stage = Stage({"step": 5 if record.get("step") == 4 else 1, "loss": 1.0})
     with pytest.raises(ValueError, match=message):
         stage.curve(record)
-
-
-def test_html_is_small():
-    stage = Stage()
-    for step in range(5000):
-        stage.curve({"step": step, "loss": 3 + math.sin(step)})
-    assert len(stage.curve.html()) < 20_000
 
 
 def test_outside_a_notebook_only_lines_are_written(capsys):
@@ -141,22 +118,15 @@ def test_outside_a_notebook_only_lines_are_written(capsys):
 def test_under_papermill_the_notebook_stays_small_and_the_log_is_written(tmp_path):
     cell = (
         "from cdlm_lab.widgets.live_curve import LiveCurve\n"
-        "with LiveCurve(redraw_seconds=0, text_seconds=1000) as curve:\n"
+        "with LiveCurve() as curve:\n"
         "    for step in range(500):\n"
         "        curve({'step': step, 'loss': 9 - step / 100})\n"
     )
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, tmp_path / "in.ipynb")
-    command = [
-        sys.executable,
-        "-m",
-        "papermill",
-        "--log-output",
-        "--no-progress-bar",
-        "in.ipynb",
-        "out.ipynb",
-    ]
+    options = ["--log-output", "--no-progress-bar", "in.ipynb", "out.ipynb"]
+    command = [sys.executable, "-m", "papermill", *options]
     # The kernel starts in another folder and must find the package even where it is not installed.
     environment = os.environ | {"PYTHONPATH": str(Path(cdlm_lab.__file__).parents[1])}
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=environment)
@@ -170,34 +140,20 @@ def test_under_papermill_the_notebook_stays_small_and_the_log_is_written(tmp_pat
     assert ">499<" in pictures[0].data["text/html"]  # the last state, not the first
 
 
-def test_smoothed_by_hand():
-    # span 2 keeps one half: 4; (4/2 + 1) / (1/2 + 1) = 2; (4/4 + 1/2 + 6) / (1/4 + 1/2 + 1) = 30/7
-    assert smoothed([4, 1, 6], span=2) == pytest.approx([4, 2, 30 / 7])
+@pytest.mark.parametrize(("count", "span"), [(50, 4), (600, 10), (7000, 100)])
+def test_smoothed_equals_its_formula_and_its_span_grows_with_the_number_of_reports(count, span):
+    values = np.random.default_rng(0).normal(size=count)
+    for t in (0, 1, 40, count - 1):
+        weights = (1 - 1 / span) ** np.arange(t, -1, -1)
+        expected = (weights * values[: t + 1]).sum() / weights.sum()
+        assert smoothed(values)[t] == pytest.approx(expected)
 
 
-def test_smoothed_equals_its_formula():
-    values = np.random.default_rng(0).normal(size=50)
-    weights = [(1 - 1 / 7) ** np.arange(t, -1, -1) for t in range(50)]
-    assert smoothed(values, span=7) == pytest.approx(
-        [(w * values[: len(w)]).sum() / w.sum() for w in weights]
-    )
-
-
-def test_smoothed_passes_over_what_is_not_finite():
-    result = smoothed([math.nan, 2, math.inf, 2], span=4)
-    assert math.isnan(result[0])
-    assert result[1:] == pytest.approx([2, 2, 2])
-
-
-def test_smoothed_refuses_a_span_below_one():
-    with pytest.raises(ValueError, match=r"at least 1, got 0\.5"):
-        smoothed([1], span=0.5)
-
-
-def test_span_grows_with_the_number_of_reports():
-    for count, span in ((10, 4), (600, 10), (10_000, 100)):
-        values = np.arange(count, dtype=float)
-        assert np.array_equal(smoothed(values), smoothed(values, span=span))
+def test_smoothed_by_hand_passes_over_what_is_not_finite():
+    # span 4 keeps three quarters: (0.75 * 4 + 1) / 1.75
+    assert smoothed([4, math.inf, 1]) == pytest.approx([4, 4, 4 / 1.75])
+    assert math.isnan(smoothed([math.nan, 2])[0])
+    assert smoothed([]).size == 0
 
 
 @pytest.mark.parametrize(
@@ -233,10 +189,12 @@ def test_the_whole_run_is_on_the_step_axis():
 
 
 def test_a_long_run_is_drawn_small():
-    count = 25_000
-    losses = np.random.default_rng(0).normal(4, 0.3, count).tolist()
-    svg = curve_svg(RunHistory(steps=list(range(count)), losses=losses))
-    assert len(svg) < 12_000
+    losses = np.random.default_rng(0).normal(4, 0.3, 25_000).tolist()
+    history = RunHistory(steps=list(range(25_000)), losses=losses)
+    assert len(curve_svg(history)) < 12_000
+    stage = Stage()
+    stage.curve.history = history
+    assert len(stage.curve.html()) < 20_000
 
 
 @pytest.mark.parametrize(

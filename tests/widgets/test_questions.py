@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 
 import pytest
-from shown_reads import plain
+from shown_reads import bars_of, grounds_of, legend_of, plain
 
 from cdlm_lab.data.questions import Paragraph
-from cdlm_lab.widgets.html import CROSS, GLOBAL, WRONG
+from cdlm_lab.widgets.html import CROSS, WRONG
 from cdlm_lab.widgets.questions import ReadQuestion, question_html
 
 PARAGRAPHS = (
@@ -50,14 +50,9 @@ def sentences(html):
     rows = []
     for row in re.findall(r"<tr><td.*?</tr>", html.partition("</thead>")[2].partition("</table>")[2]):
         number, chips, text = re.findall(r"<td.*?</td>", row)
-        depth = re.findall(rf"background:{GLOBAL}([0-9a-f]{{2}})", text)
         beside = plain(number), plain(chips.replace("<br>", " "))
-        rows.append((*beside, plain(text), *(int(d, 16) for d in depth)))
+        rows.append((*beside, plain(text), *grounds_of(text)))
     return rows
-
-
-def legend(html):
-    return plain(re.search(r'<div class="cdlm-legend".*?</div>', html)[0])
 
 
 def head(html):
@@ -78,15 +73,9 @@ def test_the_question_and_both_answers():
     ]
     assert f'<b style="color:{WRONG}">\u2717</b>' in html
     assert f'<b style="color:{CROSS}">\u2713</b>' in html
-
-
-def test_without_gold_nothing_is_right_or_wrong():
     html = question_html(OWN)
-    assert head(html) == [
-        ["", "predicted"],
-        ["answer", "envoy to Ghanafrom Shirley Temple"],
-        ["support", "2 sentences"],
-    ]
+    rows = [["answer", "envoy to Ghanafrom Shirley Temple"], ["support", "2 sentences"]]
+    assert head(html) == [["", "predicted"], *rows]
     assert "gold" not in plain(html)
     assert of_tag("u", html) == []
     half = head(question_html(replace(OWN, gold_answer="yes", answer="", place=None)))
@@ -103,7 +92,7 @@ def test_sentences_and_titles_with_probability_shade_and_names():
         ("100%", "\u25c6 gold", " She was envoy to Ghana, later Chief of Protocol.", 128),
         ("did not fit", "", " She died."),
     ]
-    assert re.findall(rf"width:(\d+)%;background:{GLOBAL}", html) == ["90", "0", "25", "60", "100"]
+    assert bars_of(html) == [90, 0, 25, 60, 100]
     titles = re.findall(r"<span[^>]*>\d+</span>&ensp;.*?needed: \d+%", html)
     assert [" ".join(plain(title).split()) for title in titles] == [
         "1 Kiss and Tell needed: 98%",
@@ -128,9 +117,6 @@ def test_answers_in_their_places(start, end, marked, underlined):
     assert of_tag("mark", html) == marked
     assert of_tag("u", html) == underlined
     assert "".join(row[2] for row in sentences(html)[3:]) == PARAGRAPHS[2].text
-
-
-def test_an_answer_in_a_title():
     html = question_html(replace(READ, place=(2, "title", 0, 7), answer="Shirley"))
     assert re.search(r"<bdi [^>]*><mark [^>]*>Shirley</mark> Temple</bdi>", html)
     assert of_tag("mark", html) == ["Shirley"]
@@ -169,21 +155,15 @@ def test_where_the_gold_answer_is_underlined(answer, texts, underlined):
     assert of_tag("u", question_html(read)) == underlined
 
 
-def test_sentences_that_did_not_fit_are_struck_out():
+def test_sentences_that_did_not_fit_are_struck_out_and_other_paragraphs_folded():
     html = question_html(READ)
     assert of_tag("s", html) == [" She died."]
     assert '<s title="did not fit" style="opacity:0.55"> She died.</s>' in html
     missed = question_html(replace(READ, gold_supporting=frozenset({(2, 2)})))
     assert sentences(missed)[-1] == ("did not fit", "\u25c6 gold", " She died.")
-
-
-def test_paragraphs_without_anything_to_see_are_folded():
-    html = question_html(READ)
     (folded,) = re.findall(r"<details.*?</details>", html)
     assert plain(folded) == "2\u2002Judy\u2002needed: 10%25%A date."
     assert "<details style" in html
-    assert "<details" not in question_html(READ, folded=False)
-    assert sentences(question_html(READ, folded=False)) == sentences(html)
 
 
 @pytest.mark.parametrize(
@@ -201,13 +181,13 @@ def test_which_paragraphs_are_shown(changed, shown):
 
 
 def test_the_legend_explains_what_is_there():
-    words = legend(question_html(READ))
+    words = legend_of(question_html(READ))
     assert "0%50%100% probability that the sentence supports the answer" in words
     assert "supporting sentence: \u25cf predicted, \u25c6 gold" in words
     marks = ["predicted answer", "gold answer in paragraphs with a gold sentence", "struck out: did not fit"]
     assert all(mark in words for mark in marks)
     whole = READ.sentence_probabilities | {(2, 2): 0.1}
-    less = legend(question_html(replace(OWN, place=None, sentence_probabilities=whole)))
+    less = legend_of(question_html(replace(OWN, place=None, sentence_probabilities=whole)))
     assert "supporting sentence: \u25cf predicted" in less
     assert not any(mark in less for mark in ("gold", "predicted answer", "struck out"))
 
@@ -216,10 +196,7 @@ def test_the_legend_explains_what_is_there():
     ("wrong", "message"),
     [
         ({"paragraph_probabilities": (0.5,)}, "1 probabilities for 3 paragraphs; give one for each"),
-        (
-            {"paragraph_probabilities": (0.5, 2.0, 0.5)},
-            r"the probability of paragraph 1 is 2\.0; it must lie",
-        ),
+        ({"paragraph_probabilities": (0.5, 2, 0.5)}, "the probability of paragraph 1 is 2; it must lie"),
         ({"sentence_probabilities": {(0, 0): -0.1}}, r"the probability of sentence \(0, 0\) is -0\.1"),
         ({"sentence_probabilities": {(0, 2): 0.1}}, "there is no sentence 2 in paragraph 0"),
         ({"supporting": frozenset({(3, 0)})}, "there is no sentence 0 in paragraph 3"),

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from shown_reads import words_of
+from shown_reads import bars_of, cells_of, legend_of, words_of
 
 from cdlm_lab.widgets.html import CROSS, GLOBAL, WRONG
 from cdlm_lab.widgets.rankings import (
@@ -31,17 +31,11 @@ READ = ReadRanking(
     scores={"pairwise": (2.0, 1.0, -1.0, 0.0), "joint": (-2.2, 0.8473, -9.0, -2.0)},
 )
 CASCADE = replace(READ, scores=READ.scores | {"cascade": (-2.2, -3.0, None, None)})
-BESIDE = {"system": "joint", "beside": "pairwise"}
+NAN, INFINITE = float("nan"), float("inf")
 
 
-def rows(html):
-    """The cells of each candidate in sight or folded, as text."""
-    found = re.findall(r"<tr><td.*?</tr>", html)
-    return [[words_of(cell) for cell in re.findall(r"<td.*?</td>", row)] for row in found]
-
-
-def legend(html):
-    return words_of(re.search(r'<div class="cdlm-legend".*?</div>', html)[0])
+def shown(read=READ, system="joint", beside="pairwise"):
+    return ranking_html(read, system=system, beside=beside)
 
 
 def box(html, text):
@@ -50,29 +44,21 @@ def box(html, text):
 
 
 def test_candidates_with_probability_and_both_places():
-    html = ranking_html(READ, **BESIDE)
-    assert rows(html) == [
+    html = shown()
+    assert cells_of(html, words_of) == [
         ["1", "70%", "2 \u25b21", "\u2713 In 1958."],
         ["2", "12%", "3 \u25b21", "A museum."],
         ["3", "10%", "1 \u25bc2", "It was built in 1871."],
         ["4", "0%", "4", "It is a cape."],
     ]
-    assert re.findall(rf"width:(\d+)%;background:{GLOBAL}", html) == ["70", "12", "10", "0"]
+    assert bars_of(html) == [70, 12, 10, 0]
     heads = [words_of(cell) for cell in re.findall(r"<th .*?</th>", html)]
     assert heads == ["", "probability", "pairwise", "candidate"]
-
-
-def test_one_system_alone():
-    html = ranking_html(READ, system="pairwise")
-    assert [row[0::2] for row in rows(html)] == [
-        ["1", "It was built in 1871."],
-        ["2", "\u2713 In 1958."],
-        ["3", "A museum."],
-        ["4", "It is a cape."],
-    ]
-    assert "first by" not in words_of(html)
-    assert "pairwise \u2717 wrong" in words_of(html)
-    assert html == ranking_html(READ, system="pairwise", beside="pairwise")
+    alone = shown(system="pairwise")
+    order = ["It was built in 1871.", "\u2713 In 1958.", "A museum.", "It is a cape."]
+    assert [row[0::2] for row in cells_of(alone, words_of)] == [[f"{n + 1}", t] for n, t in enumerate(order)]
+    assert "first by" not in words_of(alone)
+    assert "pairwise \u2717 wrong" in words_of(alone)
 
 
 @pytest.mark.parametrize(
@@ -87,38 +73,36 @@ def test_one_system_alone():
 )
 def test_what_became_of_the_question(right, line):
     read = replace(READ, right=right)
-    text = " ".join(words_of(ranking_html(read, **BESIDE)).split())
+    text = " ".join(words_of(shown(read)).split())
     assert line in text
     assert ("none of" in line) == ("none of the candidates is right" in text)
     assert read.outcome("joint", beside="pairwise") in line
 
 
 def test_frames_grounds_and_their_legend():
-    html = ranking_html(READ, **BESIDE)
+    html = shown()
     assert f"border:1px solid {WRONG}" in box(html, "It was built in 1871.")
     assert "border:" not in box(html, "In 1958.")
     assert f"background:{CROSS}30" in box(html, "In 1958.")
     assert "background" not in box(html, "A museum.")
     places = "\u25b2 \u25bc places up and down from pairwise"
-    assert legend(html) == f"\u2713 right answer first by pairwise {places}"
-    right = ranking_html(replace(READ, right=(True, True, False, False)), **BESIDE)
-    assert f"border:1px solid {CROSS}" in box(right, "It was")
-    unknown = ranking_html(replace(READ, right=None), **BESIDE)
-    assert f"border:1px solid {GLOBAL}" in box(unknown, "It was")
-    alone = ranking_html(replace(READ, right=None), system="joint")
+    assert legend_of(html, words_of) == f"\u2713 right answer first by pairwise {places}"
+    for right, colour in (((True, True, False, False), CROSS), (None, GLOBAL)):
+        assert f"border:1px solid {colour}" in box(shown(replace(READ, right=right)), "It was")
+    alone = shown(replace(READ, right=None), beside="joint")
     assert not re.search("right|wrong|\u2713|\u2717", words_of(alone))
     assert "cdlm-legend" not in alone
 
 
 def test_what_a_cascade_leaves_out_stands_below():
-    html = ranking_html(CASCADE, system="cascade", beside="pairwise")
-    assert rows(html) == [
+    html = shown(CASCADE, "cascade")
+    assert cells_of(html, words_of) == [
         ["1", "10%", "1", "It was built in 1871."],
         ["2", "5%", "2", "\u2713 In 1958."],
         ["3", "not read", "3", "A museum."],  # before the cape, as pairwise has it
         ["4", "not read", "4", "It is a cape."],
     ]
-    assert "not read: below what was read, in the order of pairwise" in legend(html)
+    assert "not read: below what was read, in the order of pairwise" in legend_of(html, words_of)
     assert CASCADE.order("cascade") == (0, 1, 2, 3)
 
 
@@ -134,17 +118,14 @@ def many(right=(), scores=None):
 
 
 def test_low_places_are_folded_but_not_what_matters():
-    html = ranking_html(many(right=(14,)), **BESIDE)
+    html = shown(many(right=(14,)))
     summaries = [words_of(one) for one in re.findall(r"<summary.*?</summary>", html)]
     assert summaries == ["places 11 to 14", "places 16 to 29"]
-    shown = rows(re.sub(r"<details.*?</details>", "", html))
-    assert [row[0] for row in shown] == [*map(str, range(1, OPEN + 1)), "15", "30"]
-    assert [row[0] for row in rows(html)] == [str(place) for place in range(1, 31)]
+    unfolded = cells_of(re.sub(r"<details.*?</details>", "", html))
+    assert [row[0] for row in unfolded] == [*map(str, range(1, OPEN + 1)), "15", "30"]
+    assert [row[0] for row in cells_of(html)] == [str(place) for place in range(1, 31)]
     assert html.count("<thead>") == 1
-    unfolded = ranking_html(many(right=(14,)), **BESIDE, folded=False)
-    assert "<details" not in unfolded
-    assert rows(unfolded) == rows(html)
-    one = ranking_html(many(right=range(11, 30)), system="joint")
+    one = shown(many(right=range(11, 30)), beside="joint")
     assert words_of(re.search("<summary.*?</summary>", one)[0]) == "place 11"
 
 
@@ -155,13 +136,10 @@ def test_ties_keep_the_order_of_the_candidates_and_never_look_at_labels():
         assert tied.order("b", beside="a") == (*range(1, 30), 0)
         assert tied.right_on_top("a") is (0 in right)
         assert tied.right_on_top("b") is False
-    assert replace(many(), right=None).right_on_top("joint") is None
-    assert replace(many(), right=None).outcome("joint", beside="pairwise") is None
-
-
-def test_far_scores_become_probabilities_without_overflow():
-    read = replace(READ, scores={"joint": (1e4, -1e4, 0.0, None)})
-    assert read.probabilities("joint") == [1.0, 0.0, 0.5, None]
+    unknown = replace(many(), right=None)
+    assert (unknown.right_on_top("joint"), unknown.outcome("joint", beside="pairwise")) == (None, None)
+    far = replace(READ, scores={"joint": (1e4, -1e4, 0.0, None)})
+    assert far.probabilities("joint") == [1.0, 0.0, 0.5, None], "without overflow"
 
 
 @pytest.mark.parametrize(
@@ -172,23 +150,20 @@ def test_far_scores_become_probabilities_without_overflow():
         ({"right": (True,)}, "1 labels for 4 candidates; give one for each"),
         ({"scores": {"joint": (1.0,)}}, "joint: 1 scores for 4 candidates; give one for each"),
         ({"scores": {"joint": (None,) * 4}}, "joint has read no candidate"),
-        ({"scores": {"joint": (1.0, 2.0, float("nan"), None)}}, "joint: a score is nan; it must be finite"),
-        ({"scores": {"joint": (1.0, 2.0, float("-inf"), 0.0)}}, "joint: a score is -inf"),
+        ({"scores": {"joint": (1.0, 2.0, NAN, None)}}, "joint: a score is nan; it must be finite"),
+        ({"scores": {"joint": (1.0, 2.0, -INFINITE, 0.0)}}, "joint: a score is -inf"),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong, message):
-    with pytest.raises(ValueError, match=f"^question 'Q7': {message}"):
-        replace(READ, **wrong)
-    with pytest.raises(ValueError, match=f"^question '{re.escape(READ.question)}': {message}"):
-        replace(READ, id="", **wrong)
+    for name, more in (("Q7", {}), (re.escape(READ.question), {"id": ""})):
+        with pytest.raises(ValueError, match=f"^question '{name}': {message}"):
+            replace(READ, **wrong, **more)
 
 
 def test_an_unknown_system_is_refused():
-    for ask in (READ.order, READ.probabilities, READ.right_on_top):
+    for ask in (READ.order, READ.probabilities, READ.right_on_top, lambda name: shown(beside=name)):
         with pytest.raises(ValueError, match="question 'Q7': no scores of 'own'; it has pairwise, joint"):
             ask("own")
-    with pytest.raises(ValueError, match="no scores of 'own'"):
-        ranking_html(READ, system="joint", beside="own")
 
 
 def placed(accuracy, always_wrong=(0.9, 0.8, 0.7)):
@@ -205,22 +180,24 @@ def test_accuracy_by_place_between_what_calling_each_wrong_gets_and_the_share_of
     }
     assert len({(line.line.color, line.line.dash) for line in figure.data}) == 4
     assert figure.layout.xaxis.tickvals == (1, 2, 3)
-    nan = float("nan")
-    broken = accuracy_by_place_figure({"a": placed([0.5, nan, 0.5], (0.9, nan, 0.8))})
+    broken = accuracy_by_place_figure({"a": placed([0.5, NAN, 0.5], (0.9, NAN, 0.8))})
     assert [line.y[1:] for line in broken.data] == [(None, 50), (None, 80), (None, 20)], "no candidate there"
+    several = accuracy_by_place_figure({name: placed([0.9] * 3) for name in "abcdefgh"}).data[:8]
+    assert len({line.marker.color for line in several}) == 8
+    assert len({line.marker.symbol for line in several[:5]}) == 5
+
+
+HALF = placed([0.5] * 3)
 
 
 @pytest.mark.parametrize(
     ("systems", "message"),
     [
         ({}, "systems is empty"),
-        ({"a": placed([0.5, 1.5, 0.5])}, r"a: accuracy has 1\.5; a share lies in"),
-        ({"a": placed([0.5], ())}, r"a: always_wrong has shape \(0,\); it must be \(k,\)"),
-        ({"a": placed([0.5] * 3), "b": placed([0.5] * 3, (0.9, 0.8, 0.6))}, "b: its candidates are not"),
-        (
-            {"a": placed([0.5] * 3), "b": placed([0.5] * 2, (0.9, 0.8))},
-            "b: its candidates are not those of a",
-        ),
+        ({"a": placed([0.5, 1.5, 0.5])}, r"a: accuracy must lie in \[0, 1\], got 1\.5"),
+        ({"a": placed([0.5], 0.5)}, r"a: always_wrong must have shape \(k,\), got \(\)"),
+        ({"a": HALF, "b": placed([0.5] * 3, (0.9, 0.8, 0.6))}, "b: its candidates are not"),
+        ({"a": HALF, "b": placed([0.5] * 2, (0.9, 0.8))}, "b: its candidates are not those of a"),
     ],
 )
 def test_accuracies_that_make_no_sense_are_refused(systems, message):
@@ -230,10 +207,8 @@ def test_accuracies_that_make_no_sense_are_refused(systems, message):
 
 def test_spreads_are_a_row_for_each_system():
     figure = score_spread_figure({"joint": [0.0, 0.01, 4.0, 0.03], "pairwise": [2.0, 2.0], "none": []})
-    assert [words_of(text) for text in figure.layout.yaxis.ticktext] == [
-        "joint median 0.02, 4 groups",
-        "pairwise median 2, 2 groups",
-    ]
+    labels = [words_of(text) for text in figure.layout.yaxis.ticktext]
+    assert labels == ["joint median 0.02, 4 groups", "pairwise median 2, 2 groups"]
     assert figure.layout.yaxis.tickvals == (1 + HIGHEST / 2, HIGHEST / 2)
     ground, area, tick, ground_2, area_2, tick_2 = figure.data
     assert (ground.y, ground_2.y) == ((1, 1), (0, 0))
@@ -255,8 +230,8 @@ def test_spreads_are_a_row_for_each_system():
     [
         ({}, "spreads is empty"),
         ({"a": [0.1, -0.2]}, r"a: a spread is -0\.2; it must be finite and not negative"),
-        ({"a": [float("nan")]}, "a: a spread is nan"),
-        ({"a": [float("inf")]}, "a: a spread is inf"),
+        ({"a": [NAN]}, "a: a spread is nan"),
+        ({"a": [INFINITE]}, "a: a spread is inf"),
     ],
 )
 def test_spreads_that_make_no_sense_are_refused(spreads, message):
@@ -269,7 +244,8 @@ JOINT = Latency(system="joint", seconds=0.057, fastest=0.05, slowest=0.08, runs=
 
 
 def test_latencies_with_their_runs_and_how_many_times_as_long():
-    figure = latency_figure([PAIRWISE, JOINT, replace(JOINT, system="slow", seconds=1.0, slowest=1.25)])
+    slow = replace(JOINT, system="slow", seconds=1.0, slowest=1.25)
+    figure = latency_figure([PAIRWISE, JOINT, slow], against="pairwise")
     bars, numbers = figure.data
     assert (bars.x, bars.y) == ((50, 57, 1000), (0, 1, 2))
     assert bars.error_x.array == pytest.approx((10, 23, 250))
@@ -291,11 +267,11 @@ def test_latencies_with_their_runs_and_how_many_times_as_long():
 def test_latencies_that_make_no_sense_are_refused():
     for wrong in ([], [PAIRWISE, PAIRWISE]):
         with pytest.raises(ValueError, match="give each system once, and at least one"):
-            latency_figure(wrong)
+            latency_figure(wrong, against="pairwise")
     with pytest.raises(ValueError, match="there is no 'pairwise' to compare with; choose from joint"):
-        latency_figure([JOINT])
-    times = ({"fastest": 0.0}, {"fastest": 0.055}, {"slowest": 0.04}, {"seconds": float("nan")})
-    for changed in (*times, {"slowest": float("inf")}):
+        latency_figure([JOINT], against="pairwise")
+    times = ({"fastest": 0.0}, {"fastest": 0.055}, {"slowest": 0.04}, {"seconds": NAN}, {"slowest": INFINITE})
+    for changed in times:
         with pytest.raises(ValueError, match=r"pairwise: fastest, median and slowest \(.*\) must be above 0"):
             replace(PAIRWISE, **changed)
     with pytest.raises(ValueError, match="pairwise: runs is 0; it must be at least 1"):

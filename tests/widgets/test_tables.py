@@ -1,13 +1,12 @@
 """The table of scores: as HTML, as text and as Markdown, for every experiment."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
 from cdlm_lab.report import read_report
 from cdlm_lab.scores import Score
+from cdlm_lab.widgets import tables
 from cdlm_lab.widgets.score_tables import LAYOUTS, pairs_in_words, score_table
 from cdlm_lab.widgets.tables import (
     PER_CENT,
@@ -18,19 +17,12 @@ from cdlm_lab.widgets.tables import (
     Heading,
     ScoreTable,
     SystemRow,
-    counted,
-    explained,
-    markdown_text,
     measured,
     number_cell,
     p_of,
     published,
-    published_numbers,
-    published_rows,
     seeds,
-    system_rows,
     table_of,
-    threes,
 )
 
 HEADINGS = (
@@ -44,9 +36,8 @@ MEASURED = (
     Cell(text="96.5", published=True),
 )
 MISSING = (Cell(text="Longformer"), Cell(text="not run", missing=True), Cell())
-SCORE = Score(
-    metric="f1", value=0.7157, low=0.7, high=0.731, deviation=0.012, seeds=3, p=0.0004, against="longformer"
-)
+BOUNDS = {"low": 0.7, "high": 0.731, "deviation": 0.012, "seeds": 3}
+SCORE = Score(metric="f1", value=0.7157, p=0.0004, against="longformer", **BOUNDS)
 
 
 def table(*rows: tuple[Cell, ...], **more) -> ScoreTable:
@@ -105,7 +96,7 @@ def test_text_has_columns_and_all_that_stands_around_them():
     ],
 )
 def test_markdown_of_text_has_no_markup_in_it(text: str, expected: str):
-    assert markdown_text(text) == expected
+    assert tables.markdown_text(text) == expected
 
 
 def test_html_says_where_numbers_are_from_and_escapes_everything():
@@ -116,9 +107,6 @@ def test_html_says_where_numbers_are_from_and_escapes_everything():
         assert tag not in html
     assert "&lt;q&gt;" in html
     assert "<b>71.6</b>" in table((Cell(text="a"), Cell(text="71.6", best=True), Cell())).html()
-
-
-def test_what_is_missing_and_what_is_a_papers_is_muted():
     html = table(MEASURED, MISSING).html()
     for text in ("96.5", "not run"):
         assert "opacity" in html[html.index(text) - 60 : html.index(text)]
@@ -141,6 +129,8 @@ def test_all_that_belongs_to_a_score_stands_in_its_cell():
     assert number_cell(Score(metric="f1", value=0.5, p=0.0401), PER_CENT, with_p=True).below == "(p = 0.040)"
     assert number_cell(SCORE, PER_CENT).below == "± 1.2 [70.0, 73.1]"
     assert number_cell(None, PER_CENT) == Cell()
+    assert number_cell(Score(metric="p", value=455.2, deviation=3.14159), PERPLEXITY).below == "± 3.1"
+    assert number_cell(Score(metric="mrr", value=0.33, deviation=0.0221), THOUSANDTHS).below == "± 0.022"
 
 
 @pytest.mark.parametrize(
@@ -154,11 +144,6 @@ def test_all_that_belongs_to_a_score_stands_in_its_cell():
 )
 def test_bounds_of_a_perplexity_are_written_as_it_is(values: tuple[float, ...], written: list[str]):
     assert PERPLEXITY.write(values) == written
-
-
-def test_a_deviation_has_the_decimals_of_its_value():
-    assert number_cell(Score(metric="p", value=455.2, deviation=3.14159), PERPLEXITY).below == "± 3.1"
-    assert number_cell(Score(metric="mrr", value=0.33, deviation=0.0221), THOUSANDTHS).below == "± 0.022"
 
 
 @pytest.mark.parametrize(("value", "form"), [(1.5, PER_CENT), (-0.1, THOUSANDTHS), (0.9, PERPLEXITY)])
@@ -179,11 +164,11 @@ def test_rows_are_means_of_a_group_with_those_on_dev_beside_them():
         Score(system="b", split="test", group="best", metric="map", value=0.2),
         Score(metric="seconds", value=3),
     ]
-    first, second = system_rows(scores, group="best", labels={"b": "B", "a": "A", "c": "C"})
+    first, second = tables.system_rows(scores, group="best", labels={"b": "B", "a": "A", "c": "C"})
     assert (first.label, first.scores["map"].value, second.scores["map"].value) == ("B", 0.2, 0.5)
     assert second.scores["dev map"].value == 0.25
-    assert [one.label for one in system_rows(scores, group="all")] == ["a", "b"]
-    assert "dev map" not in system_rows(scores, split="dev", group="all")[0].scores
+    assert [one.label for one in tables.system_rows(scores, group="all")] == ["a", "b"]
+    assert "dev map" not in tables.system_rows(scores, split="dev", group="all")[0].scores
 
 
 def test_a_row_without_scores_was_not_run_unless_only_the_paper_has_it():
@@ -216,30 +201,21 @@ def test_the_best_is_bold_with_all_that_are_written_like_it():
     assert not table_of([row("a", f1=0.5)], [measured("F1", "f1")]).rows[0][1].best
 
 
-def test_columns_that_nothing_stands_in_are_left_out():
+def test_columns_of_p_counts_and_seeds_and_those_that_nothing_stands_in():
     shown = table_of([row("a", f1=0.5)], [measured("F1", "f1"), measured("EM", "em"), p_of("f1"), seeds()])
     assert [column.name for column in shown.columns] == ["system", "F1"]
-
-
-def test_p_is_of_a_row_by_its_label():
     rows = [row("a", f1=Score(metric="f1", value=0.5, p=0.5, against="b")), row("b", f1=0.25)]
     shown = table_of(rows, [measured("F1", "f1", with_p=True), measured("bare", "f1", bare=True)])
-    assert (shown.rows[0][1].below, shown.rows[0][2].below) == ("(p = 0.500 to B)", "")
-
-
-def test_columns_of_counts():
-    score = Score(metric="f1", value=0.5, n=1234, clusters=7, seeds=3, deviation=0.01)
-    columns = [seeds(), counted("items", "f1"), counted("clusters", "f1", "clusters")]
-    assert texts(table_of([row("a", f1=score)], columns)) == [["A", "3", "1,234", "7"]]
-    trained = SystemRow(
-        system="a", label="A", checkpoint="minilm", scores={"f1": Score(metric="f1", value=0)}
+    assert (shown.rows[0][1].below, shown.rows[0][2].below) == ("(p = 0.500 to B)", ""), (
+        "of a row by its label"
     )
+    score = Score(metric="f1", value=0.5, n=1234, seeds=3, deviation=0.01)
+    columns = [seeds(), tables.counted("items", "f1")]
+    assert texts(table_of([row("a", f1=score)], columns)) == [["A", "3", "1,234"]]
+    trained = SystemRow(system="a", label="A", checkpoint="minilm", scores=row("a", f1=0.0).scores)
     assert texts(table_of([trained], columns)) == [["A", "1"]]
-
-
-def test_recall_precision_and_f1_stand_in_a_cell():
     parts = {f"muc/{part}": value for part, value in (("recall", 0.5), ("precision", 0.25), ("f1", 1 / 3))}
-    shown = table_of([row("a", **parts), row("b", **{"muc/f1": 0.5})], [threes("MUC", "muc")])
+    shown = table_of([row("a", **parts), row("b", **{"muc/f1": 0.5})], [tables.threes("MUC", "muc")])
     assert texts(shown) == [["A", "50.0 / 25.0 / 33.3"], ["B", ""]]
 
 
@@ -251,19 +227,19 @@ def test_a_system_has_one_row():
 
 
 def test_what_stands_in_the_cells_is_explained():
-    assert explained([row("a", f1=0.5)]) == ""
-    assert explained([row("a", f1=SCORE), row("b", published=True)]) == (
+    assert tables.explained([row("a", f1=0.5)]) == ""
+    assert tables.explained([row("a", f1=SCORE), row("b", published=True)]) == (
         "Brackets: 95% interval. ±: standard deviation over the seeds, of which the mean is shown. p: "
         "two-sided, corrected for the number of tests (Holm)."
     )
-    assert explained([row("a", f1=0.5), row("b", f1=0.5)]) == "Bold: best."
+    assert tables.explained([row("a", f1=0.5), row("b", f1=0.5)]) == "Bold: best."
 
 
 # ---- the papers' numbers ----
 
 
 def test_every_published_number_stands_once_and_is_a_number():
-    numbers = published_numbers()
+    numbers = tables.published_numbers()
     assert sum(map(len, numbers.values())) == 558, "two lines of one place would be one"
     assert {paper for paper, _ in numbers} == {"cdlm", "cda", "doc-arc", "mspp"}
     for table_name, of_table in numbers.items():
@@ -286,16 +262,16 @@ def test_every_published_number_stands_once_and_is_a_number():
 )
 def test_some_of_the_papers_numbers(place: tuple[str, str, str, str, str], expected: str):
     paper, number, *key = place
-    assert published_numbers()[paper, number][*key] == expected
+    assert tables.published_numbers()[paper, number][*key] == expected
 
 
 def test_numbers_of_a_paper_stand_beside_ours():
-    tables = (("cda", "2"), ("cdlm", "4"))
+    of_papers = (("cda", "2"), ("cdlm", "4"))
     form = {"dataset": "AAN", "columns": ("accuracy", "f1"), "decimals": (1, 1)}
     rows = [row("bert-avg"), row("cdlm"), row("mine")]
-    dashes = table_of(rows, [published("AAN", *tables, **form)])
+    dashes = table_of(rows, [published("AAN", *of_papers, **form)])
     assert [cells[1].text for cells in dashes.rows] == ["53.5 / 53.9", "\u2013 / 88.8", ""]
-    without = table_of(rows, [published("AAN", *tables, **form, gaps=False)])
+    without = table_of(rows, [published("AAN", *of_papers, **form, gaps=False)])
     assert [cells[1].text for cells in without.rows] == ["53.5 / 53.9", "88.8", ""]
     answers = published(
         "WikiQA", ("mspp", "2"), ("mspp", "7"), dataset="WikiQA", columns=("p_at_1", "map"), deviations=True
@@ -304,68 +280,28 @@ def test_numbers_of_a_paper_stand_beside_ours():
 
 
 def test_rows_of_a_paper_stand_among_ours():
-    rows = published_rows("cdlm", "2", "ECB+ event", labels={"cdlm/documents": "paper: CDLM"})
+    rows = tables.published_rows("cdlm", "2", "ECB+ event", labels={"cdlm/documents": "paper: CDLM"})
     shown = table_of([row("a", **{"conll/f1": 0.5}), *rows], [measured("CoNLL", "conll/f1")])
     assert texts(shown) == [["A", "50.0"], ["paper: CDLM", "85.6"]]
     assert shown.rows[1][1].published
-    assert len(published_rows("cdlm", "2", "ECB+ entity")) == 4
+    assert len(tables.published_rows("cdlm", "2", "ECB+ entity")) == 4
 
 
 RESULTS = Path(__file__).resolve().parents[2] / "data" / "results"
 # Report, group, a row, the heading of a column and what stands there, and the caption.
-SHOWN = [
-    (
-        "storyworld_tiny/perplexity",
-        "",
-        "CDLM",
-        "perplexity",
-        "2.27",
-        "n = 400 clusters, 30,103 masked tokens",
-    ),
-    (
-        "ecb_plus_minilm/event_sentences",
-        "event",
-        "same head word",
-        "CoNLL F1",
-        "77.9",
-        "n = 10 topics, 93,942 pairs",
-    ),
-    (
-        "scisumm_minilm/matching",
-        "",
-        "gru-han-deep",
-        "AAN",
-        "75.1 / 75.2",
-        "n = 766 pairs, 214 clusters of them",
-    ),
-    (
-        "scisumm_minilm/alignment",
-        "released",
-        "random",
-        "S2ORC",
-        "0.3611 / 46.0 / 39.3 / 28.8",
-        "n = 383 pairs, 214",
-    ),
-    (
-        "storyworld_tiny/questions",
-        "",
-        "CDLM",
-        "support F1",
-        "64.2",
-        "n = 300 questions, 120 clusters of them",
-    ),
-    ("jnlpba_minilm/tagging", "", "doc-arc", "JNLPBA", "71.17 (0.49)", "n = 60 documents of 601,637 words"),
-    (
-        "wikiqa_minilm/answers",
-        "reranked",
-        "joint-ie",
-        "WikiQA",
-        "24.6 (3.1) / 49.3 / 49.7",
-        "n = 237 questions, 2,341",
-    ),
-    ("fm2_minilm/verification", "", "mspp-ie-ie", "FEVER", "81.21 (0.24) / 74.39", "n = 1,380 claims,"),
-    ("ecb_plus_minilm/attention", "", "CDLM", "ECB+", "72.1 / 70.3 / 58.0 / 55.7", "n = 1,000 pairs of each"),
-]
+SHOWN = """\
+storyworld_tiny/perplexity | | CDLM | perplexity | 2.27 | n = 400 clusters, 30,103 masked tokens
+ecb_plus_minilm/event_sentences | event | same head word | CoNLL F1 | 77.9 | n = 10 topics, 93,942 pairs
+scisumm_minilm/matching | | gru-han-deep | AAN | 75.1 / 75.2 | n = 766 pairs, 214 clusters of them
+scisumm_minilm/alignment | released | random | S2ORC | 0.3611 / 46.0 / 39.3 / 28.8 | n = 383 pairs, 214
+storyworld_tiny/questions | | CDLM | support F1 | 64.2 | n = 300 questions, 120 clusters of them
+jnlpba_minilm/tagging | | doc-arc | JNLPBA | 71.17 (0.49) | n = 60 documents of 601,637 words
+wikiqa_minilm/answers | reranked | joint-ie | WikiQA | 24.6 (3.1) / 49.3 / 49.7 | n = 237 questions, 2,341
+wikiqa_minilm/answers | all | joint-ie | WikiQA | 19.7 (1.9) / 39.4 (1.6) / 40.3 (1.8) | n = 237 questions
+fm2_minilm/verification | | mspp-ie-ie | FEVER | 81.21 (0.24) / 74.39 | n = 1,380 claims,
+ecb_plus_minilm/attention | | CDLM | ECB+ | 72.1 / 70.3 / 58.0 / 55.7 | n = 1,000 pairs of each
+"""
+SHOWN = [tuple(part.strip() for part in line.split("|")) for line in SHOWN.splitlines()]
 
 
 def test_every_layout_is_tried():
@@ -373,7 +309,7 @@ def test_every_layout_is_tried():
 
 
 @pytest.mark.parametrize("shown", SHOWN, ids=lambda shown: shown[0])
-def test_ours_stand_beside_theirs(shown: tuple[str, ...]):
+def test_ours_stand_beside_theirs(shown: list[str]):
     file, group, system, heading, text, caption = shown
     table = score_table(read_report(RESULTS / f"{file}.json"), group=group, caption="Mine")
     column = [one.name for one in table.columns].index(heading)
@@ -388,18 +324,12 @@ def test_systems_have_labels_and_an_order():
     table = score_table(report, labels={"gru-han": "GRU", "bert-han": "BERT", "mine": "not measured"})
     assert [row[0] for row in table.rows] == [Cell(text="GRU"), Cell(text="BERT")]
     assert table.caption.startswith("n = 766 pairs")
-
-
-def test_beside_dev_there_are_no_numbers_of_papers():
-    report = read_report(RESULTS / "fm2_minilm" / "verification.json")
-    table = score_table(report, split="dev")
-    assert [column.name for column in table.columns] == ["system", "label accuracy", "seeds"]
-    assert table.caption == "n = 205 claims, 41 groups of them"
-
-
-def test_a_group_that_was_not_measured():
     with pytest.raises(ValueError, match="there is no row to show"):
-        score_table(read_report(RESULTS / "scisumm_minilm" / "matching.json"), group="else")
+        score_table(report, group="else")
+    table = score_table(read_report(RESULTS / "fm2_minilm" / "verification.json"), split="dev")
+    headings = ["system", "label accuracy", "seeds"]
+    assert [column.name for column in table.columns] == headings, "no numbers of papers beside dev"
+    assert table.caption == "n = 205 claims, 41 groups of them"
 
 
 @pytest.mark.parametrize(

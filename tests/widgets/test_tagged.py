@@ -4,12 +4,12 @@ import re
 from dataclasses import replace
 
 import pytest
-from shown_reads import plain, words_of
+from shown_reads import legend_of, plain, words_of
 
 from cdlm_lab.analysis.tf_idf import QuantileShare
 from cdlm_lab.data.tagged import TagSpan
-from cdlm_lab.widgets.html import CROSS, GLOBAL, HUES, WRONG
-from cdlm_lab.widgets.html import UNKNOWN as GREY
+from cdlm_lab.widgets import tagged
+from cdlm_lab.widgets.html import CROSS, GLOBAL, HUES, UNKNOWN, WRONG
 from cdlm_lab.widgets.tagged import (
     DistanceWeights,
     ReadOccurrence,
@@ -17,14 +17,7 @@ from cdlm_lab.widgets.tagged import (
     ReadWord,
     SweepPoint,
     WordGain,
-    gain_by_tf_idf_figure,
-    labels_of_reads,
-    shares_by_tf_idf_figure,
-    sweep_figure,
-    tagged_page,
-    weights_by_distance_figure,
 )
-from cdlm_lab.widgets.tagged import tagged_sentence_html as sentence_html
 
 LETTERS = ("her", "letters", "from", "Florence", ".")
 LATER = ("In", "Florence", ",", "Florence", "!")
@@ -43,18 +36,20 @@ FLORENCE = (
 )
 
 
-def read(words, gold, predicted, occurrences=None, **changed):
+def read(words, gold, predicted, occurrences=None):
     """A sentence from words and tags separated by spaces; `occurrences` by number of the word."""
-    words, predicted = words.split(), predicted.split()
-    golds = [None] * len(words) if gold is None else gold.split()
-    columns = zip(words, golds, predicted, strict=True)
-    return ReadSentence(
-        **{"document": "novel", "number": 12} | changed,
-        words=tuple(
-            ReadWord(word=word, gold=g, predicted=p, occurrences=(occurrences or {}).get(number, ()))
-            for number, (word, g, p) in enumerate(columns)
-        ),
+    golds = [None] * len(words.split()) if gold is None else gold.split()
+    columns = zip(words.split(), golds, predicted.split(), strict=True)
+    words = tuple(
+        ReadWord(word=word, gold=g, predicted=p, occurrences=(occurrences or {}).get(number, ()))
+        for number, (word, g, p) in enumerate(columns)
     )
+    return ReadSentence(document="novel", number=12, words=words)
+
+
+def html_of(one, chosen=None, labels=None):
+    labels = tagged.labels_of_reads([one]) if labels is None else labels
+    return tagged.tagged_sentence_html(one, labels=labels, chosen=chosen)
 
 
 # Of three true spans one is found, one has another label, one is cut short.
@@ -66,6 +61,7 @@ MISTAGGED = read(
 )
 RIGHT = read("her letters", "B-PER O", "B-PER O", {0: (occurrence(place=0),) * 2})
 OWN = read("her letters", None, "B-PER O")
+NOTHING = read("a b", "O O", "O O")
 
 
 def sentence(html):
@@ -73,51 +69,38 @@ def sentence(html):
     return re.search(r'<div style="font-size:15\.5px[^>]*>(.*?)</div>', html)[1]
 
 
-def legend(html):
-    return plain(re.search(r'<div class="cdlm-legend".*?</div>', html)[0])
-
-
 def rows(html):
     """Of each occurrence: where it is, its weight, how full the bar is, its sentence, and what is bold."""
-    found = []
+    cells = []
     for row in re.findall(r"<tr><td.*?</tr>", html):
         where, weight, text = re.findall(r"<td.*?</td>", row)
         full = re.search(rf"width:(\d+)%;background:{GLOBAL}", weight)[1]
         bold = re.search(r"<mark[^>]*font-weight:600[^>]*>(.*?)</mark>", text)[1]
-        found.append((plain(where), plain(weight), int(full), plain(text), bold))
-    return found
+        cells.append((plain(where), plain(weight), int(full), plain(text), bold))
+    return cells
 
 
-def test_spans_and_whether_they_are_right():
-    assert MISTAGGED.predicted == tuple(
-        TagSpan(label=x, first=i, stop=i + 1) for i, x in ((0, "PER"), (1, "OBJ"), (3, "PER"))
-    )
+def test_spans_whether_they_are_right_and_which_words_are_worth_a_look():
+    labels = ((0, "PER"), (1, "OBJ"), (3, "PER"))
+    assert MISTAGGED.predicted == tuple(TagSpan(label=x, first=i, stop=i + 1) for i, x in labels)
     assert MISTAGGED.gold[1] == TagSpan(label="OBJ", first=1, stop=3)
-    assert (MISTAGGED.right, RIGHT.right, OWN.right) == (False, True, None)
-    assert OWN.gold is None
-    assert read("a b", "O O", "O O").right is True
+    assert (MISTAGGED.right, RIGHT.right, OWN.right, OWN.gold) == (False, True, None, None)
+    assert NOTHING.right is True
     assert read("a b", "O O", "O I-PER").right is False
     assert read("a b", "O B-PER", "O I-PER").right is True, "a stray I- starts a span"
-
-
-def test_which_words_are_worth_a_look():
-    assert MISTAGGED.notable == (0, 1, 2, 3)
-    assert RIGHT.notable == (0,)
-    assert OWN.notable == (0,)
-    assert MISTAGGED.first_choice == 3
-    assert read("a b", "O O", "O O").first_choice is None
+    assert (MISTAGGED.notable, RIGHT.notable, OWN.notable) == ((0, 1, 2, 3), (0,), (0,))
+    assert (MISTAGGED.first_choice, NOTHING.first_choice) == (3, None)
     both = {0: FLORENCE[:2], 1: FLORENCE[:2], 2: FLORENCE[:2]}
     assert read("of Florence Firenze", None, "B-X I-X O", both).first_choice == 1
     assert read("to at", None, "B-X I-X", both).first_choice == 0
 
 
 def test_the_sentence_with_its_spans():
-    html = sentence_html(MISTAGGED)
+    html = html_of(MISTAGGED)
     labels = {"GPE": HUES[0], "OBJ": HUES[1], "PER": HUES[2]}
     body = sentence(html)
-    assert plain(body) == (
-        "her PER \u2713 letters OBJ \u2717 from \u25c6 gold OBJ Florence PER \u2717 \u25c6 gold GPE."
-    )
+    texts = "her PER \u2713 letters OBJ \u2717 from \u25c6 gold OBJ Florence PER \u2717 \u25c6 gold GPE."
+    assert plain(body) == texts
     marks = re.findall(r'<mark style="background:(#\w{6})42[^>]*>(.*?)</mark>', body)
     assert [(colour, plain(text)) for colour, text in marks] == [
         (labels["PER"], "her PER \u2713"),
@@ -129,46 +112,43 @@ def test_the_sentence_with_its_spans():
         *((labels["OBJ"], text) for text in ("letters", " ", "from")),
         (labels["GPE"], "Florence"),
     ]
+    assert f'<b style="color:{WRONG}">\u2717</b> wrong' in html
+    assert f'<b style="color:{CROSS}">\u2713</b> right' in html_of(RIGHT)
+    assert "<bdi>novel</bdi>, sentence 1,001<" in html_of(replace(RIGHT, number=1000))
+    assert plain(sentence(html_of(OWN))) == "her PER letters", "without gold no span is right or wrong"
+    assert plain(html_of(OWN)).endswith("novel, sentence 13her PER letterspredicted span")
 
 
-def test_a_gold_span_that_ends_inside_a_predicted_one():
-    body = sentence(sentence_html(read("the Old Man left", "O B-PER I-PER O", "B-PER I-PER I-PER I-PER")))
+def test_a_gold_span_that_ends_inside_a_predicted_one_and_spaces_of_print():
+    body = sentence(html_of(read("the Old Man left", "O B-PER I-PER O", "B-PER I-PER I-PER I-PER")))
     assert plain(body) == "the Old Man \u25c6 gold PER left PER \u2717"
     (mark,) = re.findall(r"<mark[^>]*>(.*?)</mark>", body)
     assert plain(mark) == plain(body)
-
-
-def test_without_gold_no_span_is_right_or_wrong():
-    html = sentence_html(OWN)
-    assert plain(sentence(html)) == "her PER letters"
-    assert plain(html).endswith("novel, sentence 13her PER letterspredicted span")
-
-
-def test_the_head_says_where_and_how():
-    assert f'<b style="color:{WRONG}">\u2717</b> wrong' in sentence_html(MISTAGGED)
-    assert f'<b style="color:{CROSS}">\u2713</b> right' in sentence_html(RIGHT)
-    assert "<bdi>novel</bdi>, sentence 1,001<" in sentence_html(replace(RIGHT, number=1000))
-
-
-def test_spaces_are_those_of_print():
     text = "\u201c Mr. Beebe ! \u201d said ( did n't ) Lucy 's maid ."
     tags = " ".join(["O"] * len(text.split()))
-    body = sentence(sentence_html(read(text, tags, tags)))
-    assert plain(body) == "\u201cMr. Beebe!\u201d said (didn't) Lucy's maid."
+    printed = "\u201cMr. Beebe!\u201d said (didn't) Lucy's maid."
+    assert plain(sentence(html_of(read(text, tags, tags)))) == printed
 
 
-def test_the_legend_explains_what_is_there():
-    assert legend(sentence_html(MISTAGGED)) == (
-        "predicted span: \u2713 right, \u2717 wronggold span that was not foundword of which occurrences "
-        "are shown"
-    )
-    assert legend(sentence_html(read("a b", "B-X O", "O O"))) == "gold span that was not found"
-    assert legend(sentence_html(read("a b", "O O", "O O"))) == "no spans"
-    assert legend(sentence_html(read("a b", None, "O O"))) == "no span was predicted"
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (
+            MISTAGGED,
+            "predicted span: \u2713 right, \u2717 wronggold span that was not foundword of which occurrences "
+            "are shown",
+        ),
+        (read("a b", "B-X O", "O O"), "gold span that was not found"),
+        (NOTHING, "no spans"),
+        (read("a b", None, "O O"), "no span was predicted"),
+    ],
+)
+def test_the_legend_explains_what_is_there(one, words):
+    assert legend_of(html_of(one)) == words
 
 
 def test_occurrences_nearest_first():
-    html = sentence_html(MISTAGGED)
+    html = html_of(MISTAGGED)
     assert rows(html) == [
         ("this sentence", "25.0%", 62, "Florence, her letters from Florence.", "Florence"),
         ("here", "20.0%", 50, "her letters from Florence.", "Florence"),
@@ -181,47 +161,35 @@ def test_occurrences_nearest_first():
     heading = re.search(r'<div style="margin:8px 0"><div>(.*?)</div>', html)[1]
     assert plain(heading) == "Florence\u2002B-PER, gold B-GPE \u00b7 4 occurrences elsewhere"
     assert "the bar is full at the largest" in html
+    weightless = html_of(read("her", "O", "B-PER", {0: (occurrence(place=0, weight=0.0),)}))
+    assert rows(weightless)[0][1:3] == ("0.0%", 0)
 
 
 def test_the_chosen_word_is_marked_in_the_sentence():
     boxed = r'<b style="font-weight:700;border:1px solid[^>]*>(.*?)</b>'
-    assert re.findall(boxed, sentence(sentence_html(MISTAGGED))) == ["Florence"]
-    html = sentence_html(MISTAGGED, chosen=0)
+    assert re.findall(boxed, sentence(html_of(MISTAGGED))) == ["Florence"]
+    html = html_of(MISTAGGED, chosen=0)
     assert re.findall(boxed, sentence(html)) == ["her"]
     assert [row[0] for row in rows(html)] == ["here"]
     assert "B-PER &middot; 0 occurrences elsewhere" in html
     assert MISTAGGED.elsewhere(0) == 0
-    nothing = sentence_html(MISTAGGED, chosen=4)
-    assert "The model attended to no occurrence of this word." in nothing
+    assert "The model attended to no occurrence of this word." in html_of(MISTAGGED, chosen=4)
     for wrong in (-1, 5):
         with pytest.raises(ValueError, match=f"chosen is {wrong}; the sentence has words 0 to 4"):
-            sentence_html(MISTAGGED, chosen=wrong)
+            html_of(MISTAGGED, chosen=wrong)
+    none = html_of(OWN, chosen=0)
+    assert not re.search("occurrence|border:1px", none), "a model that attends to nothing"
 
 
-def test_occurrences_have_the_colour_of_the_predicted_label():
+def test_labels_keep_their_colours_in_all_sentences_and_occurrences():
     def colours(html):
         return set(re.findall(r"<mark style=\"background:(#\w{6})42[^>]*font-weight:600", html))
 
-    assert colours(sentence_html(MISTAGGED)) == {HUES[2]}
-    assert colours(sentence_html(read("Florence", "B-PER", "O", {0: FLORENCE}))) == {GREY}
-
-
-def test_a_model_that_attends_to_nothing_has_no_list_and_no_chosen_word():
-    html = sentence_html(read("her letters", "B-PER O", "B-PER O"), chosen=0)
-    assert "occurrence" not in html
-    assert "border:1px" not in html
-
-
-def test_labels_keep_their_colours_in_all_sentences():
-    assert labels_of_reads([RIGHT, MISTAGGED]) == ("GPE", "OBJ", "PER")
-    assert f"background:{HUES[0]}42" in sentence(sentence_html(RIGHT))
-    assert f"background:{HUES[2]}42" in sentence(sentence_html(RIGHT, labels=labels_of_reads([MISTAGGED])))
-    assert f"background:{GREY}42" in sentence(sentence_html(RIGHT, labels=()))
-
-
-def test_weights_of_nothing():
-    html = sentence_html(read("her", "O", "B-PER", {0: (occurrence(place=0, weight=0.0),)}))
-    assert rows(html)[0][1:3] == ("0.0%", 0)
+    assert tagged.labels_of_reads([RIGHT, MISTAGGED]) == ("GPE", "OBJ", "PER")
+    for labels, colour in ((None, HUES[0]), (("GPE", "OBJ", "PER"), HUES[2]), ((), UNKNOWN)):
+        assert f"background:{colour}42" in sentence(html_of(RIGHT, labels=labels))
+    assert colours(html_of(MISTAGGED)) == {HUES[2]}, "that of the predicted label"
+    assert colours(html_of(read("Florence", "B-PER", "O", {0: FLORENCE}))) == {UNKNOWN}
 
 
 def test_on_a_page_other_words_with_occurrences_elsewhere_are_folded():
@@ -231,38 +199,11 @@ def test_on_a_page_other_words_with_occurrences_elsewhere_are_folded():
         "B-GPE I-GPE B-PER O",
         {0: FLORENCE, 1: FLORENCE[:3], 2: (occurrence(("a", "b", "her"), 2),), 3: FLORENCE},
     )
-    page = tagged_page([many], title="Many")
-    summaries = [plain(found) for found in re.findall(r"<summary>(.*?)</summary>", page)]
+    page = tagged.tagged_page([many], title="Many")
+    summaries = [plain(summary) for summary in re.findall(r"<summary>(.*?)</summary>", page)]
     assert summaries == [",\u2002I-GPE, gold O \u00b7 3 occurrences elsewhere"]
-    unfolded = page.partition("<details")[0]
-    assert [row[0] for row in rows(unfolded)][:2] == ["here", "this sentence"]
+    assert [row[0] for row in rows(page.partition("<details")[0])][:2] == ["here", "this sentence"]
     assert len(rows(page)) == 5 + 3
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"place": 5}, "an occurrence at word 5 of 5"),
-        ({"place": -1}, "an occurrence at word -1 of 5"),
-        ({"distance": -2}, "the distance of an occurrence is -2"),
-        ({"weight": -0.1}, r"the weight of an occurrence is -0\.1; it must lie in \[0, 1\]"),
-        ({"weight": 1.01}, r"the weight of an occurrence is 1\.01"),
-        ({"weight": float("nan")}, "the weight of an occurrence is nan"),
-    ],
-)
-def test_occurrences_that_make_no_sense_are_refused(wrong, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        occurrence(**wrong)
-    assert occurrence(weight=1.0005).weight == 1.0005, "half precision may give more than 1"
-
-
-def test_sentences_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match=r"^novel, sentence 12: it has no words"):
-        replace(MISTAGGED, words=())
-    with pytest.raises(
-        ValueError, match=r"^novel, sentence 12: some words have a gold tag and some have not"
-    ):
-        replace(MISTAGGED, words=(*MISTAGGED.words, *OWN.words))
 
 
 NEAR = DistanceWeights(bucket="0", quantiles=(0.1, 0.2, 0.4, 0.6, 0.9), mean=0.45, count=1200)
@@ -280,145 +221,17 @@ def point(k, f1, deviation=0.01, seeds=3):
     return SweepPoint(k=k, f1=f1, deviation=deviation, seeds=seeds)
 
 
-def axes(figure):
-    return figure.layout.xaxis.title.text, figure.layout.yaxis.title.text
-
-
-def test_shares_stand_in_the_middle_of_their_percentiles():
-    parts = [part(0, 40, 0.0125, 400), part(40, 100, 0.5, 1600)]
-    figure = shares_by_tf_idf_figure({"JNLPBA": parts})
-    assert figure.data[0].cliponaxis is False, "a point at 0% is half a point otherwise"
-    (line,) = figure.data
-    assert (line.x, line.y) == ((20, 70), (1.25, 50))
-    assert line.name == "JNLPBA (n = 2,000 words)"
-    assert line.text == ("percentiles 0 to 40, n = 400 words", "percentiles 40 to 100, n = 1,600 words")
-    assert line.hovertemplate == "JNLPBA<br>%{text}<br>%{y:.1f}% are entities<extra></extra>"
-    assert axes(figure) == ("TF-IDF of the word in its document (percentile)", "share of entities (%)")
-    assert figure.layout.xaxis.range == (0, 100)
-    assert figure.layout.title.text == "Share of words that are entities, by TF-IDF"
-
-
-def test_lines_differ_in_colour_and_symbol():
-    figure = shares_by_tf_idf_figure({name: [part(0, 100, 0.5, 4)] for name in "abcdefgh"} | {"none": []})
-    assert [line.name[0] for line in figure.data] == list("abcdefgh")
-    assert len({line.marker.color for line in figure.data}) == len(HUES) == 8
-    assert len({(line.marker.color, line.marker.symbol) for line in figure.data[:5]}) == 5
-    assert len({line.marker.symbol for line in figure.data[:5]}) == 5
-
-
-def test_gains_of_one_corpus():
-    figure = gain_by_tf_idf_figure({"LitBank": [ALL, TOP]}, system="Doc-ARC", other="BERT")
-    dots, numbers = figure.data
-    assert (dots.x, dots.y) == ((0, 1), (3.12, -20))
-    assert [bound - y for bound, y in zip(dots.error_y.array, (5 - 3.12, 10 + 20), strict=True)] == [0, 0]
-    assert dots.error_y.arrayminus == (2.12, 10)
-    assert dots.hovertext == (
-        "all words<br>+3.1 points (+1.0 to +5.0), n = 5,321 words",
-        "top 1%<br>\u221220.0 points (\u221230.0 to +10.0), n = 71 words",
-    )
-    assert (numbers.text, numbers.y) == (("+3.1", "\u221220.0"), (5, 10))
-    assert [words_of(text) for text in figure.layout.xaxis.ticktext] == [
-        "all words n = 5,321",
-        "top 1% n = 71",
-    ]
-    assert axes(figure)[1] == "word F1: Doc-ARC \u2212 BERT (points)"
-    assert figure.layout.title.text == "Word F1 of Doc-ARC minus that of BERT, by TF-IDF"
-    assert figure.layout.showlegend is False
-    low, high = figure.layout.yaxis.range
-    assert low < -30
-    assert high > 10
-
-
-def test_gains_of_several_corpora_stand_side_by_side():
-    gains = {"LitBank": [ALL, TOP], "JNLPBA": [replace(ALL, words=3), replace(TOP, words=2)], "none": []}
-    figure = gain_by_tf_idf_figure(gains, system="A", other="B", title="Gains")
-    assert [trace.x for trace in figure.data[::2]] == [(-0.165, 0.835), (0.165, 1.165)]
-    assert [trace.name for trace in figure.data[::2]] == ["LitBank", "JNLPBA"]
-    assert "LitBank: n = 71<br>JNLPBA: n = 2</span>" in figure.layout.xaxis.ticktext[1]
-    assert figure.data[2].hovertext[0].startswith("JNLPBA, all words<br>+3.1")
-    assert figure.layout.showlegend is True
-    assert figure.layout.title.text == "Gains"
-    with pytest.raises(ValueError, match="JNLPBA: its strata are not all words, top 1%; give the same"):
-        gain_by_tf_idf_figure(gains | {"JNLPBA": [TOP, ALL]}, system="A", other="B")
-
-
-def test_zero_is_always_in_sight():
-    figure = gain_by_tf_idf_figure({"a": [replace(ALL, low=0.02)]}, system="A", other="B")
-    assert figure.layout.yaxis.range[0] < 0
-    assert figure.layout.yaxis.zeroline is True
-
-
-def test_weights_are_boxes_without_points():
-    figure = weights_by_distance_figure([NEAR, EMPTY, FAR])
-    boxes, means = figure.data
-    assert boxes.x == means.x == (0, 2)
-    drawn = (boxes.lowerfence, boxes.q1, boxes.median, boxes.q3, boxes.upperfence)
-    assert list(zip(*drawn, strict=True)) == [NEAR.quantiles, FAR.quantiles]
-    assert boxes.y is None
-    assert means.y == (0.45, 0.5)
-    assert means.hovertext[0] == (
-        "distance 0, n = 1,200<br>mean 0.450<br>5%: 0.100, 25%: 0.200, 50%: 0.400, 75%: 0.600, 95%: 0.900"
-    )
-    assert [words_of(text) for text in figure.layout.xaxis.ticktext] == [
-        "0 n = 1,200",
-        "1 n = 0",
-        "4-7 n = 7",
-    ]
-    assert figure.layout.yaxis.range[0] == 0
-    assert figure.layout.yaxis.range[1] > 0.9
-    assert axes(figure) == ("distance in sentences, and number of occurrences", "attention weight")
-    assert figure.layout.title.text == "Attention weight of occurrences, by distance"
-
-
-def test_a_mean_above_all_quantiles_is_in_sight():
-    figure = weights_by_distance_figure([FAR])
-    assert figure.layout.yaxis.range[1] > 0.5
-
-
-def test_a_sweep_is_a_line_with_a_band_and_its_best_point():
-    figure = sweep_figure({"LitBank": [point(10, 0.72, 0.02), point(2, 0.7), point(25, 0.71, None)]})
-    band, line = figure.data
-    assert (line.x, line.y) == ((2, 10, 25), (70, 72, 71))
-    assert line.text == ("", "72.0", "")
-    assert line.name == "LitBank (n = 3 seeds)"
-    assert line.hovertext == (
-        "LitBank<br>K = 2: F1 70.0 \u00b1 1.0, 3 seeds",
-        "LitBank<br>K = 10: F1 72.0 \u00b1 2.0, 3 seeds",
-        "LitBank<br>K = 25: F1 71.0, 3 seeds",
-    )
-    assert (band.x, band.y) == ((2, 10, 10, 2), (71, 74, 70, 69))
-    assert band.fill == "toself"
-    assert figure.layout.xaxis.tickvals == (2, 10, 25)
-    assert axes(figure) == ("K: occurrences that a word may attend to", "F1 on development documents (%)")
-    assert figure.layout.title.text == "F1 by the number of occurrences attended to"
-
-
-def test_a_sweep_without_deviations_has_no_band():
-    figure = sweep_figure({"a": [point(2, 0.5, None, 1), point(5, 0.6, None, 1)], "b": [point(9, 0.1)]})
-    assert [trace.name for trace in figure.data] == ["a (n = 1 seed)", "b (n = 3 seeds)"]
-    assert figure.layout.xaxis.tickvals == (2, 5, 9)
-    mixed = sweep_figure({"a": [point(2, 0.5, None, 1), point(5, 0.6)]})
-    assert mixed.data[0].name == "a (n = 1 to 3 seeds)"
-
-
-def test_nothing_and_nonsense_are_refused():
-    for draw in (shares_by_tf_idf_figure, sweep_figure):
-        with pytest.raises(ValueError, match=r"there is nothing to show: \w+ is empty"):
-            draw({"a": []})
-    with pytest.raises(ValueError, match="gains is empty"):
-        gain_by_tf_idf_figure({}, system="A", other="B")
-    for nothing in ([], [EMPTY]):
-        with pytest.raises(ValueError, match="weights is empty"):
-            weights_by_distance_figure(nothing)
-    with pytest.raises(ValueError, match=r"a: share is 1\.5; it must lie in \[0, 1\]"):
-        shares_by_tf_idf_figure({"a": [part(0, 100, 1.5, 3)]})
-    with pytest.raises(ValueError, match="a: two points of one K"):
-        sweep_figure({"a": [point(2, 0.5), point(2, 0.6)]})
-
-
 @pytest.mark.parametrize(
     ("record", "wrong", "message"),
     [
+        (occurrence(), {"place": 5}, "an occurrence at word 5 of 5"),
+        (occurrence(), {"place": -1}, "an occurrence at word -1 of 5"),
+        (occurrence(), {"distance": -2}, "the distance of an occurrence is -2"),
+        (occurrence(), {"weight": -0.1}, r"the weight of an occurrence is -0\.1; it must lie in \[0, 1\]"),
+        (occurrence(), {"weight": 1.01}, r"the weight of an occurrence is 1\.01"),
+        (occurrence(), {"weight": float("nan")}, "the weight of an occurrence is nan"),
+        (MISTAGGED, {"words": ()}, "novel, sentence 12: it has no words"),
+        (MISTAGGED, {"words": MISTAGGED.words + OWN.words}, "novel, sentence 12: some words have a gold tag"),
         (ALL, {"gain": 2.0}, r"all words: gain is 2\.0; it must lie in \[-1, 1\]"),
         (ALL, {"low": 0.06}, r"all words: \(0\.06, 0\.05\) is no interval in \[-1, 1\]"),
         (ALL, {"high": float("nan")}, "all words: .* is no interval"),
@@ -434,6 +247,108 @@ def test_nothing_and_nonsense_are_refused():
         (point(5, 0.5), {"deviation": -0.1}, r"K = 5: a deviation of -0\.1"),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(record, wrong, message):
+def test_records_that_make_no_sense_are_refused(record, wrong, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         replace(record, **wrong)
+    assert occurrence(weight=1.0005).weight == 1.0005, "half precision may give more than 1"
+
+
+def axes(figure):
+    return figure.layout.xaxis.title.text, figure.layout.yaxis.title.text
+
+
+def test_shares_stand_in_the_middle_of_their_percentiles():
+    parts = [part(0, 40, 0.0125, 400), part(40, 100, 0.5, 1600)]
+    figure = tagged.shares_by_tf_idf_figure("JNLPBA", parts)
+    (line,) = figure.data
+    assert (line.x, line.y) == ((20, 70), (1.25, 50))
+    assert line.name == "JNLPBA (n = 2,000 words)"
+    assert line.text == ("percentiles 0 to 40, n = 400 words", "percentiles 40 to 100, n = 1,600 words")
+    assert line.hovertemplate == "JNLPBA<br>%{text}<br>%{y:.1f}% are entities<extra></extra>"
+    assert axes(figure) == ("TF-IDF of the word in its document (percentile)", "share of entities (%)")
+    assert figure.layout.xaxis.range == (0, 100)
+    assert figure.layout.title.text == "Share of words that are entities, by TF-IDF"
+
+
+def test_gains_with_their_intervals_and_zero_in_sight():
+    figure = tagged.gain_by_tf_idf_figure([ALL, TOP], system="Doc-ARC", other="BERT")
+    dots, numbers = figure.data
+    assert (dots.x, dots.y) == ((0, 1), (3.12, -20))
+    assert dots.error_y.array == pytest.approx((5 - 3.12, 10 + 20))
+    assert dots.error_y.arrayminus == (2.12, 10)
+    assert dots.hovertext == (
+        "all words<br>+3.1 points (+1.0 to +5.0), n = 5,321 words",
+        "top 1%<br>\u221220.0 points (\u221230.0 to +10.0), n = 71 words",
+    )
+    assert (numbers.text, numbers.y) == (("+3.1", "\u221220.0"), (5, 10))
+    assert [words_of(text) for text in figure.layout.xaxis.ticktext] == [
+        "all words n = 5,321",
+        "top 1% n = 71",
+    ]
+    assert axes(figure)[1] == "word F1: Doc-ARC \u2212 BERT (points)"
+    assert figure.layout.title.text == "Word F1 of Doc-ARC minus that of BERT, by TF-IDF"
+    assert figure.layout.showlegend is False
+    low, high = figure.layout.yaxis.range
+    assert low < -30 < 10 < high
+    above = tagged.gain_by_tf_idf_figure([replace(ALL, low=0.02)], system="A", other="B")
+    assert above.layout.yaxis.range[0] < 0
+    assert above.layout.yaxis.zeroline is True
+
+
+def test_weights_are_boxes_without_points():
+    figure = tagged.weights_by_distance_figure([NEAR, EMPTY, FAR], title="Weights")
+    boxes, means = figure.data
+    assert boxes.x == means.x == (0, 2)
+    drawn = (boxes.lowerfence, boxes.q1, boxes.median, boxes.q3, boxes.upperfence)
+    assert list(zip(*drawn, strict=True)) == [NEAR.quantiles, FAR.quantiles]
+    assert boxes.y is None
+    assert means.y == (0.45, 0.5)
+    below = "5%: 0.100, 25%: 0.200, 50%: 0.400, 75%: 0.600, 95%: 0.900"
+    assert means.hovertext[0] == f"distance 0, n = 1,200<br>mean 0.450<br>{below}"
+    labels = [words_of(text) for text in figure.layout.xaxis.ticktext]
+    assert labels == ["0 n = 1,200", "1 n = 0", "4-7 n = 7"]
+    assert figure.layout.yaxis.range[0] == 0
+    assert figure.layout.yaxis.range[1] > 0.9
+    assert axes(figure) == ("distance in sentences, and number of occurrences", "attention weight")
+    mean_on_top = tagged.weights_by_distance_figure([FAR], title="")
+    assert mean_on_top.layout.yaxis.range[1] > 0.5, "above all quantiles"
+
+
+def test_a_sweep_is_a_line_with_a_band_and_its_best_point():
+    figure = tagged.sweep_figure("LitBank", [point(10, 0.72, 0.02), point(2, 0.7), point(25, 0.71, None)])
+    band, line = figure.data
+    assert (line.x, line.y) == ((2, 10, 25), (70, 72, 71))
+    assert line.text == ("", "72.0", "")
+    assert line.name == "LitBank (n = 3 seeds)"
+    assert line.hovertext == (
+        "LitBank<br>K = 2: F1 70.0 \u00b1 1.0, 3 seeds",
+        "LitBank<br>K = 10: F1 72.0 \u00b1 2.0, 3 seeds",
+        "LitBank<br>K = 25: F1 71.0, 3 seeds",
+    )
+    assert (band.x, band.y, band.fill) == ((2, 10, 10, 2), (71, 74, 70, 69), "toself")
+    assert figure.layout.xaxis.tickvals == (2, 10, 25)
+    assert axes(figure) == ("K: occurrences that a word may attend to", "F1 on development documents (%)")
+    assert figure.layout.title.text == "F1 by the number of occurrences attended to"
+    (alone,) = tagged.sweep_figure("a", [point(2, 0.5, None, 1), point(5, 0.6)]).data
+    assert alone.name == "a (n = 1 to 3 seeds)", "no band of one deviation"
+
+
+@pytest.mark.parametrize(
+    ("draw", "given", "message"),
+    [
+        (tagged.shares_by_tf_idf_figure, ("a", []), "there is nothing to show: shares is empty"),
+        (tagged.shares_by_tf_idf_figure, ("a", [part(0, 100, 1.5, 3)]), r"a: share is 1\.5; it must lie in"),
+        (lambda gains: tagged.gain_by_tf_idf_figure(gains, system="", other=""), ([],), "gains is empty"),
+        (lambda weights: tagged.weights_by_distance_figure(weights, title=""), ([],), "weights is empty"),
+        (
+            lambda weights: tagged.weights_by_distance_figure(weights, title=""),
+            ([EMPTY],),
+            "weights is empty",
+        ),
+        (tagged.sweep_figure, ("a", []), "points is empty"),
+        (tagged.sweep_figure, ("a", [point(2, 0.5), point(2, 0.6)]), "a: two points of one K"),
+    ],
+)
+def test_nothing_and_nonsense_are_not_drawn(draw, given, message):
+    with pytest.raises(ValueError, match=message):
+        draw(*given)

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from shown_reads import words_of
+from shown_reads import bars_of, cells_of, words_of
 
 from cdlm_lab.widgets.html import CROSS, GLOBAL, WRONG
 from cdlm_lab.widgets.verdicts import ReadClaim, verdict_html
@@ -21,10 +21,14 @@ MISJUDGED = replace(READ, gold="supported")
 OWN = replace(READ, id="", gold=None, shares=None)
 
 
-def tables(html):
+def shown(read, shares="share in the verdict"):
+    return verdict_html(read, shares=shares)
+
+
+def rows(html):
     """The rows of labels, and those of evidence, as text."""
-    rows = (re.findall(r"<tr>.*?</tr>", table) for table in re.findall(r"<table.*?</table>", html))
-    return [[[words_of(cell) for cell in re.findall(r"<td.*?</td>", row)] for row in one] for one in rows]
+    cells = cells_of(html, words_of)
+    return cells[:3], cells[3:]
 
 
 def depths(html):
@@ -32,52 +36,45 @@ def depths(html):
     return [int(depth, 16) for depth in re.findall(rf"background:{GLOBAL}([0-9a-f]{{2}})\" dir=", html)]
 
 
-def test_labels_with_probabilities_and_marks():
-    labels, _ = tables(verdict_html(READ))
-    assert labels == [
+def test_labels_with_probabilities_and_marks_right_and_wrong_in_words():
+    assert rows(shown(READ))[0] == [
         ["25%", "supported", ""],
         ["70%", "refuted", "\u25cf predicted \u25c6 gold"],
         ["5%", "not enough info", ""],
     ]
-    assert [row[2] for row in tables(verdict_html(MISJUDGED))[0]] == ["\u25c6 gold", "\u25cf predicted", ""]
-    assert [row[2] for row in tables(verdict_html(OWN))[0]] == ["", "\u25cf predicted", ""]
-
-
-def test_right_and_wrong_in_words():
     assert (READ.predicted, READ.right, MISJUDGED.right, OWN.right) == ("refuted", True, False, None)
-    for read, colour, verdict in (
-        (READ, CROSS, "\u2713 right "),
-        (MISJUDGED, WRONG, "\u2717 wrong "),
-        (OWN, "", ""),
+    for read, marks, colour, verdict in (
+        (READ, ["", "\u25cf predicted \u25c6 gold", ""], CROSS, "\u2713 right "),
+        (MISJUDGED, ["\u25c6 gold", "\u25cf predicted", ""], WRONG, "\u2717 wrong "),
+        (OWN, ["", "\u25cf predicted", ""], "", ""),
     ):
-        html = verdict_html(read)
+        html = shown(read)
+        assert [row[2] for row in rows(html)[0]] == marks
         assert f"in 1871. refuted {verdict}25%" in words_of(html)
         assert not colour or f'<b style="color:{colour}">{verdict[0]}</b>' in html
     assert replace(OWN, probabilities={"b": 0.5, "a": 0.5}).predicted == "b", "ties go to the first"
 
 
 def test_evidence_in_its_order_with_shares():
-    html = verdict_html(READ)
-    assert tables(html)[1] == [
+    html = shown(READ)
+    assert rows(html)[1] == [
         ["1", "20%", "Light. It was built in 1871."],
         ["2", "80%", "Light. It was put out in 1958."],
         ["3", "0%", "Cape. It is a cape."],
     ]
     assert depths(html) == [26, 102, 0]  # half of 255 times the share
-    assert re.findall(rf"width:(\d+)%;background:{GLOBAL}", html) == ["25", "70", "5", "20", "80", "0"]
+    assert bars_of(html) == [25, 70, 5, 20, 80, 0]
     assert "0% 50% 100% share in the verdict" in words_of(html)
-    assert "100% what leaving it out costs" in words_of(
-        verdict_html(READ, shares="what leaving it out costs")
-    )
+    assert "100% what leaving it out costs" in words_of(shown(READ, "what leaving it out costs"))
 
 
 def test_without_shares_or_evidence():
-    html = verdict_html(OWN)
-    assert tables(html)[1] == [[str(n), text] for n, text in enumerate(READ.evidence, start=1)]
+    html = shown(OWN)
+    assert rows(html)[1] == [[str(n), text] for n, text in enumerate(READ.evidence, start=1)]
     assert depths(html) == []
     assert "share" not in words_of(html)
-    none = verdict_html(replace(READ, evidence=(), shares=()))
-    assert len(tables(none)) == 1
+    none = shown(replace(READ, evidence=(), shares=()))
+    assert rows(none)[1] == []
     assert "no evidence was retrieved" in none
     assert "no evidence" not in html
 

@@ -7,26 +7,12 @@ from collections import Counter
 from itertools import combinations
 from random import Random
 
-from cdlm_lab.data.records import (
-    CandidateSet,
-    Claim,
-    Cluster,
-    Document,
-    EntityTag,
-    Fact,
-    Mention,
-    Question,
-    SentenceAlignment,
-    SentenceRef,
-    Story,
-)
+from cdlm_lab.data import records
+from cdlm_lab.data.records import CandidateSet, Claim, Mention, Question, SentenceRef, Story
 from cdlm_lab.data.storyworld.grammar import Bridge, Comparison, Template, Unit
-from cdlm_lab.data.storyworld.names import draw
 from cdlm_lab.data.storyworld.plan import Draft, Plan
-from cdlm_lab.data.storyworld.world import World
+from cdlm_lab.data.storyworld.world import World, draw
 from cdlm_lab.data.storyworld.writer import Writer
-
-Holders = dict[str, tuple[SentenceRef, ...]]  # number to the sentences that state it
 
 CANDIDATES = 8  # at most, in one set
 SETS = 3  # candidate sets of a cluster, at most
@@ -38,7 +24,7 @@ def story_of(identifier: str, world: World, drafts: list[Draft], plan: Plan, *, 
     """The records of a cluster of written reports. `rng` draws which questions and claims are made."""
     writers = [draft.writer for draft in drafts]
     documents = tuple(
-        Document(
+        records.Document(
             id=f"{identifier}-{number}",
             text=draft.writer.text,
             title=draft.title,
@@ -49,15 +35,15 @@ def story_of(identifier: str, world: World, drafts: list[Draft], plan: Plan, *, 
     )
     asker = _Asker(identifier, world, writers, rng)
     return Story(
-        cluster=Cluster(id=identifier, documents=documents),
+        cluster=records.Cluster(id=identifier, documents=documents),
         mentions=tuple(
             Mention(document=number, start=start, end=end, kind=kind, chain=chain)
             for number, writer in enumerate(writers)
             for start, end, kind, chain in sorted(writer.mentions)
         ),
-        alignments=_alignments(asker.holders),
+        alignments=asker.alignments(),
         tags=tuple(
-            EntityTag(document=number, start=start, end=end, label=label)
+            records.EntityTag(document=number, start=start, end=end, label=label)
             for number, writer in enumerate(writers)
             for start, end, label in sorted(writer.tags)
         ),
@@ -67,7 +53,7 @@ def story_of(identifier: str, world: World, drafts: list[Draft], plan: Plan, *, 
     )
 
 
-def _facts(writers: list[Writer]) -> list[tuple[Fact, ...]]:
+def _facts(writers: list[Writer]) -> list[tuple[records.Fact, ...]]:
     """Invented words and numbers that stand once in their report and, as such, in another one."""
     single: list[list[tuple[int, int, str]]] = []
     reports: Counter[str] = Counter()
@@ -78,41 +64,33 @@ def _facts(writers: list[Writer]) -> list[tuple[Fact, ...]]:
         single.append([mark for mark in writer.stated if counts[text[mark[0] : mark[1]]] == 1])
         reports.update(fact for _, _, fact in single[-1])
     return [
-        tuple(Fact(start=start, end=end, id=fact) for start, end, fact in alone if reports[fact] > 1)
+        tuple(records.Fact(start=start, end=end, id=fact) for start, end, fact in alone if reports[fact] > 1)
         for alone in single
     ]
-
-
-def _holders(writers: list[Writer]) -> Holders:
-    """For every number, the sentences that state it, headlines apart."""
-    holders: dict[str, dict[SentenceRef, None]] = {}
-    for document, writer in enumerate(writers):
-        for place, sentence in enumerate(writer.sentences[1:], start=1):
-            for slot in sentence.numbers:
-                holders.setdefault(slot, {})[SentenceRef(document=document, sentence=place)] = None
-    return {slot: tuple(refs) for slot, refs in holders.items()}
-
-
-def _alignments(holders: Holders) -> tuple[SentenceAlignment, ...]:
-    """Pairs of sentences of two reports that state the same number of the event."""
-    pairs = {
-        (first.document, first.sentence, second.document, second.sentence): (first, second)
-        for slot, refs in holders.items()
-        for first, second in combinations(refs, 2)
-        if ":" not in slot and first.document < second.document
-    }
-    return tuple(SentenceAlignment(source=pairs[key][0], target=pairs[key][1]) for key in sorted(pairs))
 
 
 class _Asker:
     """Asks about one story. `holders`: for every number, the sentences that state it, headlines apart."""
 
     def __init__(self, identifier: str, world: World, writers: list[Writer], rng: Random) -> None:
-        self.identifier = identifier
-        self.world = world
-        self.writers = writers
-        self.rng = rng
-        self.holders = _holders(writers)
+        self.identifier, self.world, self.writers, self.rng = identifier, world, writers, rng
+        self.holders: dict[str, list[SentenceRef]] = {}
+        for document, writer in enumerate(writers):
+            for place, sentence in enumerate(writer.sentences[1:], start=1):
+                for slot in dict.fromkeys(sentence.numbers):
+                    ref = SentenceRef(document=document, sentence=place)
+                    self.holders.setdefault(slot, []).append(ref)
+
+    def alignments(self) -> tuple[records.SentenceAlignment, ...]:
+        """Pairs of sentences of two reports that state the same number of the event."""
+        pairs = {
+            (first.document, first.sentence, second.document, second.sentence): (first, second)
+            for slot, refs in self.holders.items()
+            for first, second in combinations(refs, 2)
+            if ":" not in slot and first.document < second.document
+        }
+        ordered = (pairs[key] for key in sorted(pairs))
+        return tuple(records.SentenceAlignment(source=first, target=second) for first, second in ordered)
 
     def questions(self, plan: Plan) -> tuple[Question, ...]:
         """Bridge questions (the answer's report lacks the clue) and a comparison (a choice, or yes or no)."""
@@ -157,7 +135,7 @@ class _Asker:
             value = self._wrong(slot) if label == "refuted" else self.world.numbers[slot]
             before, after = self.world.type.numbers[slot].claim
             text = self._text(before, value, after)
-            evidence = self.holders.get(slot, ())
+            evidence = tuple(self.holders.get(slot, ()))
             made.append(Claim(id=f"{self.identifier}-f{number}", text=text, label=label, evidence=evidence))
         return tuple(made)
 
@@ -174,9 +152,7 @@ class _Asker:
         for place, sentence in enumerate(self.writers[document].sentences):
             if unit.key in sentence.units:
                 return SentenceRef(document=document, sentence=place)
-        raise LookupError(
-            f"report {document} has no sentence for unit {unit.key!r}; plan and writer disagree"
-        )
+        raise LookupError(f"report {document} has no sentence for unit {unit.key!r}")
 
     def _spans(self, slot: str, at: SentenceRef) -> tuple[tuple[int, int, int], ...]:
         """Where the name of `slot` stands in a sentence."""

@@ -16,8 +16,12 @@ A template without a final stop is a clause: it can be attributed, joined or ope
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 Node = str | tuple
 _KEY = re.compile(r"\{(?!ev\})(\w+)")
@@ -46,34 +50,29 @@ def _sequence(text: str, at: int, *, stops: str) -> tuple[tuple[Node, ...], int]
     """What stands from `at` up to one of `stops` or a closing bracket, and where that is."""
     nodes: list[Node] = []
     while at < len(text) and text[at] not in f"{stops}]}}>":
-        if text[at] in "[{<":
-            node, at = _node(text, at)
+        if text[at] == "{":
+            end = _closing(text, at, "}")
+            nodes.append(_slot(text[at + 1 : end]))
+            at = end + 1
+        elif text[at] == "<":
+            inner, end = _sequence(text, at + 1, stops="~")
+            at = _closing(text, end, ">") + 1
+            nodes.append(("mark", inner, text[end + 1 : at - 1]))
+        elif text[at] == "[":
+            options: list[tuple[Node, ...]] = []
+            while not options or text[at] != "]":
+                inner, at = _sequence(text, at + 1, stops="|")
+                options.append(inner)
+                if at >= len(text):
+                    raise ValueError(f"'[' is never closed in template {text!r}; add ']'")
+            nodes.append(("alt", tuple(options)))
+            at += 1
         else:
             start = at
             while at < len(text) and text[at] not in f"{stops}]}}>[{{<":
                 at += 1
-            node = text[start:at]
-        nodes.append(node)
+            nodes.append(text[start:at])
     return tuple(nodes), at
-
-
-def _node(text: str, at: int) -> tuple[Node, int]:
-    if text[at] == "{":
-        end = _closing(text, at, "}")
-        return _slot(text[at + 1 : end]), end + 1
-    if text[at] == "<":
-        inner, end = _sequence(text, at + 1, stops="~")
-        close = _closing(text, end, ">")
-        return ("mark", inner, text[end + 1 : close]), close + 1
-    options = []
-    while True:
-        inner, end = _sequence(text, at + 1, stops="|")
-        options.append(inner)
-        if end >= len(text):
-            raise ValueError(f"'[' is never closed in template {text!r}; add ']'")
-        if text[end] == "]":
-            return ("alt", tuple(options)), end + 1
-        at = end
 
 
 def _closing(text: str, at: int, mark: str) -> int:
@@ -88,99 +87,139 @@ def _slot(body: str) -> Node:
         return ("word", body[1:])
     if body.startswith(">"):
         return ("macro", body[1:])
-    if body == "ev":
-        return ("event",)
     key, _, form = body.partition(".")
-    return ("ref", key, form)
+    return ("event",) if body == "ev" else ("ref", key, form)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A part in the cast. `label`: its entity tag; `nouns`: what it can be, one is drawn; `pattern`: names,
-    with @ for an invented word; `definite`: there is only one ("the mayor")."""
+# ---- tables ----
+
+
+def _options(text: str) -> tuple[str, ...]:
+    return tuple(text.split("|"))
+
+
+def _wordings(text: str) -> tuple[Template, ...]:
+    return tuple(compile_template(line) for line in text.splitlines())
+
+
+def _halves(text: str) -> tuple[Template, Template]:
+    before, _, after = text.partition("#")
+    return compile_template(before), compile_template(after)
+
+
+Options = Annotated[tuple[str, ...], BeforeValidator(_options)]
+Wording = Annotated[Template, BeforeValidator(compile_template)]
+Wordings = Annotated[tuple[Template, ...], BeforeValidator(_wordings)]
+
+
+class Table(BaseModel):
+    """Rows of the YAML files, made from the texts that stand there."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Phonology(Table):
+    """Parts of the words of one invented language; a word is made of two to four syllables."""
+
+    onsets: tuple[str, ...]
+    vowels: tuple[str, ...]
+    middles: tuple[str, ...]
+    female: tuple[str, ...]
+    male: tuple[str, ...]
+    surname: tuple[str, ...]
+    place: tuple[str, ...]
+
+
+class Part(Table):
+    """A part in the cast. `label`: its entity tag; `nouns`: what it can be, one is drawn; `name`: names, with
+    @ for an invented word; `definite`: there is only one ("the mayor")."""
 
     label: str
-    nouns: tuple[str, ...]
-    pattern: tuple[str, ...]
-    definite: bool
+    nouns: Options
+    name: Options = ("@",)
+    definite: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantity:
+class Quantity(Table):
     """A number of the story: its range, a question about it, and a claim before and after the number."""
 
     low: int
     high: int
-    question: Template | None
-    claim: tuple[Template, Template] | None
-    year: bool
+    question: Wording | None = None
+    claim: Annotated[tuple[Template, Template], BeforeValidator(_halves)] | None = None
+    year: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class Unit(Table):
     """One thing to report, in several wordings. `topic` decides which angles like it."""
 
     key: str
     topic: str
-    templates: tuple[Template, ...]
+    templates: Wordings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bridge:
+class Bridge(Table):
     """A question over two documents whose answer is the name of `slot`: the clue, `link`, stands in one of
     them and `reply` in the other."""
 
     slot: str
     link: Unit
     reply: Unit
-    question: Template
+    question: Wording
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Table):
     """Two statements of the same kind in two documents; slots place_a/count_a and place_b/count_b."""
 
     units: tuple[Unit, Unit]
-    which: Template
-    whether: Template
+    which: Wording
+    whether: Wording
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sides(cls, row: Mapping[str, str]) -> dict[str, Any]:
+        """PLACE and COUNT in its statements become the slots of either side."""
+        units = []
+        for side in "ab":
+            text = row["statements"].replace("PLACE", f"place_{side}").replace("COUNT", f"count_{side}")
+            units.append(Unit(key=f"compare.{side}", topic="bridge", templates=text))
+        return {"units": units, "which": row["which"], "whether": row["whether"]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventType:
+class EventType(Table):
     """All that is written about one kind of event.
 
-    `macros`: fragments by name, as "what" (a clause that tells the event) and "after" (a noun phrase for it);
-    `core`: what every report may be expected to say; `details`: the rest, its own ones before the shared.
+    `texts`: headlines, leads, and fragments: "what" (a clause that tells the event) and "after" (a noun
+    phrase for it). `units`: its own before those that every kind of event has.
     """
 
     name: str
-    nouns: tuple[str, ...]
-    words: dict[str, tuple[str, ...]]
+    nouns: Options
+    words: dict[str, Options]
     cast: dict[str, Part]
     numbers: dict[str, Quantity]
-    macros: dict[str, tuple[Template, ...]]
-    headlines: tuple[Template, ...]
-    leads: tuple[Template, ...]
-    core: tuple[Unit, ...]
-    details: tuple[Unit, ...]
+    texts: dict[str, Wordings]
+    units: tuple[Unit, ...]
     bridges: tuple[Bridge, ...]
     comparison: Comparison
+
+    @property
+    def core(self) -> list[Unit]:
+        """What every report may be expected to say."""
+        return [unit for unit in self.units if unit.topic == "core"]
 
     def templates(self) -> Iterator[Template]:
         """All wordings of its reports."""
         halves = [half for bridge in self.bridges for half in (bridge.link, bridge.reply)]
-        for unit in (*self.core, *self.details, *halves, *self.comparison.units):
+        for unit in (*self.units, *halves, *self.comparison.units):
             yield from unit.templates
-        for several in (self.headlines, self.leads, *self.macros.values()):
-            yield from several
+        yield from chain.from_iterable(self.texts.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Angle:
+class Angle(Table):
     """A way to report. `likes`: topic to weight; `words`: least and most of a report; `leads`: openings, the
     event type's own if there are none."""
 
-    name: str
     likes: dict[str, float]
     words: tuple[int, int]
-    leads: tuple[Template, ...]
+    leads: Wordings = ()

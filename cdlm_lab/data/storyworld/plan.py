@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
+from typing import NamedTuple
 
 from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.grammar import Angle, Bridge, Comparison, Template, Unit
-from cdlm_lab.data.storyworld.names import draw
-from cdlm_lab.data.storyworld.world import World
+from cdlm_lab.data.storyworld.world import World, draw
 from cdlm_lab.data.storyworld.writer import Writer
 
 DOCUMENTS = (3, 3, 3, 4, 4, 4, 5, 5, 6)
@@ -37,11 +37,10 @@ class Draft:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """Bridge questions and the comparison of a cluster, each with the two reports that hold its halves."""
 
-    bridges: tuple[tuple[Bridge, int, int], ...]
+    bridges: list[tuple[Bridge, int, int]]
     compared: tuple[Comparison, int, int]
 
 
@@ -49,9 +48,13 @@ def write_reports(world: World, rng: Random) -> tuple[list[Draft], Plan]:
     """Plan and write all reports of a cluster; `rng` makes all choices."""
     drafts = _drafts(world, rng)
     _deal(world, rng, drafts)
-    plan = _two_document_units(world, rng, drafts)
+    bridges, compared = list(world.type.bridges), world.type.comparison
+    rng.shuffle(bridges)
+    some = bridges[: 1 + int(rng.random() * 2)]
+    dealt = [(bridge, *_insert(rng, drafts, (bridge.link, bridge.reply))) for bridge in some]
+    plan = Plan(dealt, (compared, *_insert(rng, drafts, compared.units)))
     order: dict[str, list[Template]] = {}
-    headlines = list(world.type.headlines)
+    headlines = list(world.type.texts["headlines"])
     rng.shuffle(headlines)
     for draft, headline in zip(drafts, headlines, strict=False):  # six or more headlines, six reports at most
         _write(draft, rng, headline=headline, order=order)
@@ -81,11 +84,9 @@ def _deal(world: World, rng: Random, drafts: list[Draft]) -> None:
                 chosen.append(extra)
         for draft in chosen:
             draft.units.append(unit)
-    # Of a report's words, those of its lead, its core and one more sentence are no details.
-    wants = [
-        max(3, round((draft.words - UNIT_WORDS * (len(draft.units) + 2)) / UNIT_WORDS)) for draft in drafts
-    ]
-    pool = list(world.type.details)
+    # Of a report's sentences, the lead, the core and one more are no details.
+    wants = [max(3, round(draft.words / UNIT_WORDS - len(draft.units) - 2)) for draft in drafts]
+    pool = [unit for unit in world.type.units if unit.topic != "core"]
     rng.shuffle(pool)
     details = [(rng.random(), unit) for unit in pool[: max(wants) + POOL_SPARE]]
     for draft, wanted in zip(drafts, wants, strict=True):
@@ -102,26 +103,13 @@ def _deal(world: World, rng: Random, drafts: list[Draft]) -> None:
 
 def _by_topic(units: list[Unit], rng: Random, likes: dict[str, float]) -> list[Unit]:
     """Group details by topic, the angle's favourite topics first, voices between them."""
-    rank = {
-        topic: likes.get(topic, 0.0) + 0.6 * rng.random()
-        for topic in dict.fromkeys(unit.topic for unit in units)
-    }
+    topics = dict.fromkeys(unit.topic for unit in units)
+    rank = {topic: likes.get(topic, 0.0) + 0.6 * rng.random() for topic in topics}
     ordered = sorted((unit for unit in units if unit.topic != "voice"), key=lambda unit: -rank[unit.topic])
     for unit in units:
         if unit.topic == "voice":
             ordered.insert(int(rng.random() * (len(ordered) + 1)), unit)
     return ordered
-
-
-def _two_document_units(world: World, rng: Random, drafts: list[Draft]) -> Plan:
-    bridges = list(world.type.bridges)
-    rng.shuffle(bridges)
-    dealt = tuple(
-        (bridge, *_insert(rng, drafts, (bridge.link, bridge.reply)))
-        for bridge in bridges[: 1 + int(rng.random() * 2)]
-    )
-    compared = world.type.comparison
-    return Plan(bridges=dealt, compared=(compared, *_insert(rng, drafts, compared.units)))
 
 
 def _insert(rng: Random, drafts: list[Draft], halves: tuple[Unit, Unit]) -> tuple[int, int]:
@@ -137,7 +125,7 @@ def _insert(rng: Random, drafts: list[Draft], halves: tuple[Unit, Unit]) -> tupl
 
 
 def _write(draft: Draft, rng: Random, *, headline: Template, order: dict[str, list[Template]]) -> None:
-    writer, own = draft.writer, draft.writer.world.type.leads
+    writer, own = draft.writer, draft.writer.world.type.texts["leads"]
     writer.begin()
     writer.write(headline)
     writer.end(stop="")

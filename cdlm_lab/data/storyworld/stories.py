@@ -16,9 +16,8 @@ from cdlm_lab.data.records import SPLITS, Split, Story
 from cdlm_lab.data.storyworld.catalogue import catalogue
 from cdlm_lab.data.storyworld.gold import story_of
 from cdlm_lab.data.storyworld.grammar import EventType
-from cdlm_lab.data.storyworld.names import draw
 from cdlm_lab.data.storyworld.plan import write_reports
-from cdlm_lab.data.storyworld.world import build_world
+from cdlm_lab.data.storyworld.world import build_world, draw
 
 GENERATOR_VERSION = "1"  # part of every story's seed; raise it when any text changes
 

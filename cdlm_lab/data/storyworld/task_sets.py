@@ -7,34 +7,21 @@ ranges of stories that do not overlap share no documents.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import chain, count, islice, zip_longest
 from math import fsum, log
 from random import Random
-from typing import get_args
+from typing import NamedTuple, get_args
 
+from cdlm_lab.data import records
 from cdlm_lab.data.claims import EvidencedClaim
 from cdlm_lab.data.document_links import Hardness
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph
-from cdlm_lab.data.records import (
-    SPLIT_NAMES,
-    CandidateSet,
-    CoreferenceDocument,
-    CoreferenceMention,
-    Document,
-    Question,
-    SentenceRef,
-    Span,
-    Split,
-    Story,
-    Topic,
-    token_spans,
-)
+from cdlm_lab.data.records import Document, Question, SentenceRef, Span, Story, Topic, token_spans
 from cdlm_lab.data.storyworld.stories import event_type_of, story
 from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagSpan, tags_of
 
@@ -42,22 +29,19 @@ _WORD = re.compile(r"[^\W\d_]+")  # letters alone, so that numbers are no words
 
 
 class _Stories:
-    """Some stories of a split by their numbers; the latest 128 are kept in memory. Raises ValueError: an
-    unknown split, `start` below 0, too few stories (fewer than 2 where `two_for` says what takes them), or
-    one of `least` ({name: (value, least)}) too small."""
+    """Some stories of a split by their numbers; the latest 128 are kept in memory. Raises ValueError for an
+    unknown split, and for numbers that are too small: `two_for` says what takes two stories, `least` has
+    {name: (value, least)}."""
 
     def __init__(
         self, split: str, stories: int, *, seed: int, start: int, two_for: str = "", **least: tuple[int, int]
     ) -> None:
-        if split not in SPLIT_NAMES:
-            raise ValueError(f"split is {split!r}; choose one of train, dev, test")
+        self.seed, self.split = seed, records.split_named(split)
         if two_for and stories < 2:
             raise ValueError(f"stories is {stories}; {two_for} take at least 2")
         for name, (value, minimum) in ({"stories": (stories, 1), "start": (start, 0)} | least).items():
             if value < minimum:
                 raise ValueError(f"{name} is {value}; it must be at least {minimum}")
-        self.seed = seed
-        self.split: Split = SPLIT_NAMES[split]
         self.numbers = range(start, start + stories)
         self.story = lru_cache(maxsize=128)(self._story)
         self.type_of = cache(self._type_of)
@@ -74,13 +58,16 @@ class _Stories:
 
 def read_storyworld_candidates(
     split: str, stories: int, *, seed: int = 0, start: int = 0
-) -> Iterator[CandidateSet]:
+) -> Iterator[records.CandidateSet]:
     """Questions about numbers with sentences of one report, of which those that state the number are right.
 
     A story has up to three sets of up to eight candidates, in the order of the report, without the headline.
     """
     members = _Stories(split, stories, seed=seed, start=start)
     return (candidates for member in members for candidates in member.candidate_sets)
+
+
+# ---- claims ----
 
 
 def read_storyworld_claims(
@@ -91,12 +78,10 @@ def read_storyworld_claims(
     A story has up to six, two of each label: with the true number (supported), with another (refuted), and
     about what no report of the story states (not enough info).
 
-    The evidence (so many sentences, best first; fewer if the story has fewer) is retrieved by the words of
-    the claim, numbers left out: a sentence scores the sum of log(n / m) over the words that it shares with
-    the claim, m of the story's n sentences having that word; equal scores go to the earlier sentence. Labels
-    and gold sentences are not looked at, and without the number a true claim and a false one fetch the same
-    sentences. Sentences that several reports have word for word count once, headlines not at all: they state
-    no numbers.
+    The evidence (so many sentences, best first) is retrieved by the words of the claim, numbers left out: a
+    sentence scores the sum of log(n / m) over the words that it shares with the claim, m of the story's n
+    sentences having that word; equal scores go to the earlier sentence. So labels play no part, and a true
+    claim and a false one fetch the same sentences. Equal sentences count once, headlines not at all.
 
     Over 300 stories of train (seed 0), of 72 sentences on average: among five sentences retrieved is at least
     one that states the true number for 99.3% of the supported claims and 98.7% of the refuted ones, and of
@@ -106,24 +91,16 @@ def read_storyworld_claims(
     is supported; to tell refuted claims from those without evidence takes reading what a number is about.
     """
     members = _Stories(split, stories, seed=seed, start=start, evidence=(evidence, 1))
-    return (claim for member in members for claim in _claims(member, evidence=evidence))
+    return (claim for member in members for claim in _claims(member, evidence))
 
 
-def _claims(member: Story, *, evidence: int) -> Iterator[EvidencedClaim]:
-    texts = (
-        " ".join(report.text[first:stop].split())
-        for report in member.cluster.documents
-        for first, stop in report.sentences[1:]
-    )
+def _claims(member: Story, most: int) -> Iterator[EvidencedClaim]:
+    reports = member.cluster.documents
+    texts = (" ".join(text.split()) for one in reports for text in _sentences(one)[1:])
     sentences = tuple(dict.fromkeys(texts))
     for claim in member.claims:
-        yield EvidencedClaim(
-            id=claim.id,
-            text=claim.text,
-            evidence=_retrieved(claim.text, sentences)[:evidence],
-            label=claim.label,
-            group=member.cluster.id,
-        )
+        evidence, group = _retrieved(claim.text, sentences)[:most], member.cluster.id
+        yield EvidencedClaim(id=claim.id, text=claim.text, evidence=evidence, label=claim.label, group=group)
 
 
 def _retrieved(text: str, sentences: Sequence[str]) -> tuple[str, ...]:
@@ -133,6 +110,13 @@ def _retrieved(text: str, sentences: Sequence[str]) -> tuple[str, ...]:
     # fsum is exact, so that the order in which a set yields its words moves no score.
     scores = [fsum(log(len(words) / holders[word]) for word in query & present) for present in words]
     return tuple(sentences[place] for place in sorted(range(len(words)), key=lambda at: -scores[at]))
+
+
+def _sentences(report: Document) -> list[str]:
+    return [report.text[start:end] for start, end in report.sentences]
+
+
+# ---- coreference ----
 
 
 def read_storyworld_topics(
@@ -162,40 +146,37 @@ def _topic(members: _Stories, numbers: range) -> Topic:
     return Topic(id=topic, documents=tuple(documents))
 
 
-def _coreference_document(member: Story, number: int, topic: str) -> CoreferenceDocument:
+def _coreference_document(member: Story, number: int, topic: str) -> records.CoreferenceDocument:
     document = member.cluster.documents[number]
     gold = sorted((m for m in member.mentions if m.document == number), key=lambda m: (m.start, m.end))
     boundaries = {place for mention in gold for place in (mention.start, mention.end)}
     tokens: list[Span] = []
     sentences: list[Span] = []
     for start, end in document.sentences:
-        before = len(tokens)
-        cuts = (place - start for place in boundaries)
+        before, cuts = len(tokens), (place - start for place in boundaries)
         tokens += ((start + a, start + b) for a, b in token_spans(document.text[start:end], boundaries=cuts))
         sentences.append((before, len(tokens)))
+    starts = [start for start, _ in tokens]
     labels = {(tag.start, tag.end): tag.label for tag in member.tags if tag.document == number}
-    starts, first = [start for start, _ in tokens], [start for start, _ in sentences]
-    spans = [(bisect_left(starts, mention.start), bisect_left(starts, mention.end)) for mention in gold]
-    return CoreferenceDocument(
+    mentions, tags = [], {}
+    for index, mention in enumerate(gold):
+        name, place = f"{document.id}:{index}", (mention.start, mention.end)
+        span = (bisect_left(starts, mention.start), bisect_left(starts, mention.end))
+        mentions.append((name, span, mention.kind, f"{member.cluster.id}:{mention.chain}"))
+        tags[name] = labels.get(place, "")
+    return records.document_of_spans(
+        mentions,
         id=document.id,
         topic=topic,
         subtopic=member.cluster.id,
-        tokens=tuple(document.text[start:end] for start, end in tokens),
-        sentences=tuple(sentences),
-        validated=tuple(range(len(sentences))),
-        mentions=tuple(
-            CoreferenceMention(
-                id=f"{document.id}:{index}",
-                document=document.id,
-                tokens=span,
-                sentence=bisect_right(first, span[0]) - 1,
-                kind=mention.kind,
-                cluster=f"{member.cluster.id}:{mention.chain}",
-                tag=labels.get((mention.start, mention.end), ""),
-            )
-            for index, (mention, span) in enumerate(zip(gold, spans, strict=True))
-        ),
+        tokens=[document.text[start:end] for start, end in tokens],
+        sentences=sentences,
+        validated=range(len(sentences)),
+        tags=tags,
     )
+
+
+# ---- document pairs ----
 
 
 def read_storyworld_pairs(
@@ -205,15 +186,12 @@ def read_storyworld_pairs(
 
     Related are two reports of the story, in a drawn order. Unrelated are the first of these and a report of
     another of the (at least two) stories: of the same type of event (a ferry that sank, a bridge that fell)
-    unless the type occurs once, or, if `unrelated` is "random", of any. The sentences of a document are those
-    of its report; the first is the headline.
+    unless the type occurs once, or, if `unrelated` is "random", of any. The first sentence is the headline.
 
     A sentence of the first report is `aligned` if it states a number of the event (18 killed, 329 injured)
-    that a sentence of the second report states too, in whatever words. Not counted are headlines, which state
-    no numbers; numbers that belong to a person or a thing rather than to the event (an age, the people a firm
-    employs); and what is told without numbers, such as a name or a quotation, even if both reports have it.
-    Each related pair has aligned sentences, and they are sure; that another sentence has nothing to do with
-    the second report is not.
+    that a sentence of the second report states too, in whatever words. Numbers of a person or a thing (an
+    age, the people a firm employs) do not count, nor what is told without numbers. So aligned sentences are
+    sure; that another sentence has nothing to do with the second report is not.
     """
     members = _Stories(split, stories, seed=seed, start=start, two_for="unrelated reports")
     if unrelated not in get_args(Hardness):
@@ -250,10 +228,7 @@ def _aligned(member: Story) -> Mapping[tuple[int, int], tuple[int, ...]]:
 
 def _pair(member: Story, first: int, other: Story, second: int, *, aligned: tuple[int, ...]) -> DocumentPair:
     left, right = (
-        PairDocument(
-            id=report.id,
-            sentences=tuple(" ".join(report.text[start:end].split()) for start, end in report.sentences),
-        )
+        PairDocument(id=report.id, sentences=tuple(" ".join(text.split()) for text in _sentences(report)))
         for report in (member.cluster.documents[first], other.cluster.documents[second])
     )
     return DocumentPair(
@@ -264,6 +239,9 @@ def _pair(member: Story, first: int, other: Story, second: int, *, aligned: tupl
         aligned=aligned,
         cluster=member.cluster.id,
     )
+
+
+# ---- questions ----
 
 
 def read_storyworld_questions(
@@ -282,32 +260,26 @@ def read_storyworld_questions(
     the clue, tells who did; another, the reply, where that person grew up) and one comparison of two reports'
     numbers (which of two places has more, or yes or no).
 
-    A paragraph is a run of sentences of a report, under its headline; a headline that another paragraph of
-    the question has is numbered: "The gap in the road (2)". Two paragraphs hold a supporting sentence each,
-    at a place in the run that is drawn from those which the report's length allows. The others are drawn runs
-    of other reports: of the story's own, then of other stories. A bridge question takes first, if the range
-    has one, another story's reply to a question of the same wording, then reports of that story and of its
-    own in turn, so that of four paragraphs two are of each. Otherwise the one sentence that tells where
-    somebody grew up, or that of the story which most paragraphs are from, would be the answer, clue or not.
+    A paragraph is a run of sentences of a report, never its first sentence, under its headline (numbered
+    where another paragraph has the same: "The gap in the road (2)"). Two paragraphs hold a supporting
+    sentence each, at a drawn place in the run; the others are drawn runs of other reports of the story, then
+    of other stories: of the same type of event first, each from the next story on. A bridge question takes
+    first, if the range has one, another story's reply to a question of the same wording, then reports of that
+    story and of its own in turn: else the one sentence that tells where somebody grew up, or that of the
+    story which most paragraphs are from, would be the answer, clue or not. The names that a question turns on
+    stand in none but the two paragraphs, and another story's clue to the same wording in none. The order is
+    drawn. How many stories there are changes the other paragraphs alone, and only where the range ends before
+    they do.
 
-    Other stories are those of the same type of event, then the rest, each counted from the next story on and,
-    after the last, from the first again. The names that a question turns on stand in none but the two
-    paragraphs, and another story's clue to the same wording in none. The order of the paragraphs is drawn.
-    Where in its report a supporting sentence stands is not: never first, where drawn runs may begin.
-    Questions and the runs that support them do not depend on how many stories there are; the other paragraphs
-    and the order do where the range ends before the story that a longer one would take.
+    Raises ValueError, while reading, where the reports of the range do not suffice.
 
     Args:
         sentences: of a paragraph; fewer if the report has fewer.
         paragraphs: of a question; at least 2.
         withheld: what a system can score that sees one of the two documents: the clue of a bridge question,
             or one of the two sentences compared, drawn, is not in the context. In its paragraph's place is
-            another run of the same report, or, if that is too short, of a further one. The other paragraphs
-            and `answer` are the same as without; the answer to a bridge question still stands in the context,
-            that to a comparison may not. `supporting` has only the sentence that is left.
-
-    Raises:
-        ValueError: while reading: `paragraphs` is more than the reports of the range allow.
+            another run of the same report, or, if that is too short, of a further one; all else is the same
+            but `supporting`, which has only the sentence that is left.
     """
     least = {"sentences": (sentences, 1), "paragraphs": (paragraphs, 2)}
     members = _Stories(split, stories, seed=seed, start=start, two_for="reports of another story", **least)
@@ -318,8 +290,7 @@ def read_storyworld_questions(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _Run(NamedTuple):
     """Sentences `first` to `stop` of a report, `stop` not included."""
 
     report: Document
@@ -348,21 +319,18 @@ class _Context:
     answer, of a comparison both places."""
 
     def __init__(self, members: _Stories, number: int, question: Question, sentences: int) -> None:
-        self.members = members
-        self.number = number
-        self.question = question
-        self.sentences = sentences
+        self.members, self.number, self.question, self.sentences = members, number, question, sentences
         self.story = members.story(number)
         self.names, self.link = _names(self.story, question), _link(self.story, question)
         self.rng = Random(f"questions/{question.id}")
 
     def filled(self, paragraphs: int, *, withheld: bool) -> MultihopQuestion:
         """The question with so many paragraphs."""
-        runs = []
+        runs, facts = [], []
         for at in self.question.supporting:  # whose names stand nowhere else in the story
-            every = self._runs(self._report(self.story, at))
+            every = self._runs(_report(self.story, at))
             runs.append(self.rng.choice([run for run in every if run.holds(at.sentence)]))
-        facts = [at.sentence - run.first for at, run in zip(self.question.supporting, runs, strict=True)]
+            facts.append(at.sentence - runs[-1].first)
         distractors = self._distractors()
         runs += islice(distractors, paragraphs - len(runs))
         order = list(range(paragraphs))
@@ -388,15 +356,14 @@ class _Context:
 
     def _distractors(self) -> Iterator[_Run]:
         """Runs of reports that do not support the answer, each of another report."""
-        used = {self._report(self.story, at).id for at in self.question.supporting}
+        used = {_report(self.story, at).id for at in self.question.supporting}
         rival, replies = self._rival()
         if replies:
             reply = self.rng.choice(replies)
             used.add(reply.report.id)
             yield reply
-        for both in zip_longest(
-            self._runs_of(rival, used) if replies else (), self._runs_of(self.number, used)
-        ):
+        of_rival = self._runs_of(rival, used) if replies else ()
+        for both in zip_longest(of_rival, self._runs_of(self.number, used)):
             yield from filter(None, both)
         for other in self._others():
             if other != rival:
@@ -426,7 +393,7 @@ class _Context:
             for question in other.questions:
                 if _link(other, question) == self.link:
                     at = question.supporting[1]
-                    silent = self._silent(self._report(other, at), self.names)
+                    silent = self._silent(_report(other, at), self.names)
                     if runs := [run for run in silent if run.holds(at.sentence)]:
                         return number, runs
         return -1, []
@@ -439,33 +406,26 @@ class _Context:
         yield from (other for other in turned if type_of(other) == type_of(self.number))
         yield from (other for other in turned if type_of(other) != type_of(self.number))
 
-    def _report(self, member: Story, at: SentenceRef) -> Document:
-        return member.cluster.documents[at.document]
-
     def _runs(self, report: Document) -> list[_Run]:
         """All of that length, or the whole report without its headline, which is the first sentence."""
         stop = len(report.sentences)
         length = min(self.sentences, stop - 1)
-        return [
-            _Run(report=report, first=first, stop=first + length) for first in range(1, stop - length + 1)
-        ]
+        return [_Run(report, first, first + length) for first in range(1, stop - length + 1)]
 
     def _silent(self, report: Document, names: Collection[str]) -> list[_Run]:
         return [run for run in self._runs(report) if not run.states(names)]
 
 
+def _report(member: Story, at: SentenceRef) -> Document:
+    return member.cluster.documents[at.document]
+
+
 def _named(member: Story, at: SentenceRef) -> dict[str, str]:
     """Part in the story -> name, of all whom a sentence names."""
-    report = member.cluster.documents[at.document]
+    report = _report(member, at)
     start, end = report.sentences[at.sentence]
-    return {
-        mention.chain: report.text[mention.start : mention.end]
-        for mention in member.mentions
-        if mention.document == at.document
-        and mention.kind == "entity"
-        and start <= mention.start
-        and mention.end <= end
-    }
+    inside = (m for m in member.mentions if m.document == at.document and start <= m.start and m.end <= end)
+    return {m.chain: report.text[m.start : m.end] for m in inside if m.kind == "entity"}
 
 
 def _names(member: Story, question: Question) -> set[str]:
@@ -485,16 +445,17 @@ def _unlike(title: str, taken: Collection[str]) -> str:
     return next(one for one in numbered if one not in taken)
 
 
+# ---- tags ----
+
+
 def read_storyworld_tags(
     split: str, stories: int, *, seed: int = 0, start: int = 0
 ) -> Iterator[TaggedDocument]:
     """Tagging: a document for each story, its reports one after the other, the first of them labelled.
 
-    That one is drawn; the others follow in their order and are context. The names of a story are invented and
-    occur in several of its reports, so that what a word is can be learned from where it stands elsewhere.
-    Words are those of `token_spans`; in the labelled report they are also cut where a name begins or ends,
-    which text without labels does not show: "Orn's" is one word of the context, though the labelled report
-    may have "Orn" and "'s".
+    That one is drawn; the others follow in their order and are context, where the invented names occur again.
+    Words are those of `token_spans`; in the labelled report they are also cut where a name begins or ends:
+    "Orn's" is one word of the context, though the labelled report may have "Orn" and "'s".
     """
     return map(_tagged_document, _Stories(split, stories, seed=seed, start=start))
 
@@ -503,12 +464,8 @@ def _tagged_document(member: Story) -> TaggedDocument:
     reports = list(range(len(member.cluster.documents)))
     labelled = Random(f"tags/{member.cluster.id}").choice(reports)
     order = [labelled, *(number for number in reports if number != labelled)]
-    sentences = (
-        sentence
-        for number in order
-        for sentence in _tagged_sentences(member, number, labelled=number == labelled)
-    )
-    return TaggedDocument(id=member.cluster.id, sentences=tuple(sentences))
+    parts = (_tagged_sentences(member, number, labelled=number == labelled) for number in order)
+    return TaggedDocument(id=member.cluster.id, sentences=tuple(chain.from_iterable(parts)))
 
 
 def _tagged_sentences(member: Story, number: int, *, labelled: bool) -> Iterator[TaggedSentence]:

@@ -1,13 +1,19 @@
-"""The facts of one story: who, where, how many. Everything that its reports may state is drawn here, once."""
+"""The facts of one story: who, where, how many. Everything that its reports may state is drawn here, once.
+
+Names are invented, from the syllables of six phonologies: more than a million words of each kind. A name is
+drawn for one story and never again, so a model cannot know it: it has to read it in another report of the
+same cluster.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import TypeVar
 
 from cdlm_lab.data.storyworld.catalogue import catalogue
-from cdlm_lab.data.storyworld.grammar import EventType, Part
-from cdlm_lab.data.storyworld.names import Phonology, draw, name_word, number_text
+from cdlm_lab.data.storyworld.grammar import EventType, Part, Phonology
 
 # Ages by trade: (words of the noun, youngest, oldest); the last line is for everybody else.
 AGES = (
@@ -18,12 +24,13 @@ AGES = (
 )
 # A painter is long dead, and "a rival party founded in" is no English.
 NUMBERLESS = ("painter", "visiting club", "rival party")
-POPULATIONS = {"village": (213, 4876), "town": (4213, 48760), "city": (51204, 98760)}
-SMALL = ("village", "parish", "hamlet", "island", "suburb")
+VILLAGE, TOWN, CITY = (213, 4876), (4213, 48760), (51204, 98760)
+POPULATIONS = dict.fromkeys(("village", "parish", "hamlet", "island", "suburb"), VILLAGE) | {"city": CITY}
 STAFFS, FOUNDED = (112, 9800), (1803, 2016)
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 WOMEN = ("prisoner's daughter", "miner's wife", "postwoman", "widow", "seamstress", "chairwoman of the board")
 MEN = ("founder's grandson", "former postman", "council chairman", "company spokesman")
+Option = TypeVar("Option")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +70,11 @@ class World:
     newsworthy: frozenset[str]
 
 
+def draw(rng: Random, options: Sequence[Option]) -> Option:
+    """One of the options, evenly; `random.choice` with an algorithm that no Python version may change."""
+    return options[int(rng.random() * len(options))]
+
+
 def build_world(rng: Random, event_type: EventType) -> World:
     """Draw the facts of a story."""
     words = {key: draw(rng, options) for key, options in event_type.words.items()}
@@ -73,16 +85,11 @@ def build_world(rng: Random, event_type: EventType) -> World:
     for slot, part in event_type.cast.items():
         phonology = abroad if rng.random() < 0.15 else home
         entities[slot] = _entity(rng, slot, part, phonology=phonology, taken=taken, nouns=nouns)
-    newsworthy = (
+    newsworthy = frozenset(
         slot for slot, entity in entities.items() if rng.random() < 0.55 and entity.noun not in NUMBERLESS
     )
-    return World(
-        type=event_type,
-        entities=entities,
-        words=words,
-        newsworthy=frozenset(newsworthy),
-        numbers=_numbers(rng, event_type, entities),
-    )
+    numbers = _numbers(rng, event_type, entities)
+    return World(type=event_type, entities=entities, numbers=numbers, words=words, newsworthy=newsworthy)
 
 
 def _short(noun: str, label: str) -> str:
@@ -99,11 +106,10 @@ def _entity(
     echo = short in nouns
     nouns.update((noun, short))
     female = (female or noun in WOMEN) and noun not in MEN
-    pattern = draw(rng, part.pattern)
+    pattern = draw(rng, part.name)
+    endings = [phonology.place if part.label in ("LOC", "FAC") else phonology.surname]
     if part.label == "PER":
-        endings = [phonology.female if female else phonology.male, phonology.surname]
-    else:
-        endings = [phonology.place if part.label in ("LOC", "FAC") else phonology.surname]
+        endings.insert(0, phonology.female if female else phonology.male)
     name: list[tuple[str, bool]] = []
     for word in pattern.removeprefix("the ").split(" "):
         if word == "@":
@@ -122,33 +128,57 @@ def _entity(
     )
 
 
+def name_word(rng: Random, phonology: Phonology, *, endings: tuple[str, ...], taken: set[str]) -> str:
+    """A capitalised invented word that is not in `taken` (lower case); adds it there."""
+    while True:
+        onset, vowel = draw(rng, phonology.onsets), draw(rng, phonology.vowels)
+        middle, ending = draw(rng, phonology.middles), draw(rng, endings)
+        word = onset + vowel + middle
+        if ending[0] not in "aeiouy":
+            word += draw(rng, phonology.vowels)
+            if rng.random() < 0.4:
+                word += draw(rng, phonology.onsets) + draw(rng, phonology.vowels)
+        elif rng.random() < 0.88:  # the short words are only some ten thousands
+            word += draw(rng, phonology.vowels) + draw(rng, phonology.onsets)
+        word = (word + ending).replace("yy", "y").replace("iii", "ii").replace("ww", "w")
+        if 5 <= len(word) <= 12 and word not in taken:
+            taken.add(word)
+            return word.capitalize()
+
+
 def _numbers(rng: Random, event_type: EventType, entities: dict[str, Entity]) -> dict[str, str]:
-    """Digits for every slot; no group of digits is used for two slots."""
+    """Digits for every slot; no group of digits is used for two slots, but two people may be of one age."""
     taken: set[str] = set()
-    numbers: dict[str, str] = {}
-
-    def put(key: str, low: int, high: int, *, year: bool = False) -> None:
-        numbers[key] = number_text(rng, low=low, high=high, taken=taken, grouped=not year)
-
-    for slot, quantity in event_type.numbers.items():
-        put(slot, quantity.low, quantity.high, year=quantity.year)
+    numbers = {
+        slot: _number(rng, quantity.low, quantity.high, taken=taken, year=quantity.year)
+        for slot, quantity in event_type.numbers.items()
+    }
     for slot, part in event_type.cast.items():
         if part.label == "PER":
             numbers[f"{slot}:age"] = _age(rng, entities[slot].noun, taken=taken)
-        elif part.label == "LOC" and part.pattern == ("@",):
-            noun = entities[slot].short_noun
-            put(
-                f"{slot}:people",
-                *POPULATIONS["village" if noun in SMALL else "city" if noun == "city" else "town"],
-            )
+        elif part.label == "LOC" and part.name == ("@",):
+            population = POPULATIONS.get(entities[slot].short_noun, TOWN)
+            numbers[f"{slot}:people"] = _number(rng, *population, taken=taken)
         elif part.label == "ORG":
-            put(f"{slot}:staff", *STAFFS)
-            put(f"{slot}:founded", *FOUNDED, year=True)
+            numbers[f"{slot}:staff"] = _number(rng, *STAFFS, taken=taken)
+            numbers[f"{slot}:founded"] = _number(rng, *FOUNDED, taken=taken, year=True)
     return numbers
 
 
+def _number(rng: Random, low: int, high: int, *, taken: set[str], year: bool = False) -> str:
+    """A number in [low, high] in digits, by thousands if it is no year; no group of digits is taken twice."""
+    for _ in range(1000):
+        value = low + int(rng.random() * (high - low + 1))
+        text = str(value) if year else f"{value:,}"
+        groups = [group for group in text.split(",") if len(group) > 1]
+        if value % 10 and not any(group in taken for group in groups) and len(set(groups)) == len(groups):
+            taken.update(groups)
+            return text
+    raise ValueError(f"no number is left between {low} and {high}; widen the range in storyworld/texts")
+
+
 def _age(rng: Random, noun: str, *, taken: set[str]) -> str:
-    """An age that fits the trade and is no number of the event; two people may be of one age."""
+    """An age that fits the trade and is no number of the event."""
     youngest, oldest = next(
         (low, high) for words, low, high in AGES if not words or any(word in noun for word in words)
     )

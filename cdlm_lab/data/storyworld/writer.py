@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from cdlm_lab.data.storyworld.grammar import Node, Template
-from cdlm_lab.data.storyworld.names import draw
-from cdlm_lab.data.storyworld.world import Entity, World
+from cdlm_lab.data.storyworld.world import Entity, World, draw
 
 MEMBERSHIPS = ("party", "union", "club", "charity", "foundation")
 STOPS = frozenset(".,;:?!")
@@ -91,37 +90,38 @@ class Writer:
             text = text[:first] + text[first : first + 1].upper() + text[first + 1 :]
         self._append(text)
 
-    def write(self, template: Template) -> None:
-        """Append the template's text."""
-        self._nodes(template.nodes)
-
     def _append(self, text: str) -> None:
         self._parts.append(text)
         self.length += len(text)
 
+    def write(self, template: Template) -> None:
+        """Append the template's text."""
+        self._nodes(template.nodes)
+
     def _nodes(self, nodes: tuple[Node, ...]) -> None:
         for node in nodes:
-            if isinstance(node, str):
-                self.put(node)
-                continue
-            kind = node[0]
-            if kind == "alt":
-                self._nodes(draw(self.rng, node[1]))
-            elif kind == "ref":
-                self._refer(node[1], node[2])
-            elif kind == "word":
-                self.put(self.world.words[node[1]])
-            elif kind == "macro":
-                self.write(draw(self.rng, self.world.type.macros[node[1]]))
-            elif kind == "event":
-                self._event((draw(self.rng, self.world.type.nouns),), chain="main")
-            else:
-                self._event(node[1], chain=node[2])
+            match node:
+                case str():
+                    self.put(node)
+                case ("alt", options):
+                    self._nodes(draw(self.rng, options))
+                case ("ref", key, form):
+                    self._refer(key, form)
+                case ("word", key):
+                    self.put(self.world.words[key])
+                case ("macro", key):
+                    self.write(draw(self.rng, self.world.type.texts[key]))
+                case ("event",):
+                    start = self.length
+                    self.put(draw(self.rng, self.world.type.nouns))
+                    self._mention(start, "event:main", kind="event")
+                case ("mark", inner, chain):
+                    start = self.length
+                    self._nodes(inner)
+                    self._mention(start, f"event:{chain}", kind="event")
 
-    def _event(self, nodes: tuple[Node, ...], *, chain: str) -> None:
-        start = self.length
-        self._nodes(nodes)
-        self.mentions.append((start, self.length, "event", f"event:{chain}"))
+    def _mention(self, start: int, chain: str, *, kind: str = "entity") -> None:
+        self.mentions.append((start, self.length, kind, chain))
 
     def _refer(self, key: str, form: str) -> None:
         entity = self.world.entities.get(key)
@@ -135,8 +135,7 @@ class Writer:
         elif key not in self.introduced:
             self._introduce(entity, possessive=form == "'s")
         elif form in PRONOUNS:
-            self._call(entity, PRONOUNS[form][not entity.female])
-            self._pronoun_last = True
+            self._pronoun(entity, form)
         else:
             self._again(entity, form)
         if entity.label == "PER":
@@ -166,18 +165,21 @@ class Writer:
             self.put(word)
             if invented:
                 self.stated.append((at, self.length, f"{entity.slot}/{number}"))
-        self.mentions.append((start, self.length, "entity", entity.slot))
+        self._mention(start, entity.slot)
         self.tags.append((start, self.length, entity.label))
         self.introduced.add(entity.slot)
         self._pronoun_last = False
 
-    def _call(self, entity: Entity, text: str) -> None:
+    def _pronoun(self, entity: Entity, form: str) -> None:
         start = self.length
-        self.put(text)
-        self.mentions.append((start, self.length, "entity", entity.slot))
+        self.put(PRONOUNS[form][not entity.female])
+        self._mention(start, entity.slot)
+        self._pronoun_last = True
 
     def _describe(self, entity: Entity, *, possessive: bool = False) -> None:
-        self._call(entity, f"the {entity.short_noun}")
+        start = self.length
+        self.put(f"the {entity.short_noun}")
+        self._mention(start, entity.slot)
         self.introduced.add(entity.slot)
         self._pronoun_last = False
         if possessive:
@@ -195,23 +197,19 @@ class Writer:
         alone = set(self._before + self._now) == {entity.slot}
         news = entity.slot in self.world.newsworthy and f"{entity.slot}:age" not in self.numbers
         if form == "sub" and alone and not self._pronoun_last and chance < 0.75:
-            self._call(entity, PRONOUNS["he"][not entity.female])
-            self._pronoun_last = True
+            self._pronoun(entity, "he")
         elif not possessive and chance < 0.2 and news:
-            self._by_age(entity)
+            start = self.length
+            self.put("the ")
+            self._number(f"{entity.slot}:age")
+            self.put("-year-old")
+            self._mention(start, entity.slot)
+            self._pronoun_last = False
         elif chance > 0.8:
             self._name(entity, surname_only=True)
             self.put("'s" if possessive else "")
         else:
             self._describe(entity, possessive=possessive)
-
-    def _by_age(self, entity: Entity) -> None:
-        start = self.length
-        self.put("the ")
-        self._number(f"{entity.slot}:age")
-        self.put("-year-old")
-        self.mentions.append((start, self.length, "entity", entity.slot))
-        self._pronoun_last = False
 
     def _introduce(self, entity: Entity, *, possessive: bool) -> None:
         """Write the first mention; one that takes 's is short."""

@@ -1,6 +1,6 @@
 """Coreference across documents (CDLM sections 3.2, A.2, C.1; Tables 2 and 3): notebook 03."""
 
-from cdlm_lab.experiments.coreference.report import (
+from cdlm_lab.experiments.coreference.evaluation import (
     clusters_view,
     errors_view,
     evaluate,

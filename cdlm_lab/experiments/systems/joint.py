@@ -3,73 +3,49 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from pydantic import Field
+from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.examples.candidates import JointSequence
 from cdlm_lab.examples.tokens import from_tokenizer, token_texts
-from cdlm_lab.models.encoder import AttentionDropout
+from cdlm_lab.experiments.runs import EpochSettings, SystemRun, Training
 from cdlm_lab.models.joint import paragraph_head
-from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import ASIDE
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
-from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.fine_tuning import config_of_passes
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import TrainingJob
 from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 
 
 @settings
-class JointSettings:
-    """What the systems are made of and how each is trained; in brackets the paper's values, for WikiQA and
-    TREC-QA and for FEVER where they differ.
-    """
+class JointSettings(EpochSettings):
+    """In the paper, for WikiQA and TREC-QA (FEVER): 64 tokens; 5 seeds (not reported); 40 epochs (not
+    reported); batches of 32 (64); learning rate 2e-6 (1e-5); 1000 warm-up steps."""
 
-    systems: str = ""  # their names, separated by spaces
-    # Of the systems without MSPP: a folder, a hub name, `minilm`, or one of the project's.
-    encoder: str = "storyworld/longformer"
+    systems: str = ""
+    encoder: str = "storyworld/longformer"  # of the systems without MSPP
     # A run folder of notebook 08, or a folder that holds several, of which the head tells the one for a
     # system; systems without MSPP need none.
     mspp: str = ""
-    # L, tokens of a sentence in a joint sequence, the one in front included [64].
-    sentence_length: int = Field(default=32, ge=2)
-    # Of joint sequences, `strided` (the paper) or `compact` (its released code).
-    positions: Literal["strided", "compact"] = "strided"
-    # Of joint heads, `linear` (the paper) or `tanh` (its released code).
-    head_layers: Literal["linear", "tanh"] = "linear"
-    # How many times each system is trained, with seeds from 0 [5; not reported].
-    seeds: int = Field(default=1, ge=1)
-    epochs: int = Field(default=2, ge=1)  # over what is trained on [40; not reported]
-    # Epochs without a better one on dev after which training ends; 0 = never [not reported].
-    patience: int = Field(default=0, ge=0)
-    # Examples of one update [32; 64]; an example is what a system reads at once.
-    batch_size: int = Field(default=16, ge=1)
-    micro_batch_size: int = Field(default=16, ge=1)  # of these held at once
-    learning_rate: float = 0.001  # the largest [2e-6; 1e-5]; it falls linearly
-    warmup_steps: int = Field(default=20, ge=0)  # updates until it is reached [1000]; at most half of them
+    sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
+    positions: Literal["strided", "compact"] = "strided"  # the paper's, or those of its released code
+    head_layers: Literal["linear", "tanh"] = "linear"  # the same
+    patience: int = Field(default=0, ge=0)  # 0 = training never ends before its last epoch
     dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
-    attention_dropout: AttentionDropout = 0.0  # of attention weights; `checkpoint` = as the checkpoint says
-    precision: Precision = "auto"  # of the forward pass in training and on held-out data
-    parallel: str = ""  # processes that train, as "ddp 4"; "" = one. Held-out data are read by one.
-    workers: Workers = "auto"  # processes that make examples
-
-    def __post_init__(self) -> None:
-        Processes.of(self.parallel)
 
     def config(self, *, items: int, seed: int) -> TrainingConfig:
-        """With one seed, on so many examples. Raises ParameterError for values that cannot be."""
-        names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "patience")
-        given = {name: getattr(self, name) for name in (*names, "precision", "parallel", "workers")}
-        return config_of_passes(items=items, seed=seed, **given)
+        """With one seed, on so many examples."""
+        return super().config(items=items, seed=seed, patience=self.patience)
 
     def checkpoint(self, pretrained: str) -> str:
-        """What a system starts from; `pretrained`: the head of its pre-training, `ie` or `ae`, "" = none.
-        Raises ParameterError: there is no such model in `mspp`."""
+        """What a system starts from; `pretrained`: the head of its pre-training, `ie` or `ae`, "" = none."""
         return paragraph_checkpoint(self.mspp, head=pretrained) if pretrained else self.encoder
 
     @property
@@ -83,19 +59,63 @@ class JointSettings:
         return {"batch_size": self.micro_batch_size, "precision": self.precision}
 
 
+@dataclass(frozen=True, kw_only=True)
+class JointRun(SystemRun):
+    """Systems of which the epoch that a judge rates highest on dev is kept. An experiment defines also
+
+    of_split(name)                    questions or claims
+    reader(system, seed, trained)     a new model and how it reads them, or the trained one
+    config(system, seed)              how it is trained
+    judged(reader, examples)          a number, the higher the better
+    """
+
+    @classmethod
+    def open(cls, settings: JointSettings) -> Self:
+        """Look before and after reading whether every system can be made and trained."""
+        for system in settings.chosen:  # before the reading, which may take long
+            settings.checkpoint(system.pretrained)
+        run = super().open(settings)
+        for system in run.systems:
+            run.config(system)
+            run.reader(system)  # has it positions enough?
+        return run
+
+    def job(self, training: Training) -> TrainingJob:
+        """A new model on train, judged on dev."""
+        reader, config = self.reader(*training), self.config(*training)
+        dev = reader.examples(self.of_split("dev"))
+
+        def judge(model: nn.Module) -> float:
+            return self.judged(replace(reader, model=model), dev)
+
+        return TrainingJob(
+            model=reader.model,
+            tokenizer=reader.tokenizer,
+            train_examples=reader.examples(self.of_split("train"), config=config),
+            validation_examples=dev,
+            collate=reader.collate,
+            config=config,
+            judge=judge,
+        )
+
+    def load(self, training: Training) -> Any:
+        """The trained model."""
+        return self.reader(*training, trained=True)
+
+
+def drawn_for(config: TrainingConfig | None) -> dict[str, Any]:
+    """Which examples a training reads; None = each once, in order."""
+    if config is None:
+        return {"shuffle": False, "size": None, "seed": 0}
+    return {"shuffle": True, "size": config.steps * config.batch_size, "seed": config.seed}
+
+
 def paragraph_checkpoint(given: str, *, head: str) -> str:
-    """The model that was pretrained with a head.
+    """The model that was pretrained with a head, `ie` or `ae`, where the parameter `mspp` says: a run folder
+    of notebook 08, its model, or a folder with several runs, of which the head tells the one (those that a
+    grid put aside do not count). One without a head is taken at its word if it alone is named.
 
-    Args:
-        given: the parameter `mspp`: a run folder of notebook 08, a folder with its model, or a folder that
-            holds several run folders, of which the head tells the one (those put aside by a grid do not
-            count).
-        head: `ie` or `ae`.
-
-    Raises:
-        ParameterError: it is missing, not given, was pretrained with the other head, or there are several. A
-            model without a head of pre-training, as another program may have left, is taken at its word if it
-            alone is named.
+    Raises ParameterError: it is missing, not given, was pretrained with the other head, or there are several.
     """
     kind = f"{head}_k"
     remedy = f"give a run folder of notebook 08 that was pretrained with {kind}, or leave out its systems"
@@ -129,8 +149,7 @@ def _kind(folder: Path) -> str | None:
 def sentence_rows(
     tokenizer: PreTrainedTokenizerBase, sequence: JointSequence
 ) -> list[tuple[int, str, str, str]]:
-    """Of each sentence in a joint sequence its number, and as HTML its tokens, how many are read and cut, and
-    the positions of the first and the last."""
+    """Of each sentence its number, and as HTML its tokens, how many are read and cut, and its positions."""
     texts, starts_word = token_texts(tokenizer, sequence.input_ids)
     nothing = np.zeros(len(texts), dtype=bool)
     marked = MarkedTokens(

@@ -16,17 +16,11 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.analysis.joint_diagnosis import ABSENT
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples.candidates import (
-    CandidateExamples,
-    EncodedCandidates,
-    JointCollate,
-    cascade_scores,
-    chunks,
-    fixed_order,
-    top_k,
-)
+from cdlm_lab.examples import candidates
+from cdlm_lab.examples.candidates import CandidateExamples, fixed_order
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.experiments.runs import of_another_run, outputs_by_length, read_rows, write_rows
+from cdlm_lab.experiments.systems.joint import drawn_for
 from cdlm_lab.models.joint import JointModel, scores_of
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.training.config import TrainingConfig
@@ -39,7 +33,6 @@ PAIRWISE, RANDOM = "pairwise", "random"
 class AnswerSystem:
     """What ranks the candidates of a question."""
 
-    # name, label: as a parameter, and in tables and figures.
     name: str
     label: str
     head: str  # `ie_1` reads one candidate at a time, `ie_k` and `ae_k` read k
@@ -70,26 +63,30 @@ class Ranker:
 
     model: JointModel
     tokenizer: PreTrainedTokenizerBase
+    seed: int = 0  # of its training
+
+    @property
+    def k(self) -> int:
+        """How many candidates it reads at once."""
+        return self.model.head.form.layout.candidates
 
     def examples(
         self, sets: Sequence[CandidateSet], *, config: TrainingConfig | None = None
     ) -> CandidateExamples:
-        """Groups of candidates: those of a training, in each epoch others and in another order; or each
-        candidate once, in groups of an order that knows nothing of labels."""
+        """Groups of candidates: those of a training, in each epoch others; or each candidate once, in an
+        order that knows nothing of labels."""
         return CandidateExamples(
             sets=sets,
-            encoded=EncodedCandidates(sets, self.tokenizer),
+            encoded=candidates.EncodedCandidates(sets, self.tokenizer),
             layout=self.model.head.form.layout,
             special=from_tokenizer(self.tokenizer),
-            shuffle=config is not None,
-            size=config.steps * config.batch_size if config else None,
-            seed=config.seed if config else 0,
+            **drawn_for(config),
         )
 
     @property
-    def collate(self) -> JointCollate:
+    def collate(self) -> candidates.JointCollate:
         """From examples to batches."""
-        return JointCollate(pad_token_id=self.tokenizer.pad_token_id)
+        return candidates.JointCollate(pad_token_id=self.tokenizer.pad_token_id)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,22 +103,21 @@ class AnswerPredictions:
 
     def after(self, pairwise: AnswerPredictions) -> AnswerPredictions:
         """One ranking of all candidates: those that this model was given in its order, below them the others
-        in that of the pairwise one; scores are whole numbers then."""
+        as the pairwise one has them; scores are whole numbers then."""
         both = zip(pairwise.scores, self.scores, strict=True)
-        return replace(self, scores=[cascade_scores(*scores) for scores in both])
+        return replace(self, scores=[candidates.cascade_scores(*scores) for scores in both])
 
     def read_together(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The groups of k in which a joint model has read all candidates, as `joint_diagnosis.diagnose` takes
+        """The groups in which a joint model has read all candidates, as `joint_diagnosis.diagnose` takes
         them: scores and labels (groups, k), number of the question (groups,)."""
-        rows, question = [], []
+        rows = []
         for number, (one, scores) in enumerate(zip(self.sets, self.scores, strict=True)):
-            for members in chunks(fixed_order(one.candidates, key=one.id), k=k):
+            for members in candidates.chunks(fixed_order(one.candidates, key=one.id), k=k):
                 room = (0, k - len(members))
                 labels = np.pad(np.array(one.correct, dtype=int)[members], room, constant_values=ABSENT)
-                rows.append((np.pad(scores[members], room), labels))
-                question.append(number)
-        scores, labels = (np.stack(kind) for kind in zip(*rows, strict=True))
-        return scores, labels, np.array(question)
+                rows.append((np.pad(scores[members], room), labels, number))
+        scores, labels, questions = zip(*rows, strict=True)
+        return np.stack(scores), np.stack(labels), np.array(questions)
 
     def save(self, file: Path) -> None:
         """Write a line for each question, atomically."""
@@ -138,55 +134,37 @@ class AnswerPredictions:
         return cls(sets=sets, scores=scores)
 
 
-def score_answers(
-    ranker: Ranker, sets: Sequence[CandidateSet], *, name: str | None = None, **reading: Any
-) -> AnswerPredictions:
-    """Score every candidate of every question, in groups of as many as the model reads at once.
-
-    Args:
-        name: beside the progress bar; None = no bar.
-        reading: batch size and precision; scores are float32 in each.
-    """
-    return score_examples(ranker, ranker.examples(sets), name=name, **reading)
+def score_answers(ranker: Ranker, sets: Sequence[CandidateSet], **reading: Any) -> AnswerPredictions:
+    """Score every candidate of every question, in groups of as many as the model reads at once. `reading`:
+    batch size, precision, name beside a bar."""
+    return score_examples(ranker, ranker.examples(sets), **reading)
 
 
-def score_examples(
-    ranker: Ranker, examples: CandidateExamples, *, name: str | None = None, **reading: Any
-) -> AnswerPredictions:
+def score_examples(ranker: Ranker, examples: CandidateExamples, **reading: Any) -> AnswerPredictions:
     """Score the candidates of examples that are not shuffled."""
     scores = [np.full(len(one.candidates), np.nan) for one in examples.sets]
-    form = {"name": name, "unit": "group", **reading}
-    for numbers, output in outputs_by_length(ranker.model, examples, ranker.collate, **form):
+    outputs = outputs_by_length(ranker.model, examples, ranker.collate, unit="group", **reading)
+    for numbers, _, output in outputs:
         rows = scores_of(output.logits).reshape(len(numbers), -1)  # (examples, k), the pairwise k being 1
         for row, number in zip(rows, numbers, strict=True):
-            question, candidates = examples.owner(number)
-            scores[question][candidates] = row[: len(candidates)]
+            question, members = examples.owner(number)
+            scores[question][members] = row[: len(members)]
     return AnswerPredictions(sets=examples.sets, scores=scores)
 
 
-def rerank_answers(
-    ranker: Ranker, pairwise: AnswerPredictions, *, name: str | None = None, **reading: Any
-) -> AnswerPredictions:
-    """Score the candidates that a pairwise model ranks highest, as many as the model reads at once; ties go
-    to the first in `fixed_order`. They stand in the sequence in that order too, so that their places do not
-    say how the pairwise model ranks them."""
-    k = ranker.model.head.form.layout.candidates
-    best = [
-        np.sort(top_k(scores, fixed_order(one.candidates, key=one.id), k=k))
-        for one, scores in zip(pairwise.sets, pairwise.scores, strict=True)
-    ]
-    sets = [
-        replace(
-            one,
-            candidates=tuple(one.candidates[number] for number in numbers),
-            correct=tuple(one.correct[number] for number in numbers),
-        )
-        for one, numbers in zip(pairwise.sets, best, strict=True)
-    ]
-    scored = score_answers(ranker, sets, name=name, **reading)
+def rerank_answers(ranker: Ranker, pairwise: AnswerPredictions, **reading: Any) -> AnswerPredictions:
+    """Score the k candidates that a pairwise model ranks highest; ties go to the first in `fixed_order`. They
+    stand in the sequence in that order too, so that their places do not say how they were ranked."""
+    best, sets = [], []
+    for one, scores in zip(pairwise.sets, pairwise.scores, strict=True):
+        members = np.sort(candidates.top_k(scores, fixed_order(one.candidates, key=one.id), k=ranker.k))
+        texts, correct = (tuple(column[n] for n in members) for column in (one.candidates, one.correct))
+        best.append(members)
+        sets.append(replace(one, candidates=texts, correct=correct))
+    scored = score_answers(ranker, sets, **reading)
     every = [np.full(len(one.candidates), np.nan) for one in pairwise.sets]
-    for row, numbers, scores in zip(every, best, scored.scores, strict=True):
-        row[numbers] = scores
+    for row, members, scores in zip(every, best, scored.scores, strict=True):
+        row[members] = scores
     return AnswerPredictions(sets=pairwise.sets, scores=every)
 
 
@@ -195,9 +173,8 @@ RUNS = 3
 
 
 def expected_ratios(k: int) -> tuple[float, float]:
-    """How many times as long as pairwise reading joint reading of k candidates should take (appendix C.3), if
-    every sentence has one length: of what grows with the square of a sequence (self-attention), (k + 1)^2 /
-    4k, and of what grows with its length (all other layers), (k + 1) / 2k."""
+    """How many times as long as pairwise reading joint reading of k candidates should take (appendix C.3):
+    what grows with the square of a sequence (self-attention), and with its length (all other layers)."""
     return (k + 1) ** 2 / (4 * k), (k + 1) / (2 * k)
 
 
@@ -210,9 +187,8 @@ def timed_sets(sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
 def measured_in_turns(
     rankers: Mapping[str, Ranker], sets: Sequence[CandidateSet], *, precision: Precision
 ) -> list[Latency]:
-    """Seconds for one question of each system by its label: one question after the other, all groups of a
-    question at once, without the time for tokenising. Systems take turns, so that whatever else the machine
-    does hits all."""
+    """Seconds for one question of each system by its label, all groups of a question at once, without the
+    time for tokenising. Systems take turns, so that whatever else the machine does hits all."""
     seconds: dict[str, list[float]] = {label: [] for label in rankers}
     examples = {label: [ranker.examples([one]) for one in sets] for label, ranker in rankers.items()}
     for number in range(1 + RUNS):  # the first one tokenises, and is not counted

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from weakref import WeakSet
 
 import numpy as np
@@ -17,28 +17,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cdlm_lab.data.tagged import TaggedDocument, tag_set
 from cdlm_lab.examples.tagging import SplitDocument, TagExamples, joined, split_long, words_read
 from cdlm_lab.experiments.runs import chosen_systems, of_another_run, output_of, read_arrays, write_arrays
+from cdlm_lab.models import frozen
+from cdlm_lab.models import tagging as models
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.encoder import AttentionDropout, load_encoder
-from cdlm_lab.models.frozen import (
-    ENDS,
-    WordEncoder,
-    WordEncodings,
-    lengths_of,
-    load_word_encoder,
-    word_pieces,
-)
 from cdlm_lab.models.precision import Precision
-from cdlm_lab.models.tagging import (
-    DynamicCollate,
-    StaticCollate,
-    StaticTaggerConfig,
-    TaggerHead,
-    equal_head,
-    equal_hidden_size,
-    load_dynamic_tagger,
-    load_static_tagger,
-    new_static_tagger,
-)
 from cdlm_lab.parameters import settings
 from cdlm_lab.progress import Progress
 
@@ -47,12 +30,9 @@ from cdlm_lab.progress import Progress
 class TagSystem:
     """What reads and tags sentences."""
 
-    # name, label: as a parameter and as in tables.
-    name: str
-    label: str
-    # False = the encoder is frozen and its encodings are kept on disk ("static"); True = it is trained with
-    # the rest ("dynamic").
-    trains_encoder: bool
+    name: str  # as a parameter
+    label: str  # in tables
+    trains_encoder: bool  # with the rest ("dynamic"); False = its encodings are kept on disk ("static")
     context: bool  # whether words attend to their occurrences elsewhere in the document
     sequence_encoder: bool = True  # whether a biLSTM stands between encodings and tags
     small: bool = False  # True = `small_encoder` of the settings, False = `encoder`
@@ -84,7 +64,7 @@ class TaggerSettings:
     layers: int = Field(default=3, ge=1)
     # Of a sentence, [CLS] and [SEP] included; longer ones are cut in two or more, no word is lost, but of a
     # word that is longer by itself only the first pieces are read [512, context 256].
-    most_tokens: int = Field(default=128, ge=ENDS + 1)
+    most_tokens: int = Field(default=128, ge=frozen.ENDS + 1)
     # K, of the same word, itself among them, that a word attends to [2 to 50].
     occurrences: int = Field(default=10, ge=1)
     # F_c of the static tagger [bilstm]; `linear` costs much less.
@@ -126,11 +106,9 @@ class TagPredictions:
     @cached_property
     def starts(self) -> np.ndarray:
         """int64 (sequences + 1,): where in `tags` each sequence begins."""
-        lengths = [
-            len(self.examples.documents[document].document.sentences[number].words)
-            for document, number in self.examples.sequences.tolist()
-        ]
-        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        splits = self.examples.documents
+        sentences = (splits[n].document.sentences[at] for n, at in self.examples.sequences.tolist())
+        return np.cumsum([0, *(len(sentence.words) for sentence in sentences)])
 
     @property
     def documents(self) -> list[int]:
@@ -139,11 +117,10 @@ class TagPredictions:
 
     def predicted(self) -> list[SentenceTags]:
         """For each document the predicted tags of its labelled sentences, as the source divides them."""
-        names, starts = self.examples.tags, self.starts
         of_document: dict[int, SentenceTags] = {}
-        for number, document in enumerate(self.examples.sequences[:, 0].tolist()):
-            chosen = self.tags[starts[number] : starts[number + 1]]
-            of_document.setdefault(document, []).append([names[tag] for tag in chosen])
+        of_sequences = np.split(self.tags, self.starts[1:-1])
+        for document, numbers in zip(self.examples.sequences[:, 0].tolist(), of_sequences, strict=True):
+            of_document.setdefault(document, []).append([self.examples.tags[tag] for tag in numbers])
         return [joined(self.examples.documents[number], of_document[number]) for number in self.documents]
 
     def gold(self) -> list[SentenceTags]:
@@ -187,12 +164,11 @@ class Tagger:
     model: PreTrainedModel
     taggers: Taggers
     most: int  # K; 0 for a system without context
-    # Of the encoder that is trained; None where it is frozen.
-    tokenizer: PreTrainedTokenizerBase | None = None
+    tokenizer: PreTrainedTokenizerBase | None = None  # of the encoder that is trained; None = it is frozen
 
     def cut(self, documents: Iterable[TaggedDocument]) -> list[SplitDocument]:
         """Documents into sequences that the encoder has room for."""
-        room = self.taggers.settings.most_tokens - ENDS
+        room = self.taggers.settings.most_tokens - frozen.ENDS
         form = {"pieces": self._pieces, "most_labelled": room, "most_context": room}
         return [split_long(one, **form) for one in documents]
 
@@ -200,7 +176,7 @@ class Tagger:
         """How many pieces each word has."""
         if self.tokenizer is None:
             return self.taggers.encoder.pieces(words)
-        return np.bincount(word_pieces(self.tokenizer, words)[1], minlength=len(words)).tolist()
+        return np.bincount(frozen.word_pieces(self.tokenizer, words)[1], minlength=len(words)).tolist()
 
     def examples_of(self, splits: Sequence[SplitDocument]) -> TagExamples:
         """One for each labelled sequence."""
@@ -216,21 +192,18 @@ class Tagger:
         if not self.system.trains_encoder:
             self.taggers.encode(examples)
 
-    def collate_of(self, examples: TagExamples) -> StaticCollate | DynamicCollate:
+    def collate_of(self, examples: TagExamples) -> models.StaticCollate | models.DynamicCollate:
         """What makes batches of examples, or of some of them in another order."""
-        context = self.system.context
+        documents, context = examples.documents, self.system.context
         if self.tokenizer is not None:
-            return DynamicCollate(self.tokenizer, examples.documents, context=context)
+            return models.DynamicCollate(self.tokenizer, documents, context=context)
         whole = self.taggers.static_config(self.system).whole_sentences
         encodings = self.taggers.encodings
-        return StaticCollate(encodings, examples.documents, context=context, whole_sentences=whole)
+        return models.StaticCollate(encodings, documents, context=context, whole_sentences=whole)
 
     def predict(self, examples: TagExamples, *, name: str | None = None) -> TagPredictions:
         """Tag every sequence with its most probable tags; of equally probable ones the first is taken.
-
-        Args:
-            name: beside the progress bar; None = no bar.
-        """
+        `name`: beside the progress bar; None = no bar."""
         self.make_ready(examples)
         self.model.to(default_device())
         collate = self.collate_of(examples)
@@ -266,16 +239,16 @@ class Taggers:
         return tag_set(self.labels)
 
     @cached_property
-    def encoder(self) -> WordEncoder:
+    def encoder(self) -> frozen.WordEncoder:
         """The frozen one."""
         given = self.settings
         form = {"layers": given.layers, "max_tokens": given.most_tokens, "precision": given.precision}
-        return load_word_encoder(given.encoder, **form)
+        return frozen.load_word_encoder(given.encoder, **form)
 
     @cached_property
-    def encodings(self) -> WordEncodings:
+    def encodings(self) -> frozen.WordEncodings:
         """Its encodings, kept in `cache` in half precision."""
-        return WordEncodings(self.encoder, self.cache / ENCODINGS_FOLDER)
+        return frozen.WordEncodings(self.encoder, self.cache / ENCODINGS_FOLDER)
 
     def encode(self, examples: TagExamples) -> None:
         """Encode what they read and is not encoded yet, with a bar; of examples that are shared, once."""
@@ -284,52 +257,44 @@ class Taggers:
             self._encoded.add(examples)
 
     def make(self, system: TagSystem, *, most: int, seed: int, trained: Path | None = None) -> Tagger:
-        """A tagger, untrained or a trained one from its folder.
+        """A tagger, untrained or a trained one from its folder. Raises ValueError: whatever does not fit, in
+        one line.
 
         Args:
             most: K; 0 for a system without context.
             seed: of all weights that are drawn.
-
-        Raises:
-            ValueError: whatever does not fit, in one line.
         """
-        form: dict[str, Any] = {"system": system, "taggers": self, "most": most}
-        if not system.trains_encoder:
-            model = (
-                load_static_tagger(trained)
-                if trained
-                else new_static_tagger(self.static_config(system), seed=seed)
-            )
-            return Tagger(model=model, **form)
-        given = self.settings
-        name = given.small_encoder if system.small else given.encoder
-        lengths = lengths_of(max_tokens=given.most_tokens, window=None)
-        model, tokenizer = load_dynamic_tagger(
-            trained or name,
-            head=None if trained else self._head(system, name, lengths),
-            **lengths,
-            attention_dropout=given.attention_dropout,
-            seed=seed,
-        )
-        return Tagger(model=model, tokenizer=tokenizer, **form)
+        given, tokenizer = self.settings, None
+        if system.trains_encoder:
+            name = given.small_encoder if system.small else given.encoder
+            lengths = frozen.lengths_of(max_tokens=given.most_tokens, window=None)
+            head = None if trained else self._head(system, name, lengths)
+            form = {"attention_dropout": given.attention_dropout, "seed": seed}
+            model, tokenizer = models.load_dynamic_tagger(trained or name, head=head, **lengths, **form)
+        elif trained:
+            model = models.load_static_tagger(trained)
+        else:
+            model = models.new_static_tagger(self.static_config(system), seed=seed)
+        return Tagger(system=system, model=model, taggers=self, most=most, tokenizer=tokenizer)
 
-    def static_config(self, system: TagSystem) -> StaticTaggerConfig:
+    def static_config(self, system: TagSystem) -> models.StaticTaggerConfig:
         """Sizes of a static tagger; one without context is as large as with context it would be."""
         given = self.settings
         form = {"size": self.encoder.size, "tags": self.tags}
         context = {"context_encoder": given.context_encoder, "context_order": given.context_order}
-        config = StaticTaggerConfig(**form, hidden_size=given.hidden_size, **context)
+        config = models.StaticTaggerConfig(**form, hidden_size=given.hidden_size, **context)
         if system.context:
             return config
-        return StaticTaggerConfig(**form, hidden_size=equal_hidden_size(config), context=False)
+        equal = models.equal_hidden_size(config)
+        return models.StaticTaggerConfig(**form, hidden_size=equal, context=False)
 
-    def _head(self, system: TagSystem, name: str, lengths: Mapping[str, int]) -> TaggerHead:
+    def _head(self, system: TagSystem, name: str, lengths: Mapping[str, int]) -> models.TaggerHead:
         """What stands on a trained encoder; without context it is as large as with context it would be."""
         hidden_size = max(1, self.settings.hidden_size // 2)
-        head = TaggerHead(tags=self.tags, hidden_size=hidden_size, context=system.context)
+        head = models.TaggerHead(tags=self.tags, hidden_size=hidden_size, context=system.context)
         if not system.sequence_encoder:
             return replace(head, sequence_encoder="none")
         if system.context:
             return head
         encoder, _ = load_encoder(name, **lengths)
-        return equal_head(replace(head, context=True), size=encoder.config.hidden_size)
+        return models.equal_head(replace(head, context=True), size=encoder.config.hidden_size)

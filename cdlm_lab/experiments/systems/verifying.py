@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +13,11 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.claims import EvidencedClaim
-from cdlm_lab.examples.candidates import (
-    ClaimExamples,
-    EncodedClaims,
-    JointCollate,
-    JointLayout,
-    PairedClaimCollate,
-    joint_sequence,
-)
+from cdlm_lab.examples import candidates
+from cdlm_lab.examples.candidates import ClaimExamples, JointLayout
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.experiments.runs import (
-    KeptNumbers,
-    of_another_run,
-    output_of,
-    outputs_by_length,
-    read_rows,
-    write_rows,
-)
+from cdlm_lab.experiments import runs
+from cdlm_lab.experiments.systems.joint import drawn_for
 from cdlm_lab.models.joint import POOLINGS, JointModel, PooledPairs
 from cdlm_lab.models.precision import Precision
 from cdlm_lab.progress import Progress
@@ -41,7 +30,6 @@ LEFT_OUT = "share in the verdict: by how much its label falls without the senten
 class ClaimSystem:
     """What labels claims."""
 
-    # name, label: as a parameter and in tables.
     name: str
     label: str
     head: str  # `max` or `weighted_sum`, which pool pairs, or `ie_1` or `ae_1`, which read all at once
@@ -55,23 +43,25 @@ class ClaimSystem:
         return self.head in POOLINGS
 
 
-def _systems() -> Iterator[ClaimSystem]:
-    """Those of the paper's Table 8, and one of ours: the joint model without any evidence. What that gets
-    right the claims give away by themselves; only what others get right beyond it was read in the
-    evidence."""
-    yield ClaimSystem("claim-only", "claim only", "ie_1", reads_evidence=False, shares="")
-    won = "share of the dimensions in which the sentence is largest"
-    yield ClaimSystem("pairwise-max", "pairwise, max", "max", shares=won)
-    yield ClaimSystem("pairwise-sum", "pairwise, weighted sum", "weighted_sum", shares="weight in the sum")
-    for head in ("ie", "ae"):
-        yield ClaimSystem(f"joint-{head}", f"joint {head.upper()}_1", f"{head}_1")
-    for before in ("ie", "ae"):
-        for head in ("ie", "ae"):
-            label = f"MSPP {before.upper()}_k + {head.upper()}_1"
-            yield ClaimSystem(f"mspp-{before}-{head}", label, f"{head}_1", before)
-
-
-CLAIM_SYSTEMS = {system.name: system for system in _systems()}
+_LARGEST = "share of the dimensions in which the sentence is largest"
+# Those of the paper's Table 8, and one of ours: the joint model without any evidence. What that gets right,
+# claims give away by themselves; only what others get right beyond it was read in the evidence.
+CLAIM_SYSTEMS = {
+    system.name: system
+    for system in (
+        ClaimSystem("claim-only", "claim only", "ie_1", reads_evidence=False, shares=""),
+        ClaimSystem("pairwise-max", "pairwise, max", "max", shares=_LARGEST),
+        ClaimSystem("pairwise-sum", "pairwise, weighted sum", "weighted_sum", shares="weight in the sum"),
+        ClaimSystem("joint-ie", "joint IE_1", "ie_1"),
+        ClaimSystem("joint-ae", "joint AE_1", "ae_1"),
+        *(
+            ClaimSystem(
+                f"mspp-{before}-{head}", f"MSPP {before.upper()}_k + {head.upper()}_1", f"{head}_1", before
+            )
+            for before, head in product(("ie", "ae"), repeat=2)
+        ),
+    )
+}
 
 
 def compared_pairs(systems: Sequence[ClaimSystem]) -> dict[str, list[tuple[str, str]]]:
@@ -102,25 +92,24 @@ class Verifier:
     def examples(
         self, claims: Sequence[EvidencedClaim], *, config: TrainingConfig | None = None
     ) -> ClaimExamples:
-        """What `collate` makes batches of: those of a training, or each claim once, in order. Raises
-        ValueError: there are no claims."""
+        """Those of a training, or each claim once, in order."""
         if not self.system.reads_evidence:
             claims = [replace(claim, evidence=()) for claim in claims]
         return ClaimExamples(
             claims=claims,
-            encoded=EncodedClaims(claims, self.tokenizer),
+            encoded=candidates.EncodedClaims(claims, self.tokenizer),
             layout=self.layout,
             special=from_tokenizer(self.tokenizer),
-            seed=config.seed if config else 0,
-            size=config.steps * config.batch_size if config else None,
-            shuffle=config is not None,
+            **drawn_for(config),
         )
 
     @property
-    def collate(self) -> JointCollate | PairedClaimCollate:
+    def collate(self) -> candidates.JointCollate | candidates.PairedClaimCollate:
         """From examples to batches."""
         pad = self.tokenizer.pad_token_id
-        return PairedClaimCollate(pad, self.layout) if self.system.pairwise else JointCollate(pad)
+        if self.system.pairwise:
+            return candidates.PairedClaimCollate(pad, self.layout)
+        return candidates.JointCollate(pad)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,10 +133,10 @@ class ClaimPredictions:
 
     def save(self, file: Path) -> None:
         """Write a line for each claim, atomically."""
-        rows = (dict(zip(self.labels, row.tolist(), strict=True)) for row in self.probabilities)
+        rows = (dict(zip(self.labels, row, strict=True)) for row in self.probabilities.tolist())
         each = zip(self.claims, self.predicted, rows, strict=True)
-        write_rows(
-            file, ({"id": claim.id, "predicted": label, "probabilities": row} for claim, label, row in each)
+        runs.write_rows(
+            file, ({"id": one.id, "predicted": to, "probabilities": row} for one, to, row in each)
         )
 
     @classmethod
@@ -155,27 +144,25 @@ class ClaimPredictions:
         cls, file: Path, *, claims: Sequence[EvidencedClaim], labels: tuple[str, ...]
     ) -> ClaimPredictions:
         """Read what `save` wrote. Raises ValueError if it is of other claims or labels."""
-        rows = [
-            row["probabilities"] for row in read_rows(file, [claim.id for claim in claims], what="claims")
-        ]
+        read = runs.read_rows(file, [claim.id for claim in claims], what="claims")
+        rows = [row["probabilities"] for row in read]
         if any(tuple(row) != labels for row in rows):
-            raise of_another_run(file, "claims")
-        values = np.array([list(row.values()) for row in rows])
-        return cls(claims=claims, labels=labels, probabilities=values)
+            raise runs.of_another_run(file, "claims")
+        return cls(claims=claims, labels=labels, probabilities=np.array([list(row.values()) for row in rows]))
 
 
 def predict_verdicts(
-    verifier: Verifier, claims: Sequence[EvidencedClaim], *, name: str | None = None, **reading: Any
+    verifier: Verifier,
+    claims: Sequence[EvidencedClaim],
+    *,
+    examples: ClaimExamples | None = None,
+    **reading: Any,
 ) -> ClaimPredictions:
-    """Label every claim; labels that claims have are not read.
-
-    Args:
-        name: beside the progress bar; None = no bar.
-        reading: batch size and precision.
-    """
-    examples, probabilities = verifier.examples(claims), np.zeros((len(claims), len(verifier.labels)))
-    form = {"name": name, "unit": "claim", **reading}
-    for numbers, output in outputs_by_length(verifier.model, examples, verifier.collate, **form):
+    """Label every claim. `examples`: of these claims; `reading`: batch size, precision, name beside a bar."""
+    examples = examples or verifier.examples(claims)
+    probabilities = np.zeros((len(claims), len(verifier.labels)))
+    outputs = runs.outputs_by_length(verifier.model, examples, verifier.collate, unit="claim", **reading)
+    for numbers, _, output in outputs:
         probabilities[numbers] = np.exp(_log_probabilities(output))
     return ClaimPredictions(claims=claims, labels=verifier.labels, probabilities=probabilities)
 
@@ -193,7 +180,8 @@ def evidence_shares(
     precision: Precision = "float32",
     name: str | None = None,
 ) -> list[tuple[float, ...]]:
-    """The share that each sentence of evidence has in the verdict on its claim, each in [0, 1].
+    """The share that each sentence of evidence has in the verdict on its claim, in [0, 1]; kept in a file, if
+    one is named, as they come.
 
     Of `weighted_sum` it is the sentence's weight in the sum, of `max` the part of the dimensions in which it
     is the largest; these sum to 1. A joint model has no such number. There each sentence is left out, the
@@ -201,19 +189,11 @@ def evidence_shares(
     predicted with all of them falls without it, 0 if it rises, divided by the sum over the sentences. They
     sum to 1, or are all 0 where no sentence alone is missed. Two sentences that say the same are missed
     little, however much they count together; the paper has no such numbers.
-
-    Args:
-        verifier: of a system that reads evidence.
-        file: where the shares are kept as they come; None = nowhere.
-        name: beside the progress bar; None = no bar.
-
-    Raises:
-        ValueError: the file has shares of other claims.
     """
     examples, k = verifier.examples(claims), verifier.layout.candidates
     counts = [min(len(claim.evidence), k) for claim in claims]
     with (
-        KeptNumbers(file, (len(claims), k)) as kept,
+        runs.KeptNumbers(file, (len(claims), k)) as kept,
         Progress(total=len(claims), desc=name, unit="claim", disable=name is None) as bar,
     ):
         bar.update(len(claims) - len(kept.missing))
@@ -229,16 +209,17 @@ def _shares(verifier: Verifier, examples: ClaimExamples, number: int, precision:
     """Of the sentences of one claim that are read."""
     reading = {"collate": verifier.collate, "precision": precision}
     if verifier.system.pairwise:
-        return output_of(verifier.model, [examples[number]], **reading).shares.cpu().numpy()
+        return runs.output_of(verifier.model, [examples[number]], **reading).shares.cpu().numpy()
     pieces = examples.encoded[examples.claims[number].id][: verifier.layout.sentences]
     absent = [None] * (verifier.layout.sentences - len(pieces))
+    form = {"layout": verifier.layout, "special": examples.special}
     rows = []
     for left_out in (None, *range(1, len(pieces))):
         texts = [None if place == left_out else text for place, text in enumerate(pieces)]
-        sequence = joint_sequence([*texts, *absent], layout=verifier.layout, special=examples.special)
+        sequence = candidates.joint_sequence([*texts, *absent], **form)
         inputs = ("input_ids", "token_type_ids", "position_ids", "starts")
         rows.append({key: getattr(sequence, key) for key in inputs})
-    values = _log_probabilities(output_of(verifier.model, rows, **reading))  # (1 + sentences, labels)
+    values = _log_probabilities(runs.output_of(verifier.model, rows, **reading))  # (1 + sentences, labels)
     of_predicted = values[:, values[0].argmax()]
     falls = np.maximum(of_predicted[0] - of_predicted[1:], 0)
     return falls / falls.sum() if falls.any() else falls

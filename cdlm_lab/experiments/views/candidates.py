@@ -3,9 +3,8 @@ systems, and one of one's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import plotly.graph_objects as go
@@ -13,33 +12,25 @@ from IPython.display import HTML
 from ipywidgets import Widget
 
 from cdlm_lab.analysis.joint_diagnosis import JointDiagnosis, diagnose
-from cdlm_lab.data.files import read_text, replaced_file
+from cdlm_lab.data.files import read_text
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.data.typed_documents import filled_lines, first_and_others
 from cdlm_lab.examples.candidates import fixed_order
-from cdlm_lab.experiments.runs import SystemRun
+from cdlm_lab.experiments.runs import SystemRun, write_page
 from cdlm_lab.experiments.systems.ranking import (
     ANSWER_SYSTEMS,
     PAIRWISE,
     RANDOM,
     AnswerPredictions,
-    Ranker,
     expected_ratios,
     score_answers,
 )
 from cdlm_lab.report import Report
+from cdlm_lab.widgets import rankings as pictures
 from cdlm_lab.widgets.ask import own_candidates_box
-from cdlm_lab.widgets.browse import ranking_browser
+from cdlm_lab.widgets.browse import RankingBrowser
 from cdlm_lab.widgets.html import MUTED, escaped, points_in_words, share_bar, still_page, table_html
-from cdlm_lab.widgets.rankings import (
-    OUTCOMES,
-    Latency,
-    ReadRanking,
-    accuracy_by_place_figure,
-    latency_figure,
-    rankings_page,
-    score_spread_figure,
-)
+from cdlm_lab.widgets.rankings import ReadRanking
 from cdlm_lab.widgets.score_tables import score_table
 from cdlm_lab.widgets.tables import ScoreTable, p_in_words
 
@@ -57,8 +48,7 @@ def row_label(system: str, ranking: str, *, k: int) -> str:
 
 def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> ScoreTable:
     """The table of one split. With ranking `all`, the paper's Table 1; with `reranked`, Tables 2 and 7:
-    pairwise, and the joint systems on its best candidates. Numbers of the paper stand beside those of
-    test."""
+    pairwise, and the joint systems on its best candidates."""
     k, corpus = report.parameters["candidates"], report.data["format"][split]
     labels = {
         name: row_label(name, ALL if name == PAIRWISE else ranking, k=k) for name in (*ANSWER_SYSTEMS, RANDOM)
@@ -68,22 +58,18 @@ def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") ->
 
 
 def comparisons(report: Report, *, ranking: str = ALL) -> HTML:
-    """The tests on test: for each pair of systems and measure the difference in points with its interval, and
-    both p-values."""
+    """The tests on test: for each pair of systems the differences in points, with both p-values."""
     rows: dict[tuple[str, str], list[str]] = {}
     for row in report.tables["comparisons"]:
         if row["group"] == ranking:
+            difference, low, high = (points_in_words(row[name]) for name in ("difference", "low", "high"))
+            seeds = "" if row["p_seeds"] is None else f"; over seeds {p_in_words(row['p_seeds'])}"
+            p = f'<div style="font-size:11px;{MUTED}">p {p_in_words(row["p_holm"])}{seeds}</div>'
             labels = [ANSWER_SYSTEMS[row[side]].label for side in "ab"]
-            rows.setdefault((row["a"], row["b"]), labels).append(_test_cell(row))
+            cells = rows.setdefault((row["a"], row["b"]), labels)
+            cells.append(f"{difference} [{low}, {high}]{p}")
     first = "all candidates" if ranking == ALL else "ranked anew"
     return HTML(table_html([first, "against", "P@1", "MAP", "MRR"], [*rows.values()], text_columns=(0, 1)))
-
-
-def _test_cell(row: Mapping[str, Any]) -> str:
-    difference, low, high = (points_in_words(row[name]) for name in ("difference", "low", "high"))
-    seeds = "" if row["p_seeds"] is None else f"; over seeds {p_in_words(row['p_seeds'])}"
-    p = f"p {p_in_words(row['p_holm'])}{seeds}"
-    return f'{difference} [{low}, {high}]<div style="font-size:11px;{MUTED}">{p}</div>'
 
 
 def collapses(report: Report) -> HTML:
@@ -98,12 +84,9 @@ def collapses(report: Report) -> HTML:
 def diagnoses(run: SystemRun, predictions: Predictions) -> dict[tuple[str, int], JointDiagnosis]:
     """(joint system, seed) -> what its scores on test look like."""
     diagnosed = {}
-    for training in run.trainings:
-        if training.system.is_joint:
-            scores, labels, question = predictions[training.key]["test"].read_together(
-                run.settings.candidates
-            )
-            diagnosed[training.key] = diagnose(scores, labels, question=question)
+    for key in (training.key for training in run.trainings if training.system.is_joint):
+        scores, labels, question = predictions[key]["test"].read_together(run.settings.candidates)
+        diagnosed[key] = diagnose(scores, labels, question=question)
     return diagnosed
 
 
@@ -111,15 +94,14 @@ def collapse_figures(run: SystemRun, predictions: Predictions) -> list[go.Figure
     """Spread of scores and accuracy by place, of the joint systems with seed 0."""
     diagnosed = diagnoses(run, predictions).items()
     first = {ANSWER_SYSTEMS[name].label: one for (name, seed), one in diagnosed if not seed}
-    return [
-        score_spread_figure({label: one.spread for label, one in first.items()}),
-        accuracy_by_place_figure(first),
-    ]
+    spread = pictures.score_spread_figure({label: one.spread for label, one in first.items()})
+    return [spread, pictures.accuracy_by_place_figure(first)]
 
 
 def timing_figure(report: Report) -> go.Figure:
     """Seconds a question, of each system."""
-    return latency_figure([Latency(**row) for row in report.tables["latency"]], against=PAIRWISE)
+    latencies = [pictures.Latency(**row) for row in report.tables["latency"]]
+    return pictures.latency_figure(latencies, against=PAIRWISE)
 
 
 def timing(report: Report) -> HTML:
@@ -136,7 +118,7 @@ def timing(report: Report) -> HTML:
 
 
 ON_A_PAGE = 100
-CHANGED = (OUTCOMES[False, True], OUTCOMES[True, False])
+CHANGED = (pictures.OUTCOMES[False, True], pictures.OUTCOMES[True, False])
 # What stands in the boxes before anything is typed.
 EXAMPLE_QUESTION = "How many passengers were aboard the ferry?"
 EXAMPLE_CANDIDATES = """\
@@ -150,8 +132,7 @@ A ticket for the crossing costs 14 crowns.
 
 
 def read_rankings(run: SystemRun, predictions: Predictions, split: str = "test") -> list[ReadRanking]:
-    """Each question with the scores of all systems with seed 0, and of the joint ones on the best of
-    pairwise."""
+    """Each question with the scores of all systems with seed 0, of both rankings."""
     scores: dict[str, Sequence[np.ndarray]] = {}
     for system in run.systems:
         of_system = predictions[system.name, 0]
@@ -160,57 +141,47 @@ def read_rankings(run: SystemRun, predictions: Predictions, split: str = "test")
             scores[row_label(system.name, RERANKED, k=run.settings.candidates)] = again.scores
     return [
         _read_ranking(one, {label: of_all[number] for label, of_all in scores.items()})
-        for number, one in enumerate(run.questions(split))
+        for number, one in enumerate(run.of_split(split))
     ]
 
 
 def rankings(run: SystemRun, predictions: Predictions) -> Widget:
     """Questions of test to leaf through. Those on which a joint system changed what pairwise has right on top
-    (Table 4) also go to `changed/<system>.html` in the folder of the run, which need no kernel; the first
-    ON_A_PAGE of them."""
+    (Table 4) also go to `changed/<system>.html`, which needs no kernel; the first ON_A_PAGE of them."""
     reads = read_rankings(run, predictions)
     for system in run.systems[1:]:
         changed = [read for read in reads if read.outcome(system.label, beside=PAIRWISE) in CHANGED]
         if changed:
-            title = f"Where {system.label} changed the answer"
-            page = rankings_page(changed[:ON_A_PAGE], system=system.label, beside=PAIRWISE, title=title)
-            _write(run.folder / "changed" / f"{system.name}.html", page)
-    return ranking_browser(reads, beside=PAIRWISE)
+            form = {"beside": PAIRWISE, "title": f"Where {system.label} changed the answer"}
+            page = pictures.rankings_page(changed[:ON_A_PAGE], system=system.label, **form)
+            write_page(run.folder / "changed" / f"{system.name}.html", page)
+    return RankingBrowser(reads, beside=PAIRWISE)
 
 
 def own_question(run: SystemRun) -> Widget:
-    """Boxes for a question and candidates of one's own, and what every system makes of them, that of what
-    stands in the boxes at first included."""
-    answer = own_ranking(run)
+    """Boxes for a question and candidates of one's own, and how every system ranks them."""
     question, candidates = own_texts(run.settings.own_question)
-    answered = answer(question, candidate_lines(candidates))
-    return own_candidates_box(answer, query=question, candidates=candidates, answered=answered)
+    answered = rank_own(run, question, candidate_lines(candidates))
+    return own_candidates_box(
+        partial(rank_own, run), query=question, candidates=candidates, answered=answered
+    )
 
 
-def own_ranking(run: SystemRun) -> Callable[[str, Sequence[str]], str]:
-    """From a question and candidates to HTML: what every system trained with seed 0 makes of them. Models are
-    loaded when they are first needed; the answer is also written to `own_question.html` in the folder of the
-    run."""
-    rankers: dict[str, Ranker] = {}
-
-    def answer(question: str, candidates: Sequence[str]) -> str:
-        if not rankers:
-            rankers.update({one.label: run.ranker(one, trained=True) for one in run.systems})
-        correct = (False,) * len(candidates)
-        one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
-        reading = run.settings.predicting
-        scored = {label: score_answers(ranker, [one], **reading) for label, ranker in rankers.items()}
-        scores = {label: predictions.scores[0] for label, predictions in scored.items()}
-        html = _table(_read_ranking(one, scores, known=False))
-        _write(run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates"))
-        return html
-
-    return answer
+def rank_own(run: SystemRun, question: str, candidates: Sequence[str]) -> str:
+    """How every system trained with seed 0 ranks candidates, as HTML, also in `own_question.html`."""
+    correct = (False,) * len(candidates)
+    one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
+    scores = {
+        system.label: score_answers(run.loaded(system), [one], **run.settings.predicting).scores[0]
+        for system in run.systems
+    }
+    html = _table(_read_ranking(one, scores, known=False))
+    write_page(run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates"))
+    return html
 
 
 def own_texts(file: str) -> tuple[str, str]:
-    """A question and candidates, one a line, from a text file with the question on the first; the example if
-    `file` is "". Raises DataError if it cannot be read or has no candidates."""
+    """A question and candidates, one a line, from a text file; the example if it is ""."""
     if not file:
         return EXAMPLE_QUESTION, EXAMPLE_CANDIDATES
     return first_and_others(read_text(file), source=file, first="a question", other="candidate")
@@ -238,26 +209,13 @@ def _read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: bo
 
 def _table(read: ReadRanking) -> str:
     """Candidates in the order of the last system, and of each system place and probability."""
-    systems = list(read.scores)
-    places = {name: {number: at for at, number in enumerate(read.order(name), 1)} for name in systems}
-    probabilities = {name: read.probabilities(name) for name in systems}
-    rows = [
-        [
-            f'<div dir="auto">{escaped(read.candidates[number])}</div>',
-            *(_cell(places[name][number], probabilities[name][number]) for name in systems),
-        ]
-        for number in read.order(systems[-1])
-    ]
-    heading = f"in the order of {escaped(systems[-1])}; of each system, place and probability"
-    return table_html([heading, *map(escaped, systems)], rows)
-
-
-def _cell(place: int, probability: float) -> str:
-    number = f"<b>{place}</b>" if place == 1 else str(place)
-    return f'<div style="display:inline-flex;gap:8px">{number}{share_bar(probability)}</div>'
-
-
-def _write(file: Path, page: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with replaced_file(file) as opened:
-        opened.write(page)
+    rows = {n: [f'<div dir="auto">{escaped(text)}</div>'] for n, text in enumerate(read.candidates)}
+    for system in read.scores:
+        probabilities = read.probabilities(system)
+        for place, number in enumerate(read.order(system), 1):
+            shown = f"<b>{place}</b>" if place == 1 else str(place)
+            bar = share_bar(probabilities[number])
+            rows[number].append(f'<div style="display:inline-flex;gap:8px">{shown}{bar}</div>')
+    *_, last = read.scores
+    heading = f"in the order of {escaped(last)}; of each system, place and probability"
+    return table_html([heading, *map(escaped, read.scores)], [rows[number] for number in read.order(last)])

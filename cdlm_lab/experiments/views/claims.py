@@ -4,17 +4,18 @@ one's own."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from IPython.display import HTML
 from ipywidgets import Widget
 
 from cdlm_lab.data.claims import EvidencedClaim
-from cdlm_lab.data.files import DataError, read_text, replaced_file
+from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.data.typed_documents import filled_lines, first_and_others
-from cdlm_lab.experiments.runs import SystemRun, Training, comparison_cells
+from cdlm_lab.experiments.runs import SystemRun, Training, comparison_cells, write_page
 from cdlm_lab.experiments.systems.joint import JointSettings
 from cdlm_lab.experiments.systems.verifying import (
     CLAIM_SYSTEMS,
@@ -59,15 +60,10 @@ def shown_set(report: Report) -> str:
 
 
 def comparisons(report: Report) -> HTML:
-    """The tests between systems on the shown set: the difference with its interval, p corrected, p of the
-    t-test over seeds."""
+    """The tests between systems on the shown set."""
     name = shown_set(report)
     rows = [
-        [
-            escaped(CLAIM_SYSTEMS[row["a"]].label),
-            escaped(CLAIM_SYSTEMS[row["b"]].label),
-            *comparison_cells(row),
-        ]
+        [*(escaped(CLAIM_SYSTEMS[row[side]].label) for side in "ab"), *comparison_cells(row)]
         for row in report.tables["comparisons"]
         if row["split"] == name
     ]
@@ -76,8 +72,7 @@ def comparisons(report: Report) -> HTML:
 
 
 def mistakes(report: Report) -> HTML:
-    """Of each system and gold label on the shown set, how many claims there are and which share of them is
-    given each label; with several seeds their mean."""
+    """Of each system and gold label on the shown set, the share of claims that is given each label."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     seeds: Counter[tuple[str, str]] = Counter()
     for row in report.tables["confusion"]:
@@ -99,7 +94,6 @@ def mistakes(report: Report) -> HTML:
 
 MOST_SHOWN = 300  # claims to leaf through: a joint model reads each once more for each sentence
 ON_A_PAGE = 50
-_PAGE_STYLE = "div.cdlm-claim{padding:0 0 22px}"
 # What stands in the boxes before anything is typed.
 EXAMPLE_CLAIM = "The police had 412 officers on duty."
 EXAMPLE_EVIDENCE = """\
@@ -111,38 +105,29 @@ A petition had gathered 11,523 signatures by noon.
 
 def verdicts(run: SystemRun, predictions: Predictions) -> Widget:
     """The first MOST_SHOWN claims of dev to leaf through, as the shown system with seed 0 judged them; the
-    first ON_A_PAGE also go to `verdicts.html`, which needs no kernel. Their shares are kept in the folder."""
+    first ON_A_PAGE also go to `verdicts.html`, which needs no kernel."""
     system = run.settings.shown
     reads = read_verdicts(run, system, predictions[system.name, 0]["dev"])
     title = f"Claims and verdicts: {system.label}"
-    with replaced_file(run.folder / "verdicts.html") as file:
-        file.write(verdicts_page(reads[:ON_A_PAGE], title=title, shares=system.shares))
+    page = verdicts_page(reads[:ON_A_PAGE], title=title, shares=system.shares)
+    write_page(run.folder / "verdicts.html", page)
     return verdict_browser(reads, shares=system.shares)
 
 
 def read_verdicts(run: SystemRun, system: ClaimSystem, predictions: ClaimPredictions) -> list[ReadClaim]:
     """The first MOST_SHOWN claims of dev, each with its evidence and its shares."""
-    some = replace(
-        predictions,
-        claims=predictions.claims[:MOST_SHOWN],
-        probabilities=predictions.probabilities[:MOST_SHOWN],
-    )
-    if not system.reads_evidence:
-        return _read_claims(some, None)
-    shares = evidence_shares(
-        run.verifier(system, 0, trained=True),
-        some.claims,
-        file=run.folder_of(Training(system, 0)) / "dev_shares.npy",
-        precision=run.settings.precision,
-        name=f"{system.label}: shares of the evidence",
-    )
+    claims, shares = predictions.claims[:MOST_SHOWN], None
+    some = replace(predictions, claims=claims, probabilities=predictions.probabilities[:MOST_SHOWN])
+    if system.reads_evidence:
+        file = run.folder_of(Training(system, 0)) / "dev_shares.npy"
+        form = {"precision": run.settings.precision, "name": f"{system.label}: shares of the evidence"}
+        shares = evidence_shares(run.loaded(system), claims, file=file, **form)
     return _read_claims(some, shares)
 
 
 def _read_claims(
     predictions: ClaimPredictions, shares: Sequence[tuple[float, ...]] | None
 ) -> list[ReadClaim]:
-    """The claims as they are shown."""
     return [
         ReadClaim(
             id=claim.id,
@@ -157,38 +142,28 @@ def _read_claims(
 
 
 def own_claim(run: SystemRun) -> Widget:
-    """Boxes for a claim and its evidence, and the verdict of every system trained with seed 0, that on what
-    stands in the boxes at first included."""
-    judge = own_judge(run)
+    """Boxes for a claim and its evidence, and the verdict of every system."""
     claim, evidence = own_texts(run.settings)
-    answered = judge(claim, own_sentences(evidence))
-    return own_candidates_box(judge, query=claim, candidates=evidence, words=EVIDENCE, answered=answered)
+    texts = {"query": claim, "candidates": evidence, "words": EVIDENCE}
+    answered = judge_own(run, claim, own_sentences(evidence))
+    return own_candidates_box(partial(judge_own, run), **texts, answered=answered)
 
 
-def own_judge(run: SystemRun) -> Callable[[str, Sequence[str]], str]:
-    """From a claim and sentences to HTML: the verdict of every system. The models are loaded when they are
-    first needed; the verdicts are also written to `own_claim.html` in the folder of the run.
-
-    The function raises ValueError for more sentences than the systems read.
-    """
-    verifiers: list[Verifier] = []
-
-    def judge(text: str, sentences: Sequence[str]) -> str:
-        most = run.settings.evidence_sentences
-        if len(sentences) > most:
-            raise ValueError(f"there are {len(sentences)} sentences; the systems read {most}: delete some")
-        claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences), label=None, group="")
-        verifiers.extend(() if verifiers else (run.verifier(one, trained=True) for one in run.systems))
-        html = "".join(
-            verdict_html(_judged(one, claim, precision=run.settings.precision), shares=one.system.shares)
-            for one in verifiers
-        )
-        with replaced_file(run.folder / "own_claim.html") as file:
-            note = f"as judged by {', '.join(one.system.label for one in verifiers)}"
-            file.write(still_page(html, title=text, note=note, style=_PAGE_STYLE))
-        return html
-
-    return judge
+def judge_own(run: SystemRun, text: str, sentences: Sequence[str]) -> str:
+    """The verdict of every system with seed 0 on a claim, as HTML, also in `own_claim.html`. Raises
+    ValueError for more sentences than the systems read."""
+    most, precision = run.settings.evidence_sentences, run.settings.precision
+    if len(sentences) > most:
+        raise ValueError(f"there are {len(sentences)} sentences; the systems read {most}: delete some")
+    claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences), label=None, group="")
+    verifiers = map(run.loaded, run.systems)
+    html = "".join(
+        verdict_html(_judged(one, claim, precision=precision), shares=one.system.shares) for one in verifiers
+    )
+    note = f"as judged by {', '.join(system.label for system in run.systems)}"
+    page = still_page(html, title=text, note=note, style="div.cdlm-claim{padding:0 0 22px}")
+    write_page(run.folder / "own_claim.html", page)
+    return html
 
 
 def _judged(verifier: Verifier, claim: EvidencedClaim, *, precision: Precision) -> ReadClaim:
@@ -200,14 +175,12 @@ def _judged(verifier: Verifier, claim: EvidencedClaim, *, precision: Precision) 
 
 
 def own_texts(settings: JointSettings) -> tuple[str, str]:
-    """A claim and evidence, a sentence a line, from the text file `own_claim`, or the example. Raises
-    DataError: it cannot be read, has no evidence, or more than the systems read."""
+    """A claim and evidence, a sentence a line, from the text file `own_claim`, or the example."""
     most, file = settings.evidence_sentences, settings.own_claim
     if not file:
         return EXAMPLE_CLAIM, "\n".join(own_sentences(EXAMPLE_EVIDENCE)[:most])
-    claim, evidence = first_and_others(
-        read_text(file), source=file, first="a claim", other="sentence of evidence"
-    )
+    form = {"source": file, "first": "a claim", "other": "sentence of evidence"}
+    claim, evidence = first_and_others(read_text(file), **form)
     if (count := len(own_sentences(evidence))) > most:
         what = f"there are {count} sentences of evidence; the systems read {most}"
         raise DataError(file, what, "delete some, or raise evidence_sentences", field="evidence")

@@ -3,19 +3,19 @@ of one's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from IPython.display import HTML
 from ipywidgets import Widget
 
 from cdlm_lab.data.document_pairs import split_sentences
-from cdlm_lab.data.files import read_text, replaced_file
+from cdlm_lab.data.files import read_text
 from cdlm_lab.data.questions import MultihopQuestion, Paragraph, check_question, has_gold, hotpot_record
 from cdlm_lab.data.typed_documents import pasted_documents
-from cdlm_lab.experiments.runs import SystemRun
-from cdlm_lab.experiments.systems.answering import Answerer, QuestionPredictions, supporting_facts
+from cdlm_lab.experiments.runs import SystemRun, write_page
+from cdlm_lab.experiments.systems.answering import QuestionPredictions, supporting_facts
 from cdlm_lab.metrics.question_answering import question_scores
 from cdlm_lab.models.question_answering import DecodedAnswer
 from cdlm_lab.report import Report
@@ -23,8 +23,6 @@ from cdlm_lab.widgets.ask import own_question_box
 from cdlm_lab.widgets.browse import question_browser
 from cdlm_lab.widgets.html import escaped, table_html, variant_name
 from cdlm_lab.widgets.questions import ReadQuestion, question_html, questions_page
-
-OF_KINDS = ("f1", "sp_f1", "joint_f1")
 
 
 def kind_table(report: Report, split: str = "test") -> HTML:
@@ -35,7 +33,7 @@ def kind_table(report: Report, split: str = "test") -> HTML:
             variant_name(row["system"]),
             escaped(row["kind"] or "not known"),
             f"{row['questions']:,}",
-            *(f"{100 * row[measure]:.1f}" for measure in OF_KINDS),
+            *(f"{100 * row[measure]:.1f}" for measure in ("f1", "sp_f1", "joint_f1")),
         ]
         for row in report.tables["kinds"]
         if row["split"] == split
@@ -66,16 +64,16 @@ def answers_in_place(
     run: SystemRun, predictions: Mapping[tuple[str, int], Mapping[str, QuestionPredictions]]
 ) -> Widget:
     """Questions of dev to leaf through, as the shown encoder answers them with seed 0; the first ON_A_PAGE of
-    them also go to `answers.html` in the folder of the run, which needs no kernel."""
-    reads = answered_questions(predictions[run.settings.shown, 0]["dev"])
-    _write_page(reads[:ON_A_PAGE], run.folder / "answers.html", title="Questions and answers")
+    them also go to `answers.html`, which needs no kernel."""
+    reads = answered_questions(predictions[run.settings.shown.name, 0]["dev"])
+    page = questions_page(reads[:ON_A_PAGE], title="Questions and answers")
+    write_page(run.folder / "answers.html", page)
     return question_browser(reads)
 
 
 def answered_questions(predictions: QuestionPredictions) -> list[ReadQuestion]:
     """Each question with its answer, its gold, and how well they agree."""
-    pairs = zip(predictions.questions, predictions.answers, strict=True)
-    return [_answered(question, answer) for question, answer in pairs]
+    return list(map(_answered, predictions.questions, predictions.answers))
 
 
 def _answered(question: MultihopQuestion, answer: DecodedAnswer) -> ReadQuestion:
@@ -105,51 +103,17 @@ def _answered(question: MultihopQuestion, answer: DecodedAnswer) -> ReadQuestion
 
 
 def own_question_in_place(run: SystemRun) -> Widget:
-    """Boxes for a question and documents of one's own, and the answer of the shown encoder, trained with seed
-    0, that to what stands in the boxes at first included.
-
-    Raises ValueError if these cannot be read.
-    """
-    answer = own_answer(run)
+    """Boxes for a question and documents of one's own, and the answer of the shown encoder."""
     question, documents = own_texts(run.settings)
-    answered = answer(question, pasted_documents(documents))
-    return own_question_box(answer, question=question, documents=documents, answered=answered)
+    answered = answer_own(run, question, pasted_documents(documents))
+    return own_question_box(
+        partial(answer_own, run), question=question, documents=documents, answered=answered
+    )
 
 
-def own_answer(run: SystemRun) -> Callable[[str, Sequence[tuple[str, str]]], str]:
-    """From a question and (title, text) of documents to HTML: the answer of the shown encoder, trained with
-    seed 0, which is also written to `own_question.html` in the folder of the run.
-
-    The function raises ValueError for what cannot be read.
-    """
-    training = next(one for one in run.trainings if one.key == (run.settings.shown, 0))
-    loaded: list[Answerer] = []
-
-    def answer(text: str, documents: Sequence[tuple[str, str]]) -> str:
-        question = _own(text, documents)
-        if not loaded:
-            loaded.append(run.load(training))
-        (read,) = answered_questions(run.answers(loaded[0], [question]))
-        _write_page([read], run.folder / "own_question.html", title=text)
-        return question_html(read)
-
-    return answer
-
-
-def own_texts(given: Any) -> tuple[str, str]:
-    """The question and the text of the file of documents, or the example. Raises DataError for a file that
-    cannot be read."""
-    if not given.own_question:
-        return EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS
-    return given.own_question, read_text(given.own_documents)
-
-
-def _write_page(reads: Sequence[ReadQuestion], file: Path, *, title: str) -> None:
-    with replaced_file(file) as opened:
-        opened.write(questions_page(reads, title=title))
-
-
-def _own(text: str, documents: Sequence[tuple[str, str]]) -> MultihopQuestion:
+def answer_own(run: SystemRun, text: str, documents: Sequence[tuple[str, str]]) -> str:
+    """HTML of the answer of the shown encoder to a question on documents, (title, text), also in
+    `own_question.html`. Raises ValueError for what cannot be read."""
     paragraphs = []
     for title, body in documents:
         sentences = split_sentences(body)
@@ -157,4 +121,13 @@ def _own(text: str, documents: Sequence[tuple[str, str]]) -> MultihopQuestion:
         paragraphs.append(Paragraph(title=title, sentences=(*spaced, *sentences[-1:])))
     question = MultihopQuestion(id="own", text=text.strip(), paragraphs=tuple(paragraphs))
     check_question(question, where="your documents")
-    return question
+    (read,) = answered_questions(run.answers(run.loaded(run.settings.shown), [question]))
+    write_page(run.folder / "own_question.html", questions_page([read], title=text))
+    return question_html(read)
+
+
+def own_texts(given: Any) -> tuple[str, str]:
+    """The question and the text of the file of documents, or the example."""
+    if not given.own_question:
+        return EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS
+    return given.own_question, read_text(given.own_documents)

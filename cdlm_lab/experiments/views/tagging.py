@@ -17,13 +17,13 @@ from cdlm_lab.data.document_pairs import split_sentences
 from cdlm_lab.data.files import read_text, replaced_file
 from cdlm_lab.data.records import token_spans
 from cdlm_lab.data.tagged import OUTSIDE, TaggedDocument, TaggedSentence
-from cdlm_lab.examples.tagging import BUCKETS
+from cdlm_lab.examples.tagging import BUCKETS, TagExample
 from cdlm_lab.experiments.runs import SystemRun, comparison_cells
-from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, SentenceTags, Tagger, TagPredictions
+from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, Tagger, TagPredictions
 from cdlm_lab.report import Report
 from cdlm_lab.widgets import score_tables
 from cdlm_lab.widgets.ask import own_text_box
-from cdlm_lab.widgets.browse import tagged_browser
+from cdlm_lab.widgets.browse import TaggedBrowser
 from cdlm_lab.widgets.html import escaped, table_html
 from cdlm_lab.widgets.tables import ScoreTable
 from cdlm_lab.widgets.tagged import (
@@ -58,14 +58,10 @@ def _folder_name(report: Report) -> str:
 
 def comparison_table(report: Report) -> HTML:
     """The tests of a report."""
-    rows = [
-        [
-            TAG_SYSTEMS[row["a"]].label,
-            TAG_SYSTEMS[row["b"]].label,
-            *comparison_cells({"p_seeds": None} | row)[:2],
-        ]
-        for row in report.tables["comparisons"]
-    ]
+    rows = []
+    for row in report.tables["comparisons"]:
+        labels = [TAG_SYSTEMS[row[side]].label for side in ("a", "b")]
+        rows.append([*labels, *comparison_cells({"p_seeds": None} | row)[:2]])
     columns = ["system", "against", "difference of F1 [95%]", "p"]
     return HTML(table_html(columns, rows, text_columns=(0, 1)))
 
@@ -80,7 +76,7 @@ def figures(report: Report) -> list[go.Figure]:
     """Figures 2 to 5, in this order; those of which the run has no numbers are left out."""
     shares = [QuantileShare(**row) for row in report.tables["shares"]]
     return [
-        shares_by_tf_idf_figure({_folder_name(report): shares}),
+        shares_by_tf_idf_figure(_folder_name(report), shares),
         *_gain_figures(report),
         *_weight_figures(report),
         *_sweep_figures(report),
@@ -90,16 +86,12 @@ def figures(report: Report) -> list[go.Figure]:
 def _gain_figures(report: Report) -> Iterator[go.Figure]:
     gains: dict[tuple[str, str], list[WordGain]] = {}
     for row in report.tables["gains"]:
-        form = {
-            "gain": row["difference"],
-            "low": row["low"],
-            "high": row["high"],
-            "words": row["occurrences"],
-        }
-        gains.setdefault((row["a"], row["b"]), []).append(WordGain(stratum=row["words"], **form))
+        interval = {"gain": row["difference"], "low": row["low"], "high": row["high"]}
+        gain = WordGain(stratum=row["words"], words=row["occurrences"], **interval)
+        gains.setdefault((row["a"], row["b"]), []).append(gain)
     for (a, b), of_pair in gains.items():
         names = {"system": TAG_SYSTEMS[a].label, "other": TAG_SYSTEMS[b].label}
-        yield gain_by_tf_idf_figure({_folder_name(report): of_pair}, **names)
+        yield gain_by_tf_idf_figure(of_pair, **names)
 
 
 def _weight_figures(report: Report) -> Iterator[go.Figure]:
@@ -108,10 +100,8 @@ def _weight_figures(report: Report) -> Iterator[go.Figure]:
     for row in report.tables["weights"]:
         by_bucket.setdefault(row["system"], {})[row["bucket"]] = {key: row[key] for key in nothing}
     for name, rows in by_bucket.items():
-        weights = [
-            DistanceWeights(bucket=bucket, **rows.get(number, nothing))
-            for number, bucket in enumerate(BUCKETS)
-        ]
+        numbered = enumerate(BUCKETS)
+        weights = [DistanceWeights(bucket=bucket, **rows.get(n, nothing)) for n, bucket in numbered]
         title = f"Attention weight of occurrences, by distance: {TAG_SYSTEMS[name].label}"
         yield weights_by_distance_figure(weights, title=title)
 
@@ -126,7 +116,7 @@ def _sweep_figures(report: Report) -> list[go.Figure]:
         SweepPoint(k=width, f1=fmean(f1), deviation=stdev(f1) if len(f1) > 1 else None, seeds=len(f1))
         for width, f1 in sorted(of_width.items())
     ]
-    return [sweep_figure({_folder_name(report): points})]
+    return [sweep_figure(_folder_name(report), points)]
 
 
 # ---- sentences as they were tagged ----
@@ -150,7 +140,7 @@ def tags_in_place(
     folder of the run, which needs no kernel."""
     reads = tagged_sentences(predictions[run.shown.key]["dev"])
     _write_page(run, "tagged", reads, title="Tagged sentences")
-    return tagged_browser(reads)
+    return TaggedBrowser(reads)
 
 
 def _write_page(run: SystemRun, name: str, reads: Sequence[ReadSentence], *, title: str) -> None:
@@ -160,46 +150,36 @@ def _write_page(run: SystemRun, name: str, reads: Sequence[ReadSentence], *, tit
 
 
 def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list[ReadSentence]:
-    """Each labelled sequence with its tags and the occurrences that were attended to.
-
-    Args:
-        known: False = the tags of the documents are no gold.
-    """
+    """Each labelled sequence with its tags and the occurrences that were attended to; `known`: False = the
+    tags of the documents are no gold."""
     examples, reads = predictions.examples, []
     for number, start in enumerate(predictions.starts[:-1].tolist()):
-        example = examples[number]
-        words = [
-            ReadWord(
-                word=word,
-                gold=examples.tags[example.labels[place]] if known else None,
-                predicted=examples.tags[predictions.tags[start + place]],
-                occurrences=_occurrences(predictions, number, place, row=start + place),
-            )
-            for place, word in enumerate(example.words)
-        ]
+        example, words = examples[number], []
         document = examples.documents[example.document].document
+        for place, word in enumerate(example.words):
+            gold = examples.tags[example.labels[place]] if known else None
+            predicted = examples.tags[predictions.tags[start + place]]
+            occurrences = _occurrences(predictions, example, document, place, row=start + place)
+            words.append(ReadWord(word=word, gold=gold, predicted=predicted, occurrences=occurrences))
         reads.append(ReadSentence(document=document.id, number=example.sentence, words=tuple(words)))
     return reads
 
 
 def _occurrences(
-    predictions: TagPredictions, number: int, place: int, *, row: int
+    predictions: TagPredictions, example: TagExample, document: TaggedDocument, place: int, *, row: int
 ) -> tuple[ReadOccurrence, ...]:
     if predictions.weights is None:
         return ()
-    example = predictions.examples[number]
-    sentences = predictions.examples.documents[example.document].document.sentences
+    weights = zip(example.places[place].tolist(), predictions.weights[row], strict=True)
     return tuple(
         ReadOccurrence(
-            words=sentences[sentence].words,
+            words=document.sentences[sentence].words,
             place=at,
             distance=abs(sentence - example.sentence),
             weight=float(weight),
             sentence=sentence,
         )
-        for (sentence, at), weight in zip(
-            example.places[place].tolist(), predictions.weights[row], strict=True
-        )
+        for (sentence, at), weight in weights
         if sentence >= 0
     )
 
@@ -231,8 +211,11 @@ def own_tagger(run: SystemRun) -> Callable[[str], str]:
         if not loaded:
             loaded.append(run.load(run.shown))
         predictions = loaded[0].predict(loaded[0].read([document]))
+        with replaced_file(run.folder / "own_text.tsv") as opened:
+            for sentence, tags in zip(document.sentences, predictions.predicted()[0], strict=True):
+                rows = zip(sentence.words, tags, strict=True)
+                opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
         reads = tagged_sentences(predictions, known=False)
-        _write_own(document, predictions.predicted()[0], file=run.folder / "own_text.tsv")
         _write_page(run, "own_text", reads, title="Your text, tagged")
         labels = labels_of_reads(reads)
         shown = [read for read in reads if read.predicted] or reads
@@ -251,12 +234,3 @@ def own_document(text: str) -> TaggedDocument:
     if not sentences:
         raise ValueError("the text has no words; write or paste one")
     return TaggedDocument(id="your text", sentences=tuple(sentences))
-
-
-def _write_own(document: TaggedDocument, tags: SentenceTags, *, file: Path) -> None:
-    """A line for each word, a blank one after each sentence."""
-    with replaced_file(file) as opened:
-        for sentence, predicted in zip(document.sentences, tags, strict=True):
-            rows = zip(sentence.words, predicted, strict=True)
-            opened.writelines(f"{word}\t{tag}\n" for word, tag in rows)
-            opened.write("\n")

@@ -3,14 +3,9 @@
 bertviz fetches d3, jQuery and require.js from the network when it draws, and pastes the tokens into a script.
 Here its own drawing code runs in a frame with a copy of the libraries (see vendor/README.md), and two lines
 stand in for require.js. The tokens never pass through bertviz's HTML: it is given placeholders, and the text
-is put into its data afterwards, escaped. Beyond that the frame has an origin of its own, no network, and runs
-only the scripts whose checksums it names, so that even markup that got through would do nothing.
-
-Between two sentences the weights are small, for each token shares 1 among its whole text: bertviz would draw
-lines too faint to see. So all are drawn stronger by one factor, and the caption says by which.
-
-A view is static HTML: it survives saving and exporting. In a notebook that is not trusted, JupyterLab leaves
-frames out.
+is put into its data afterwards, escaped. The frame has an origin of its own, no network, and runs only the
+scripts whose checksums it names. A view is static HTML: it survives saving and exporting, but JupyterLab
+leaves frames out of notebooks that are not trusted.
 """
 
 from __future__ import annotations
@@ -24,11 +19,11 @@ from base64 import b64encode
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from cdlm_lab.widgets.html import FRAME, MUTED, count_in_words, visible
+from cdlm_lab.widgets.html import FRAME, muted, visible
 
 VENDOR = Path(__file__).with_name("vendor")
 LIBRARIES = ("jquery-3.7.1.slim.min.js", "d3-5.16.0.min.js")
@@ -38,9 +33,14 @@ INSTEAD_OF_REQUIRE = (
     "var libraries={jquery:window.jQuery,d3:window.d3};"
     "var requirejs=(names,draw)=>draw(...names.map(name=>libraries[name]));"
 )
-DECIMALS = 3
 LEAST_COLUMNS = 8  # of the model view, which makes few heads as large as the page
-
+MOST_TOKENS = {"head": 64, "model": 48}  # in all
+LONGEST = {"head": 24, "model": 12}  # columns of a token's text
+_HOW = {
+    "head": "One colour per head: click a square to switch its head off or on, double-click to see it alone. "
+    "Point at a token to see only its lines. Layers are counted from 0.",
+    "model": "One small picture per layer and head: click it to read the tokens. Both are counted from 0.",
+}
 # What bertviz returns up to its data: [script of require.js] [page] [require.config] [code up to the data].
 _BEFORE_DATA = re.compile(
     r'\A\s*<script src="[^"]*"></script>(?P<page>.*?)<script type="text/javascript">'
@@ -48,33 +48,6 @@ _BEFORE_DATA = re.compile(
     r"(?P<code>requirejs\(\['jquery', 'd3'\],.*?const params = )",
     re.DOTALL,
 )
-
-
-class _Kind(NamedTuple):
-    """What the two views differ in. `most`: tokens in all; `longest`: columns of a token's text."""
-
-    function: str
-    most: int
-    longest: int
-    how: str
-
-
-_KINDS = {
-    "head": _Kind(
-        "head_view",
-        64,
-        24,
-        "One colour per head: click a square to switch its head off or on, double-click to see it alone. "
-        "Point at a token to see only its lines. Layers are counted from 0.",
-    ),
-    "model": _Kind(
-        "model_view",
-        48,
-        12,
-        "One small picture per layer and head: click it to read the tokens. Both are counted from 0.",
-    ),
-}
-
 # The head view ends left-hand tokens at 102 pixels and has no room for longer ones: the picture moves right.
 _STYLE = """
 :root{color-scheme:light}
@@ -85,74 +58,59 @@ body{margin:8px;background:#fff;color:#000;font:13px 'Helvetica Neue',Helvetica,
 
 
 def bertviz_html(
-    attention: np.ndarray,
-    *,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str] | None = None,
-    view: str = "head",
-    strength: float | None = None,
+    attention: np.ndarray, *, query_tokens: Sequence[str], key_tokens: Sequence[str], view: str = "head"
 ) -> str:
     """One of bertviz's two views as HTML that needs nothing else.
 
-    Args:
-        attention: (layer, head, query, key), from 0 to 1.
-        query_tokens: texts (untrusted) of the tokens that look, on the left.
-        key_tokens: of those looked at, on the right; None = the queries look at each other.
-        view: `head`, one layer at a time with all heads on top of each other, up to 64 tokens in all; or
-            `model`, all layers and heads side by side, up to 48.
-        strength: each line is drawn this many times as opaque as its weight is large, up to opaque; None = so
-            that the line of the largest weight is opaque. Then rounded to three decimals.
+    Between two sentences the weights are small, for each token shares 1 among its whole text: all lines are
+    drawn stronger by one factor, so that the largest is opaque, and the caption says by which.
 
-    A ModuleNotFoundError says how to install bertviz, a RuntimeError that its release writes views in another
-    way.
-    """
-    kind = _KINDS.get(view)
-    if kind is None:
-        raise ValueError(f"view is {view!r}; it must be {' or '.join(map(repr, _KINDS))}")
-    texts = [list(query_tokens)] if key_tokens is None else [list(query_tokens), list(key_tokens)]
+    `attention` is (layer, head, query, key), from 0 to 1; the tokens that look, as untrusted texts, stand on
+    the left, those looked at on the right. `view`: `head`, one layer at a time with all heads on top of each
+    other; or `model`, all layers and heads side by side. A ModuleNotFoundError says how to install bertviz, a
+    RuntimeError that its release writes views in another way."""
+    if view not in MOST_TOKENS:
+        raise ValueError(f"view is {view!r}; it must be {' or '.join(map(repr, MOST_TOKENS))}")
+    texts = [list(query_tokens), list(key_tokens)]
     weights = _checked(attention, texts, view)
-    if strength is None:  # to two digits; 1 where it hardly matters
-        strength = float(f"{1 / weights.max():.2g}") if 0 < weights.max() < 0.9 else 1.0
-    if not strength > 0:
-        raise ValueError(f"strength is {strength}; it must be above 0")
-    page, scripts = _drawn(np.round(np.minimum(weights * strength, 1), DECIMALS), texts, kind)
+    largest = weights.max()
+    strength = float(f"{1 / largest:.2g}") if 0 < largest < 0.9 else 1.0  # 1 where it hardly matters
+    page, scripts = _drawn(np.round(np.minimum(weights * strength, 1), 3), texts, view)
     layers, heads, queries, keys = weights.shape
     title = f"bertviz {view} view: {queries} by {keys} tokens, {layers} layers of {heads} heads"
-    caption = _caption(weights, kind, strength, square=len(texts) == 1)
-    return (
-        f'<div class="cdlm-bertviz"><iframe sandbox="allow-scripts" title="{title}" '
-        f'style="width:100%;height:{_height(weights, view)}px;{FRAME};background:#fff;color-scheme:light" '
-        f'srcdoc="{html.escape(_document(page, scripts, view=view, title=title))}"></iframe>'
-        f'<div style="font-size:12px;{MUTED}">{caption}</div></div>'
-    )
+    caption = "Lines are attention weights, those on the left look at those on the right"
+    caption += f"; the largest is {largest:.2g}"
+    if strength != 1:
+        factor = f"{int(strength):,}" if strength >= 10 else f"{strength:.2g}"
+        caption += f", and all lines are drawn {factor} times as strong as their weights"
+    look = f"width:100%;height:{_height(weights, view)}px;{FRAME};background:#fff;color-scheme:light"
+    document = html.escape(_document(page, scripts, view=view, title=title))
+    frame = f'<iframe sandbox="allow-scripts" title="{title}" style="{look}" srcdoc="{document}"></iframe>'
+    return f'<div class="cdlm-bertviz">{frame}{muted(f"{caption}. {_HOW[view]}")}</div>'
 
 
 def _checked(attention: np.ndarray, texts: list[list[str]], view: str) -> np.ndarray:
     """`attention` in double precision, in which rounded numbers are written with the fewest digits."""
     weights = np.asarray(attention, dtype=np.float64)
-    wanted = len(texts[0]), len(texts[-1])
-    if weights.ndim != 4 or weights.shape[2:] != wanted:
-        needed = f"(layer, head, {wanted[0]}, {wanted[1]})"
+    counts = [len(tokens) for tokens in texts]
+    if weights.ndim != 4 or list(weights.shape[2:]) != counts:
+        needed = f"(layer, head, {counts[0]}, {counts[1]})"
         raise ValueError(f"attention is {weights.shape}, but for these tokens it must be {needed}")
     if weights.size == 0:
         raise ValueError(f"attention is {weights.shape}: there is nothing to show")
     if not ((weights >= 0) & (weights <= 1 + 1e-3)).all():  # not-a-number fails both
-        raise ValueError(
-            f"attention must lie between 0 and 1, got {weights.min():.3g} to {weights.max():.3g}"
-        )
-    counts = [len(tokens) for tokens in texts]
-    if sum(counts) > (most := _KINDS[view].most):
-        other = f", or take the head view (up to {_KINDS['head'].most})" if view == "model" else ""
-        raise ValueError(
-            f"the {view} view shows at most {most} tokens in all, got {' + '.join(map(str, counts))}: choose "
-            f"fewer or shorter sentences{other}"
-        )
+        bounds = f"{weights.min():.3g} to {weights.max():.3g}"
+        raise ValueError(f"attention must lie between 0 and 1, got {bounds}")
+    if sum(counts) > MOST_TOKENS[view]:
+        other = f", or take the head view (up to {MOST_TOKENS['head']})" if view == "model" else ""
+        most = f"at most {MOST_TOKENS[view]} tokens in all, got {counts[0]} + {counts[1]}"
+        raise ValueError(f"the {view} view shows {most}: choose fewer or shorter sentences{other}")
     return weights
 
 
-def _drawn(weights: np.ndarray, texts: list[list[str]], kind: _Kind) -> tuple[str, list[str]]:
+def _drawn(weights: np.ndarray, texts: list[list[str]], view: str) -> tuple[str, list[str]]:
     """bertviz's page, and in order the scripts that draw in it."""
-    written = _written_by_bertviz(weights, [len(tokens) for tokens in texts], kind)
+    written = _written_by_bertviz(weights, view)
     match = _BEFORE_DATA.match(written)
     if match is None:
         raise _unknown_release("its libraries and its data are not where they were")
@@ -164,8 +122,8 @@ def _drawn(weights: np.ndarray, texts: list[list[str]], kind: _Kind) -> tuple[st
         name = data["root_div_id"]
     except (ValueError, KeyError, TypeError) as error:
         raise _unknown_release(f"its data has another form ({error!r})") from error
-    shown["left_text"] = [_label(text, kind.longest) for text in texts[0]]
-    shown["right_text"] = [_label(text, kind.longest) for text in texts[-1]]
+    for side, tokens in zip(("left_text", "right_text"), texts, strict=True):
+        shown[side] = [_label(text, LONGEST[view]) for text in tokens]
     data["root_div_id"] = "bertviz"  # bertviz draws a new name each time; alone in a frame it needs none
     if "total_heads" in data:
         data["total_heads"] = max(data["total_heads"], LEAST_COLUMNS)
@@ -174,12 +132,14 @@ def _drawn(weights: np.ndarray, texts: list[list[str]], kind: _Kind) -> tuple[st
     code, closing, _ = written[end:].partition("\n")[2].rpartition("</script>")
     if not closing:
         raise _unknown_release("its script does not end")
-    drawing = f"{match['notice']}{match['code']}{_as_script(data)};\n{code}"
+    # JSON that is JavaScript too and holds no character of HTML.
+    text = json.dumps(data, separators=(",", ":"))
+    text = re.sub("[<>&]", lambda character: f"\\u{ord(character[0]):04x}", text)
     libraries = [(VENDOR / name).read_text(encoding="utf-8") for name in LIBRARIES]
-    return page, [*libraries, INSTEAD_OF_REQUIRE, drawing]
+    return page, [*libraries, INSTEAD_OF_REQUIRE, f"{match['notice']}{match['code']}{text};\n{code}"]
 
 
-def _written_by_bertviz(weights: np.ndarray, counts: list[int], kind: _Kind) -> str:
+def _written_by_bertviz(weights: np.ndarray, view: str) -> str:
     """What bertviz returns for these weights and as many placeholders as there are tokens."""
     try:
         import bertviz
@@ -187,23 +147,18 @@ def _written_by_bertviz(weights: np.ndarray, counts: list[int], kind: _Kind) -> 
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "bertviz":
             raise
-        raise ModuleNotFoundError(
-            f'this view needs bertviz; install it: pip install "{SUPPORTED}", or all of "cdlm_lab[lab]"',
-            name="bertviz",
-        ) from None
-    tokens = [["?"] * count for count in counts]
+        remedy = f'install it: pip install "{SUPPORTED}", or all of "cdlm_lab[lab]"'
+        raise ModuleNotFoundError(f"this view needs bertviz; {remedy}", name="bertviz") from None
+    left, right = (["?"] * count for count in weights.shape[2:])
     options: dict[str, Any] = {"display_mode": "light"}
-    if kind.function == "head_view":  # opens on the layer that gives these tokens most
+    if view == "head":  # opens on the layer that gives these tokens most
         of_layers = weights.sum((1, 2, 3))
         options = {"layer": int((of_layers >= 0.95 * of_layers.max()).argmax())}
     try:
         # bertviz takes tensors, not arrays; its own torch makes them, so this module needs none
-        layers = [bertviz.util.torch.from_numpy(layer[None]) for layer in weights]
-        if len(tokens) == 1:
-            selection = {"attention": layers, "tokens": tokens[0]}
-        else:
-            selection = {"cross_attention": layers, "decoder_tokens": tokens[0], "encoder_tokens": tokens[1]}
-        return getattr(bertviz, kind.function)(**selection, **options, html_action="return").data
+        options["cross_attention"] = [bertviz.util.torch.from_numpy(layer[None]) for layer in weights]
+        draw = getattr(bertviz, f"{view}_view")
+        return draw(decoder_tokens=left, encoder_tokens=right, **options, html_action="return").data
     except (AttributeError, TypeError) as error:
         raise _unknown_release(str(error)) from error
 
@@ -213,12 +168,6 @@ def _unknown_release(what: str) -> RuntimeError:
         f"bertviz {version('bertviz')} writes its views in a way that is not known here ({what}); install "
         f'another release: pip install "{SUPPORTED}"'
     )
-
-
-def _as_script(data: dict[str, Any]) -> str:
-    """JSON that is JavaScript too and holds no character of HTML: ASCII alone, and no `<`, `>` or `&`."""
-    text = json.dumps(data, separators=(",", ":"))
-    return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _label(text: str, longest: int) -> str:
@@ -239,10 +188,8 @@ def _document(page: str, scripts: list[str], *, view: str, title: str) -> str:
     """The document in the frame. Its policy: no network, and no script but these, each known by checksum."""
     checksums = (b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{checksum}'" for checksum in checksums)
-    policy = (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'; "
-        "form-action 'none'"
-    )
+    policy = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; base-uri 'none'; "
+    policy += "form-action 'none'"
     elements = "".join(f"<script>{script}</script>" for script in scripts)
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
@@ -253,8 +200,7 @@ def _document(page: str, scripts: list[str], *, view: str, title: str) -> str:
 
 
 def _height(weights: np.ndarray, view: str) -> int:
-    """Pixels that bertviz's picture needs, by the constants of its drawing code, with what stands around
-    it."""
+    """Pixels that bertviz's picture needs, by the constants of its drawing code, with what is around it."""
     layers, heads, *sides = weights.shape
     if view == "head":
         needed = max(sides) * 22.5 + 30 + 24  # tokens, coloured squares, choice of the layer
@@ -262,18 +208,3 @@ def _height(weights: np.ndarray, view: str) -> int:
         thumbnails = layers * (max(sides) * 84 / max(heads, LEAST_COLUMNS) + 10) + 38
         needed = max(thumbnails, max(sides) * 18 + 55)  # or the one picture that is open
     return round(needed) + 44
-
-
-def _caption(weights: np.ndarray, kind: _Kind, strength: float, *, square: bool) -> str:
-    largest = weights.max()
-    if not largest:
-        return (
-            "All of these weights are 0, so no line is drawn: tokens farther apart than half the window see "
-            "each other only where one of them is global."
-        )
-    sides = "the tokens look at each other" if square else "those on the left look at those on the right"
-    caption = f"Lines are attention weights, {sides}; the largest is {largest:.2g}"
-    if strength != 1:
-        factor = count_in_words(strength) if strength >= 10 else f"{strength:.2g}"
-        caption += f", and all lines are drawn {factor} times as strong as their weights"
-    return f"{caption}. {kind.how}"

@@ -12,7 +12,7 @@ from itertools import groupby
 import numpy as np
 
 from cdlm_lab.widgets.explorer.records import Panel, Place, Prediction, Selection, ShownDocument
-from cdlm_lab.widgets.html import FRAME, MUTED, counted, escaped, joined, muted, shortened
+from cdlm_lab.widgets.html import FRAME, MUTED, counted, div, escaped, joined, muted, shortened, span
 
 # As drawing.js has them, so that a word looks the same as in the explorer.
 STRONGEST, FIRST_SHADED, STEEPNESS, FAINTEST = 0.72, 80, 1.4, 0.005
@@ -67,22 +67,15 @@ def still_html(
     layers: int,
     title: str,
 ) -> str:
-    """What the explorer shows, as one block of HTML.
+    """What the explorer shows of a selection, as one block of HTML with a title (untrusted text).
 
-    Args:
-        documents: all of them.
-        selection: what is chosen.
-        panels: the answer to it, of each model; empty = there is none.
-        layers: of the models.
-        title: above it (untrusted text).
+    `panels` are the answer to the selection, of each model; empty = there is none. `layers`: of the models.
     """
     still = _Still(documents, selection)
     panels = () if selection.source is None else panels
-    parts = [f"<div><b>{escaped(title)}</b></div>", f"<div>{still.lead(panels, layers)}</div>"]
-    parts += [muted(_HINT), still.legend(shaded=bool(panels)), *map(still.panel, panels)]
-    if not panels:
-        parts.append(still.columns(None))
-    return f'<div style="font-size:13.5px;line-height:1.6">{"".join(parts)}</div>'
+    parts = [f"<div><b>{escaped(title)}</b></div><div>{still.lead(panels, layers)}</div>", muted(_HINT)]
+    parts += [still.legend(shaded=bool(panels)), *map(still.panel, panels)]
+    return div("".join(parts) + ("" if panels else still.columns(None)), "font-size:13.5px;line-height:1.6")
 
 
 class _Still:
@@ -99,11 +92,9 @@ class _Still:
         return isolated(shortened(joined(self.documents[number].words[start:end]), 60))
 
     def quoted(self, place: Place) -> str:
-        """The same in quotation marks."""
         return f"\u201c{self.text(place)}\u201d"
 
     def name(self, number: int) -> str:
-        """The name of a document, cut if it is long."""
         return isolated(shortened(self.documents[number].name, 60))
 
     def lead(self, panels: Sequence[Panel], layers: int) -> str:
@@ -130,44 +121,39 @@ class _Still:
     def legend(self, *, shaded: bool) -> str:
         """What the frames, lines and shades mean that are there."""
         keys, selection = [], self.selection
-        for place, style, what in (
-            (selection.source, SOURCE, "chosen"),
-            (selection.target, TARGET, "compared"),
-        ):
+        frames = ((selection.source, SOURCE, "chosen"), (selection.target, TARGET, "compared"))
+        for place, style, what in frames:
             if place:
                 keys.append(f'<b style="{style}">{self.text(place)}</b> {what}, in {self.name(place[0])}')
         if selection.extra_global or (selection.source and selection.source_global):
-            keys.append(f'<span style="{GLOBAL}">word</span> sees everything')
+            keys.append(f"{span('word', GLOBAL)} sees everything")
         if selection.masked:
-            keys.append(f'<span style="{MASKED}">word</span> hidden from the model')
+            keys.append(f"{span('word', MASKED)} hidden from the model")
         if any(document.mentions for document in self.documents):
             keys.append(f"{MENTION}word</u> mention")
         if shaded:
-            steps = "".join(f'<span style="{shade(rank)}">&emsp;</span>' for rank in (82, 88, 93, 97, 100))
-            keys.append(f'<span style="{FRAME}">{steps}</span> top 20% \u2026 top 1% of its document')
-        return f'<div style="margin:2px 0 8px">{muted(" &emsp; ".join(keys))}</div>'
+            steps = "".join(span("&emsp;", shade(rank)) for rank in (82, 88, 93, 97, 100))
+            keys.append(f"{span(steps, FRAME)} top 20% \u2026 top 1% of its document")
+        return div(muted(" &emsp; ".join(keys)), "margin:2px 0 8px")
 
     def panel(self, panel: Panel) -> str:
-        """The answer of one model."""
+        """The answer of one model: what became of the compared words, the strongest words elsewhere, why
+        words are muted, what is predicted, and the documents."""
         verdict, label = self.verdict(panel)
-        parts = [f'<div style="margin:8px 0 0"><b>{isolated(panel.name)}</b>&ensp;{verdict}</div>']
+        parts = [div(f"<b>{isolated(panel.name)}</b>&ensp;{verdict}", "margin:8px 0 0")]
         if strongest := self.strongest_elsewhere(panel):
             parts.append(muted(f"Strongest in other documents: {'; '.join(strongest)}"))
-        parts += [f'<div style="font-size:12px">{line}</div>' for line in self.muted_words(panel)]
+        sample, why = span("Muted words", UNREACHED), []
+        if (panel.read & ~panel.reach).any():
+            far = f"too far from {self.quoted(self.selection.source)}, and neither sees everything"
+            why.append(f"{sample} can carry no weight: {far}")
+        if lost := int((~panel.read).sum()):
+            why.append(f"{sample} at the ends ({lost} words) are more than the model can read")
+        parts += [div(line, "font-size:12px") for line in why]
         if panel.predictions:
             rows = "".join(f"<li>{self.prediction(one)}</li>" for one in panel.predictions)
             parts.append(f'<div>Predicted for the hidden words:</div><ol style="margin:0">{rows}</ol>')
-        return "".join([*parts, f'<div style="margin-top:4px">{self.columns(panel, label)}</div>'])
-
-    def muted_words(self, panel: Panel) -> list[str]:
-        """Why words are muted, if any are."""
-        sample, lines = f'<span style="{UNREACHED}">Muted words</span>', []
-        if (panel.read & ~panel.reach).any():
-            far = f"too far from {self.quoted(self.selection.source)}, and neither sees everything"
-            lines.append(f"{sample} can carry no weight: {far}")
-        if lost := int((~panel.read).sum()):
-            lines.append(f"{sample} at the ends ({lost} words) are more than the model can read")
-        return lines
+        return "".join([*parts, div(self.columns(panel, label), "margin-top:4px")])
 
     def verdict(self, panel: Panel) -> tuple[str, str]:
         """What there is to say of the compared words, as a sentence and as a label."""
@@ -208,25 +194,23 @@ class _Still:
         for number, document in enumerate(self.documents):
             layers = (self.frames(number, label), _mentions(document), self.looks(number, panel))
             words, gaps = document.words, document.gaps
-            sentences = (_nested(range(*span), layers, words, gaps) for span in document.sentences)
+            sentences = (_nested(range(*ends), layers, words, gaps) for ends in document.sentences)
             text = "".join(f'<p style="margin:0 0 5px">{sentence}</p>' for sentence in sentences)
             size = f'<small style="{MUTED}">{counted(len(document.words), "word")}</small>'
-            head = f'<div style="margin-bottom:4px"><b>{self.name(number)}</b>&ensp;{size}</div>'
+            head = div(f"<b>{self.name(number)}</b>&ensp;{size}", "margin-bottom:4px")
             cells.append(f'<td style="{_COLUMN}">{head}{text}</td>')
         table = (
             f"width:100%;min-width:{_NARROWEST * len(self.documents)}px;table-layout:fixed;"
             "border-collapse:collapse;font-size:13.5px;word-wrap:break-word;margin:0"
         )
         row = f'<tr valign="top" style="background-color:transparent">{"".join(cells)}</tr>'
-        return f'<div style="overflow-x:auto"><table style="{table}">{row}</table></div>'
+        return div(f'<table style="{table}">{row}</table>', "overflow-x:auto")
 
     def frames(self, number: int, label: str) -> Layer:
         """A frame around the source and the target."""
         layer = [_PLAIN] * len(self.documents[number].words)
-        for place, style, what in (
-            (self.selection.source, SOURCE, "chosen"),
-            (self.selection.target, TARGET, label or "compared"),
-        ):
+        source, target = self.selection.source, self.selection.target
+        for place, style, what in ((source, SOURCE, "chosen"), (target, TARGET, label or "compared")):
             if place and place[0] == number:
                 close = f'</b><small style="{_LABEL}">&nbsp;{what}</small>'
                 layer[place[1] : place[2]] = [(f'<b style="{style}">', close, 0)] * (place[2] - place[1])

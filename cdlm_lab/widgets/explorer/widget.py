@@ -34,26 +34,18 @@ def _asset(name: str) -> str:
     return (files("cdlm_lab.widgets.explorer") / name).read_text(encoding="utf-8")
 
 
-def script() -> str:
-    """The JavaScript of the widget, one file after the other; they know nothing of the notebook."""
-    return "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
-
-
-def stylesheet() -> str:
-    """The CSS of the widget."""
-    return _asset("explorer.css")
+# One file after the other; they know nothing of the notebook.
+SCRIPT = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
+STYLE = _asset("explorer.css")
 
 
 def page_html(stored: Mapping[str, Any], *, title: str, picture: bool = False) -> str:
     """A self-contained page, whose policy lets nothing run but the explorer's own script (by its checksum)
     and nothing be fetched.
 
-    Args:
-        stored: what the widget would have: documents, options, selection, answer, answers, overview, view.
-        title: of the page (untrusted text).
-        picture: True = without controls, and the page writes its height where `page_png` reads it.
-    """
-    code = f"{script()}\n{_asset('standalone.js')}\nrenderStored('stored');\n"
+    `stored` is what the widget would have: documents, options, selection, answer, answers, overview, view.
+    `picture`: True = without controls, and the page writes its height where `page_png` reads it."""
+    code = f"{SCRIPT}\n{_asset('standalone.js')}\nrenderStored('stored');\n"
     if picture:
         code += "document.documentElement.dataset.height = document.body.scrollHeight;\n"
     digest = base64.b64encode(hashlib.sha256(code.encode("utf-8")).digest()).decode("ascii")
@@ -65,15 +57,16 @@ def page_html(stored: Mapping[str, Any], *, title: str, picture: bool = False) -
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width"><meta name="referrer" content="no-referrer">'
-        f"<title>{escaped(title)}</title><style>{stylesheet()}body{{margin:16px}}{hidden}</style></head>"
+        f"<title>{escaped(title)}</title><style>{STYLE}body{{margin:16px}}{hidden}</style></head>"
         f'<body class="cdlm-x-page"><div id="explorer"></div>'
         f'<script type="application/json" id="stored">{data}</script><script>{code}</script></body></html>'
     )
 
 
 def page_png(html: str, path: str | os.PathLike[str], *, width: int = 1300) -> None:
-    """A picture of a page made with `picture=True`, by a Chromium that is run for it without a window;
-    `BROWSER_PATH` may name the browser. A RuntimeError if there is none, or it drew nothing."""
+    """A picture of a page made with `picture=True`, `width` pixels wide, at twice the resolution, drawn by a
+    Chromium without a window; `BROWSER_PATH` may name the browser. A RuntimeError if there is none, or it
+    drew nothing."""
     browser = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise RuntimeError(
@@ -125,8 +118,8 @@ class Explorer(anywidget.AnyWidget):
         title: of exported pages.
     """
 
-    _esm = script() + "\nexport default { render };\n"
-    _css = stylesheet()
+    _esm = f"{SCRIPT}\nexport default {{ render }};\n"
+    _css = STYLE
 
     documents = traitlets.List().tag(sync=True)
     options = traitlets.Dict().tag(sync=True)
@@ -199,8 +192,7 @@ class Explorer(anywidget.AnyWidget):
         return Path(path)
 
     def save_png(self, path: str | os.PathLike[str], *, width: int = 1300) -> Path:
-        """Write a picture `width` pixels wide, at twice the resolution; a RuntimeError if no browser can draw
-        it."""
+        """Write a picture of what is shown now, as `page_png` does."""
         page_png(self.html(picture=True), path, width=width)
         return Path(path)
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from cdlm_lab.data.coreference_files import read_coreference_json
-from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import PassedOver, gold_clusters, mentions_of
 
 DOCUMENTS: dict[str, Any] = {
@@ -46,17 +45,18 @@ def split(write, tmp_path):
     return _split
 
 
+def read(folder, kinds=("event", "entity"), **options):
+    return list(read_coreference_json(folder, "dev", kinds=kinds, **options))
+
+
 def test_topics(split):
-    first, second = read_coreference_json(split(), "dev")
+    first, second = read(split())
     assert (first.id, second.id) == ("36", "37")
     one, two, three = first.documents
     assert (one.id, one.topic, one.subtopic) == ("36_1ecb", "36", "36_ecb")
     assert (two.id, two.subtopic, three.id) == ("36_2ecbplus", "36_ecbplus", "36_3ecb")
-    assert (one.tokens, one.sentences, one.validated) == (
-        ("Fire", "It", "burnt", "Rain"),
-        ((0, 1), (1, 3), (3, 4)),
-        (1,),
-    )
+    assert one.tokens == ("Fire", "It", "burnt", "Rain")
+    assert (one.sentences, one.validated) == (((0, 1), (1, 3), (3, 4)), (1,))
     assert (two.tokens, two.validated, three.validated) == (("http", "Blaze", "out", "now"), (1,), ())
     assert [(m.id, m.tokens, m.sentence, m.kind, m.cluster, m.tag) for m in mentions_of([first])] == [
         ("36_1ecb:4", (1, 2), 1, "entity", "200000000", ""),
@@ -66,48 +66,19 @@ def test_topics(split):
     assert list(gold_clusters([first, second], kind="event")) == ["7", "quake"]
 
 
-def test_one_kind(split):
-    folder = split()
-    (folder / "dev_entities.json").unlink()
-    found = list(read_coreference_json(str(folder), "dev", kinds=("event",)))
-    assert {mention.kind for mention in mentions_of(found)} == {"event"}
-    assert len(list(mentions_of(found))) == 3
-
-
-def test_other_corpora(split):
-    """Topics that the ids do not tell, sub-topics that are not those of ECB+."""
-    documents = {
-        "news-a": [[0, 0, "Fire", True]],
-        "news-b": [[0, 0, "Rain", True]],
-        "x_y": [[0, 0, "Sun", True]],
-    }
-    events = [
-        {"doc_id": name, "m_id": 1, "tokens_ids": [0], "cluster_id": 0, "topic": "w"}
-        for name in ("news-a", "news-b")
-    ]
-    found = list(read_coreference_json(split(documents, events, []), "dev"))
-    assert [(topic.id, [document.id for document in topic.documents]) for topic in found] == [
-        ("w", ["news-a", "news-b"]),
-        ("dev", ["x_y"]),  # nothing says its topic
-    ]
-    assert [document.subtopic for topic in found for document in topic.documents] == ["w", "w", "dev"]
-    assert {name: len(members) for name, members in gold_clusters(found).items()} == {"0": 2}
-
-
-def test_arguments_that_cannot_be(split):
-    for kinds, shown in (((), r"\(\)"), (("events",), r"\('events',\)")):
-        with pytest.raises(ValueError, match=f"^kinds is {shown}; choose from event, entity$"):
-            read_coreference_json(split(), "dev", kinds=kinds)
-
-
-def test_files_that_are_missing(split, refused):
+def test_kinds_and_files_that_are_missing(split, refused):
     folder = split()
     with refused(folder / "test.json", "1: file: there is no such file; check the spelling of the path"):
-        list(read_coreference_json(folder, "test"))
+        read_coreference_json(folder, "test")
     (folder / "dev_entities.json").unlink()
+    found = list(mentions_of(read(str(folder), kinds=("event", "event"))))
+    assert [mention.kind for mention in found] == ["event"] * 3
     remedy = "copy it there, or leave its kind out of kinds, which is ('event', 'entity')"
     with refused(folder / "dev_entities.json", f"1: file: there is no such file; {remedy}"):
-        list(read_coreference_json(folder, "dev"))
+        read(folder)
+    for kinds, shown in (((), r"\(\)"), (("events",), r"\('events',\)")):
+        with pytest.raises(ValueError, match=f"^kinds is {shown}; choose from event, entity$"):
+            read(folder, kinds=kinds)
 
 
 def changed(place: int, **fields: object) -> list[Any]:
@@ -116,6 +87,7 @@ def changed(place: int, **fields: object) -> list[Any]:
     return [*EVENTS[:place], item, *EVENTS[place + 1 :]]
 
 
+LONE = "half a surrogate pair at character 1; remove the lone \\ud... escape"
 SENTENCE = "name tokens of one sentence"
 BY_ID = "name tokens of the document by their id"
 
@@ -124,18 +96,16 @@ BY_ID = "name tokens of the document by their id"
     ("events", "message"),
     [
         ("{}", "1: file: an object where a list belongs; write it as [{...}, ...]"),
-        ("[\n{}\n\n,, ]", "4: column 2: not JSON (Expecting value); complete the file"),
-        ("[7]", "1: [0]: a number where an object belongs; write it as {...}"),
         ("[\n\n  {}]", '3: [0].doc_id: missing; add "doc_id" to the record'),
         (changed(1, doc_id=7), "19: [1].doc_id: a number where a text belongs; put it in quotes"),
         (changed(1, doc_id="36_9ecb.xml"),
          "19: [1].doc_id: there is no document 36_9ecb; name one of the documents of the split"),
         (changed(1, m_id=[]), '19: [1].m_id: a list where a text belongs; write it as "m_id": 7'),
+        (changed(1, m_id="x\ud83d"), f"19: [1].m_id: {LONE}"),
+        (changed(1, cluster_id="x\ud83d"), f"19: [1].cluster_id: {LONE}"),
         (changed(1, cluster_id=...), '19: [1].cluster_id: missing; add "cluster_id" to the record'),
         (changed(1, cluster_id=None),
          '19: [1].cluster_id: null where a text belongs; write it as "cluster_id": 7'),
-        (changed(1, cluster_id=True),
-         '19: [1].cluster_id: true or false where a text belongs; write it as "cluster_id": 7'),
         (changed(1, tokens_ids=...), f"19: [1].tokens_ids: no tokens; {SENTENCE}"),
         (changed(1, tokens_ids=[]), f"19: [1].tokens_ids: no tokens; {SENTENCE}"),
         (changed(1, tokens_ids=6), "19: [1].tokens_ids: a number where a list belongs; write it as [...]"),
@@ -145,22 +115,17 @@ BY_ID = "name tokens of the document by their id"
          f"19: [1].tokens_ids[0]: the document 36_1ecb has no token 99 with text; {BY_ID}"),
         (changed(1, tokens_ids=[4, 5]),
          f"19: [1].tokens_ids[1]: the document 36_1ecb has no token 5 with text; {BY_ID}"),
+        (changed(1, tokens_ids=[1, 7]), f"19: [1].tokens_ids: tokens of three sentences or more; {SENTENCE}"),
         (changed(1, topic=[]), '19: [1].topic: a list where a text belongs; write it as "topic": 7'),
+        ([*EVENTS, {**ENTITIES[0], "topic": "37"}],
+         "37: [3].topic: 37, but 36 in another mention of 36_1ecb; give all mentions of a document one "
+         "topic"),
     ],
 )  # fmt: skip
 def test_malformed_mentions(split, refused, events, message):
     folder = split(events=events)
     with refused(folder / "dev_events.json", message):
-        list(read_coreference_json(folder, "dev"))
-
-
-def test_document_in_two_topics(split, refused):
-    folder = split(entities=[{**ENTITIES[0], "topic": "37"}])
-    what = "37, but 36 in another mention of 36_1ecb"
-    with refused(
-        folder / "dev_entities.json", f"2: [0].topic: {what}; give all mentions of a document one topic"
-    ):
-        list(read_coreference_json(folder, "dev"))
+        read(folder)
 
 
 ROW = 'write it as [sentence, token id, "text", true]'
@@ -171,14 +136,13 @@ ROW = 'write it as [sentence, token id, "text", true]'
     [
         ("[]", "1: file: a list where an object belongs; write it as {document: [tokens]}"),
         ("{}", "1: file: no documents; add some, or take the split out"),
-        ('{"a": [[0, 0, "x"', "1: column 18: not JSON (Expecting ',' delimiter); complete the file"),
         ('{"a": [[0, 0, "x", true]],\n"b": 7}', "2: b: a number where a list belongs; write it as [...]"),
+        ('{\n"a": [[0, 0, "Fire", true]],\n"Müller": [[0, 0, 1, true]]}',
+         "3: Müller[0][2]: a number where a text belongs; put it in quotes"),
         ('{\n"a": []}', "2: a: the document has no text; leave it out"),
         ({"a": [[0, 1, " ", True]]}, "2: a: the document has no text; leave it out"),
-        ({"a": [[0, 1, "x"]]},
-         '2: a[0]: a list of 3, too short; write it as [sentence, token id, "text", true]'),
-        ({"a": ["x"]},
-         '2: a[0]: a text where a list belongs; write it as [sentence, token id, "text", true]'),
+        ({"a": [[0, 1, "x"]]}, f"2: a[0]: a list of 3, too short; {ROW}"),
+        ({"a": ["x"]}, f"2: a[0]: a text where a list belongs; {ROW}"),
         ({"a": [[0, 1, "x", 1]]},
          "2: a[0][3]: a number where true or false belongs; write it without quotes"),
         ({"a": [[0, 1, None, True]]}, "2: a[0][2]: null where a text belongs; put it in quotes"),
@@ -195,41 +159,22 @@ ROW = 'write it as [sentence, token id, "text", true]'
 def test_malformed_documents(split, refused, documents, message):
     folder = split(documents=documents)
     with refused(folder / "dev.json", message):
-        list(read_coreference_json(folder, "dev"))
+        read(folder)
 
 
-def test_endless_nesting(split):
-    folder = split(documents="[" * 100_000)
-    with pytest.raises(
-        ValueError, match=r"dev\.json:1: field file: not JSON \(.*; write plain records: texts, "
-    ):
-        list(read_coreference_json(folder, "dev"))
-
-
-def test_no_mentions(split, refused):
+def test_no_mentions_and_a_cluster_of_both_kinds(split, refused):
     folder = split(events=[])
-    with refused(
-        folder / "dev.json", "1: mentions: no mention of kind event; annotate some, or take the split out"
-    ):
-        list(read_coreference_json(folder, "dev", kinds=("event",)))
-    both = split(events=[], entities=[])
-    with refused(
-        both / "dev.json",
-        "1: mentions: no mention of kind event or entity; annotate some, or take the split out",
-    ):
-        list(read_coreference_json(both, "dev"))
-
-
-REMEDY = 'correct the mention; where events and entities share numbers, read one kind: kinds=("event",)'
-
-
-def test_cluster_of_both_kinds(split, refused):
+    for entities, kinds in ((ENTITIES, ("event",)), ([], ("event", "entity"))):
+        what = f"1: mentions: no mention of kind {' or '.join(kinds)}; annotate some, or take the split out"
+        with refused(split(events=[], entities=entities) / "dev.json", what):
+            read(folder, kinds=kinds)
     folder = split(entities=[{**ENTITIES[0], "cluster_id": 7}])
     one, two = "mention 36_1ecb:4 of document 36_1ecb", "mention 36_1ecb:3 of document 36_1ecb"
     what = f"cluster 7 is of both kinds: {one} is an entity, {two} an event; split the cluster"
-    with refused(folder / "dev.json", f"1: mentions: {what}; {REMEDY}"):
-        list(read_coreference_json(folder, "dev"))
-    assert len(list(read_coreference_json(folder, "dev", kinds=("entity",)))) == 2
+    apart = 'where events and entities share numbers, read one kind: kinds=("event",)'
+    with refused(folder / "dev.json", f"1: mentions: {what}; correct the mention; {apart}"):
+        read(folder)
+    assert len(read(folder, kinds=("entity",))) == 2
 
 
 LENIENT: list[Any] = [
@@ -246,14 +191,14 @@ LENIENT: list[Any] = [
 
 def test_what_corpora_of_others_hold(split):
     """Numeric topics, mentions without a name or with the same, a mention across two sentences; what cannot
-    be used is counted, or refused if nothing counts."""
+    be used is counted."""
     words = [
         [0, 0, "A", True], [0, 1, "virus", True], [1, 2, "flu", False], [1, 3, "It", False],
         [2, 4, "he", True],
     ]  # fmt: skip
     documents = {"0_news_1": words, "0_news_2": words[:1], "1_news_3": words[:1]}
     folder, passed_over = split(documents, LENIENT, []), PassedOver()
-    found = list(read_coreference_json(folder, "dev", kinds=("event",), passed_over=passed_over))
+    found = read(folder, kinds=("event",), passed_over=passed_over)
     assert [(topic.id, [document.id for document in topic.documents]) for topic in found] == [
         ("0", ["0_news_1", "0_news_2"]),
         ("dev", ["1_news_3"]),
@@ -272,32 +217,22 @@ def test_what_corpora_of_others_hold(split):
         "event mention whose cluster_id means nothing": 1,
         "event mention whose doc_id means nothing": 1,
     }
-    with pytest.raises(
-        DataError, match=r"dev_events\.json:\d+: field \[4\]\.tokens_ids: tokens of three sentences"
-    ):
-        list(read_coreference_json(folder, "dev", kinds=("event",)))
 
 
-def test_topics_that_nothing_says(split):
-    """The id up to the first "_" if that puts documents together, else all documents are one topic."""
-    for names, expected in ((["1_a", "1_b", "2_c"], ["1", "2"]), (["a", "b_1"], ["dev"])):
-        documents = {name: [[0, 0, "Fire", True]] for name in names}
-        events = [{"doc_id": name, "tokens_ids": [0], "cluster_id": 7} for name in names]
-        folder = split(documents, events, [])
-        assert [topic.id for topic in read_coreference_json(folder, "dev")] == expected
-
-
-@pytest.mark.parametrize("field", ["m_id", "cluster_id"])
-def test_names_that_are_not_utf_8(split, refused, field):
-    """A name with half a surrogate pair could not be written into any file of results."""
-    folder = split(events=changed(1, **{field: "x\ud83d"}))
-    what, remedy = "half a surrogate pair at character 1", "remove the lone \\ud... escape"
-    with refused(folder / "dev_events.json", f"19: [1].{field}: {what}; {remedy}"):
-        list(read_coreference_json(folder, "dev"))
-
-
-def test_the_line_of_a_document_whose_name_is_not_ascii(split, refused):
-    folder = split('{\n"a": [[0, 0, "Fire", true]],\n"Müller": [[0, 0, 1, true]]}')
-    what = "a number where a text belongs"
-    with refused(folder / "dev.json", f"3: Müller[0][2]: {what}; put it in quotes"):
-        list(read_coreference_json(folder, "dev"))
+@pytest.mark.parametrize(
+    ("names", "topic", "expected"),
+    [
+        # that of the mentions, and for a document that has none the name of the split
+        (["news-a", "news-b", "x_y"], "w", {"news-a": "w", "news-b": "w", "x_y": "dev"}),
+        # nothing says a topic: the id up to the first "_" if that puts documents together, else all are one
+        (["1_a", "1_b", "2_c"], None, {"1_a": "1", "1_b": "1", "2_c": "2"}),
+        (["a", "b_1"], None, {"a": "dev", "b_1": "dev"}),
+    ],
+)
+def test_topics_of_other_corpora(split, names, topic, expected):
+    documents = {name: [[0, 0, "Fire", True]] for name in names}
+    events = [{"doc_id": name, "tokens_ids": [0], "cluster_id": 0, "topic": topic} for name in names[:2]]
+    found = read(split(documents, events, []))
+    assert {document.id: one.id for one in found for document in one.documents} == expected
+    assert all(document.subtopic == one.id for one in found for document in one.documents)
+    assert {name: len(members) for name, members in gold_clusters(found).items()} == {"0": 2}

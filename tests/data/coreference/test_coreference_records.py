@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from functools import partial
 
 import pytest
 
@@ -16,12 +17,12 @@ from cdlm_lab.data.records import (
 
 
 def mention(identifier: str, tokens: tuple[int, int] = (0, 1), **changes: object) -> CoreferenceMention:
-    given = {"document": "d", "sentence": 0, "kind": "event", "cluster": "c", **changes}
-    return CoreferenceMention(id=identifier, tokens=tokens, **given)
+    given = {"document": "d", "sentence": 0, "kind": "event", "cluster": "c"}
+    return CoreferenceMention(**{"id": identifier, "tokens": tokens} | given | changes)
 
 
 def document(*mentions: CoreferenceMention, **changes: object) -> CoreferenceDocument:
-    """Five tokens in two sentences: Rain fell . It stopped"""
+    """Five tokens in two sentences."""
     given = {
         "id": "d",
         "topic": "t",
@@ -29,9 +30,8 @@ def document(*mentions: CoreferenceMention, **changes: object) -> CoreferenceDoc
         "tokens": ("Rain", "fell", ".", "It", "stopped"),
         "sentences": ((0, 3), (3, 5)),
         "validated": (0, 1),
-        **changes,
     }
-    return CoreferenceDocument(mentions=mentions, **given)
+    return CoreferenceDocument(mentions=mentions, **given | changes)
 
 
 def raises(message: str):
@@ -40,8 +40,7 @@ def raises(message: str):
 
 def test_a_document_with_mentions():
     first, second = mention("d:1", (0, 2)), mention("d:2", (4, 5), sentence=1, tag="ACTION_STATE")
-    found = document(first, second)
-    assert found.text_of(first) == "Rain fell"
+    assert document(first, second).text_of(first) == "Rain fell"
     assert second.place == ("d", 4, 5)
     assert (first.tag, second.tag) == ("", "ACTION_STATE")
     assert first.name == "mention d:1 of document d"
@@ -50,114 +49,87 @@ def test_a_document_with_mentions():
     assert len({first, second, mention("d:1", (0, 2))}) == 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "what"),
-    [
-        ({"kind": "EVENT"}, "kind is 'EVENT'; choose one of event, entity"),
-        ({"cluster": ""}, "no cluster; give it one of its own if it corefers with no other"),
-        ({"tokens": (2, 2)}, "(2, 2) is no span of tokens; write (first, last + 1)"),
-        ({"tokens": (-1, 2)}, "(-1, 2) is no span of tokens; write (first, last + 1)"),
-    ],
-)
-def test_mention_that_cannot_be(changes, what):
-    with raises(f"mention m of document d: {what}"):
-        mention("m", **changes)
+M = "mention m of document d"
+ZERO, GAPS = "sentences are numbered from 0", "sentences follow each other without gaps"
+OTHER = document(mention("m", document="e"), id="e")
+EVENT, ENTITY = mention("d:1"), mention("d:2", (1, 2), kind="entity")
+BOTH = "mention d:1 of document d is an event, mention d:2 of document d an entity; split the cluster"
+
+
+def topic(name: str, *documents: CoreferenceDocument) -> Topic:
+    return Topic(id=name, documents=documents)
 
 
 @pytest.mark.parametrize(
-    ("made", "what"),
+    ("make", "message"),
     [
-        (mention("m", document="e"), "mention m of document e stands in the list of document d"),
-        (mention("m", (4, 6), sentence=1),
-         "mention m of document d: its tokens (4, 6) lie outside: the document has 5"),
-        (mention("m", sentence=2),
-         "mention m of document d: sentence 2 is not one of its 2; sentences are numbered from 0"),
-        (mention("m", sentence=-1),
-         "mention m of document d: sentence -1 is not one of its 2; sentences are numbered from 0"),
-        (mention("m", (2, 4)), "mention m of document d: its tokens (2, 4) lie outside sentence 0, (0, 3)"),
-        (mention("m", (2, 4), sentence=1),
-         "mention m of document d: its tokens (2, 4) lie outside sentence 1, (3, 5)"),
+        (partial(mention, "m", kind="EVENT"), f"{M}: kind is 'EVENT'; choose one of event, entity"),
+        (partial(mention, "m", cluster=""),
+         f"{M}: no cluster; give it one of its own if it corefers with no other"),
+        (partial(mention, "m", (2, 2)), f"{M}: (2, 2) is no span of tokens; write (first, last + 1)"),
+        (partial(mention, "m", (-1, 2)), f"{M}: (-1, 2) is no span of tokens; write (first, last + 1)"),
+        (partial(document, tokens=(), sentences=()), "document d has no text; leave it out"),
+        (partial(document, tokens=("Rain", "\t", ".", "It", "")),
+         "document d: token 1 is empty; leave it out"),
+        (partial(document, sentences=((0, 3), (4, 5))),
+         f"document d: sentence 1 is (4, 5) after 3 tokens; {GAPS}"),
+        (partial(document, sentences=((0, 3), (3, 3), (3, 5))),
+         f"document d: sentence 1 is (3, 3) after 3 tokens; {GAPS}"),
+        *((partial(document, sentences=((0, end),)),
+           f"document d: the sentences end at {end} of 5 tokens; sentences hold all of them")
+          for end in (3, 6)),
+        (partial(document, validated=(0, 2)),
+         f"document d: validated sentence 2 is not one of its 2; {ZERO}"),
+        (partial(document, mention("m"), mention("m", (1, 2))),
+         f"{M}: a second mention of this id; number them apart"),
+        (partial(topic, "t"), "topic t has no documents; leave it out"),
+        (partial(topic, "u", document()), "document d is of topic t, not of u"),
+        (partial(topic, "t", document(), document()), "topic t has two documents d; name them apart"),
+        (partial(topic, "t", document(mention("m")), OTHER),
+         "mention m of document e: document d has one of this id too"),
+        (partial(topic, "t", document(EVENT, ENTITY)), f"cluster c is of both kinds: {BOTH}"),
     ],
 )  # fmt: skip
-def test_mention_that_does_not_fit(made, what):
-    with raises(what):
+def test_records_that_cannot_be(make, message):
+    with raises(message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (mention("m", document="e"), "mention m of document e stands in the list of document d"),
+        (mention("m", (4, 6), sentence=1), f"{M}: its tokens (4, 6) lie outside: the document has 5"),
+        (mention("m", sentence=2), f"{M}: sentence 2 is not one of its 2; {ZERO}"),
+        (mention("m", sentence=-1), f"{M}: sentence -1 is not one of its 2; {ZERO}"),
+        (mention("m", (2, 4)), f"{M}: its tokens (2, 4) lie outside sentence 0, (0, 3)"),
+        (mention("m", (2, 4), sentence=1), f"{M}: its tokens (2, 4) lie outside sentence 1, (3, 5)"),
+    ],
+)
+def test_mention_that_does_not_fit(made, message):
+    with raises(message):
         document(made)
-    with raises(what):
+    with raises(message):
         check_mention(made, document())
-
-
-def test_mentions_at_the_edges_fit():
-    check_mention(mention("m", (0, 3)), document())
+    check_mention(mention("m", (0, 3)), document())  # mentions at the edges fit
     check_mention(mention("m", (3, 5), sentence=1), document())
 
 
-@pytest.mark.parametrize(
-    ("changes", "what"),
-    [
-        ({"tokens": (), "sentences": ()}, " has no text; leave it out"),
-        ({"tokens": ("Rain", "\t", ".", "It", "")}, ": token 1 is empty; leave it out"),
-        ({"sentences": ((0, 3), (4, 5))},
-         ": sentence 1 is (4, 5) after 3 tokens; sentences follow each other without gaps"),
-        ({"sentences": ((0, 3), (3, 3), (3, 5))},
-         ": sentence 1 is (3, 3) after 3 tokens; sentences follow each other without gaps"),
-        ({"sentences": ((0, 3),)}, ": the sentences end at 3 of 5 tokens; sentences hold all of them"),
-        ({"sentences": ((0, 6),)}, ": the sentences end at 6 of 5 tokens; sentences hold all of them"),
-        ({"validated": (0, 2)}, ": validated sentence 2 is not one of its 2; sentences are numbered from 0"),
-    ],
-)  # fmt: skip
-def test_document_that_cannot_be(changes, what):
-    with raises(f"document d{what}"):
-        document(**changes)
-
-
-def test_mentions_of_one_id():
-    with raises("mention m of document d: a second mention of this id; number them apart"):
-        document(mention("m"), mention("m", (1, 2)))
-    other = document(mention("m", document="e"), id="e")
-    with raises("mention m of document e: document d has one of this id too"):
-        Topic(id="t", documents=(document(mention("m")), other))
-
-
-def test_topic_that_cannot_be():
-    with raises("topic t has no documents; leave it out"):
-        Topic(id="t", documents=())
-    with raises("document d is of topic t, not of u"):
-        Topic(id="u", documents=(document(),))
-    with raises("topic t has two documents d; name them apart"):
-        Topic(id="t", documents=(document(), document()))
-
-
-def test_cluster_of_both_kinds():
-    event, entity = mention("d:1"), mention("d:2", (1, 2), kind="entity")
-    what = "mention d:1 of document d is an event, mention d:2 of document d an entity; split the cluster"
-    with raises(f"cluster c is of both kinds: {what}"):
-        Topic(id="t", documents=(document(event, entity),))
-
-
-def two_topics() -> list[Topic]:
+def test_clusters_through_topics():
     one = document(mention("d:1"), mention("d:2", (1, 2), cluster="x"), mention("d:3", (2, 3)))
     entity = mention("e:1", document="e", kind="entity", cluster="y")
     two = document(mention("e:2", (1, 2), document="e"), entity, id="e", topic="u")
-    return [Topic(id="t", documents=(one,)), Topic(id="u", documents=(two,))]
-
-
-def test_clusters_through_topics():
-    topics = two_topics()
+    topics = [topic("t", one), topic("u", two)]
     assert [found.id for found in mentions_of(topics)] == ["d:1", "d:2", "d:3", "e:2", "e:1"]
     assert [found.id for found in mentions_of(topics, kind="entity")] == ["e:1"]
     names = {name: [m.id for m in members] for name, members in gold_clusters(topics, kind="event").items()}
     assert names == {"c": ["d:1", "d:3", "e:2"], "x": ["d:2"]}
     cut = gold_clusters(topics, by_topic=True)
     assert {name: len(members) for name, members in cut.items()} == {"t/c": 2, "t/x": 1, "u/c": 1, "u/y": 1}
-
-
-def test_both_kinds_through_topics():
-    one, _ = two_topics()
-    two = document(mention("e:2", document="e", kind="entity"), id="e", topic="u")
-    topics = [one, Topic(id="u", documents=(two,))]
-    with pytest.raises(
-        ValueError, match="cluster c is of both kinds: mention d:1 of document d is an event, "
-    ):
+    both = document(mention("e:2", document="e", kind="entity"), id="e", topic="u")
+    topics[1] = topic("u", both)
+    message = "cluster c is of both kinds: mention d:1 of document d is an event, "
+    with pytest.raises(ValueError, match=message):
         gold_clusters(topics)
     assert len(gold_clusters(topics, kind="entity")) == 1
     assert len(gold_clusters(topics, by_topic=True)) == 3

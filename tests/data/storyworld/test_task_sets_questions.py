@@ -8,6 +8,7 @@ from itertools import islice, pairwise
 import pytest
 
 from cdlm_lab.data.questions import MultihopQuestion, check_question
+from cdlm_lab.data.records import Question
 from cdlm_lab.data.storyworld.stories import event_type_of, story
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_questions
 
@@ -28,19 +29,15 @@ def number_of(question: MultihopQuestion) -> int:
     return int(question.id.split("-")[3])
 
 
-def source_of(question: MultihopQuestion):
+def source_of(question: MultihopQuestion) -> Question:
     return next(one for one in tale(number_of(question)).questions if one.id == question.id)
 
 
-def sentences_of(number: int, wanted) -> list[str]:
+def sentences_of(number: int, wanted: Question) -> list[str]:
     """The supporting sentences that the story's own record names."""
     documents = tale(number).cluster.documents
     spans = [(at.document, *documents[at.document].sentences[at.sentence]) for at in wanted.supporting]
     return [documents[document].text[start:end] for document, start, end in spans]
-
-
-def supporting_texts(question: MultihopQuestion) -> list[str]:
-    return sentences_of(number_of(question), source_of(question))
 
 
 def supporting_names(question: MultihopQuestion) -> set[str]:
@@ -60,25 +57,19 @@ def supporting_names(question: MultihopQuestion) -> set[str]:
 def report_holding(text: str) -> tuple[int, int]:
     """Story and report with the words of a paragraph."""
     clusters = [(number, tale(number).cluster.documents) for number in range(STORIES)]
-    (holder,) = (
-        (number, n) for number, reports in clusters for n, one in enumerate(reports) if text in one.text
-    )
+    (holder,) = ((number, n) for number, all in clusters for n, one in enumerate(all) if text in one.text)
     return holder
 
 
-def test_a_question_and_its_paragraphs():
+def test_a_question_and_its_paragraphs_with_and_without_the_clue():
     question = next(read_storyworld_questions("train", 12, sentences=2))
     assert question.text.endswith("head office of the company that is to lift the girders out of the water?")
     assert (question.id, question.answer) == ("storyworld-0-train-0-q0", "Tyttafors")
     assert (question.kind, question.type, question.level) == ("bridge", "span", "")
-    assert [paragraph.title for paragraph in question.paragraphs] == [
-        "Bridge fall kills dozens",
-        "The gap in the road",
-        "Divers find more dead after bridge collapse",
-        "The gap in the road (2)",
-    ]
-    titles = ("The gap in the road (2)", "Divers find more dead after bridge collapse")
-    assert question.supporting == ((titles[0], 1), (titles[1], 0))
+    clue, reply = "The gap in the road (2)", "Divers find more dead after bridge collapse"
+    titles = [paragraph.title for paragraph in question.paragraphs]
+    assert titles == ["Bridge fall kills dozens", "The gap in the road", reply, clue]
+    assert question.supporting == ((clue, 1), (reply, 0))
     assert question.paragraphs[2].sentences == (
         "Work is not scarce in the region: Loevnaumoe Works, with its head office in Tyttafors, has just "
         "bought new lorries.\n",
@@ -89,14 +80,9 @@ def test_a_question_and_its_paragraphs():
         "Loevnaumoe Works has been engaged to lift the girders out of the water.",
     )
     assert "has its head office in Refaewick" in question.paragraphs[1].text  # of another bridge's firm
-
-
-def test_the_same_question_withheld():
-    question = next(read_storyworld_questions("train", 12, sentences=2, withheld=True))
-    assert question.answer == "Tyttafors"
-    assert question.supporting == (("Divers find more dead after bridge collapse", 0),)
-    assert question.paragraphs[3].title == "The gap in the road (2)"
-    assert question.paragraphs[3].text == (
+    half = next(read_storyworld_questions("train", 12, sentences=2, withheld=True))
+    assert (half.answer, half.supporting, half.paragraphs[3].title) == ("Tyttafors", ((reply, 0),), clue)
+    assert half.paragraphs[3].text == (
         "The roadway fell 31 metres into the Hettaukuholm river.\n"
         "Boruholm Hospital admitted 329 injured people."
     )
@@ -105,9 +91,9 @@ def test_the_same_question_withheld():
 def test_all_questions_of_all_stories_in_order():
     questions = read()
     wanted = [one for number in range(STORIES) for one in tale(number).questions]
-    assert [one.id for one in questions] == [one.id for one in wanted]
+    fields = ("id", "text", "answer", "type")
     for question, one in zip(questions, wanted, strict=True):
-        assert (question.text, question.answer, question.type) == (one.text, one.answer, one.type)
+        assert [getattr(question, name) for name in fields] == [getattr(one, name) for name in fields]
         assert question.kind == one.hops
     assert {one.type for one in questions if one.kind == "comparison"} == {"span", "yes", "no"}
     assert {one.type for one in questions if one.kind == "bridge"} == {"span"}
@@ -122,15 +108,6 @@ def test_every_question_can_be_scored(options):
         assert len(question.gold_paragraphs) == (1 if options.get("withheld") else 2)
 
 
-def test_supporting_facts_name_the_sentences():
-    for question, half in zip(read(), read(withheld=True), strict=True):
-        expected = supporting_texts(question)
-        by_title = {one.title: one for one in question.paragraphs}
-        assert [by_title[title].sentences[n].strip() for title, n in question.supporting] == expected
-        (left,) = half.supporting
-        assert left == question.supporting[1] or (half.kind == "comparison" and left in question.supporting)
-
-
 def test_paragraphs_read_as_their_reports():
     breaks = 0
     for question in read():
@@ -139,9 +116,8 @@ def test_paragraphs_read_as_their_reports():
             number, place = report_holding(paragraph.text)
             report = tale(number).cluster.documents[place]
             assert re.sub(r" \(\d\)$", "", paragraph.title) == report.title
-            start = report.text.index(paragraph.text)
             starts = [begin for begin, _ in report.sentences]
-            first = starts.index(start)
+            first = starts.index(report.text.index(paragraph.text))
             assert first > 0  # the headline is the title
             for sentence, (begin, end) in zip(paragraph.sentences, pairwise(starts[first:]), strict=False):
                 assert sentence.rstrip() == report.text[begin:end].rstrip()
@@ -153,19 +129,20 @@ def test_paragraphs_read_as_their_reports():
     assert breaks > 100
 
 
-def test_names_stand_only_where_they_must():
+def test_supporting_facts_name_the_sentences_and_names_stand_only_where_they_must():
     for question in read():
-        names = supporting_names(question)
+        by_title = {one.title: one for one in question.paragraphs}
+        found = [by_title[title].sentences[n].strip() for title, n in question.supporting]
+        assert found == sentences_of(number_of(question), source_of(question))
+        names, titles = supporting_names(question), list(by_title)
+        assert not any(name in title for name in names for title in titles)
         holders = {
             name: [n for n, one in enumerate(question.paragraphs) if name in one.text] for name in names
         }
-        titles = [one.title for one in question.paragraphs]
-        assert not any(name in title for name in names for title in titles)
         first, second = (titles.index(title) for title, _ in question.supporting)
         if question.kind == "bridge":
             (link,) = names - {question.answer}
-            assert holders[question.answer] == [second]
-            assert holders[link] == sorted((first, second))
+            assert holders == {question.answer: [second], link: sorted((first, second))}
         else:
             assert sorted(holders.values()) == sorted([[first], [second]])
 
@@ -180,15 +157,13 @@ def test_withheld_changes_one_paragraph():
         assert before.title == after.title
         assert report_holding(before.text) == report_holding(after.text)
         which = [title for title, _ in question.supporting].index(before.title)
-        (other,) = half.supporting
-        assert other == question.supporting[1 - which]
-        sentence = supporting_texts(question)[which]
+        assert half.supporting == (question.supporting[1 - which],)
+        sentence = sentences_of(number_of(question), source_of(question))[which]
         assert any(sentence in one.text for one in question.paragraphs)
         assert not any(sentence in one.text for one in half.paragraphs)
         assert not any(name in after.text for name in supporting_names(question))
         lost[question.kind, which] += 1
-        if question.kind == "bridge":
-            assert any(question.answer in one.text for one in half.paragraphs)
+        assert question.kind == "comparison" or any(question.answer in one.text for one in half.paragraphs)
     assert set(lost) == {("bridge", 0), ("comparison", 0), ("comparison", 1)}
     assert min(lost["comparison", 0], lost["comparison", 1]) > 20
 
@@ -198,13 +173,12 @@ def test_withheld_in_reports_too_short_for_another_run():
     others = 0
     for question, less in zip(full, half, strict=True):
         check_question(less, where="here")
-        places = [n for n in range(4) if less.paragraphs[n] != question.paragraphs[n]]
-        assert len(places) == 1
+        (place,) = [n for n in range(4) if less.paragraphs[n] != question.paragraphs[n]]
         used = [report_holding(one.text) for one in question.paragraphs]
-        now = report_holding(less.paragraphs[places[0]].text)
-        others += now != used[places[0]]
-        assert now == used[places[0]] or now not in used
-        assert not any(name in less.paragraphs[places[0]].text for name in supporting_names(question))
+        now = report_holding(less.paragraphs[place].text)
+        others += now != used[place]
+        assert now == used[place] or now not in used
+        assert not any(name in less.paragraphs[place].text for name in supporting_names(question))
     assert 30 < others < len(full)
 
 
@@ -217,8 +191,9 @@ def test_of_two_replies_of_one_wording_only_the_clue_tells_which():
             numbers = [report_holding(one.text)[0] for one in context.paragraphs]
             (rival,) = set(numbers) - {number_of(question)}
             assert numbers.count(rival) == 2  # as many as of its own story
-            wording = question.text.split()[:3]
-            alike = [one for one in tale(rival).questions if one.text.split()[:3] == wording]
+            alike = [
+                one for one in tale(rival).questions if one.text.split()[:3] == question.text.split()[:3]
+            ]
             clue, reply = sentences_of(rival, next(one for one in alike if one.hops == "bridge"))
             assert [reply in one.text for one in context.paragraphs].count(True) == 1
             assert not any(clue in one.text for one in context.paragraphs)
@@ -227,13 +202,12 @@ def test_of_two_replies_of_one_wording_only_the_clue_tells_which():
 def test_distractors_of_comparisons_are_of_the_story_then_of_its_type():
     types = {number: event_type_of(seed=0, split="train", index=number) for number in range(STORIES)}
     outside = 0
-    for question in read():
-        if question.kind == "comparison":
-            numbers = [report_holding(one.text)[0] for one in question.paragraphs]
-            own = numbers.count(number_of(question))
-            assert own == min(4, len(tale(number_of(question)).cluster.documents))
-            assert {types[number] for number in numbers} == {types[number_of(question)]}
-            outside += own < 4
+    for question in (one for one in read() if one.kind == "comparison"):
+        numbers = [report_holding(one.text)[0] for one in question.paragraphs]
+        own = numbers.count(number_of(question))
+        assert own == min(4, len(tale(number_of(question)).cluster.documents))
+        assert {types[number] for number in numbers} == {types[number_of(question)]}
+        outside += own < 4
     assert outside > 10
 
 
@@ -241,70 +215,50 @@ def test_neither_order_nor_place_nor_title_gives_the_answer_away():
     questions = read()
     gold = Counter(place for one in questions for place in one.gold_paragraphs)
     assert sorted(gold) == [0, 1, 2, 3]
-    assert min(gold.values()) > 0.2 * sum(gold.values())
-    first = Counter(one.gold_paragraphs[0] for one in questions)
-    assert len(first) == 3
-    places = Counter(number for one in questions for _, number in one.supporting)
-    assert sorted(places) == [0, 1, 2, 3]
-    assert min(places.values()) > 0.15 * sum(places.values())
-    numbered = Counter()
+    assert min(gold.values()) > 0.2 * gold.total()
+    assert len({one.gold_paragraphs[0] for one in questions}) == 3
+    numbered, places, free = Counter(), Counter(), Counter()
     for one in questions:
         golden = {title for title, _ in one.supporting}
         numbered.update(p.title in golden for p in one.paragraphs if p.title.endswith("(2)"))
-    assert min(numbered[True], numbered[False]) > 2
-
-
-def test_all_places_that_the_report_allows():
-    places = Counter()
-    for question in read():
-        documents = tale(number_of(question)).cluster.documents
-        for at, (_, place) in zip(source_of(question).supporting, question.supporting, strict=True):
+        documents = tale(number_of(one)).cluster.documents
+        for at, (_, place) in zip(source_of(one).supporting, one.supporting, strict=True):
             after = len(documents[at.document].sentences) - 1 - at.sentence
             assert place >= 3 - after  # so many stand before it as are not there after it
-            places["any" if after >= 3 else "last" if after == 0 else "some", place] += 1
-    assert {place for kind, place in places if kind == "last"} == {3}
-    free = [places["any", place] for place in range(4)]
-    assert min(free) > 0.18 * sum(free)
-
-
-def test_of_a_long_range_the_first_comes_at_once():
-    assert next(read_storyworld_questions("train", 10**6)).id == "storyworld-0-train-0-q0"
+            places[place] += 1
+            free[place] += after >= 3  # all places that the report allows are drawn
+    assert min(numbered[True], numbered[False]) > 2
+    assert sorted(places) == [0, 1, 2, 3]
+    assert min(places.values()) > 0.15 * places.total()
+    assert min(free[place] for place in range(4)) > 0.18 * free.total()
 
 
 def test_what_depends_on_the_number_of_stories():
+    assert next(read_storyworld_questions("train", 10**6)).id == "storyworld-0-train-0-q0"  # comes at once
     many, more = (read_storyworld_questions("train", stories) for stories in (300, 400))
     assert list(islice(many, 12)) == list(islice(more, 12))
-    longer = read_storyworld_questions("train", STORIES + 20)
-    pairs = list(zip(read(), longer, strict=False))
+    pairs = list(zip(read(), read_storyworld_questions("train", STORIES + 20), strict=False))
     assert 10 < sum(one != other for one, other in pairs) < len(pairs) - 10
     for one, other in pairs:
         assert (one.id, one.text, one.answer) == (other.id, other.text, other.answer)
-        assert gold_texts(one) == gold_texts(other)
-
-
-def gold_texts(question: MultihopQuestion) -> set[str]:
-    return {question.paragraphs[place].text for place in question.gold_paragraphs}
+        first, second = ({each.paragraphs[n].text for n in each.gold_paragraphs} for each in (one, other))
+        assert first == second
 
 
 def test_splits_and_ranges_share_no_documents():
-    ranges = [("train", 0), ("dev", 0), ("test", 0), ("train", 6)]
     texts = []
-    for split, start in ranges:
+    for split, start in [("train", 0), ("dev", 0), ("test", 0), ("train", 6)]:
         questions = read_storyworld_questions(split, 6, start=start, paragraphs=12, sentences=2)
         texts.append({one.text for question in questions for one in question.paragraphs})
     assert sum(map(len, texts)) == len(set().union(*texts)) > 200
 
 
-def test_two_stories_and_two_paragraphs_are_enough():
+def test_the_least_and_the_most_paragraphs():
     for question in read_storyworld_questions("train", 2, paragraphs=2):
         assert question.gold_paragraphs == (0, 1)
     assert {number_of(one) for one in read_storyworld_questions("train", 2, start=7)} == {7, 8}
-
-
-def test_as_many_paragraphs_as_reports():
     reports = [(number, place) for number in range(6) for place in range(len(tale(number).cluster.documents))]
     for question in read_storyworld_questions("train", 6, paragraphs=len(reports), sentences=2):
         assert sorted(report_holding(one.text) for one in question.paragraphs) == reports
-    questions = read_storyworld_questions("train", 6, paragraphs=len(reports) + 1)
     with pytest.raises(ValueError, match=r"train-0-q0: the 6 stories of the range have no report left"):
-        next(questions)
+        next(read_storyworld_questions("train", 6, paragraphs=len(reports) + 1))

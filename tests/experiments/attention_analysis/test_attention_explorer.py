@@ -11,17 +11,7 @@ from cdlm_lab.analysis.percentile_rank import source_scores, word_scores
 from cdlm_lab.analysis.source_attention import attend_to_source, attention_between
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.experiments.attention_analysis import explorer as attention_explorer
-from cdlm_lab.experiments.attention_analysis.explorer import (
-    ExploredCluster,
-    Reader,
-    documents_to_explore,
-    explore,
-    explorer,
-    overview_of,
-    panel_of,
-    read_documents,
-    shown_document,
-)
+from cdlm_lab.experiments.attention_analysis.explorer import ExploredCluster, Reader, explore, panel_of
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis, Settings, prepare
 from cdlm_lab.models.encoder import TinySizes, load_encoder, load_language_model
 from cdlm_lab.parameters import ParameterError
@@ -30,6 +20,7 @@ from cdlm_lab.widgets.explorer import Selection
 SIZES = TinySizes(
     hidden_size=16, layers=2, heads=2, intermediate_size=16, vocabulary=300, initializer_range=0.2
 )
+SOURCE = Selection(source=(0, 12, 14), target=(1, 30, 32), layer=1)
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +30,17 @@ def documents():
 
 @pytest.fixture(scope="module")
 def loaded():
-    return load_language_model("tiny", max_length=2048, window=16, sizes=SIZES)
+    return {"tiny": load_language_model("tiny", max_length=2048, window=16, sizes=SIZES)}
 
 
 @pytest.fixture
 def reader(documents, loaded) -> Reader:
-    return read_documents(documents, {"tiny": loaded}, max_length=2048)[0]
+    return attention_explorer.read_documents(documents, loaded, max_length=2048)[0]
 
 
 @pytest.fixture
 def counts(documents) -> np.ndarray:
-    return np.concatenate([shown_document(document).counts for document in documents])
-
-
-SOURCE = Selection(source=(0, 12, 14), target=(1, 30, 32), layer=1)
+    return np.concatenate([attention_explorer.shown_document(document).counts for document in documents])
 
 
 def test_a_panel_holds_the_papers_scores(reader, counts):
@@ -64,15 +52,11 @@ def test_a_panel_holds_the_papers_scores(reader, counts):
     np.testing.assert_allclose(panel.scores, np.nan_to_num(expected, nan=1.0))
     np.testing.assert_array_equal(panel.reach, ~np.isnan(expected))
     # the rank of the target by a slow definition
-    first = reader.firsts[1]
+    first, end = reader.firsts[1:3]
     target = panel.scores[first + 30 : first + 32].mean()
-    others = [
-        panel.scores[first + n]
-        for n in range(reader.firsts[2] - first)
-        if counts[first + n] and n not in (30, 31)
-    ]
-    below = sum(one < target for one in others) + sum(one == target for one in others) / 2
-    assert panel.target_rank == pytest.approx(100 * below / len(others))
+    ranked = [n for n in range(first, end) if counts[n] and n - first not in (30, 31)]
+    below = sum((panel.scores[n] < target) + (panel.scores[n] == target) / 2 for n in ranked)
+    assert panel.target_rank == pytest.approx(100 * below / len(ranked))
 
 
 @pytest.mark.parametrize(
@@ -82,78 +66,64 @@ def test_a_panel_holds_the_papers_scores(reader, counts):
 def test_every_choice_changes_the_scores(reader, counts, change):
     before, after = (panel_of(reader, chosen, counts) for chosen in (SOURCE, replace(SOURCE, **change)))
     assert np.abs(before.scores - after.scores).max() > 1e-6
-
-
-def test_layers_and_heads_need_no_other_run(reader, counts):
-    for change in ({}, {"layer": 0}, {"heads": (0,)}, {"direction": "to"}, {"target": None}):
-        panel_of(reader, replace(SOURCE, **change), counts)
-    assert len(reader.runs) == 1
+    again = "source_global" in change
+    assert len(reader.runs) == 1 + again, "layers, heads and directions need no other run"
 
 
 def test_without_global_attention_far_words_are_out_of_reach(reader, counts):
-    panel = panel_of(reader, replace(SOURCE, source_global=False), counts)
-    assert panel.reach[: reader.firsts[1]].any()
-    assert not panel.reach[reader.firsts[1] :].any()
+    panel, second = panel_of(reader, replace(SOURCE, source_global=False), counts), reader.firsts[1]
+    assert panel.reach[:second].any()
+    assert not panel.reach[second:].any()
     assert (panel.read | ~panel.reach).all(), "what is reached is read"
-    assert panel.read[reader.firsts[1] :].any()
-    assert (panel.scores[reader.firsts[1] :] == 1).all(), "exp of no weight"
+    assert panel.read[second:].any()
+    assert (panel.scores[second:] == 1).all(), "exp of no weight"
     seen = panel_of(reader, replace(SOURCE, source_global=False, extra_global=((2, 5, 6),)), counts)
-    assert np.flatnonzero(seen.reach[reader.firsts[1] :]).tolist() == [
-        reader.firsts[2] - reader.firsts[1] + 5
-    ]
+    assert np.flatnonzero(seen.reach[second:]).tolist() == [reader.firsts[2] - second + 5]
 
 
 def test_hidden_words_are_hidden_and_predicted(reader, counts):
-    selection = replace(SOURCE, masked=((2, 8, 10),))
-    panel = panel_of(reader, selection, counts)
-    (prediction,) = panel.predictions
+    (prediction,) = panel_of(reader, replace(SOURCE, masked=((2, 8, 10),)), counts).predictions
     assert prediction.span == (2, 8, 10)
     assert len(prediction.top) == 5
     hidden = reader.sequence.positions(2, (8, 10))
     ids = torch.tensor(reader.sequence.input_ids)[None]
-    masked = ids.clone()
+    masked, is_global = ids.clone(), torch.zeros_like(ids)
     masked[0, hidden] = reader.tokenizer.mask_token_id
-    is_global = torch.zeros_like(ids)
     is_global[0, reader.sequence.positions(0, (12, 14))] = 1
     with torch.no_grad():
-        states = reader.model.longformer(
-            masked, torch.ones_like(ids), global_attention_mask=is_global
-        ).last_hidden_state
-        shares = reader.model.lm_head(states).softmax(-1)[0]
+        read = reader.model.longformer(masked, torch.ones_like(ids), global_attention_mask=is_global)
+        shares = reader.model.lm_head(read.last_hidden_state).softmax(-1)[0]
     expected = np.prod([float(shares[place, ids[0, place]]) for place in hidden])
     assert prediction.truth_probability == pytest.approx(expected, rel=1e-3)
 
 
 def test_the_overview_is_the_mean_weight_between_sentences(reader, documents):
-    shown = [shown_document(document) for document in documents]
-    lines: list[str] = []
-    (matrix,) = overview_of([reader], shown, lines.append)
+    shown, lines = [attention_explorer.shown_document(document) for document in documents], []
+    (matrix,) = attention_explorer.overview_of([reader], shown, lines.append)
     sizes = [len(document.sentences) for document in shown]
     assert matrix.shape == (sum(sizes), sum(sizes))
     assert len(lines) == max(sizes)
     # one pair of sentences by hand: the third of the first document, the fifth of the second
-    source = np.concatenate(
-        [reader.sequence.positions(n, document.sentences[2]) for n, document in enumerate(shown)]
-    )
-    attention = attend_to_source(reader.model, reader.sequence.input_ids, source=source, layers=[-1])
-    mine = np.isin(attention.source, reader.sequence.positions(0, shown[0].sentences[2]))
+    thirds = [reader.sequence.positions(n, document.sentences[2]) for n, document in enumerate(shown)]
+    form = {"source": np.concatenate(thirds), "layers": [-1]}
+    attention = attend_to_source(reader.model, reader.sequence.input_ids, **form)
+    mine = np.isin(attention.source, thirds[0])
     theirs = reader.sequence.positions(1, shown[1].sentences[4])
     weights = (attention.given + attention.received)[0].sum(0)[mine][:, theirs]
     assert matrix[2, sizes[0] + 4] == pytest.approx(weights.mean(), rel=1e-4)
 
 
 def test_words_that_did_not_fit_are_said(documents, loaded, counts):
-    (short,) = read_documents(documents, {"tiny": loaded}, max_length=120)
+    (short,) = attention_explorer.read_documents(documents, loaded, max_length=120)
     with pytest.raises(ValueError, match=r"tiny does not read these words: .* tokens did not fit"):
         panel_of(short, replace(SOURCE, source=(0, 150, 151)), counts)
     panel = panel_of(short, replace(SOURCE, source=(0, 1, 2), target=None), counts)
-    assert not panel.reach[short.firsts[1] - 1]
-    assert not panel.read[short.firsts[1] - 1]
-    assert panel.read[0]
+    last = short.firsts[1] - 1
+    assert (panel.reach[last], panel.read[last], panel.read[0]) == (False, False, True)
 
 
 def test_the_widget_is_answered_by_the_model(documents, reader):
-    widget = explorer(documents, [reader])
+    widget = attention_explorer.explorer(documents, [reader])
     assert widget.view == "overview"
     assert widget.overview is not None
     assert len(widget.documents[0]["mentions"]) == len(documents[0].mentions)
@@ -169,11 +139,9 @@ def test_the_widget_is_answered_by_the_model(documents, reader):
 def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     models = dict.fromkeys(("local_cdlm", "rand_cdlm", "prefix_cdlm"), "")
     for name, load in (("longformer", load_encoder), ("cdlm", load_language_model)):
-        folder = tmp_path_factory.mktemp(name)
-        model, tokenizer = load("tiny", max_length=400, window=8, sizes=SIZES)
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        models[name] = str(folder)
+        models[name] = str(tmp_path_factory.mktemp(name))
+        for part in load("tiny", max_length=400, window=8, sizes=SIZES):
+            part.save_pretrained(models[name])
     run_folder = str(tmp_path_factory.mktemp("runs") / "run")
     return prepare(Settings(run_folder=run_folder, stories=6, pairs=12, max_length=400, window=8, **models))
 
@@ -187,63 +155,49 @@ def explored(analysis: Analysis) -> ExploredCluster:
     return explore(analysis)
 
 
-def test_it_opens_with_a_pair_that_corefers_in_different_words(analysis: Analysis, explored: ExploredCluster):
-    chosen = explored.view.chosen
-    words = [
-        {word.casefold() for word in explored.documents[place[0]].tokens[place[1] : place[2]]}
-        for place in (chosen.source, chosen.target)
-    ]
+def test_it_opens_with_a_pair_that_corefers_in_different_words(explored: ExploredCluster):
+    chosen, words, clusters = explored.view.chosen, [], set()
+    for document, (_, *span) in zip(explored.documents, (chosen.source, chosen.target), strict=True):
+        words.append({word.casefold() for word in document.tokens[slice(*span)]})
+        events = (mention for mention in document.mentions if mention.kind == "event")
+        clusters |= {mention.cluster for mention in events if list(mention.tokens) == span}
     assert not words[0] & words[1]
-    clusters = {
-        mention.cluster
-        for document, (_, *span) in zip(explored.documents, (chosen.source, chosen.target), strict=True)
-        for mention in document.mentions
-        if mention.kind == "event" and list(mention.tokens) == span
-    }
     assert len(clusters) == 1
     assert [reader.name for reader in explored.readers] == ["Longformer", "CDLM"]
     assert explored.chosen_sentences().model.options == ("Longformer", "CDLM")
     assert [panel["name"] for panel in explored.view.answer["panels"]] == ["Longformer", "CDLM"]
 
 
-def test_one_model_without_a_head_leaves_out_predictions(analysis: Analysis, explored: ExploredCluster):
-    assert not explored.view.options["predicts"]
-    assert exploring(analysis, explore="cdlm").view.options["predicts"]
-
-
-def test_documents_can_be_named(analysis: Analysis):
+def test_documents_can_be_named_and_a_model_with_a_head_predicts(
+    analysis: Analysis, explored: ExploredCluster
+):
+    assert not explored.view.options["predicts"], "one of two models has no head"
     names = [document.id for document in analysis.topics[0].documents[:3]]
-    settings = replace(analysis.settings, explore_documents=f"{names[2]} {names[0]}")
-    documents, selection = documents_to_explore(replace(analysis, settings=settings))
-    assert [document.id for document in documents] == [names[2], names[0]]
-    assert selection is None
-
-
-def test_text_of_ones_own(analysis: Analysis, tmp_path: Path):
-    file = tmp_path / "mine.txt"
-    file.write_text("== a ==\nThe mill burned.\n\n== b ==\nA <m>fire</m> was seen at the mill.\n")
-    explored = exploring(analysis, explore="cdlm", own_documents=str(file))
-    assert [document.id for document in explored.documents] == ["a", "b"]
-    assert explored.view.selection["source"] is None
-    with pytest.raises(ValueError, match="choose words in the explorer first"):
-        explored.in_bertviz("CDLM", "head", "from")
-    explored.view.choose(Selection(source=(0, 2, 3), layer=1))
-    assert "<iframe sandbox" in explored.in_bertviz("CDLM", "head", "from")
-    assert explored.summary == "2 documents, 12 words, 1 mentions underlined"
+    named = exploring(analysis, explore="cdlm", explore_documents=f"{names[2]} {names[0]}")
+    assert [document.id for document in named.documents] == [names[2], names[0]]
+    assert named.view.selection["source"] is None
+    assert named.view.options["predicts"]
 
 
 @pytest.mark.parametrize(
-    ("mark", "words"), [("", "marked, so"), ("[m]", "marked ([m] is not a mark; write ")]
+    ("text", "summary"),
+    [
+        ("<m>fire</m>", "2 documents, 12 words, 1 mentions underlined"),
+        ("fire", "no mention is marked, so"),
+        ("[m]fire", "no mention is marked ([m] is not a mark; write "),
+    ],
 )
-def test_text_of_ones_own_needs_no_marks(analysis: Analysis, tmp_path: Path, mark: str, words: str):
+def test_text_of_ones_own_with_marks_and_without(analysis: Analysis, tmp_path: Path, text: str, summary: str):
     (tmp_path / "a.txt").write_text("The mill burned.\n")
-    (tmp_path / "b.txt").write_text(f"A {mark}fire was seen at the mill.\n")
+    (tmp_path / "b.txt").write_text(f"A {text} was seen at the mill.\n")
     explored = exploring(analysis, explore="cdlm", own_documents=str(tmp_path))
-    assert [document.mentions for document in explored.documents] == [(), ()]
-    assert f"no mention is {words}" in explored.summary
+    assert [document.id for document in explored.documents] == ["a", "b"]
+    assert sum(len(document.mentions) for document in explored.documents) == text.count("</m>")
+    assert summary in explored.summary
+    with pytest.raises(ValueError, match="choose words in the explorer first"):
+        explored.in_bertviz("CDLM", "head", "from")
     explored.view.choose(Selection(source=(0, 2, 3), target=(1, 1, 2), layer=1))
-    (panel,) = explored.view.answer["panels"]
-    assert panel["target_rank"] is not None
+    assert explored.view.answer["panels"][0]["target_rank"] is not None
     assert "<iframe sandbox" in explored.in_bertviz("CDLM", "head", "from")
 
 
@@ -260,10 +214,7 @@ def test_it_is_kept_as_a_page(explored: ExploredCluster, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"explore": "cdlm", "explore_documents": "nobody"},
-            "explore_documents names nobody, which",
-        ),
+        ({"explore": "cdlm", "explore_documents": "nobody"}, "explore_documents names nobody, which"),
         ({"explore": "cdlm", "explore_documents": "a", "own_documents": "b"}, "are both given"),
         ({"explore": "prefix-cdlm"}, "explore names 'prefix-cdlm', for which no model is given"),
         ({"explore": ""}, "names 0 models; name one or two"),
@@ -295,12 +246,11 @@ def handed(monkeypatch) -> dict:
 def test_bertviz_gets_what_passes_between_the_sentences_of_both_spans(
     explored: ExploredCluster, handed: dict, with_target: bool, direction: str
 ):
-    chosen = explored.view.chosen
+    chosen, reader = explored.view.chosen, explored.readers[1]
     selection = chosen if with_target else replace(chosen, target=None)
     attention_explorer.sentences_in_bertviz(
-        explored.readers[1], explored.documents, selection, view="head", direction=direction
+        reader, explored.documents, selection, view="head", direction=direction
     )
-    reader = explored.readers[1]
     ids, source = reader.sequence.input_ids, reader.positions(chosen.source)
     mine, other = (handed["queries"], handed["keys"])[:: 1 if direction == "from" else -1]
     assert len(handed["query_tokens"]) == len(handed["queries"])
@@ -311,8 +261,8 @@ def test_bertviz_gets_what_passes_between_the_sentences_of_both_spans(
     if with_target:
         assert set(reader.positions(chosen.target)) <= set(other)
     # the weights are those of the whole text with the source global
-    is_global = np.isin(np.arange(len(ids)), source)
     everywhere = np.arange(len(ids))
+    is_global = np.isin(everywhere, source)
     full = attention_between(reader.model, ids, queries=everywhere, keys=everywhere, global_mask=is_global)
     expected = full[:, :, handed["queries"]][:, :, :, handed["keys"]]
     np.testing.assert_allclose(handed["weights"], expected, atol=1e-6)

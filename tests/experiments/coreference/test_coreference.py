@@ -8,49 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from cdlm_lab.data.coreference_files import read_conll
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters
+from cdlm_lab.data.coreference_files import read_conll_corpus
+from cdlm_lab.data.records import PassedOver, gold_clusters
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.collate import Collate
-from cdlm_lab.examples.mention_pairs import (
-    MentionGroup,
-    MentionPairExamples,
-    corefer,
-    group_mentions,
-    pairs_within,
-)
+from cdlm_lab.examples.mention_pairs import MentionPairExamples, corefer, group_mentions, pairs_within
 from cdlm_lab.experiments import coreference
-from cdlm_lab.experiments.coreference import scorer as scorer_module
-from cdlm_lab.experiments.coreference.report import (
-    SYSTEM,
-    evaluate,
-    facts_of,
-    preview,
-    report,
-    summary,
-    table_view,
-    what_sentences_lose,
-)
-from cdlm_lab.experiments.coreference.scorer import (
-    THRESHOLDS,
-    FirstScores,
-    GroupPrediction,
-    Predictions,
-    Prepared,
-    Settings,
-    choose_threshold,
-    dev_judge,
-    encoded_documents,
-    first_scores,
-    key_of,
-    pair_examples,
-    passing_threshold,
-    predict_split,
-    read,
-    read_topics,
-    response_at,
-    score_pairs,
-)
+from cdlm_lab.experiments.coreference import SYSTEM, Settings, scorer
+from cdlm_lab.experiments.coreference.evaluation import facts_of, what_sentences_lose
+from cdlm_lab.experiments.coreference.scorer import Predictions, Prepared, first_scores, score_pairs
 from cdlm_lab.metrics.coreference import score
 from cdlm_lab.models.coreference import PairScorer, load_pair_scorer
 from cdlm_lab.models.precision import precision_told
@@ -62,17 +28,13 @@ from cdlm_lab.training.validation import JUDGED
 LOST = 0.3
 
 
-def off_diagonal(prediction: GroupPrediction) -> np.ndarray:
-    return prediction.scores[np.triu_indices(len(prediction.scores), 1)]
+def scores_of(prepared: Prepared, split: str, folder: Path | None, **options: object) -> np.ndarray:
+    predictions = scorer.predict_split(prepared, split, folder, **options)
+    return np.concatenate([one.scores[np.triu_indices(len(one.scores), 1)] for one in predictions])
 
 
 def changed(prepared: Prepared, **changes: object) -> Prepared:
     return replace(prepared, settings=replace(prepared.settings, **changes))
-
-
-@pytest.fixture(scope="module")
-def prepared(pair_settings: Settings) -> Prepared:
-    return read(pair_settings)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +54,13 @@ def predictions(started: Prepared, trained: TrainingResult) -> Predictions:
 
 @pytest.fixture(scope="module")
 def finished(started: Prepared, predictions: Predictions) -> Report:
-    return report(started, evaluate(started, predictions))
+    return coreference.report(started, coreference.evaluate(started, predictions))
+
+
+@pytest.fixture(scope="module")
+def prepared(pair_settings: Settings) -> Prepared:
+    """Not trained."""
+    return scorer.read(pair_settings)
 
 
 def test_what_will_be_is_said_before(prepared: Prepared):
@@ -104,11 +72,12 @@ def test_what_will_be_is_said_before(prepared: Prepared):
     facts = dict(facts_of(prepared))
     assert facts["precision"] == precision_told("auto")
     assert facts.keys() >= {"mentions", "training", "scoring", "text", "gold clusters of test"}
+    assert "4 updates with 8 pairs, about " in facts["training"]
     assert facts["searched together in test"] == "subtopic; 2 groups"
     pairs = {split: len(pairs_within(prepared.groups[split])) for split in ("dev", "test")}
     looks = 3 * pairs["dev"]  # after each of two epochs, and for the threshold
     assert f"{looks + pairs['test']:,} pairs of dev (3 times)" in facts["scoring"]
-    assert facts["searched together in test"] in preview(prepared).data
+    assert facts["searched together in test"] in coreference.preview(prepared).data
 
 
 def test_the_model_judged_best_is_kept(started: Prepared, trained: TrainingResult, predictions: Predictions):
@@ -125,20 +94,21 @@ def test_the_model_judged_best_is_kept(started: Prepared, trained: TrainingResul
 def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
     started: Prepared, predictions: Predictions, finished: Report
 ):
-    key, response = (
-        [[mention.place for mention in cluster] for cluster in gold_clusters(list(read_conll(file))).values()]
-        for file in (started.opened.folder / f"{name}-test.conll" for name in ("key", "response"))
-    )
-    wanted = key_of(started.topics["test"], "event"), response_at(predictions.test, predictions.threshold)
-    assert [sorted(map(len, side)) for side in (key, response)] == [sorted(map(len, side)) for side in wanted]
+    form = {"kind": "event", "name": "", "passed_over": PassedOver()}
+    files = (started.opened.folder / f"{name}-test.conll" for name in ("key", "response"))
+    clusters = [gold_clusters(read_conll_corpus([file], **form)).values() for file in files]
+    response = scorer.response_at(predictions.test, predictions.threshold)
+    wanted = scorer.key_of(started.topics["test"], "event"), response
+    assert [sorted(map(len, side)) for side in clusters] == [sorted(map(len, side)) for side in wanted]
     value = {(row.split, row.system, row.metric): row.value for row in finished.rows}
     assert value["test", SYSTEM, "conll/f1"] == pytest.approx(score(*wanted)["conll"].f1)
     assert value["test", SYSTEM, "lea/recall"] == pytest.approx(score(*wanted)["lea"].recall)
     assert max(row["dev_conll_f1"] for row in finished.tables["thresholds"]) == predictions.choice.score
     assert finished.data["topic_level"] == {"train": "topic", "dev": "subtopic", "test": "subtopic"}
     assert finished.data["precision"] == precision_told("auto")
-    assert summary(finished).startswith(f"threshold {predictions.threshold:.2f}, with CoNLL F1")
-    rows = [row[0].text for row in table_view(finished).rows]
+    told = coreference.summary(finished)
+    assert told.startswith(f"threshold {predictions.threshold:.2f}, with CoNLL F1")
+    rows = [row[0].text for row in coreference.table_view(finished).rows]
     assert rows[:4] == ["singletons", "one cluster", "same head word", SYSTEM]
     assert rows[-1] == "paper: CDLM"
 
@@ -146,108 +116,39 @@ def test_the_report_holds_the_metric_of_the_clusters_that_were_written(
 def test_another_run_on_the_same_mentions_is_tested_beside_this_one(
     started: Prepared, predictions: Predictions, finished: Report, tmp_path: Path
 ):
-    settings = replace(
-        started.settings, run_folder=str(tmp_path / "b"), compare_with=started.settings.run_folder
+    run_folder, other = str(tmp_path / "b"), started.settings.run_folder
+    beside = coreference.prepare(replace(started.settings, run_folder=run_folder, compare_with=other))
+    compared = coreference.report(beside, coreference.evaluate(beside, predictions))
+    first, other = (
+        next(row for row in one.rows if (row.split, row.system, row.metric) == ("test", name, "conll/f1"))
+        for one, name in ((finished, SYSTEM), (compared, "run"))
     )
-    beside = coreference.prepare(settings)
-    compared = report(beside, evaluate(beside, predictions))
-    first = {(row.split, row.system, row.metric): row for row in finished.rows}["test", SYSTEM, "conll/f1"]
-    other = {(row.split, row.system, row.metric): row for row in compared.rows}["test", "run", "conll/f1"]
     assert (other.value, other.against, other.group) == (first.value, SYSTEM, "event")
-    assert compared.tables["comparisons"][0]["b"] == "run"
-    assert compared.tables["comparisons"][0]["difference"] == 0
+    test = compared.tables["comparisons"][0]
+    assert (test["b"], test["difference"]) == ("run", 0)
 
 
 def test_scores_on_disk_are_used_again(prepared: Prepared, tmp_path: Path):
-    first = predict_split(prepared, "dev", tmp_path)
-    stored = np.load(tmp_path / "dev.npy")
+    first, file = scores_of(prepared, "dev", tmp_path), tmp_path / "dev.npy"
+    stored = np.load(file)
     assert len(stored) == len(pairs_within(prepared.groups["dev"]))
-    stored[: len(pairs_within(prepared.groups["dev"][:1]))] = 0.25
-    np.save(tmp_path / "dev.npy", stored)
-    again = predict_split(prepared, "dev", tmp_path)
-    assert (off_diagonal(again[0]) == 0.25).all()
-    np.testing.assert_array_equal(again[1].scores, first[1].scores)
-
-
-def test_mentions_too_long_for_a_sequence_are_refused_before_training(pair_settings: Settings, monkeypatch):
-    """Of test, which is read last: a mention that fills the sequence."""
-
-    def with_a_long_one(settings, split, passed_over):
-        topics = read_topics(settings, split, passed_over)
-        return topics if split != "test" else [*topics, long_topic()]
-
-    monkeypatch.setattr("cdlm_lab.experiments.coreference.scorer.read_topics", with_a_long_one)
-    with pytest.raises(ValueError, match=r"mention long:1 .* need .* max_length 128 leaves"):
-        read(pair_settings)
-
-
-def long_topic() -> Topic:
-    mentions = tuple(
-        CoreferenceMention(
-            id=f"long:{n}", document="long", tokens=(n, 90 + n), sentence=0, kind="event", cluster=str(n)
-        )
-        for n in range(2)
-    )
-    document = CoreferenceDocument(
-        id="long", topic="t", subtopic="t", tokens=("word",) * 100, sentences=((0, 100),), validated=(0,),
-        mentions=mentions,
-    )  # fmt: skip
-    return Topic(id="t", documents=(document,))
+    of_first_group = len(pairs_within(prepared.groups["dev"][:1]))
+    stored[:of_first_group] = 0.25
+    np.save(file, stored)
+    again = scores_of(prepared, "dev", tmp_path)
+    assert (again[:of_first_group] == 0.25).all()
+    np.testing.assert_array_equal(again[of_first_group:], first[of_first_group:])
 
 
 def test_no_pair_of_two_groups_is_made(prepared: Prepared, pair_settings: Settings):
-    by_topic = read(replace(pair_settings, topic_level="topic"))
+    by_topic = scorer.read(replace(pair_settings, topic_level="topic"))
     assert (len(by_topic.groups["dev"]), len(prepared.groups["dev"])) == (1, 2)
     assert len(pairs_within(by_topic.groups["dev"])) > len(pairs_within(prepared.groups["dev"]))
 
 
-def toy_prediction(clusters: list[str], scores: dict[tuple[int, int], float]) -> GroupPrediction:
-    """Mentions of these clusters, one a document; pairs without a score have 0.01."""
-    mentions = tuple(
-        CoreferenceMention(
-            id=f"d{number}:0", document=f"d{number}", tokens=(0, 1), sentence=0, kind="event", cluster=cluster
-        )
-        for number, cluster in enumerate(clusters)
-    )
-    square = np.full((len(clusters), len(clusters)), 0.01)
-    for (first, second), score_of_pair in scores.items():
-        square[first, second] = square[second, first] = score_of_pair
-    np.fill_diagonal(square, 1.0)
-    group = MentionGroup(id="toy", mentions=mentions)
-    return GroupPrediction(group=group, scores=square)
-
-
-def test_the_threshold_is_chosen_with_the_clusters_that_are_scored(prepared: Prepared):
-    """Gold: a pair and six alone. Joining the pair below .5 joins three wrong pairs too, above it nothing is
-    joined: with singletons that is better, without them it leaves nothing to score."""
-    prediction = toy_prediction(
-        ["x", "x", "a", "b", "c", "d", "e", "f"], {(0, 1): 0.5, (2, 3): 0.8, (4, 5): 0.8, (6, 7): 0.8}
-    )
-    documents = tuple(
-        CoreferenceDocument(
-            id=mention.document, topic="t", subtopic="t", tokens=("x",), sentences=((0, 1),), validated=(0,),
-            mentions=(mention,),
-        )
-        for mention in prediction.group.mentions
-    )  # fmt: skip
-    topics = {"dev": [Topic(id="t", documents=documents)]}
-    chosen = {}
-    for singletons in (True, False):
-        choice = choose_threshold(
-            replace(changed(prepared, singletons=singletons), topics=topics), [prediction]
-        )
-        key, response = key_of(topics["dev"], "event"), response_at([prediction], choice.threshold)
-        assert choice.score == score(key, response, singletons=singletons)["conll"].f1
-        chosen[singletons] = choice.threshold
-    assert chosen[True] > 0.8
-    assert chosen[False] < 0.5
-    wrong = score(key, response_at([prediction], chosen[True]), singletons=False)["conll"].f1
-    assert wrong == 0 < choice.score
-
-
 def test_a_single_epoch_or_a_choice_by_loss_needs_no_judge(prepared: Prepared):
-    assert dev_judge(changed(prepared, epochs=1)) is None
-    assert dev_judge(changed(prepared, checkpoint="loss")) is None
+    assert scorer.dev_judge(changed(prepared, epochs=1)) is None
+    assert scorer.dev_judge(changed(prepared, checkpoint="loss")) is None
 
 
 @pytest.mark.parametrize(
@@ -276,29 +177,24 @@ def test_settings_that_cannot_be(change: dict, message: str):
 
 
 @pytest.fixture(scope="module")
-def scorer(sharp_encoder: str) -> PairScorer:
-    """One whose pairs differ."""
-    return load_pair_scorer(sharp_encoder, max_length=128, window=8)[0]
-
-
-@pytest.fixture(scope="module")
-def examples(sharp_encoder: str, pair_settings: Settings) -> MentionPairExamples:
-    tokenizer = load_pair_scorer(sharp_encoder, max_length=128, window=8)[1]
+def sharp(sharp_encoder: str, pair_settings: Settings) -> tuple[PairScorer, MentionPairExamples]:
+    """A scorer whose pairs differ, and the pairs of six mentions."""
+    model, tokenizer = load_pair_scorer(sharp_encoder, max_length=128, window=8)
     every = storyworld_pairs(replace(pair_settings, context="documents"), tokenizer, "test", 1)
-    return every.in_order(np.flatnonzero((every.pairs < 6).all(axis=1)))  # of six mentions
+    return model, every.in_order(np.flatnonzero((every.pairs < 6).all(axis=1)))
 
 
 def storyworld_pairs(settings: Settings, tokenizer, split: str, stories: int) -> MentionPairExamples:
     topics = list(read_storyworld_topics(split, stories))
     groups = group_mentions(topics, "event", "topic")
-    return pair_examples(settings, tokenizer, encoded_documents(topics, tokenizer), groups)
+    return scorer.pair_examples(settings, tokenizer, scorer.encoded_documents(topics, tokenizer), groups)
 
 
 def test_decisions_in_bfloat16_are_those_of_float32(pair_settings: Settings):
     """Of a trained scorer. What may change a decision is a score nearer to the threshold than the rounding of
     scores, 0.001 on average: of this small one, whose scores lie everywhere between 0 and 1, that is about
     one pair in 700; of MiniLM on ECB+ one in 2,900."""
-    scorer, tokenizer = load_pair_scorer("storyworld/cdlm", max_length=128, window=32)
+    model, tokenizer = load_pair_scorer("storyworld/cdlm", max_length=128, window=32)
     examples = storyworld_pairs(pair_settings, tokenizer, "train", 6)
     cluster = np.array([mention.cluster for mention in examples.mentions])
     labels = (cluster[examples.pairs[:, 0]] == cluster[examples.pairs[:, 1]]).astype(np.float32)
@@ -306,52 +202,52 @@ def test_decisions_in_bfloat16_are_those_of_float32(pair_settings: Settings):
     order = np.random.default_rng(0).permutation(len(examples))
     corefers = order[labels[order] == 1]
     balanced = np.stack([corefers, order[labels[order] == 0][: len(corefers)]], axis=1).ravel()
-    learn(scorer, examples.in_order(np.tile(balanced, 5)[:800]), batch_size=8)
+    learn(model, examples.in_order(np.tile(balanced, 5)[:800]), batch_size=8)
     form = {"file": None, "batch_size": 16}
-    exact, rounded = (score_pairs(scorer, examples, precision=one, **form) for one in ("float32", "bfloat16"))
+    exact, rounded = (score_pairs(model, examples, precision=one, **form) for one in ("float32", "bfloat16"))
     assert exact.std() > 0.1, "it has learned something"
     assert rounded.dtype == np.float32
     assert len(np.unique(rounded)) > 0.9 * len(np.unique(exact)), "heads compute in float32: few are equal"
     assert 0 < np.abs(rounded - exact).max() < 0.04
     assert np.abs(rounded - exact).mean() < 0.003
-    same = [((exact > threshold) == (rounded > threshold)).mean() for threshold in THRESHOLDS]
+    same = [((exact > threshold) == (rounded > threshold)).mean() for threshold in scorer.THRESHOLDS]
     assert np.mean(same) > 0.997
 
 
-def learn(scorer: PairScorer, examples: MentionPairExamples, *, batch_size: int) -> None:
+def learn(model: PairScorer, examples: MentionPairExamples, *, batch_size: int) -> None:
     """One epoch of AdamW."""
-    collate = Collate(pad_token_id=scorer.config.pad_token_id)
-    optimiser = torch.optim.AdamW(scorer.parameters(), lr=5e-4)
+    collate = Collate(pad_token_id=model.config.pad_token_id)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-4)
     for start in range(0, len(examples), batch_size):
         stop = min(start + batch_size, len(examples))
-        loss = scorer(**collate([examples[number] for number in range(start, stop)])).loss
+        loss = model(**collate([examples[number] for number in range(start, stop)])).loss
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
 
 
-def test_batches_change_nothing_and_each_pair_is_scored(scorer, examples, tmp_path: Path):
-    alone = score_pairs(scorer, examples, file=tmp_path / "alone.npy", batch_size=1)
-    together = score_pairs(scorer, examples, file=tmp_path / "together.npy", batch_size=7)
+def test_batches_change_nothing_and_each_pair_is_scored(sharp, tmp_path: Path):
+    alone = score_pairs(*sharp, file=tmp_path / "alone.npy", batch_size=1)
+    together = score_pairs(*sharp, file=tmp_path / "together.npy", batch_size=7)
     assert alone.shape == (15,)
     assert len(set(alone.tolist())) > 10, "pairs differ"
     np.testing.assert_allclose(alone, together, rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(np.load(tmp_path / "alone.npy", allow_pickle=False), alone)
 
 
-def test_both_orders_give_the_mean(scorer, examples, tmp_path: Path):
-    both = score_pairs(scorer, examples, file=tmp_path / "a.npy", batch_size=4, both_orders=True)
+def test_both_orders_give_the_mean(sharp, tmp_path: Path):
+    both = score_pairs(*sharp, file=tmp_path / "a.npy", batch_size=4, both_orders=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a-exchanged.npy", "a.npy"]
-    one = score_pairs(scorer, examples, file=None, batch_size=4)
+    model, examples = sharp
     exchanged = replace(examples, pairs=np.ascontiguousarray(examples.pairs[:, ::-1]))
-    other = score_pairs(scorer, exchanged, file=None, batch_size=4)
+    one, other = (score_pairs(model, read, file=None, batch_size=4) for read in (examples, exchanged))
     assert np.abs(one - other).max() > 1e-4, "the order matters to this scorer"
     np.testing.assert_allclose(both, (one + other) / 2, rtol=1e-6)
 
 
-def test_a_stopped_run_goes_on(scorer, examples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    whole = score_pairs(scorer, examples, file=tmp_path / "whole.npy", batch_size=4)
-    real, seen = scorer_module.probabilities, []
+def test_a_stopped_run_goes_on(sharp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    whole = score_pairs(*sharp, file=tmp_path / "whole.npy", batch_size=4)
+    real, seen = scorer.probabilities, []
 
     def dies_in_the_third(model, batch):
         seen.append(len(batch["input_ids"]))
@@ -359,21 +255,18 @@ def test_a_stopped_run_goes_on(scorer, examples, tmp_path: Path, monkeypatch: py
             raise KeyboardInterrupt
         return real(model, batch)
 
-    monkeypatch.setattr(scorer_module, "probabilities", dies_in_the_third)
+    monkeypatch.setattr(scorer, "probabilities", dies_in_the_third)
     with pytest.raises(KeyboardInterrupt):
-        score_pairs(scorer, examples, file=tmp_path / "part.npy", batch_size=4)
+        score_pairs(*sharp, file=tmp_path / "part.npy", batch_size=4)
     assert np.isnan(np.load(tmp_path / "part.npy", allow_pickle=False)).sum() == 15 - 2 * 4
     seen[:] = [0, 0, 0]
-    resumed = score_pairs(scorer, examples, file=tmp_path / "part.npy", batch_size=4)
+    resumed = score_pairs(*sharp, file=tmp_path / "part.npy", batch_size=4)
     assert sum(seen[3:]) == 15 - 2 * 4, "what was scored is not scored again"
     np.testing.assert_allclose(resumed, whole, rtol=1e-4, atol=1e-6)
     assert [path.name for path in tmp_path.glob(".*")] == []
-
-
-def test_scores_of_another_list_of_pairs_are_refused(scorer, examples, tmp_path: Path):
     np.save(tmp_path / "old.npy", np.zeros(3, dtype=np.float32))
     with pytest.raises(ValueError, match=r"old\.npy holds numbers of shape \(3,\), but there are \(15,\)"):
-        score_pairs(scorer, examples, file=tmp_path / "old.npy", batch_size=4)
+        score_pairs(*sharp, file=tmp_path / "old.npy", batch_size=4)
 
 
 # ---- sentences first ----
@@ -382,54 +275,46 @@ def test_scores_of_another_list_of_pairs_are_refused(scorer, examples, tmp_path:
 @pytest.fixture(scope="module")
 def in_two_readings(pair_settings: Settings) -> Prepared:
     changes = {"context": "documents", "first_by_sentences": LOST, "precision": "float32"}
-    return read(replace(pair_settings, **changes))
+    return scorer.read(replace(pair_settings, **changes))
 
 
 @pytest.mark.parametrize(("lost", "expected"), [(0, 0.2), (0.24, 0.2), (0.25, 0.4), (0.5, 0.6), (0.99, 0.8)])
 def test_the_threshold_is_the_largest_that_loses_no_more(lost: float, expected: float):
     corefer = np.array([True, False, True, False, True, False, True])
     scores = np.array([0.8, 0.9, 0.2, 0.1, 0.6, 0.3, 0.4])
-    threshold = passing_threshold(scores, corefer, lost=lost)
+    threshold = scorer.passing_threshold(scores, corefer, lost=lost)
     assert threshold == expected
     assert (scores[corefer] < threshold).mean() <= lost
-    assert passing_threshold(scores, np.zeros(7, dtype=bool), lost=lost) == 0, "nothing to lose, all is read"
+    nothing = np.zeros(7, dtype=bool)
+    assert scorer.passing_threshold(scores, nothing, lost=lost) == 0, "nothing to lose, all is read"
 
 
-def test_equal_scores_are_read_together_whatever_they_are():
-    """Ties do not look at labels: a pair that does not corefer is read like one that does."""
+def test_equal_scores_are_read_together_whether_they_corefer_or_not():
     scores = np.array([0.5, 0.5, 0.5, 0.7])
-    threshold = passing_threshold(scores, scores < 0.6, lost=0.5)
-    assert FirstScores(scores=scores, threshold=threshold).read.all()
+    threshold = scorer.passing_threshold(scores, scores < 0.6, lost=0.5)
+    assert scorer.FirstScores(scores=scores, threshold=threshold).read.all()
 
 
 def test_what_is_passed_over_keeps_its_sentences_and_the_rest_is_read(
     in_two_readings: Prepared, tmp_path: Path
 ):
-    def scores_of(prepared: Prepared, **options: object) -> np.ndarray:
-        predictions = predict_split(prepared, "test", tmp_path, **options)
-        return np.concatenate([off_diagonal(one) for one in predictions])
-
+    whole = scores_of(changed(in_two_readings, first_by_sentences=0.0), "test", None)
     sentences = changed(in_two_readings, first_by_sentences=0.0, context="sentences")
-    documents = changed(in_two_readings, first_by_sentences=0.0)
-    whole, alone = (
-        np.concatenate([off_diagonal(one) for one in predict_split(prepared, "test", None)])
-        for prepared in (documents, sentences)
-    )
-    first = first_scores(in_two_readings, "test", tmp_path)
+    alone, first = scores_of(sentences, "test", None), first_scores(in_two_readings, "test", tmp_path)
     np.testing.assert_allclose(first.scores, alone, rtol=1e-5)
     assert 0 < first.read.sum() < len(first.read), "some are read and some are not"
-    np.testing.assert_allclose(scores_of(in_two_readings), np.where(first.read, whole, alone), rtol=1e-4)
-    np.testing.assert_allclose(scores_of(in_two_readings, whole=True), whole, rtol=1e-4)
+    both = scores_of(in_two_readings, "test", tmp_path)
+    np.testing.assert_allclose(both, np.where(first.read, whole, alone), rtol=1e-4)
+    np.testing.assert_allclose(scores_of(in_two_readings, "test", tmp_path, whole=True), whole, rtol=1e-4)
 
 
 def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
     in_two_readings: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    run_folder = str(tmp_path / "run")
+    run_folder, scores = str(tmp_path / "run"), tmp_path / "run" / "scores"
     prepared = coreference.prepare(replace(in_two_readings.settings, run_folder=run_folder))
     predictions = coreference.predict(prepared)
-    scores = tmp_path / "run" / "scores"
-    monkeypatch.setattr(scorer_module, "score_pairs", only_what_is_kept(score_pairs))
+    monkeypatch.setattr(scorer, "score_pairs", only_what_is_kept(score_pairs))
     dev, test = (first_scores(prepared, split, scores) for split in ("dev", "test"))
     assert dev.threshold == test.threshold
     gold = corefer(prepared.groups["dev"], pairs_within(prepared.groups["dev"]))
@@ -440,13 +325,14 @@ def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
     assert [row["split"] for row in rows] == ["dev", "test"]
     assert rows[0]["corefer_passed_over"] <= LOST * rows[0]["corefer"]
     assert rows[1]["read"] == test.read.sum()
-    assert rows[0]["conll_f1"] == pytest.approx(dev_judge(prepared)(prepared.model)), "as while training"
-    plain = changed(prepared, first_by_sentences=0.0)
-    assert rows[0]["conll_f1_in_full"] == pytest.approx(dev_judge(plain)(prepared.model))
+    judged, plain = scorer.dev_judge(prepared)(prepared.model), changed(prepared, first_by_sentences=0.0)
+    assert rows[0]["conll_f1"] == pytest.approx(judged), "as while training"
+    assert rows[0]["conll_f1_in_full"] == pytest.approx(scorer.dev_judge(plain)(prepared.model))
     assert what_sentences_lose(plain, scores) == []
     assert "first by sentences" in dict(facts_of(prepared))
 
-    dev_line, test_line, _ = summary(report(prepared, evaluate(prepared, predictions))).splitlines()
+    written = coreference.report(prepared, coreference.evaluate(prepared, predictions))
+    dev_line, test_line, _ = coreference.summary(written).splitlines()
     assert dev_line.startswith(f"dev: whole documents read for {dev.read.sum():,} of {len(gold):,} pairs (")
     assert "with all pairs read" in dev_line
     assert "with all pairs read" not in test_line, "test is looked at once, with the clusters of the run"

@@ -38,53 +38,57 @@ def test_a_folder_of_conll_files(tmp_path: Path, form: str):
     for number, split in enumerate(("train", "dev", "test")):
         passed_over = PassedOver()
         (topic,) = read_topics(of(tmp_path), split, passed_over)
-        assert (topic.id, [document.id for document in topic.documents]) == (
-            f"{number}", [f"{number}_a", f"{number}_b"]
-        )  # fmt: skip
-        assert [line.partition(" (")[0] for line in passed_over.lines()] == [
-            "mention that is there already, in the same chain: 2"
-        ]
+        assert topic.id == f"{number}"
+        assert [document.id for document in topic.documents] == [f"{number}_a", f"{number}_b"]
+        (line,) = passed_over.lines()
+        assert line.startswith("mention that is there already, in the same chain: 2 (")
         _, (group,) = searched_together(of(tmp_path), [topic], split)
         assert len(group.mentions) == 4
 
 
-def test_a_corpus_without_splits_is_divided_by_topics(tmp_path: Path):
+@pytest.mark.parametrize("file", ["", "all.conll"])
+def test_a_corpus_without_splits_is_divided_by_topics(tmp_path: Path, file: str):
     (tmp_path / "all.conll").write_text(conll(*DOCUMENTS))
-    for corpus in (tmp_path, tmp_path / "all.conll"):
-        divided = of(corpus, dev_topics="1", test_topics="2")
-        result = {split: [t.id for t in read_topics(divided, split)] for split in ("train", "dev", "test")}
-        assert result == {"train": ["0"], "dev": ["1"], "test": ["2"]}
-        with pytest.raises(ParameterError, match=r"name some of its 3 topics as test_topics.*\(0, 1, 2\)"):
-            read_topics(of(corpus, dev_topics="1"), "train")
-        with pytest.raises(ParameterError, match="1 is in dev_topics and in test_topics"):
-            read_topics(of(corpus, dev_topics="1", test_topics="1 2"), "train")
-        with pytest.raises(ParameterError, match="take all topics"):
-            read_topics(of(corpus, dev_topics="0 1", test_topics="2"), "train")
-        with pytest.raises(ParameterError, match="dev_topics names 9, but the topics are 0, 1, 2"):
-            read_topics(of(corpus, dev_topics="9", test_topics="2"), "dev")
+    divided = of(tmp_path / file, dev_topics="1", test_topics="2")
+    result = {split: [t.id for t in read_topics(divided, split)] for split in ("train", "dev", "test")}
+    assert result == {"train": ["0"], "dev": ["1"], "test": ["2"]}
+
+
+@pytest.mark.parametrize(
+    ("dev", "test", "split", "message"),
+    [
+        ("1", "", "train", r"name some of its 3 topics as test_topics.*\(0, 1, 2\)"),
+        ("1", "1 2", "train", "1 is in dev_topics and in test_topics"),
+        ("0 1", "2", "train", "take all topics"),
+        ("9", "2", "dev", "dev_topics names 9, but the topics are 0, 1, 2"),
+    ],
+)
+def test_topics_that_divide_nothing(tmp_path: Path, dev: str, test: str, split: str, message: str):
+    (tmp_path / "all.conll").write_text(conll(*DOCUMENTS))
+    with pytest.raises(ParameterError, match=message):
+        read_topics(of(tmp_path, dev_topics=dev, test_topics=test), split)
 
 
 def test_a_corpus_of_two_topics_cannot_be_divided(tmp_path: Path):
     (tmp_path / "all.conll").write_text(conll(*DOCUMENTS[:4]))
-    with pytest.raises(
-        ParameterError, match="has 2 topics, but train, dev and test take one each; to test on it"
-    ):
+    message = "has 2 topics, but train, dev and test take one each; to test on it"
+    with pytest.raises(ParameterError, match=message):
         read_topics(of(tmp_path, dev_topics="0", test_topics="1"), "train")
 
 
-def test_what_no_corpus_is(tmp_path: Path):
-    with pytest.raises(DataError, match="there is no such file or folder; check the spelling"):
-        read_topics(of(tmp_path / "no"), "train")
-    with pytest.raises(
-        DataError, match=r"neither ECB\+, nor train.json of the released code, nor CoNLL files"
-    ):
-        read_topics(of(tmp_path), "train")
-    for split in ("train", "test"):
-        (tmp_path / f"{split}.conll").write_text(conll("0_a"))
-    with pytest.raises(
-        DataError, match=r"no CoNLL files of dev, only of test \(1\), train \(1\); call one dev"
-    ):
-        read_topics(of(tmp_path), "dev")
+@pytest.mark.parametrize(
+    ("files", "folder", "split", "message"),
+    [
+        ("", "no", "train", "there is no such file or folder; check the spelling"),
+        ("", "", "train", r"neither ECB\+, nor train.json of the released code, nor CoNLL files"),
+        ("train test", "", "dev", r"no CoNLL files of dev, only of test \(1\), train \(1\); call one dev"),
+    ],
+)
+def test_what_no_corpus_is(tmp_path: Path, files: str, folder: str, split: str, message: str):
+    for name in files.split():
+        (tmp_path / f"{name}.conll").write_text(conll("0_a"))
+    with pytest.raises(DataError, match=message):
+        read_topics(of(tmp_path / folder), split)
 
 
 def test_json_with_one_kind_of_mentions(tmp_path: Path):
@@ -98,23 +102,20 @@ def test_json_with_one_kind_of_mentions(tmp_path: Path):
     passed_over = PassedOver()
     topics = read_topics(of(tmp_path), "train", passed_over)
     assert [topic.id for topic in topics] == ["5"]
-    assert [(mention.document, mention.cluster) for mention in mentions_of(topics)] == [
-        ("a", "1"),
-        ("b", "1"),
-    ]
-    assert passed_over.lines() == [
-        "mention in the place of another one, which counts: 1 (first: token 0 of a)"
-    ]
+    places = [(mention.document, mention.cluster) for mention in mentions_of(topics)]
+    assert places == [("a", "1"), ("b", "1")]
+    (line,) = passed_over.lines()
+    assert line == "mention in the place of another one, which counts: 1 (first: token 0 of a)"
     with pytest.raises(ParameterError, match="no file of event mentions for train; set kind to 'entity'"):
         read_topics(of(tmp_path, kind="event"), "train")
 
 
-def test_storyworld_and_ecb_plus_lose_nothing():
-    for kind in ("event", "entity"):
-        passed_over = PassedOver()
-        result = read_topics(replace(SETTINGS, kind=kind), "dev", passed_over)
-        assert result == read_corpus("storyworld", "dev", stories=2)
-        assert passed_over.counts == {}
+@pytest.mark.parametrize("kind", ["event", "entity"])
+def test_storyworld_loses_nothing(kind: str):
+    passed_over = PassedOver()
+    result = read_topics(replace(SETTINGS, kind=kind), "dev", passed_over)
+    assert result == read_corpus("storyworld", "dev", stories=2)
+    assert passed_over.counts == {}
 
 
 @pytest.fixture
@@ -129,8 +130,7 @@ def predicted(tmp_path: Path) -> Path:
 
 
 def groups_of(settings: Settings, split: str) -> tuple[str, list[list[str]]]:
-    topics = read_topics(settings, split)
-    described, groups = searched_together(settings, topics, split)
+    described, groups = searched_together(settings, read_topics(settings, split), split)
     return described, [sorted({mention.document for mention in one.mentions}) for one in groups]
 
 
@@ -143,24 +143,17 @@ def test_predicted_topics_are_taken_where_they_are_listed(predicted: Path):
         assert described.startswith("topic")
         assert groups == [[f"0_a{split}", f"0_b{split}"], [f"1_a{split}", f"1_b{split}"]]
     # asked for another level, or without a file
-    assert groups_of(of(predicted, topic_level="topic"), "test")[1] == [
-        ["0_atest", "0_btest"], ["1_atest", "1_btest"]
-    ]  # fmt: skip
+    by_topic = [["0_atest", "0_btest"], ["1_atest", "1_btest"]]
+    assert groups_of(of(predicted, topic_level="topic"), "test")[1] == by_topic
     file = predicted / "predicted_topics_test.json"
     moved = file.rename(predicted / "elsewhere.json")
     assert groups_of(of(predicted), "test")[0] == "topic"
     assert groups_of(of(predicted, predicted_topics=str(moved)), "test")[0].endswith("elsewhere.json")
-
-
-def test_predicted_topics_that_lack_a_document(predicted: Path):
-    (predicted / "predicted_topics_test.json").write_text('[["0_atest", "0_btest", "1_atest"]]')
+    file.write_text('[["0_atest", "0_btest", "1_atest"]]')
     with pytest.raises(DataError, match="document 1_btest is in no group, one of 1 such"):
         groups_of(of(predicted), "test")
-
-
-def test_a_kind_without_mentions(tmp_path: Path):
     with pytest.raises(ParameterError, match="no event mentions in 0 topics"):
-        searched_together(of(tmp_path, kind="event"), [], "dev")
+        searched_together(of(predicted, kind="event"), [], "dev")
 
 
 def test_documents_may_be_grouped_by_their_words():

@@ -4,86 +4,58 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cdlm_lab.clustering import ThresholdChoice
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.data.typed_documents import parse_marked_documents
-from cdlm_lab.examples.mention_pairs import group_mentions
+from cdlm_lab.examples.mention_pairs import MentionGroup, group_mentions
 from cdlm_lab.experiments import coreference
-from cdlm_lab.experiments.coreference.report import (
-    EXAMPLES,
-    baseline_responses,
-    clusters_view,
-    coreference_scores,
-    errors_view,
-    own_clusters,
-    own_documents,
-    pair_errors,
-    read_clusters,
-    shown_clusters,
-    tree_view,
-)
-from cdlm_lab.experiments.coreference.scorer import Predictions, Prepared, Settings, predict_split
+from cdlm_lab.experiments.coreference import Settings, evaluation, scorer
+from cdlm_lab.experiments.coreference.evaluation import coreference_scores, own_clusters, read_clusters
+from cdlm_lab.experiments.coreference.scorer import GroupPrediction, Predictions, Prepared
+from cdlm_lab.metrics.coreference import score
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import write_json
 
 
-def document(name: str, topic: str, words: str, clusters: dict[int, str]) -> CoreferenceDocument:
-    """One sentence; `clusters`: number of a one-word mention -> its cluster."""
-    tokens = tuple(words.split())
+def document(
+    name: str, topic: str, words: str, clusters: dict[int, str], length: int = 1
+) -> CoreferenceDocument:
+    """One sentence; `clusters`: number of the first word of a mention, which has so many -> its cluster."""
+    tokens, form = tuple(words.split()), {"document": name, "sentence": 0, "kind": "event"}
     mentions = tuple(
-        CoreferenceMention(
-            id=f"{name}-{place}",
-            document=name,
-            tokens=(place, place + 1),
-            sentence=0,
-            kind="event",
-            cluster=cluster,
-        )
-        for place, cluster in clusters.items()
+        CoreferenceMention(id=f"{name}-{first}", tokens=(first, first + length), cluster=cluster, **form)
+        for first, cluster in clusters.items()
     )
-    return CoreferenceDocument(
-        id=name,
-        topic=topic,
-        subtopic=topic,
-        tokens=tokens,
-        sentences=((0, len(tokens)),),
-        validated=(0,),
-        mentions=mentions,
-    )
+    form = {"topic": topic, "subtopic": topic, "validated": (0,), "sentences": ((0, len(tokens)),)}
+    return CoreferenceDocument(id=name, tokens=tokens, mentions=mentions, **form)
 
 
 @pytest.fixture
 def topics() -> list[Topic]:
     """In each of three topics a fire and an attack that two documents report; one says "raid" for attack."""
-    return [
-        Topic(
-            id=topic,
-            documents=(
-                document(
-                    f"{topic}a", topic, "The fire and the attack", {1: f"{topic}fire", 4: f"{topic}raid"}
-                ),
-                document(f"{topic}b", topic, "A raid caused fires", {1: f"{topic}raid", 3: f"{topic}fire"}),
-            ),
-        )
-        for topic in ("1", "2", "3")
-    ]
+    made = []
+    for name in "123":
+        fire, raid = f"{name}fire", f"{name}raid"
+        first = document(f"{name}a", name, "The fire and the attack", {1: fire, 4: raid})
+        second = document(f"{name}b", name, "A raid caused fires", {1: raid, 3: fire})
+        made.append(Topic(id=name, documents=(first, second)))
+    return made
 
 
 def test_baselines_and_their_scores(topics: list[Topic]):
-    responses = baseline_responses(topics, group_mentions(topics, "event", "topic"))
+    responses = evaluation.baseline_responses(topics, group_mentions(topics, "event", "topic"))
     fire = [("1a", 1, 2), ("1b", 3, 4)]
     assert sorted(map(sorted, responses["same head word"]))[:2] == [fire, [("1a", 4, 5)]]
     assert len(responses["singletons"]) == 12
     assert [len(cluster) for cluster in responses["one cluster"]] == [4, 4, 4]
-    key = [[(f"{t}a", 1, 2), (f"{t}b", 3, 4)] for t in "123"] + [
-        [(f"{t}a", 4, 5), (f"{t}b", 1, 2)] for t in "123"
-    ]
-    rows, tests = coreference_scores(
-        key, responses, topic_of={d.id: t.id for t in topics for d in t.documents}, columns={"split": "test"}
-    )
+    key = [[(f"{t}a", 1, 2), (f"{t}b", 3, 4)] for t in "123"]
+    key += [[(f"{t}a", 4, 5), (f"{t}b", 1, 2)] for t in "123"]
+    topic_of = {document.id: topic.id for topic in topics for document in topic.documents}
+    rows, tests = coreference_scores(key, responses, topic_of=topic_of, columns={"split": "test"})
     scores = {(row.system, row.metric): row for row in rows}
     # of each topic's two links one is result, and no wrong one
     assert scores["same head word", "muc/recall"].value == pytest.approx(1 / 2)
@@ -95,21 +67,18 @@ def test_baselines_and_their_scores(topics: list[Topic]):
     conll = scores["same head word", "conll/f1"]
     assert (conll.n, conll.split) == (3, "test")
     assert conll.low == pytest.approx(conll.high), "three equal topics leave nothing to chance"
-    assert [(row["a"], row["b"]) for row in tests] == [
-        ("singletons", "one cluster"),
-        ("singletons", "same head word"),
-    ]
+    assert [row["a"] for row in tests] == ["singletons", "singletons"]
+    assert [row["b"] for row in tests] == ["one cluster", "same head word"]
     assert all(row["p_holm"] >= row["p"] for row in tests)
     assert (conll.p, conll.against) == (tests[1]["p_holm"], "singletons")
     assert scores["singletons", "conll/f1"].p is None
 
 
-def test_without_singletons_they_are_dropped_first(topics: list[Topic]):
+def test_without_singletons_they_are_dropped_first():
     key = [[("1a", 1, 2), ("1b", 3, 4)], [("1a", 4, 5)]]
-    topic_of = {"1a": "1", "1b": "1"}
 
     def b_cubed(response: list, **options: bool) -> tuple[float, float]:
-        rows, _ = coreference_scores(key, {"x": response}, topic_of=topic_of, **options)
+        rows, _ = coreference_scores(key, {"x": response}, topic_of={"1a": "1", "1b": "1"}, **options)
         value = {row.metric: row.value for row in rows}
         return value["b_cubed/precision"], value["b_cubed/recall"]
 
@@ -141,32 +110,67 @@ def prepared(pair_settings: Settings, tmp_path_factory: pytest.TempPathFactory) 
     return coreference.prepare(replace(pair_settings, context="documents", run_folder=run_folder))
 
 
+def test_mentions_too_long_for_a_sequence_are_refused_before_training(pair_settings: Settings, monkeypatch):
+    """Of test, which is read last: mentions that fill the sequence."""
+    real = scorer.read_topics
+    long = document("long", "t", "word " * 100, {0: "a", 1: "b"}, length=90)
+
+    def with_a_long_one(settings, split, passed_over):
+        topics = real(settings, split, passed_over)
+        return topics if split != "test" else [*topics, Topic(id="t", documents=(long,))]
+
+    monkeypatch.setattr(scorer, "read_topics", with_a_long_one)
+    with pytest.raises(ValueError, match=r"mention long-1 .* need .* max_length 128 leaves"):
+        scorer.read(pair_settings)
+
+
+def test_the_threshold_is_chosen_with_the_clusters_that_are_scored(prepared: Prepared):
+    """Gold: a pair and six alone. Joining the pair below .5 joins three wrong pairs too, above it nothing is
+    joined: with singletons that is better, without them it leaves nothing to score."""
+    documents = tuple(document(f"d{n}", "t", "x", {0: cluster}) for n, cluster in enumerate("xxabcdef"))
+    square = np.full((8, 8), 0.01) + np.diag(np.full(8, 0.99))
+    for first, second, value in ((0, 1, 0.5), (2, 3, 0.8), (4, 5, 0.8), (6, 7, 0.8)):
+        square[first, second] = square[second, first] = value
+    group = MentionGroup(id="toy", mentions=tuple(one.mentions[0] for one in documents))
+    prediction, topics = GroupPrediction(group, square), [Topic(id="t", documents=documents)]
+    key, chosen = scorer.key_of(topics, "event"), {}
+    for singletons in (True, False):
+        settings = replace(prepared.settings, singletons=singletons)
+        toy = replace(prepared, settings=settings, topics={"dev": topics})
+        chosen[singletons] = choice = scorer.choose_threshold(toy, [prediction])
+        response = scorer.response_at([prediction], choice.threshold)
+        assert choice.score == score(key, response, singletons=singletons)["conll"].f1
+    assert chosen[True].threshold > 0.8
+    assert chosen[False].threshold < 0.5
+    wrong = scorer.response_at([prediction], chosen[True].threshold)
+    assert score(key, wrong, singletons=False)["conll"].f1 == 0 < chosen[False].score
+
+
 def test_views_show_what_the_clusters_say(prepared: Prepared):
-    (prediction, *_) = test = predict_split(prepared, "test", None)
-    topics = prepared.topics["test"]
-    mentions = prediction.group.mentions
+    (prediction, *_) = test = scorer.predict_split(prepared, "test", None)
+    topics, mentions = prepared.topics["test"], prediction.group.mentions
     # one cluster of all at threshold 0: the merged pairs are those that do not corefer, and none is split
-    errors = pair_errors(topics, test[:1], 0.0)
+    errors = evaluation.pair_errors(topics, test[:1], 0.0)
     assert len(prediction.clusters(0.0)) == 1
     gold = [mention.cluster for mention in mentions]
     wrong = sum(gold[i] != gold[j] for i in range(len(gold)) for j in range(i))
     assert (len(errors.merged), len(errors.split)) == (wrong, 0)
     # and alone at threshold 1
-    errors = pair_errors(topics, test[:1], 1.0)
+    errors = evaluation.pair_errors(topics, test[:1], 1.0)
     pairs = len(mentions) * (len(mentions) - 1) // 2
     assert (len(errors.merged), len(errors.split)) == (0, pairs - wrong)
 
-    (cluster,) = shown_clusters(topics, prediction, 0.0)
+    (cluster,) = evaluation.shown_clusters(topics, prediction, 0.0)
     documents = {document.id: document for topic in topics for document in topic.documents}
     assert [shown.document for shown in cluster.mentions] == [mention.document for mention in mentions]
     first = documents[mentions[0].document].text_of(mentions[0])
     assert cluster.mentions[0].text.split()[0] == first.split()[0]
     choice = ThresholdChoice(threshold=0.5, score=0.1, tried=((0.5, 0.1),))
     predictions = Predictions(dev=test, test=test, choice=choice)
-    assert tree_view(prepared, predictions).data
-    assert "cluster" in clusters_view(prepared, predictions).data
-    assert errors_view(prepared, predictions).data
-    assert own_documents(prepared, predictions).threshold.value == 0.5
+    assert evaluation.tree_view(prepared, predictions).data
+    assert "cluster" in evaluation.clusters_view(prepared, predictions).data
+    assert evaluation.errors_view(prepared, predictions).data
+    assert evaluation.own_documents(prepared, predictions).threshold.value == 0.5
 
 
 def test_own_clusters_by_threshold_are_shown_and_written(prepared: Prepared):
@@ -184,41 +188,43 @@ def test_own_clusters_by_threshold_are_shown_and_written(prepared: Prepared):
     assert written["clusters"][0][1] == {"document": "two", "tokens": [1, 2], "text": "blaze"}
     clusters_at(1.0)
     assert [len(cluster) for cluster in json.loads(file.read_text())["clusters"]] == [1, 1, 1]
+    markup = own_clusters(prepared, "A <m>fire <script>alert(1)</script></m> and a <m>blaze</m>.")(0.0)
+    assert "<script" not in markup
+    assert "&lt;" in markup
 
 
-def test_markup_in_a_document_is_text(prepared: Prepared):
-    html = own_clusters(prepared, "A <m>fire <script>alert(1)</script></m> and a <m>blaze</m>.")(0.0)
-    assert "<script" not in html
-    assert "&lt;" in html
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("A <m>fire</m>.", r"x\.txt:1: field marks: there is one mention only"),
+        ("A fire.", "no mention in any document"),
+    ],
+)
+def test_texts_with_too_few_mentions(prepared: Prepared, text: str, message: str):
+    with pytest.raises(DataError, match=message):
+        own_clusters(prepared, text, source="x.txt")
 
 
-def test_one_mention_is_not_enough(prepared: Prepared):
-    with pytest.raises(DataError, match=r"x\.txt:1: field marks: there is one mention only"):
-        own_clusters(prepared, "A <m>fire</m>.", source="x.txt")
-    with pytest.raises(DataError, match="no mention in any document"):
-        own_clusters(prepared, "A fire.")
-
-
-@pytest.mark.parametrize("kind", EXAMPLES)
+@pytest.mark.parametrize("kind", evaluation.EXAMPLES)
 def test_the_examples_are_well_formed(prepared: Prepared, kind: str):
-    topic = parse_marked_documents(EXAMPLES[kind], kind=kind)
-    mentions = [mention for document in topic.documents for mention in document.mentions]
+    topic = parse_marked_documents(evaluation.EXAMPLES[kind], kind=kind)
+    mentions = sum(len(document.mentions) for document in topic.documents)
     assert len(topic.documents) >= 2
-    assert len(mentions) >= 6
+    assert mentions >= 6
     of_kind = replace(prepared, settings=replace(prepared.settings, kind=kind))
-    own_clusters(of_kind, EXAMPLES[kind])(1.0)
+    own_clusters(of_kind, evaluation.EXAMPLES[kind])(1.0)
     written = json.loads((prepared.opened.folder / "own_clusters.json").read_text())["clusters"]
-    assert len(written) == len(mentions)
+    assert len(written) == mentions
 
 
 def test_a_file_is_read(prepared: Prepared, tmp_path: Path):
     (tmp_path / "own.txt").write_text("A <m>fire</m>.", encoding="utf-8")
     choice = ThresholdChoice(threshold=0.5, score=0.1, tried=((0.5, 0.1),))
-    predictions = Predictions(dev=[], test=[], choice=choice)
 
     def box(file: str) -> str:
         given = replace(prepared.settings, own_documents=str(tmp_path / file))
-        return own_documents(replace(prepared, settings=given), predictions).text.value
+        predictions = Predictions(dev=[], test=[], choice=choice)
+        return evaluation.own_documents(replace(prepared, settings=given), predictions).text.value
 
     assert box("own.txt") == "A <m>fire</m>."
     with pytest.raises(DataError, match=r"gone\.txt"):

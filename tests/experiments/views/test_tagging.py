@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tagging_runs import tagged
 
-from cdlm_lab.data.tagged import TaggedDocument, TaggedSentence, TagSpan, tag_set
+from cdlm_lab.data.tagged import TaggedDocument, TagSpan, tag_set
 from cdlm_lab.examples.tagging import BUCKETS, SplitDocument, TagExamples
 from cdlm_lab.experiments.document_tagging import TagTraining
 from cdlm_lab.experiments.systems.tagging import TAG_SYSTEMS, Tagger, Taggers, TaggerSettings, TagPredictions
@@ -28,18 +29,9 @@ def share(start: float, stop: float, value: float) -> dict[str, float]:
 
 
 def gain(other: str, words: str, difference: float) -> dict[str, Any]:
-    return {
-        "a": "doc-arc",
-        "b": other,
-        "measure": "f1",
-        "words": words,
-        "occurrences": 40,
-        "difference": difference,
-        "low": difference - 0.1,
-        "high": difference + 0.1,
-        "p": 0.5,
-        "clusters": 3,
-    }
+    interval = {"difference": difference, "low": difference - 0.1, "high": difference + 0.1}
+    pair = {"a": "doc-arc", "b": other, "measure": "f1", "words": words}
+    return pair | interval | {"occurrences": 40, "p": 0.5, "clusters": 3}
 
 
 def weights(system: str, bucket: int, mean: float) -> dict[str, Any]:
@@ -47,16 +39,12 @@ def weights(system: str, bucket: int, mean: float) -> dict[str, Any]:
     return {"system": system, "bucket": bucket, "count": 7, "mean": mean, "quantiles": quantiles}
 
 
+SWEPT = ((10, 0, 0.75), (10, 1, 0.25), (2, 0, 0.5), (2, 1, 0.625))
 TABLES = {
     "shares": [share(0, 50, 0.125), share(50, 100, 0.75)],
     "gains": [gain("bert-lstm", "all words", 0.02), gain("bert-lstm", "top 10%", 0.05)],
     "weights": [weights("doc-arc", 0, 0.6), weights("doc-arc", 4, 0.2)],
-    "sweep": [
-        {"occurrences": 10, "seed": 0, "f1": 0.75},
-        {"occurrences": 10, "seed": 1, "f1": 0.25},
-        {"occurrences": 2, "seed": 0, "f1": 0.5},
-        {"occurrences": 2, "seed": 1, "f1": 0.625},
-    ],
+    "sweep": [{"occurrences": most, "seed": seed, "f1": f1} for most, seed, f1 in SWEPT],
 }
 
 
@@ -68,25 +56,22 @@ def titles(**tables: Any) -> list[str]:
     return [figure.layout.title.text for figure in drawn(**tables)]
 
 
-def test_all_figures_in_the_papers_order() -> None:
-    found = titles()
-    assert len(found) == 4
-    assert "TF-IDF" in found[0]
-    assert "Doc-ARC" in found[1]
-    assert "BERT + LSTM" in found[1]
-    assert found[2].startswith("Attention weight of occurrences, by distance: Doc-ARC")
+def points(trace: Any) -> tuple[list[float], list[float]]:
+    return list(trace.x), list(trace.y)
 
 
-def test_figures_without_numbers_are_left_out() -> None:
+def test_figures_in_the_papers_order_and_those_without_numbers_left_out() -> None:
     every = titles()
+    assert len(every) == 4
+    assert "TF-IDF" in every[0]
+    assert "Doc-ARC" in every[1]
+    assert "BERT + LSTM" in every[1]
+    assert every[2].startswith("Attention weight of occurrences, by distance: Doc-ARC")
     assert titles(sweep=[]) == every[:3]
     assert titles(sweep=TABLES["sweep"][:2]) == every[:3]  # one K is no sweep
     assert titles(weights=[]) == [*every[:2], every[3]]
     assert titles(gains=[], weights=[], sweep=[]) == every[:1]
-
-
-def test_each_pair_and_each_system_has_its_own() -> None:
-    every = titles()
+    # each pair and each system has its own
     assert len(titles(gains=[*TABLES["gains"], gain("bert", "all words", 0.01)])) == len(every) + 1
     found = drawn(weights=[*TABLES["weights"], weights("dynamic-doc-arc", 0, 0.5)])
     assert len(found) == len(every) + 1
@@ -104,21 +89,11 @@ def test_the_numbers_are_those_of_the_report() -> None:
     assert "2 seeds" in sweep.data[-1].name
 
 
-def points(trace: Any) -> tuple[list[float], list[float]]:
-    return list(trace.x), list(trace.y)
-
-
 # ---- sentences as they were tagged
 
 HOSTILE = "<script>alert(1)</script>"
-DOCUMENT = TaggedDocument(
-    id="a",
-    sentences=(
-        TaggedSentence(words=("Orn", "met", "Orn"), tags=("B-PER", "O", "B-PER")),
-        TaggedSentence(words=("He", "met", HOSTILE)),
-        TaggedSentence(words=("Orn", "slept"), tags=("B-PER", "O")),
-    ),
-)
+SENTENCES = (("Orn met Orn", "B-PER O B-PER"), (f"He met {HOSTILE}", None), ("Orn slept", "B-PER O"))
+DOCUMENT = tagged("a", *SENTENCES)
 
 
 class UntrainedRun(SimpleNamespace):
@@ -139,26 +114,28 @@ class UntrainedRun(SimpleNamespace):
         return tagger
 
 
-def predictions_of(document: TaggedDocument, *, weights: bool = True) -> TagPredictions:
-    """Of the five words the first and the last are tagged as persons; K = 3."""
+SHARES = [[0.5, 0.25, 0.25], [0.75, 0.25, 0], [0.25, 0.5, 0.25], [0.125, 0.25, 0.625], [1, 0, 0]]
+
+
+def predictions_of(
+    document: TaggedDocument, tags: list[int], shares: list[list[float]] | None = None
+) -> TagPredictions:
+    """1 = a person; with shares K = 3."""
     split = SplitDocument(document=document, origin=tuple(range(len(document.sentences))))
-    shares = [[0.5, 0.25, 0.25], [0.75, 0.25, 0], [0.25, 0.5, 0.25], [0.125, 0.25, 0.625], [1, 0, 0]]
     return TagPredictions(
-        examples=TagExamples([split], tag_set(["PER"]), most=3 if weights else 0),
-        tags=np.array([1, 0, 0, 1, 1], dtype=np.int16),
-        weights=np.array(shares, dtype=np.float16) if weights else None,
+        examples=TagExamples([split], tag_set(["PER"]), most=3 if shares else 0),
+        tags=np.array(tags, dtype=np.int16),
+        weights=np.array(shares, dtype=np.float16) if shares else None,
     )
 
 
 def test_sentences_are_read_with_their_occurrences() -> None:
-    first, second = tagged_sentences(predictions_of(DOCUMENT))
+    first, second = tagged_sentences(predictions_of(DOCUMENT, [1, 0, 0, 1, 1], SHARES))
     assert (first.document, first.number, second.number) == ("a", 0, 2)
     assert first.predicted == (TagSpan(label="PER", first=0, stop=1),)
     assert first.gold == (TagSpan(label="PER", first=0, stop=1), TagSpan(label="PER", first=2, stop=3))
-    assert [(word.word, word.gold, word.predicted) for word in second.words] == [
-        ("Orn", "B-PER", "B-PER"),
-        ("slept", "O", "B-PER"),
-    ]
+    words = [(word.word, word.gold, word.predicted) for word in second.words]
+    assert words == [("Orn", "B-PER", "B-PER"), ("slept", "O", "B-PER")]
 
     def seen(number: int, place: int) -> list[tuple[int, int, int, float]]:
         word = (first, second)[number].words[place]
@@ -172,42 +149,28 @@ def test_sentences_are_read_with_their_occurrences() -> None:
     assert seen(1, 1) == [(2, 1, 0, 1)]
 
 
-def test_a_system_without_context_has_no_occurrences() -> None:
-    reads = tagged_sentences(predictions_of(DOCUMENT, weights=False))
+def test_without_context_no_occurrences_and_without_gold_no_verdict() -> None:
+    predictions = predictions_of(DOCUMENT, [1, 0, 0, 1, 1])
+    reads, unknown = tagged_sentences(predictions), tagged_sentences(predictions, known=False)
     assert [word.occurrences for read in reads for word in read.words] == [()] * 5
     assert reads[0].right is False
-
-
-def test_tags_that_are_not_known_are_no_gold() -> None:
-    reads = tagged_sentences(predictions_of(DOCUMENT), known=False)
-    assert {word.gold for read in reads for word in read.words} == {None}
-    assert reads[0].right is None
+    assert {word.gold for read in unknown for word in read.words} == {None}
+    assert unknown[0].right is None
 
 
 def test_the_page_has_sentences_with_spans_and_no_scripts(tmp_path: Path) -> None:
-    plain = TaggedSentence(words=("Silence", HOSTILE), tags=("O", "O"))
-    document = TaggedDocument(id=HOSTILE, sentences=(*DOCUMENT.sentences, plain))
-    found = predictions_of(DOCUMENT)
-    more = TagPredictions(
-        examples=predictions_of(document).examples,
-        tags=np.concatenate([found.tags, np.zeros(2, dtype=np.int16)]),
-        weights=np.concatenate([found.weights, np.array([[1, 0, 0]] * 2, dtype=np.float16)]),
-    )
-    run = UntrainedRun(tmp_path, "doc-arc")
-    assert tags_in_place(run, {run.shown.key: {"dev": more}}).children
-    page = (tmp_path / "tagged.html").read_text()
-    assert "slept" in page
-    assert "Silence" not in page
-    assert "<script" not in page
-    assert "&lt;script&gt;" in page
-    # where no sentence has a span, all are shown
-    quiet = TaggedDocument(id="q", sentences=(plain,))
-    split = SplitDocument(document=quiet, origin=(0,))
-    none = TagPredictions(
-        examples=TagExamples([split], ("O",), most=0), tags=np.zeros(2, dtype=np.int16), weights=None
-    )
-    tags_in_place(run, {run.shown.key: {"dev": none}})
-    assert "Silence" in (tmp_path / "tagged.html").read_text()
+    plain, run = (f"Silence {HOSTILE}", "O O"), UntrainedRun(tmp_path, "doc-arc")
+
+    def page(document: TaggedDocument, *given: list) -> str:
+        assert tags_in_place(run, {run.shown.key: {"dev": predictions_of(document, *given)}}).children
+        return (tmp_path / "tagged.html").read_text()
+
+    shown = page(tagged(HOSTILE, *SENTENCES, plain), [1, 0, 0, 1, 1, 0, 0], [*SHARES, [1, 0, 0], [1, 0, 0]])
+    assert "slept" in shown
+    assert "Silence" not in shown
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown
+    assert "Silence" in page(tagged("q", plain), [0, 0]), "where no sentence has a span, all are shown"
 
 
 # ---- a text of one's own
@@ -227,12 +190,11 @@ def test_a_text_becomes_sentences_and_words() -> None:
 
 @pytest.mark.parametrize("name", ["doc-arc", "bert-lstm"])
 def test_a_text_of_ones_own_is_tagged_and_written(tmp_path: Path, name: str) -> None:
-    run = UntrainedRun(tmp_path, name)
-    tag = own_tagger(run)
+    run, text = UntrainedRun(tmp_path, name), f"Orn slept. {HOSTILE} met Orn."
+    tag, document = own_tagger(run), own_document(text)
     assert not run.loaded  # nothing before a text is there
-    html = tag(f"Orn slept. {HOSTILE} met Orn.")
+    html = tag(text)
     rows = (tmp_path / "own_text.tsv").read_text().splitlines()
-    document = own_document(f"Orn slept. {HOSTILE} met Orn.")
     words = [word for sentence in document.sentences for word in sentence.words]
     assert [row.split("\t") for row in rows if row] == [[word, "B-PER"] for word in words]
     assert rows.count("") == len(document.sentences)

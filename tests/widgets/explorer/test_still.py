@@ -99,11 +99,7 @@ def test_the_shades_are_those_of_the_explorer():
     assert f"rank <= {first} ? 0 : STRONGEST * ((rank - {first}) / 20) ** {steepness};" in code
     assert f"opacity > {looks.FAINTEST} ? `rgba({looks.SHADE},${{opacity.toFixed(3)}})`" in code
     css = (files("cdlm_lab.widgets.explorer") / "explorer.css").read_text(encoding="utf-8")
-    for name, style in (
-        ("orange", looks.SOURCE),
-        ("green", looks.TARGET),
-        ("pink", looks.GLOBAL),
-    ):
+    for name, style in (("orange", looks.SOURCE), ("green", looks.TARGET), ("pink", looks.GLOBAL)):
         assert f"--x-{name}: {re.search('#[0-9a-f]{6}', style)[0]};" in css
     assert f".cdlm-x-unreached {{ {looks.UNREACHED.replace(':', ': ')}; }}" in css
 
@@ -121,22 +117,15 @@ def test_a_word_is_as_dark_as_its_rank(rank, opacity):
 
 
 def test_numbers_are_rounded_as_the_browser_does():
-    assert [fixed(62.5, 0), fixed(63.5, 0), fixed(0.0625, 3), fixed(99.96, 1)] == [
-        "63",
-        "64",
-        "0.063",
-        "100.0",
-    ]
+    rounded = [fixed(62.5, 0), fixed(63.5, 0), fixed(0.0625, 3), fixed(99.96, 1)]
+    assert rounded == ["63", "64", "0.063", "100.0"]
 
 
-def test_the_source_and_punctuation_are_not_shaded():
+def test_the_source_and_punctuation_are_not_shaded_and_words_stand_as_in_print():
     morning, _ = columns(still(panels=[a_panel(np.full(16, 95.0))]))
     assert re.search(r'<b style="border:2px solid #e69f00[^>]*>(<[^>]*>)*blast', morning)
     shaded = re.findall(r"rgba\(59,142,208[^>]*>(.*?)</span>", morning)
     assert shaded == ["The gas", "didn&#x27;t kill", "he", "said"]
-
-
-def test_words_stand_together_as_in_print():
     morning, evening = columns(still(panels=[a_panel(np.linspace(70, 100, 16))]))
     assert "The gas blast didn't kill,he said." in plain(morning), "two sentences, a paragraph each"
     assert "An explosion in the mine." in plain(evening)
@@ -154,31 +143,35 @@ def test_words_that_look_alike_share_one_element():
     assert re.findall(r"<u[^>]*>(.*?)</u>", evening) == ["An explosion in", "the mine"]
 
 
-def test_the_line_above_says_what_is_seen():
-    assert (
-        'Shaded: the words that go with \u201c<span dir="auto">blast</span>\u201d most, last layer, all heads'
-        in still()
-    )
-    assert "notebook" in still()
-    other = replace(SELECTION, layer=0, heads=(0, 2), direction="from", reduce="max")
-    expected = "that \u201cblast\u201d looks at most, layer 1, heads 1 and 3, the strongest of heads"
-    assert expected in plain(still(selection=other))
-    assert "that look at \u201cblast\u201d most, last layer, head 4" in plain(
-        still(selection=replace(SELECTION, heads=(3,), direction="to"))
-    )
-    assert "heads 1, 2 and 4" in still(selection=replace(SELECTION, heads=(0, 1, 3)))
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "Shaded: the words that go with \u201cblast\u201d most, last layer, all heads"),
+        (
+            {"layer": 0, "heads": (0, 2), "direction": "from", "reduce": "max"},
+            "that \u201cblast\u201d looks at most, layer 1, heads 1 and 3, the strongest of heads",
+        ),
+        (
+            {"heads": (3,), "direction": "to"},
+            "that look at \u201cblast\u201d most, last layer, head 4",
+        ),
+        ({"heads": (0, 1, 3)}, "heads 1, 2 and 4"),
+    ],
+)
+def test_the_line_above_says_what_is_seen(changes, words):
+    html = still(selection=replace(SELECTION, **changes))
+    assert words in plain(html)
+    assert "run the notebook" in html
 
 
 def test_the_target_has_its_rank_in_words():
     selection = replace(SELECTION, target=(1, 0, 2))
-    html = still(
-        selection=selection, panels=[a_panel(target_rank=90.4), a_panel(name="LF", target_rank=99.5)]
-    )
+    panels = [a_panel(target_rank=90.4), a_panel(name="LF", target_rank=99.5)]
+    html = still(selection=selection, panels=panels)
     assert "CDLM\u2002\u201cAn explosion\u201d ranks above 90% of the words of its document" in plain(html)
     assert "LF\u2002\u201cAn explosion\u201d ranks above 99.5% of the words of its document" in plain(html)
-    assert re.search(
-        r'<b style="border:2px solid #009e73[^>]*>An explosion</b><small[^>]*>&nbsp;above 90%<', html
-    )
+    framed = r'<b style="border:2px solid #009e73[^>]*>An explosion</b><small[^>]*>&nbsp;above 90%<'
+    assert re.search(framed, html)
     unreached = a_panel(target_rank=50.0, reach=np.arange(16) < 10)
     html = still(selection=selection, panels=[unreached])
     assert "has no direct weight: too far apart" in html
@@ -232,20 +225,10 @@ def test_nothing_chosen_or_no_answer():
 
 
 def test_hostile_text_stays_text():
-    words = (
-        "<script>alert(1)</script>",
-        "</td>",
-        "&lt;",
-        "\"'",
-        "\u202eabc",
-        "\u05e9\u05dc",
-        "🙂",
-        "\x00",
-        "x" * 10_000,
-    )
-    odd = ShownDocument(
-        name="<i>\u2066", words=words, sentences=((0, len(words)),), mentions=((0, 2, "<b>"),)
-    )  # fmt: skip
+    words = ("<script>alert(1)</script>", "</td>", "&lt;", "\"'", "\u202eabc", "\u05e9\u05dc", "🙂", "\x00")
+    words += ("x" * 10_000,)
+    whole = ((0, len(words)),)
+    odd = ShownDocument(name="<i>\u2066", words=words, sentences=whole, mentions=((0, 2, "<b>"),))
     ranks = np.full(len(words) + 10, 95.0)
     chosen = Selection(source=(1, 0, len(words)), target=(1, 4, 6), masked=((1, 8, 9),), layer=1)
     guess = Prediction(span=(1, 8, 9), truth_probability=1.0, top=(("<img src=x onerror=h()>\u202e", 1.0),))

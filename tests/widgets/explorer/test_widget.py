@@ -30,17 +30,8 @@ class Stage:
         if selection.layer == 0:
             raise ValueError("the first layer is not told <b>")
         scores = np.arange(WORDS, dtype=float) + selection.source[1]
-        rank = None if selection.target is None else 50.0
-        return [
-            Panel(
-                name="m",
-                scores=scores,
-                ranks=scores,
-                reach=np.ones(WORDS, bool),
-                read=np.ones(WORDS, bool),
-                target_rank=rank,
-            )
-        ]
+        every = np.ones(WORDS, bool)
+        return [Panel(name="m", scores=scores, ranks=scores, reach=every, read=every)]
 
     def overview(self, tell) -> list[np.ndarray]:
         self.overviews += 1
@@ -56,9 +47,6 @@ def test_it_begins_with_the_overview_and_asks_for_it_once():
     assert stage.overviews == 1
     assert stage.explorer.message == ""
     assert stage.asked == []
-
-
-def test_without_an_overview_or_with_a_choice_it_begins_with_words():
     assert Stage(overview=None).explorer.view == "words"
     chosen = Stage(selection=Selection(source=(0, 0, 1), layer=1))
     assert chosen.explorer.view == "words"
@@ -90,13 +78,9 @@ def test_mistakes_are_told_and_the_last_answer_stays():
     assert stage.explorer.answer == answer
     stage.explorer.selection = Selection(source=(0, 0, 1), layer=1).for_browser()
     assert stage.explorer.message == ""
-
-
-def test_from_python_mistakes_are_raised():
-    stage = Stage()
     stage.explorer.choose(Selection(source=(0, 0, 1), layer=1))
     assert stage.explorer.view == "words"
-    with pytest.raises(ValueError, match="not told"):
+    with pytest.raises(ValueError, match="not told"):  # from Python they are raised
         stage.explorer.choose(Selection(source=(0, 0, 1), layer=0))
 
 

@@ -309,7 +309,7 @@ def _write_conll(
     }
     for name, clusters in (("key", gold_clusters(topics, kind=kind)), ("response", response)):
         try:
-            write_conll(folder / f"{name}-{split}.conll", topics, clusters, level="corpus")
+            write_conll(folder / f"{name}-{split}.conll", topics, clusters)
         except ValueError as error:
             print(f"no {name}-{split}.conll: {error}")
 
