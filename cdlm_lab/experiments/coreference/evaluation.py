@@ -26,9 +26,9 @@ from cdlm_lab.data.typed_documents import parse_marked_documents
 from cdlm_lab.examples.mention_pairs import MentionGroup, corefer, group_mentions, pairs_within
 from cdlm_lab.experiments.coreference import scorer
 from cdlm_lab.experiments.coreference.scorer import SYSTEM, GroupPrediction, Predictions, Prepared
-from cdlm_lab.experiments.runs import Scores, cost_in_words, facts_table, report
+from cdlm_lab.experiments.runs import Scores, cost_in_words, facts_table, report, with_p_holm
 from cdlm_lab.metrics import coreference as metrics
-from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums, with_holm
+from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.models.checkpoint import default_device
 from cdlm_lab.models.precision import computing_in, precision_told
 from cdlm_lab.parameters import ParameterError
@@ -144,7 +144,13 @@ def evaluate(prepared: Prepared, predictions: Predictions) -> Scores:
         topics, groups = prepared.topics[split], getattr(predictions, split)
         clusters = scorer.response_at(groups, threshold)
         write_json(folder / f"clusters-{split}.json", {"clusters": clusters})
-        _write_conll(folder, split, topics, groups, threshold, settings.kind)
+        _write_conll(folder / f"key-{split}.conll", topics, gold_clusters(topics, kind=settings.kind))
+        response = {
+            f"{one.group.id}/{number}": cluster
+            for one in groups
+            for number, cluster in enumerate(one.clusters(threshold))
+        }
+        _write_conll(folder / f"response-{split}.conll", topics, response)
         others = settings.compare_with.split()
         other_runs = {plain_name(one): read_clusters(Path(one), split, among=clusters) for one in others}
         of_split, comparisons[split] = coreference_scores(
@@ -211,7 +217,7 @@ def coreference_scores(
         compared = compare(counts[first], counts[other], metrics.mean_f1, n_resamples=RESAMPLES, seed=seed)
         names = ("difference", "low", "high", "p_bootstrap", "p")
         tests.append({"a": first, "b": other} | {name: getattr(compared, name) for name in names})
-    tests = with_holm(tests)
+    tests = with_p_holm(tests)
     p_of = {row["b"]: row["p_holm"] for row in tests} if columns.get("split", "test") == "test" else {}
     rows = []
     for name, parts in units.items():
@@ -293,25 +299,14 @@ def read_clusters(folder: Path, split: str, *, among: Clusters) -> list[list[tup
 
 
 def _write_conll(
-    folder: Path,
-    split: str,
-    topics: Sequence[Topic],
-    predictions: Sequence[GroupPrediction],
-    threshold: float,
-    kind: str,
+    file: Path, topics: Sequence[Topic], clusters: Mapping[str, Sequence[CoreferenceMention]]
 ) -> None:
-    """`key-<split>.conll` and `response-<split>.conll`, for reference scorers. Mentions of one cluster that
-    cross do not fit that form; then the file is left out with a line of output."""
-    response = {
-        f"{prediction.group.id}/{number}": cluster
-        for prediction in predictions
-        for number, cluster in enumerate(prediction.clusters(threshold))
-    }
-    for name, clusters in (("key", gold_clusters(topics, kind=kind)), ("response", response)):
-        try:
-            write_conll(folder / f"{name}-{split}.conll", topics, clusters)
-        except ValueError as error:
-            print(f"no {name}-{split}.conll: {error}")
+    """For reference scorers. Mentions of one cluster that cross do not fit that form; then the file is left
+    out with a line of output."""
+    try:
+        write_conll(file, topics, clusters)
+    except ValueError as error:
+        print(f"no {file.name}: {error}")
 
 
 # ---- views ----
