@@ -10,15 +10,11 @@ The language models of CDLM's ablation (section 3, "Baseline LMs"), and what set
 | prefix-cdlm | of one cluster | the first 15% |
 | cdlm | of one cluster | the masked ones |
 
-In the paper `longformer` is the published checkpoint and is not trained. Models without a fitted head (`tiny`
-from scratch, `minilm`, whose head is not published) first need that base: it is what `longformer` trains
-here, as Longformer was. Perplexity of each variant is measured with the globals it was trained with, always
-on documents of one cluster (section 3.1).
-
-Wherever a task has global tokens (Tables 3 to 6), "the global attention weights used by the underlying
-Longformer and by Local CDLM are initialized to the values of their pretrained local attention weights"
-(section 3). The models of notebook 01 are saved so; a checkpoint of others, as the published Longformer, may
-have global weights of its own, which `reset_globals` replaces.
+In the paper `longformer` is the published checkpoint; here it is what models without a fitted head (`tiny`,
+`minilm`) are trained to first, as Longformer was. Perplexity of each variant is measured with the globals it
+was trained with, always on documents of one cluster (section 3.1). Wherever a task has global tokens (Tables
+3 to 6), "the global attention weights used by the underlying Longformer and by Local CDLM are initialized to
+the values of their pretrained local attention weights" (section 3), as `reset_globals` does.
 """
 
 from __future__ import annotations

@@ -403,37 +403,17 @@ def _shown(
 
 # ---- documents of one's own ----
 
-# What stands in the box before anything is typed, by kind of mention.
-EXAMPLES = {
-    "event": """\
-== morning paper ==
-A gas <m>blast</m> killed 14 miners in the Ombrava mine near Telk on Tuesday. Another 30 men were
-<m>brought up alive</m> by nightfall. Engineers began <m>drilling</m> a shaft to reach the rest.
 
-== evening paper ==
-The <m>explosion</m> in the mine near Telk was the worst in ten years, the energy minister said on
-Wednesday. The <m>rescue</m> of 30 miners had taken six hours.
-
-== radio bulletin ==
-A shaft is being <m>drilled</m> at the Ombrava mine, a day after the <m>accident</m>.
-""",
-    "entity": """\
-== morning paper ==
-A gas blast killed 14 miners in the <m>Ombrava mine</m> near <m>Telk</m> on Tuesday. <m>Marta Elling</m>,
-the energy minister, promised an inquiry.
-
-== evening paper ==
-The explosion in the <m>mine</m> near <m>Telk</m> was the worst in ten years, the <m>energy minister</m>
-said on Wednesday. <m>She</m> will visit the <m>town</m> on Friday.
-""",
-}
+def example_of(kind: str) -> Path:
+    """What stands in the box before anything is typed."""
+    return Path(__file__).parent / "own_texts" / f"{kind}.txt"
 
 
 def own_documents(prepared: Prepared, predictions: Predictions) -> OwnDocuments:
     """A box for documents with marked mentions, at first those of the parameter `own_documents`, or an
     example; their clusters are also written to `own_clusters.json`."""
     settings = prepared.settings
-    text = read_text(settings.own_documents) if settings.own_documents else EXAMPLES[settings.kind]
+    text = read_text(settings.own_documents or example_of(settings.kind))
     source = settings.own_documents or "text"
     find = partial(own_clusters, prepared, source=source)
     return OwnDocuments(text, find=find, threshold=predictions.threshold)

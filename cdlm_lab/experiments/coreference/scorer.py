@@ -6,15 +6,14 @@ looked at once, with that threshold.
 
 Choices where the paper is silent, all but the last as in the released code: AdamW without weight decay
 (beta_2 0.999, epsilon 1e-8), a rate that falls linearly without warm-up; the epoch with the best CoNLL F1 on
-dev is kept, each at its own best threshold (`checkpoint="loss"`: that with the lowest loss on a sample of dev
-pairs, which is cheaper); training pairs are made within gold topics, as those of dev; test is searched within
-predicted topics where they are known (`topic_level`); scores are those of the whole corpus, singletons
-included. Negatives are drawn at random, as the paper says; the released code takes all.
+dev is kept (`checkpoint="loss"`: that with the lowest loss on a sample of dev pairs, which is cheaper);
+training pairs are made within gold topics, as those of dev; test is searched within predicted topics where
+they are known; singletons count. Negatives are drawn at random, as the paper says; the released code takes
+all.
 
-`first_by_sentences` is in no paper: pairs are scored by the sentences of their mentions first, and whole
-documents are read only for those that may corefer. The threshold for that is the largest that at most this
-share of the coreferring dev pairs does not reach. The other pairs keep their score by sentences, the same
-scorer's probability of the same thing: a 0 would weigh more in average linkage than anything that was read.
+`first_by_sentences` is in no paper: whole documents are read only for pairs whose sentences score at least as
+high as all but this share of the coreferring dev pairs. The others keep their score by sentences: a 0 would
+weigh more in average linkage than anything that was read.
 """
 
 from __future__ import annotations
