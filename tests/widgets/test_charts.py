@@ -6,17 +6,9 @@ import numpy as np
 import pytest
 
 from cdlm_lab.scores import Score
-from cdlm_lab.widgets import charts
+from cdlm_lab.widgets import charts, html
 from cdlm_lab.widgets.charts import density, head_maps, rank_distributions
-from cdlm_lab.widgets.html import (
-    GLOBAL,
-    MASKED,
-    TEXT,
-    VARIANT_COLOURS,
-    VARIANTS,
-    paper_order,
-    variant_colours,
-)
+from cdlm_lab.widgets.html import TEXT, VARIANT_COLOURS, VARIANTS, paper_order, variant_colours
 from cdlm_lab.widgets.score_tables import RANK_CELLS
 
 NAMES = ["Longformer", "Local CDLM", "Rand CDLM", "Prefix CDLM", "CDLM"]
@@ -86,7 +78,7 @@ def test_a_panel_for_each_loss_with_training_and_validation():
     ]
     # span 4: (0.75 * 5 + 4) / 1.75
     assert [trace.y for trace in figure.data] == [(5.0, round(7.75 / 1.75, 4)), (4.4,), (0.5,), (0.4,)]
-    assert [trace.line.color for trace in figure.data] == [MASKED, GLOBAL] * 2
+    assert [trace.line.color for trace in figure.data] == [html.MASKED, html.GLOBAL] * 2
     titles = figure.layout.yaxis.title.text, figure.layout.yaxis2.title.text, figure.layout.xaxis2.title.text
     assert titles == ("nats for each masked token", "nats for each candidate", "optimiser step")
     (line,) = figure.layout.shapes  # what knowing only the share of right candidates costs
