@@ -226,12 +226,9 @@ def write_conll(
         #end document
 
     A line is a token: document, sub-topic, number in the sentence, word and, last, the mentions that start
-    and end at it; an empty line ends a sentence. Clusters are numbered from 1 in order of first appearance.
-    All sentences and singletons are written, so that key and response fit each other; the file is there whole
-    or not at all.
-
-    Raises ValueError for mentions that do not fit the documents, are in two clusters, or cross or repeat each
-    other in one, and for names or tokens with a tab or a line break.
+    and end at it; clusters are numbered from 1. All sentences and singletons are written, so that key and
+    response fit each other. Raises ValueError for mentions that do not fit the documents, are in two
+    clusters, or cross or repeat each other in one, and for names or tokens with a tab or a line break.
     """
     documents = [document for topic in topics for document in topic.documents]
     by_id = {document.id: document for document in documents}
@@ -508,9 +505,9 @@ def read_conll_corpus(
 
     Reads what `write_conll` writes, CoNLL-2012 files (a part other than 0 is added to the names, as in
     "bc/cctv_0001/2"), files of two to four columns (words become "_"), and the eight columns of the paper's
-    code (topic, sub-topic, document, sentence, token, word, flag, mentions). Documents are told apart by
-    their column, and all their sentences count as validated; two sentences with a mention across them are
-    one. `kind` is that of the mentions; the format has none.
+    code (topic, sub-topic, document, sentence, token, word, flag, mentions). All sentences count as
+    validated; two with a mention across them are one. `paths` are those of one split; a document that is in
+    two of them counts once. `kind` is that of the mentions.
 
     The topic of a document is, whichever there is first: that of its rows (eight columns); the name of the
     section, if it holds several documents or has another name; the parts of its name before the last "/"
@@ -518,8 +515,6 @@ def read_conll_corpus(
     documents together; and else all are of one topic, `name`. Names of chains mean the same within a section
     of several documents; where each section is one document, within the topic; in rows of CoNLL-2012 (ten
     columns or more, or parts), which know no other documents, within the section alone, which is a topic.
-
-    `paths` are those of one split; a document that is in two of them counts once.
     """
     records.check_kind(kind)
     drafts: dict[str, _Draft] = {}

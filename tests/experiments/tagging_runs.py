@@ -1,6 +1,8 @@
-"""Tagged documents and runs of notebook 07 on them, and rows of any report, for tests that work numbers out
-by hand."""
+"""Tagged documents and runs of notebook 07 on them, rows of any report and table, for tests that work numbers
+out by hand."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,3 +33,16 @@ def tagging_run(corpus: TaggedCorpus, **values: Any) -> TaggingRun:
 def score_of(report: Report, system: str, split: str, metric: str, seed: int | None = None) -> Score:
     """The row of the score table."""
     return next(row for row in report.rows if row.key == (system, split, "", metric, seed))
+
+
+def table_cells(html: str) -> list[list[str]]:
+    """The texts of the cells of a table, row by row."""
+    rows = re.findall(r"<tr.*?</tr>", html, flags=re.DOTALL)
+    texts = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, flags=re.DOTALL) for row in rows]
+    return [[re.sub(r"<[^>]+>", " ", cell).strip() for cell in row] for row in texts]
+
+
+def judged(folder: Path) -> list[float]:
+    """How each epoch of a training was judged."""
+    lines = (folder / "training" / "history.jsonl").read_text().splitlines()
+    return [record["eval_judged"] for record in map(json.loads, lines) if "eval_judged" in record]

@@ -2,13 +2,13 @@
 them."""
 
 import itertools
-import re
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import ttest_ind
+from tagging_runs import table_cells
 
 from cdlm_lab.data.candidates import counts_of
 from cdlm_lab.data.records import CandidateSet
@@ -23,15 +23,17 @@ from cdlm_lab.report import Report, open_run, read_report
 from cdlm_lab.widgets.rankings import Latency
 
 NAN = float("nan")
-# Two stories: the first asks two questions, the second one. The right candidate is the first.
+
+
+def asked(name: str, *candidates: str) -> CandidateSet:
+    """The first candidate is right."""
+    correct = tuple(number == 0 for number in range(len(candidates)))
+    return CandidateSet(id=name, question="Who?", candidates=candidates, correct=correct)
+
+
+# Two stories: the first asks two questions, the second one.
 IDS = ("storyworld-x-1-c0", "storyworld-x-1-c1", "storyworld-x-2-c0")
-SETS = tuple(
-    CandidateSet(
-        id=name, question="Who?", candidates=("right", "wrong", "other"), correct=(True, False, False)
-    )
-    for name in IDS
-)
-SYSTEMS = "pairwise joint-ie mspp-ie"
+SETS = tuple(asked(name, "right", "wrong", "other") for name in IDS)
 
 
 def placed(place: int) -> np.ndarray:
@@ -57,27 +59,24 @@ BEST = {
 }
 
 
+def scored(*scores) -> AnswerPredictions:
+    return AnswerPredictions(sets=SETS, scores=list(map(np.array, scores)))
+
+
 def run_and_predictions(folder: Path, *, seeds: int = 2):
     """A run of these questions and rankings; of dev every system puts the right candidate second."""
     split = AnswerSplit(sets=SETS, read=counts_of(SETS), corpus="storyworld", checksum="")
-    settings = Settings(run_folder=str(folder), systems=SYSTEMS, candidates=2, mspp="given", seeds=seeds)
-    run = AnswerRun(
-        settings=settings,
-        splits=dict.fromkeys(("train", "dev", "test"), split),
-        opened=open_run(folder, name=AnswerRun.NAME, parameters=asdict(settings)),
-    )
-    second = AnswerPredictions(sets=SETS, scores=[placed(2)] * 3)
-    predictions = {}
+    systems = "pairwise joint-ie mspp-ie"
+    settings = Settings(run_folder=str(folder), systems=systems, candidates=2, mspp="given", seeds=seeds)
+    opened = open_run(folder, name=AnswerRun.NAME, parameters=asdict(settings))
+    splits = dict.fromkeys(("train", "dev", "test"), split)
+    second, predictions = scored(*[placed(2)] * 3), {}
     for key, places in PLACES.items():
         if key[1] < seeds:
-            predictions[key] = {
-                "dev": second,
-                "test": AnswerPredictions(sets=SETS, scores=list(map(placed, places))),
-            }
-        if key[1] < seeds and key in BEST:
-            best = AnswerPredictions(sets=SETS, scores=list(map(np.array, BEST[key])))
-            predictions[key] |= {"dev_reranked": second, "test_reranked": best}
-    return run, predictions
+            predictions[key] = {"dev": second, "test": scored(*map(placed, places))}
+            if key in BEST:
+                predictions[key] |= {"dev_reranked": second, "test_reranked": scored(*BEST[key])}
+    return AnswerRun(settings=settings, splits=splits, opened=opened), predictions
 
 
 LATENCIES = [
@@ -98,9 +97,8 @@ def given(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture(scope="module")
 def report(given) -> Report:
-    run, predictions = given
-    report_of(run, predictions)
-    return read_report(run.folder)
+    report_of(*given)
+    return read_report(given[0].folder)
 
 
 def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report):
@@ -110,37 +108,24 @@ def test_scores_are_means_over_seeds_with_intervals_over_stories(report: Report)
     assert of_pairwise["deviation"] == pytest.approx(np.std([1 / 3, 2 / 3], ddof=1))
     # the first story has 1 + 1/2 in two questions, the second 0 in one
     assert (of_pairwise["low"], of_pairwise["high"], of_pairwise["seeds"]) == (0, 3 / 4, 2)
-    assert scores["pairwise/all/test/mrr"]["value"] == pytest.approx(
-        ((1 + 1 / 2 + 1 / 3) / 3 + (1 + 1 + 1 / 2) / 3) / 2
-    )
-    assert scores["mspp-ie/all/test/map"]["value"] == pytest.approx(((1 + 1 + 1 / 2) / 3 + 1) / 2)
-    assert scores["joint-ie/all/dev/map"]["value"] == 1 / 2
-
-
-def test_the_best_of_pairwise_are_ranked_above_the_others(report: Report):
-    scores = report.scores
-    # seed 0: second, second, third; seed 1: second, first, second
-    assert scores["joint-ie/reranked/test/mrr"]["value"] == pytest.approx(
-        ((1 / 2 + 1 / 2 + 1 / 3) / 3 + (1 / 2 + 1 + 1 / 2) / 3) / 2
-    )
-    # what pairwise leaves out of its best two cannot be first: third with seed 0
-    assert scores["mspp-ie/reranked/test/p_at_1"]["value"] == pytest.approx((2 / 3 + 1) / 2)
-    assert "pairwise/reranked/test/map" not in scores
-
-
-def test_a_random_order_of_three_has_its_expectation(report: Report):
-    scores = report.scores
+    expected = {
+        "pairwise/all/test/mrr": ((1 + 1 / 2 + 1 / 3) / 3 + (1 + 1 + 1 / 2) / 3) / 2,
+        "mspp-ie/all/test/map": ((1 + 1 + 1 / 2) / 3 + 1) / 2,
+        "joint-ie/all/dev/map": 1 / 2,
+        # of the best of pairwise: with seed 0 second, second, third, with 1 second, first, second
+        "joint-ie/reranked/test/mrr": ((1 / 2 + 1 / 2 + 1 / 3) / 3 + (1 / 2 + 1 + 1 / 2) / 3) / 2,
+        # what pairwise leaves out of its best two cannot be first: third with seed 0
+        "mspp-ie/reranked/test/p_at_1": (2 / 3 + 1) / 2,
+        "random/all/dev/mrr": (1 + 1 / 2 + 1 / 3) / 3,
+    }
+    assert {name: scores[name]["value"] for name in expected} == pytest.approx(expected)
     assert scores["random/all/test/p_at_1"] == {"value": pytest.approx(1 / 3)}
-    assert scores["random/all/dev/mrr"]["value"] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
-
-
-def test_every_training_has_a_row(report: Report):
-    rows = {(row.system, row.group, row.split, row.metric, row.seed): row for row in report.rows}
-    of_seeds = [row for row in report.rows if row.seed is not None]
-    assert len(of_seeds) == (1 + 2 * 2) * 2 * 2 * 3
-    assert rows["pairwise", "all", "test", "p_at_1", 1].value == pytest.approx(2 / 3)
-    expected = pytest.approx((1 / 2 + 1 / 2 + 1 / 3) / 3)
-    assert rows["joint-ie", "reranked", "test", "mrr", 0].value == expected
+    assert "pairwise/reranked/test/map" not in scores
+    rows = {row.key: row.value for row in report.rows if row.seed is not None}
+    assert len(rows) == (1 + 2 * 2) * 2 * 2 * 3
+    assert rows["pairwise", "test", "all", "p_at_1", 1] == pytest.approx(2 / 3)
+    expected = (1 / 2 + 1 / 2 + 1 / 3) / 3
+    assert rows["joint-ie", "test", "reranked", "mrr", 0] == pytest.approx(expected)
 
 
 def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(report: Report):
@@ -155,20 +140,16 @@ def test_systems_are_tested_against_pairwise_and_with_mspp_against_without(repor
     sides = [[(1 + 1 + 1 / 3) / 3, 1.0], [(1 / 2 + 1 / 2 + 1 / 3) / 3, (1 / 2 + 1 + 1 / 2) / 3]]
     assert reranked["difference"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]))
     assert reranked["p_seeds"] == pytest.approx(ttest_ind(*sides, equal_var=False).pvalue)
-    row = rows["mspp-ie", "pairwise", "all", "mrr"]
     sides = [[(1 + 1 + 1 / 2) / 3, 1.0], [(1 + 1 / 2 + 1 / 3) / 3, (1 + 1 + 1 / 2) / 3]]
-    assert row["p_seeds"] == pytest.approx(ttest_ind(*sides, equal_var=False).pvalue)
-
-
-def test_p_values_are_corrected_for_the_systems_tested_with_one_measure(report: Report):
-    rows = [row for row in report.tables["comparisons"] if row["group"] == "all" and row["measure"] == "map"]
-    against, alone = rows[:2], rows[2]
+    p_seeds = rows["mspp-ie", "pairwise", "all", "mrr"]["p_seeds"]
+    assert p_seeds == pytest.approx(ttest_ind(*sides, equal_var=False).pvalue)
+    # p is corrected for the systems tested with one measure; of MSPP there is one test
+    against, alone = [rows[*pair, "all", "map"] for pair in pairs[:2]], rows[*pairs[2], "all", "map"]
     lower, upper = sorted(row["p"] for row in against)
     held = {row["p"]: row["p_holm"] for row in against}
     assert held[lower] == pytest.approx(min(1.0, 2 * lower))
     assert held[upper] == pytest.approx(max(min(1.0, 2 * lower), upper))
-    assert alone["b"] == "joint-ie"
-    assert alone["p_holm"] == alone["p"], "one test of MSPP"
+    assert alone["p_holm"] == alone["p"]
 
 
 def test_one_seed_has_no_deviation_and_no_t_test(tmp_path: Path):
@@ -183,116 +164,73 @@ def test_what_ranks_the_candidates(given):
     assert ranked(predictions, "pairwise", 0, "test", "reranked") is predictions["pairwise", 0]["test"]
     first = ranked(predictions, "joint-ie", 0, "test", "reranked").scores[0]
     assert np.argsort(-first).tolist() == [1, 0, 2]
-
-
-def test_what_was_not_read_stands_in_the_order_of_pairwise_with_the_same_seed(given):
-    _, predictions = given
-    best = AnswerPredictions(sets=SETS, scores=[np.array([NAN, NAN, -1.0])] * 3)
-    orders = []
+    best, orders = scored(*[(NAN, NAN, -1.0)] * 3), []
     for seed in (0, 1):
         again = predictions | {("joint-ie", seed): predictions["joint-ie", seed] | {"test_reranked": best}}
-        scores = ranked(again, "joint-ie", seed, "test", "reranked").scores[1]
-        orders.append(np.argsort(-scores).tolist())
-    assert orders == [[2, 1, 0], [2, 0, 1]], "pairwise has it second, then first"
+        orders.append(np.argsort(-ranked(again, "joint-ie", seed, "test", "reranked").scores[1]).tolist())
+    assert orders == [[2, 1, 0], [2, 0, 1]], "pairwise with the same seed has it second, then first"
 
 
-def test_labels_of_rows():
-    assert row_label("mspp-ae", "all", k=5) == "MSPP AE_k"
-    assert row_label("random", "all", k=5) == "random order"
-    assert row_label("joint-ie", "reranked", k=4) == "joint IE_k on pairwise's top 4"
-
-
-def cells(html: str) -> list[list[str]]:
-    """The texts of the cells of a table, row by row."""
-    rows = re.findall(r"<tr.*?</tr>", html, flags=re.DOTALL)
-    texts = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, flags=re.DOTALL) for row in rows]
-    return [[re.sub(r"<[^>]+>", " ", cell).strip() for cell in row] for row in texts]
-
-
-def test_scores_data_and_tables_are_in_the_report(report: Report):
-    assert report.scores["mspp-ie/reranked/test/p_at_1"]["value"] == pytest.approx(5 / 6)
+def test_data_and_tables_are_in_the_report(report: Report):
     assert report.data["clusters"] == {"train": 2, "dev": 2, "test": 2}
-    assert report.data["candidates"]["test"] == 9
+    assert (report.data["candidates"]["test"], report.data["format"]["test"]) == (9, "storyworld")
     assert report.data["precision"] == precision_told("auto")
-    assert report.data["format"]["test"] == "storyworld"
     assert set(report.tables) == {"comparisons", "diagnosis", "latency"}
-    of_runs = {
-        (row.system, row.seed): row.value
-        for row in report.rows
-        if (row.group, row.split, row.metric) == ("all", "test", "map")
-        and row.seed is not None
-        and row.system != "pairwise"
-    }
-    diagnosed = {(row["system"], row["seed"]): row["map"] for row in report.tables["diagnosis"]}
-    assert diagnosed == pytest.approx(of_runs)
+    keys = {row.key: row.value for row in report.rows}
+    for row in report.tables["diagnosis"]:
+        assert row["map"] == pytest.approx(keys[row["system"], "test", "all", "map", row["seed"]])
+    assert len(report.tables["diagnosis"]) == 4
 
 
-def test_the_table_of_all_candidates(report: Report):
-    header, *rows = cells(answers_table(report).html())
+def test_the_tables_of_scores(report: Report):
+    header, *rows = table_cells(answers_table(report).html())
     assert [row[0] for row in rows] == ["pairwise", "joint IE_k", "MSPP IE_k", "random order"]
+    assert rows[0][-1].startswith("87.9"), "pairwise RoBERTa on TREC-QA, P@1 of Table 1"
     by_name = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
     assert by_name["pairwise"]["P@1"].startswith("50.0")
     assert by_name["MSPP IE_k"]["MAP"].startswith("91.7")
     assert by_name["random order"]["P@1"] == "33.3"
     assert by_name["MSPP IE_k"]["seeds"] == "2"
-    p = next(
-        row["p_holm"]
-        for row in report.tables["comparisons"]
-        if (row["a"], row["b"], row["measure"], row["group"]) == ("mspp-ie", "pairwise", "mrr", "all")
-    )
-    assert f"p = {p:.3f}" in by_name["MSPP IE_k"]["MRR"]
+    tested = ("mspp-ie", "pairwise", "mrr", "all")
+    comparisons = report.tables["comparisons"]
+    row = next(row for row in comparisons if (row["a"], row["b"], row["measure"], row["group"]) == tested)
+    assert f"p = {row['p_holm']:.3f}" in by_name["MSPP IE_k"]["MRR"]
     assert "p " not in by_name["pairwise"]["MRR"]
-
-
-def test_the_table_of_what_was_ranked_anew(report: Report):
-    _, *rows = cells(answers_table(report, ranking="reranked").html())
-    assert [row[0].replace("&#x27;", "'") for row in rows] == [
-        "pairwise",
-        "joint IE_k on pairwise's top 2",
-        "MSPP IE_k on pairwise's top 2",
-        "random order",
-    ]
+    _, *rows = table_cells(answers_table(report, ranking="reranked").html())
+    joint = [f"{name} on pairwise's top 2" for name in ("joint IE_k", "MSPP IE_k")]
+    assert [row[0].replace("&#x27;", "'") for row in rows] == ["pairwise", *joint, "random order"]
     assert rows[2][1].startswith("83.3")
-
-
-def test_dev_has_no_tests_and_no_published_numbers(report: Report):
-    html = answers_table(report, split="dev").html()
-    assert "p = " not in html
-    assert "storyworld, dev" in html
-    assert "paper" not in html
-    _, *rows = cells(answers_table(report).html())
-    assert rows[0][-1].startswith("87.9"), "pairwise RoBERTa on TREC-QA, P@1 of Table 1"
-    _, *rows = cells(answers_table(report, ranking="reranked").html())
     assert "93.5" in rows[2][-1], "Table 7"
+    html = answers_table(report, split="dev").html()
+    assert ["p = " in html, "paper" in html, "storyworld, dev" in html] == [False, False, True]
+    assert row_label("mspp-ae", "all", k=5) == "MSPP AE_k"
+    assert row_label("joint-ie", "reranked", k=4) == "joint IE_k on pairwise's top 4"
 
 
 def test_rows_of_the_tests(report: Report):
-    header, *rows = cells(answer_selection.comparisons(report).data)
+    header, *rows = table_cells(answer_selection.comparisons(report).data)
     assert header == ["all candidates", "against", "P@1", "MAP", "MRR"]
-    assert [row[:2] for row in rows] == [
-        ["joint IE_k", "pairwise"],
-        ["MSPP IE_k", "pairwise"],
-        ["MSPP IE_k", "joint IE_k"],
-    ]
+    names = [("joint IE_k", "pairwise"), ("MSPP IE_k", "pairwise"), ("MSPP IE_k", "joint IE_k")]
+    assert [tuple(row[:2]) for row in rows] == names
     assert rows[1][2].startswith("+33.3 [")
     assert "over seeds" in rows[1][2]
     assert "over seeds" in rows[1][4]
-    header, *again = cells(answer_selection.comparisons(report, ranking="reranked").data)
+    header, *again = table_cells(answer_selection.comparisons(report, ranking="reranked").data)
     assert header[0] == "ranked anew"
     assert again[0][2].startswith("\u221233.3 [")
 
 
 def test_a_collapsed_system_is_named(tmp_path: Path):
     run, predictions = run_and_predictions(tmp_path)
-    same = AnswerPredictions(sets=SETS, scores=[np.full(3, 0.5)] * 3)
+    same = scored(*[np.full(3, 0.5)] * 3)
     predictions["joint-ie", 0] |= {"test": same, "test_reranked": same}
     keys = [("joint-ie", 0), ("joint-ie", 1), ("mspp-ie", 0), ("mspp-ie", 1)]
     assert list(answer_selection.diagnoses(run, predictions)) == keys
     report = report_of(run, predictions)
-    first = cells(answer_selection.collapses(report).data)[1]
-    assert first[:2] == ["joint IE_k", "0"]
-    assert first[2].startswith("Collapsed: ")
-    assert "nearly the same (spread 0.000 log-odds)" in first[2]
+    name, seed, verdict = table_cells(answer_selection.collapses(report).data)[1]
+    assert (name, seed) == ("joint IE_k", "0")
+    assert verdict.startswith("Collapsed: ")
+    assert "nearly the same (spread 0.000 log-odds)" in verdict
     row = report.tables["diagnosis"][0]
     assert (row["system"], row["seed"], row["collapsed"], row["median_spread"]) == ("joint-ie", 0, True, 0)
     assert row["random_map"] == pytest.approx(11 / 18)
@@ -301,19 +239,15 @@ def test_a_collapsed_system_is_named(tmp_path: Path):
     assert row["accuracy"] == pytest.approx((1 - np.array(row["always_wrong"])).tolist())
 
 
-def test_figures_are_of_the_joint_systems_with_seed_0(given):
+def test_figures_are_of_the_joint_systems_with_seed_0_and_times_beside_the_papers(given, report: Report):
     spread, places = answer_selection.collapse_figures(*given)
     assert {"joint IE_k", "MSPP IE_k"} <= {trace.name for trace in places.data}
     assert len(spread.layout.yaxis.ticktext) == 2
-
-
-def test_times_are_put_beside_the_papers_arithmetic(report: Report):
     html = answer_selection.timing(report).data
     assert "takes 1.38 times as long as pairwise" in html  # (0.03 + 0.025) / 2 / 0.02
     assert "4k = 1.12" in html  # 9 / 8
     assert "2k = 0.75" in html
-    figure = answer_selection.timing_figure(report)
-    assert list(figure.data[0].x) == [20, 30, 25]
+    assert list(answer_selection.timing_figure(report).data[0].x) == [20, 30, 25]
 
 
 # ---- to read
@@ -322,47 +256,33 @@ def test_times_are_put_beside_the_papers_arithmetic(report: Report):
 def test_questions_have_the_scores_of_every_system_and_of_both_rankings(tmp_path: Path):
     run, predictions = run_and_predictions(tmp_path)
     first, second, third = read_rankings(run, predictions)
-    assert list(first.scores) == [
-        "pairwise",
-        "joint IE_k",
-        "joint IE_k on pairwise's top 2",
-        "MSPP IE_k",
-        "MSPP IE_k on pairwise's top 2",
-    ]
+    joint, mspp = (f"{name} on pairwise's top 2" for name in ("joint IE_k", "MSPP IE_k"))
+    assert list(first.scores) == ["pairwise", "joint IE_k", joint, "MSPP IE_k", mspp]
     order = fixed_order(SETS[0].candidates, key=SETS[0].id)
     assert first.candidates == tuple(SETS[0].candidates[number] for number in order)
     right = first.candidates.index("right")
     assert first.right == tuple(number == right for number in range(3))
     assert first.scores["joint IE_k"][right] == -0.5
-    assert first.scores["joint IE_k on pairwise's top 2"][first.candidates.index("other")] is None
+    assert first.scores[joint][first.candidates.index("other")] is None
     assert second.outcome("MSPP IE_k", beside="pairwise") == "repaired"
     assert first.outcome("joint IE_k", beside="pairwise") == "broken"
-    assert third.outcome("MSPP IE_k on pairwise's top 2", beside="pairwise") == "both wrong"
+    assert third.outcome(mspp, beside="pairwise") == "both wrong"
     assert [one.id for one in read_rankings(run, predictions, "dev")] == [one.id for one in SETS]
-
-
-def test_equal_scores_are_read_in_the_order_of_the_hash(tmp_path: Path):
-    run, predictions = run_and_predictions(tmp_path)
     predictions["pairwise", 0]["test"].scores[0][:] = 0.0
-    read = read_rankings(run, predictions)[0]
-    assert read.order("pairwise") == (0, 1, 2)
-    assert [read.candidates[number] for number in read.order("pairwise")] == [
-        SETS[0].candidates[number] for number in fixed_order(SETS[0].candidates, key=SETS[0].id)
-    ]
+    assert read_rankings(run, predictions)[0].order("pairwise") == (0, 1, 2), (
+        "equal ones as the hash has them"
+    )
 
 
 def test_questions_whose_answer_a_system_changed_are_on_its_page(tmp_path: Path):
     run, predictions = run_and_predictions(tmp_path)
-    answer_selection.rankings(run, predictions)
+    assert answer_selection.rankings(run, predictions).children
     # with seed 0: joint IE_k breaks the first question, MSPP repairs the second
     joint, mspp = ((tmp_path / "changed" / f"{name}.html").read_text() for name in ("joint-ie", "mspp-ie"))
     assert [one.id in joint for one in SETS] == [True, False, False]
     assert [one.id in mspp for one in SETS] == [False, True, False]
     assert "Where MSPP IE_k changed the answer" in mspp
-
-
-def test_a_system_that_changed_nothing_has_no_page(tmp_path: Path):
-    run, predictions = run_and_predictions(tmp_path)
+    (tmp_path / "changed" / "mspp-ie.html").unlink()
     predictions["mspp-ie", 0]["test"] = predictions["pairwise", 0]["test"]
     answer_selection.rankings(run, predictions)
     assert [page.stem for page in (tmp_path / "changed").glob("*")] == ["joint-ie"]
@@ -371,25 +291,13 @@ def test_a_system_that_changed_nothing_has_no_page(tmp_path: Path):
 # ---- how long a question takes ----
 
 
-def asked(count: int) -> CandidateSet:
-    return CandidateSet(
-        id=f"q{count}",
-        question="Who?",
-        candidates=tuple(map(str, range(count))),
-        correct=(True, *[False] * (count - 1)),
-    )
-
-
-def test_the_papers_formulas():
-    assert expected_ratios(5) == (pytest.approx(36 / 20), pytest.approx(6 / 10))
-
-
 def test_questions_are_timed_up_to_so_many_candidates(monkeypatch: pytest.MonkeyPatch):
+    assert expected_ratios(5) == (pytest.approx(36 / 20), pytest.approx(6 / 10))
     monkeypatch.setattr(ranking, "MOST_CANDIDATES", 10)
-    sets = [asked(4), asked(6), asked(1), asked(2)]
+    sets = [asked(f"q{count}", *map(str, range(count))) for count in (4, 6, 1, 2, 11)]
     assert list(timed_sets(sets)) == sets[:2]
-    assert list(timed_sets(sets[2:])) == sets[2:]
-    assert list(timed_sets([asked(11), asked(1)])) == [asked(11)], "at least one"
+    assert list(timed_sets(sets[2:4])) == sets[2:4]
+    assert list(timed_sets(sets[4:])) == sets[4:], "at least one"
 
 
 class Clock:
@@ -415,7 +323,7 @@ def test_the_first_round_is_not_counted_and_systems_take_turns(monkeypatch: pyte
     clock = Clock()
     monkeypatch.setattr(ranking, "score_examples", clock.read)
     monkeypatch.setattr(ranking.time, "perf_counter", lambda: clock.now)
-    sets = [asked(2), asked(3)]
+    sets = [asked("q2", "a", "b"), asked("q3", "a", "b", "c")]
     slow = [90, 90, 1, 3, 2, 2, 5, 7]  # rounds of two questions
     rankers = {"a": TimedRanker(slow), "b": TimedRanker(itertools.repeat(0.5))}
     first, second = ranking.measured_in_turns(rankers, sets, precision="float32")

@@ -1,5 +1,5 @@
-"""Notebook 10's experiment: claims in sets, systems, verdicts and shares by hand; then on a
-handful of claims trained, judged, scored, resumed and shown."""
+"""Notebook 10's experiment: claims in sets, systems, verdicts and shares by hand; then on a handful of claims
+trained, judged, scored, resumed and shown; last its report, of verdicts that are written down here."""
 
 import json
 import math
@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from tagging_runs import judged, table_cells
 from torch import nn
 
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
@@ -29,19 +30,12 @@ from cdlm_lab.experiments.fact_verification import (
 )
 from cdlm_lab.experiments.runs import Training, cost_facts
 from cdlm_lab.experiments.systems import verifying
-from cdlm_lab.experiments.systems.verifying import (
-    ClaimPredictions,
-    Verifier,
-    compared_pairs,
-    evidence_shares,
-    predict_verdicts,
-)
+from cdlm_lab.experiments.systems.verifying import ClaimPredictions, Verifier, evidence_shares
 from cdlm_lab.experiments.views import claims as views
-from cdlm_lab.experiments.views.claims import EXAMPLE_CLAIM, EXAMPLE_EVIDENCE, own_sentences, own_texts
 from cdlm_lab.models.joint import JointHead, load_paragraph_model, save_paragraph_model
 from cdlm_lab.models.precision import precision_told
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.report import read_report
+from cdlm_lab.report import Report, open_run, read_report
 
 SOME = ("SUPPORTS", "REFUTES")
 
@@ -55,7 +49,6 @@ SOME = ("SUPPORTS", "REFUTES")
         ({"train_stories": 1}, "train_stories is 1; it must be at least 2"),
         ({"held_out_claims": -1}, "held_out_claims is -1; it must be at least 0"),
         ({"systems": "joint-ei"}, "systems names 'joint-ei'; choose among claim-only, pairwise-max"),
-        ({"systems": "mspp-ie"}, "systems names 'mspp-ie'; choose among claim-only, pairwise-max"),
         ({"systems": " "}, "systems names nothing; choose among"),
         ({"positions": "dense"}, "positions is 'dense'; it must be one of 'strided', 'compact'"),
         ({"head_layers": "relu"}, "head_layers is 'relu'; it must be one of 'linear', 'tanh'"),
@@ -73,35 +66,26 @@ def test_values_that_cannot_be(given: dict, message: str):
         Settings(**given)
 
 
-def test_the_last_system_is_shown_or_the_one_that_is_named():
-    assert Settings().shown is CLAIM_SYSTEMS["joint-ie"]
-    assert Settings(shown_system="claim-only").shown is CLAIM_SYSTEMS["claim-only"]
-
-
 # ---- claims ----
+
+
+def write_lines(file: Path, records: Sequence[dict]) -> None:
+    file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
 def fever(folder: Path, split: str, labels: Sequence[str | None], *, first: int = 0) -> None:
     """A claim of each label, each of a page of its own, with seven sentences."""
-    records = [
-        {
-            "id": first + number,
-            "claim": f"claim {number}",
-            "evidence": [[f"Page {first + number}", 0, f"s{place}", 1] for place in range(7)],
-            **({} if label is None else {"label": label}),
-        }
-        for number, label in enumerate(labels)
-    ]
+    records = []
+    for number, label in enumerate(labels, first):
+        evidence = [[f"Page {number}", 0, f"s{place}", 1] for place in range(7)]
+        record = {"id": number, "claim": f"claim {number}", "evidence": evidence}
+        records.append(record if label is None else record | {"label": label})
     write_lines(folder / f"bert_{split}.json", records)
 
 
 def symmetric(folder: Path) -> None:
     records = [{"id": str(n), "claim": "c", "evidence": "e", "label": label} for n, label in enumerate(SOME)]
     write_lines(folder / "fever_symmetric_test.jsonl", records)
-
-
-def write_lines(file: Path, records: Sequence[dict]) -> None:
-    file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
 @pytest.fixture
@@ -126,16 +110,17 @@ def test_files_with_the_symmetric_set_beside_them(folder: Path):
     assert list(claims) == ["train", "dev", "test", "symmetric"]
     assert [len(claim.evidence) for claim in claims["dev"]] == [3, 3]
     assert [claim.label for claim in claims["test"]] == [None, None]
-    assert majority_label(claims) == "refuted"
+    assert (majority_label(claims), labels_of(claims)) == ("refuted", ("supported", "refuted"))
 
 
-def test_two_labels_or_three_and_one_that_training_never_has(folder: Path):
-    assert labels_of(read_claim_sets(Settings(corpus=str(folder)))) == ("supported", "refuted")
+def test_a_label_that_training_never_has_counts_and_ties_go_to_the_first(folder: Path):
     fever(folder, "dev", ["SUPPORTS", "NOT ENOUGH INFO"], first=900)
     claims = read_claim_sets(Settings(corpus=str(folder)))
     labels = labels_of(claims)
     assert label_counts(claims["train"], labels) == {"supported": 1, "refuted": 2, "not enough info": 0}
     assert label_counts(claims["dev"], labels) == {"supported": 1, "refuted": 0, "not enough info": 1}
+    fever(folder, "train", ["NOT ENOUGH INFO", "REFUTES", "NOT ENOUGH INFO", "REFUTES"])
+    assert majority_label(read_claim_sets(Settings(corpus=str(folder)))) == "refuted"
 
 
 def test_draws_are_the_same_ones_in_order_and_do_not_follow_labels():
@@ -145,83 +130,97 @@ def test_draws_are_the_same_ones_in_order_and_do_not_follow_labels():
     assert {name: len(claims) for name, claims in drawn.items()} == {"train": 20, "dev": 4, "test": 4}
     for name, claims in drawn.items():
         places = [every[name].index(claim) for claim in claims]
-        assert places == sorted(places)
-        assert places != list(range(len(places)))
+        assert places == sorted(places) != list(range(len(places)))
     assert read_claim_sets(some) == drawn
     assert min(Counter(claim.label for claim in drawn["train"]).values()) >= 3
 
 
-def test_most_frequent_label_of_training_ties_go_to_the_first(folder: Path):
-    fever(folder, "train", ["NOT ENOUGH INFO", "REFUTES", "NOT ENOUGH INFO", "REFUTES"])
-    assert majority_label(read_claim_sets(Settings(corpus=str(folder)))) == "refuted"
+@pytest.mark.parametrize(
+    ("split", "labels", "message"),
+    [
+        ("dev", ["SUPPORTS", None], "claim 1 of dev has no label, which training needs"),
+        ("dev", ["SUPPORTS"], "all claims of dev are of 'Page 0'; intervals need"),
+        ("train", ["REFUTES", "REFUTES"], "all claims of train are refuted; there is nothing to learn"),
+    ],
+)
+def test_what_cannot_be_learned_or_scored(folder: Path, split: str, labels: list, message: str):
+    fever(folder, split, labels)
+    with pytest.raises(ParameterError, match=message):
+        read_claim_sets(Settings(corpus=str(folder)))
 
 
-def test_what_cannot_be_learned_or_scored(folder: Path, tmp_path_factory: pytest.TempPathFactory):
-    settings = Settings(corpus=str(folder))
-    fever(folder, "dev", ["SUPPORTS", None], first=500)
-    with pytest.raises(ParameterError, match=r"claim 501 of dev has no label, which training needs"):
-        read_claim_sets(settings)
-    fever(folder, "dev", ["SUPPORTS"])
-    with pytest.raises(ParameterError, match=r"all claims of dev are of 'Page 0'; intervals need"):
-        read_claim_sets(settings)
-    fever(folder, "dev", SOME)
-    fever(folder, "train", ["REFUTES", "REFUTES"])
-    with pytest.raises(ParameterError, match="all claims of train are refuted; there is nothing to learn"):
-        read_claim_sets(settings)
-    alone = tmp_path_factory.mktemp("symmetric")
-    symmetric(alone)
+def test_the_symmetric_set_alone(tmp_path: Path):
+    symmetric(tmp_path)
     with pytest.raises(DataError, match="no claims for train here, but for symmetric"):
-        read_claim_sets(Settings(corpus=str(alone)))
+        read_claim_sets(Settings(corpus=str(tmp_path)))
 
 
 # ---- systems ----
 
 
-def test_systems_come_in_the_order_of_the_tables():
+def test_systems_come_in_the_order_of_the_tables_and_the_last_is_shown_or_the_one_that_is_named():
     chosen = Settings(systems="mspp-ae-ie  joint-ie pairwise-max", mspp="x").chosen
     assert [system.name for system in chosen] == ["pairwise-max", "joint-ie", "mspp-ae-ie"]
-    assert (chosen[2].pretrained, chosen[2].head) == ("ae", "ie_1")
-    assert chosen[2].label == "MSPP AE_k + IE_1"
+    assert (chosen[2].pretrained, chosen[2].head, chosen[2].label) == ("ae", "ie_1", "MSPP AE_k + IE_1")
+    assert Settings().shown is CLAIM_SYSTEMS["joint-ie"]
+    assert Settings(shown_system="claim-only").shown is CLAIM_SYSTEMS["claim-only"]
 
 
-def test_joint_systems_are_tested_against_pairwise_mspp_against_its_head_and_all_against_claims_alone():
-    def pairs(names: str) -> dict[str, list[tuple[str, str]]]:
-        return {why: found for why, found in compared_pairs(Settings(systems=names).chosen).items() if found}
+READING = ("pairwise-max", "pairwise-sum", "joint-ie", "joint-ae", "mspp-ie-ae")
 
-    assert pairs("claim-only pairwise-max pairwise-sum joint-ie joint-ae mspp-ie-ae") == {
-        "evidence": [
-            (name, "claim-only")
-            for name in ("pairwise-max", "pairwise-sum", "joint-ie", "joint-ae", "mspp-ie-ae")
-        ],
-        "joint reading": [(name, "pairwise-sum") for name in ("joint-ie", "joint-ae", "mspp-ie-ae")],
-        "pre-training": [("mspp-ie-ae", "joint-ae")],
-    }
-    assert pairs("joint-ie mspp-ie-ae pairwise-max") == {
-        "joint reading": [("joint-ie", "pairwise-max"), ("mspp-ie-ae", "pairwise-max")]
-    }
-    assert pairs("claim-only") == {}
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (
+            f"claim-only {' '.join(READING)}",
+            {
+                "evidence": [(name, "claim-only") for name in READING],
+                "joint reading": [(name, "pairwise-sum") for name in READING[2:]],
+                "pre-training": [("mspp-ie-ae", "joint-ae")],
+            },
+        ),
+        (
+            "joint-ie mspp-ie-ae pairwise-max",
+            {"joint reading": [("joint-ie", "pairwise-max"), ("mspp-ie-ae", "pairwise-max")]},
+        ),
+        ("claim-only", {}),
+    ],
+)
+def test_joint_systems_are_tested_against_pairwise_mspp_against_its_head_and_all_against_claims_alone(
+    names: str, expected: dict
+):
+    pairs = verifying.compared_pairs(Settings(systems=names).chosen)
+    assert {why: tested for why, tested in pairs.items() if tested} == expected
 
 
 # ---- verdicts and shares ----
 
 SENTENCES = ("The ferry sank at night.", "Nobody was hurt.", "The mayor came from Telk to see it all.")
+
+
+def claim_of(
+    name: str, text: str, evidence: tuple[str, ...], label: str | None, group: str = ""
+) -> EvidencedClaim:
+    return EvidencedClaim(id=name, text=text, evidence=evidence, label=label, group=group)
+
+
 # The second has no evidence, the fourth more than is read.
 CLAIMS = [
-    EvidencedClaim(id=f"c{n}", text=text, evidence=evidence, label=label, group=f"g{n // 2}")
-    for n, (text, evidence, label) in enumerate(
-        (
-            ("The ferry sank.", SENTENCES, "supported"),
-            ("A storm.", (), "refuted"),
-            ("Twelve people were hurt when the ferry sank.", SENTENCES[1:2], "not enough info"),
-            ("The mayor stayed at home.", (*SENTENCES[::-1], "Soup."), None),
-        )
-    )
+    claim_of("c0", "The ferry sank.", SENTENCES, "supported"),
+    claim_of("c1", "A storm.", (), "refuted"),
+    claim_of("c2", "Twelve people were hurt when the ferry sank.", SENTENCES[1:2], "not enough info"),
+    claim_of("c3", "The mayor stayed at home.", (*SENTENCES[::-1], "Soup."), None),
 ]
 
 
 def loaded(name: str) -> Verifier:
     settings = Settings(evidence_sentences=3, sentence_length=8)
     return VerificationRun(settings=settings, claims={"train": CLAIMS}).reader(CLAIM_SYSTEMS[name])
+
+
+def probabilities(verifier: Verifier, claims: Sequence[EvidencedClaim] = CLAIMS, batch_size: int = 4):
+    return verifying.predict_verdicts(verifier, claims, batch_size=batch_size).probabilities
 
 
 @pytest.fixture(scope="module", params=["pairwise-max", "pairwise-sum", "joint-ae", "claim-only"])
@@ -247,40 +246,31 @@ def voting(*votes: float) -> Verifier:
     return replace(loaded("joint-ie"), model=Votes(votes), labels=LABELS[:2])
 
 
-def test_verdicts_are_those_of_each_claim_by_itself(verifier: Verifier):
-    together = predict_verdicts(verifier, CLAIMS, batch_size=4)
-    assert [claim.id for claim in together.claims] == ["c0", "c1", "c2", "c3"]
-    np.testing.assert_allclose(together.probabilities.sum(1), 1)
-    assert together.probabilities.std(axis=0).min() > 1e-4, "claims differ, or the test says nothing"
+def test_verdicts_are_those_of_each_claim_by_itself_and_claim_only_does_not_see_evidence(verifier: Verifier):
+    together = probabilities(verifier)
+    np.testing.assert_allclose(together.sum(1), 1)
+    assert together.std(axis=0).min() > 1e-4, "claims differ, or the test says nothing"
     for batch_size in (1, 3):
-        apart = predict_verdicts(verifier, CLAIMS, batch_size=batch_size)
-        np.testing.assert_allclose(apart.probabilities, together.probabilities, rtol=1e-4)
+        np.testing.assert_allclose(probabilities(verifier, batch_size=batch_size), together, rtol=1e-4)
+    other = probabilities(verifier, [replace(claim, evidence=("Soup.",)) for claim in CLAIMS])
+    assert np.allclose(together[0], other[0]) == (verifier.system.name == "claim-only")
 
 
-def test_claim_only_does_not_see_evidence_and_the_others_do(verifier: Verifier):
-    other = [replace(claim, evidence=("Soup.",)) for claim in CLAIMS]
-    before, after = (
-        predict_verdicts(verifier, claims, batch_size=4).probabilities[0] for claims in (CLAIMS, other)
-    )
-    assert np.allclose(before, after) == (verifier.system.name == "claim-only")
-
-
-def test_what_is_predicted_and_what_is_right():
+def test_verdicts_come_back_from_disk_and_not_for_other_claims_or_labels(tmp_path: Path):
     rows = [[0.5, 0.2, 0.3], [0.4, 0.2, 0.4], [0.1, 0.2, 0.7], [0.1, 0.1, 0.8]]
     predictions = ClaimPredictions(claims=CLAIMS, labels=LABELS, probabilities=np.array(rows))
     assert predictions.predicted == ["supported", "supported", "not enough info", "not enough info"]
     assert predictions.right.tolist() == [True, False, True, False], "the label of the last is not known"
-
-
-def test_verdicts_come_back_from_disk_and_not_for_other_claims_or_labels(verifier: Verifier, tmp_path: Path):
-    predictions = predict_verdicts(verifier, CLAIMS, batch_size=2)
     file = tmp_path / "new" / "dev.jsonl"
     predictions.save(file)
     again = ClaimPredictions.load(file, claims=CLAIMS, labels=LABELS)
     np.testing.assert_array_equal(again.probabilities, predictions.probabilities)
     row = json.loads(file.read_text().splitlines()[2])
-    assert (row["id"], row["predicted"]) == ("c2", predictions.predicted[2])
-    assert row["probabilities"]["refuted"] == predictions.probabilities[2, 1]
+    assert row == {
+        "id": "c2",
+        "predicted": "not enough info",
+        "probabilities": dict(zip(LABELS, rows[2], strict=True)),
+    }
     for claims, labels in ((CLAIMS[::-1], LABELS), (CLAIMS[:3], LABELS), (CLAIMS, LABELS[:2])):
         with pytest.raises(ValueError, match="is of other claims, so of another run"):
             ClaimPredictions.load(file, claims=claims, labels=labels)
@@ -294,25 +284,18 @@ def test_shares_of_a_joint_model_are_falls_by_hand():
     """All three: 2 + 1 - 1 for the first label; without the first 0, the second 1, the third 3. They are
     of the label that is predicted with all of the evidence: at 1 - 2 < 0 only what votes against the first
     is missed."""
-    (shares,) = evidence_shares(voting(2, 1, -1), CLAIMS[:1])
+    verifier = voting(2, 1, -1)
+    (shares,) = evidence_shares(verifier, CLAIMS[:1])
     falls = [log_sigmoid(2) - log_sigmoid(0), log_sigmoid(2) - log_sigmoid(1), 0]
     assert shares == pytest.approx([fall / sum(falls) for fall in falls], rel=1e-5)
     assert shares == pytest.approx([0.7524, 0.2476, 0], abs=1e-4)
     assert evidence_shares(voting(1, -2, 0), CLAIMS[:1]) == [(0, 1, 0)]
     assert evidence_shares(voting(0, 0, 0), CLAIMS[:1]) == [(0, 0, 0)]
-
-
-def test_a_sentence_is_left_out_and_nothing_else_moves():
-    verifier = voting(2, 1, -1)
-    evidence_shares(verifier, CLAIMS[:1])
+    # a sentence is left out and nothing else moves
     (batch,) = verifier.model.read
-    keys = ("token_type_ids", "position_ids", "input_ids")
+    keys = ("token_type_ids", "position_ids", "input_ids", "attention_mask")
     rows = [
-        {
-            token[:3]
-            for token in zip(*(batch[key][row].tolist() for key in (*keys, "attention_mask")), strict=True)
-            if token[3]
-        }
+        {token[:3] for token in zip(*(batch[key][row].tolist() for key in keys), strict=True) if token[3]}
         for row in range(4)
     ]
     for left_out in (1, 2, 3):
@@ -356,6 +339,7 @@ def test_shares_are_kept_as_they_come(tmp_path: Path, monkeypatch: pytest.Monkey
 # ---- a run ----
 
 Finished = tuple[VerificationRun, dict[tuple[str, int], dict[str, ClaimPredictions]]]
+NAMES = ("claim-only", "pairwise-sum", "mspp-ae-ie")
 
 
 @pytest.fixture(scope="module")
@@ -365,17 +349,10 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     head = JointHead(kind="ae_k", sentences=3, length=12)
     save_paragraph_model(*load_paragraph_model("storyworld/longformer", head=head), folder / "model")
     return Settings(
-        run_folder=str(tmp_path_factory.mktemp("runs") / "x"),
-        train_stories=4,
-        held_out_stories=2,
-        evidence_sentences=2,
-        systems="pairwise-sum mspp-ae-ie claim-only",
-        mspp=str(folder),
-        sentence_length=12,
-        seeds=2,
-        batch_size=8,
-        micro_batch_size=4,
-    )
+        run_folder=str(tmp_path_factory.mktemp("runs") / "x"), train_stories=4, held_out_stories=2,
+        evidence_sentences=2, systems="pairwise-sum mspp-ae-ie claim-only", mspp=str(folder),
+        sentence_length=12, seeds=2, batch_size=8, micro_batch_size=4,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -389,33 +366,23 @@ def finished(settings: Settings) -> Finished:
 
 def test_each_system_judges_every_claim_with_each_seed(finished: Finished):
     run, predictions = finished
-    names = ("claim-only", "pairwise-sum", "mspp-ae-ie")
-    assert list(predictions) == [(name, seed) for name in names for seed in (0, 1)]
-    for of_set in predictions.values():
+    assert list(predictions) == [(name, seed) for name in NAMES for seed in (0, 1)]
+    for training in run.trainings:
+        of_set = predictions[training.key]
         assert list(of_set) == ["dev", "test"]
         for name, one in of_set.items():
-            assert one.claims == run.claims[name]
-            assert one.probabilities.shape == (12, 3)
+            assert (one.claims, one.probabilities.shape) == (run.claims[name], (12, 3))
+        epochs = judged(run.folder_of(training))
+        assert (len(epochs), of_set["dev"].right.mean()) == (2, pytest.approx(max(epochs)))
     report = read_report(run.folder)
     assert report.parameters["shown_system"] == ""
-    for name in names:
+    for name in NAMES:
         each = [predictions[name, seed]["test"].right.mean() for seed in (0, 1)]
         score = report.scores[f"{name}/test/label_accuracy"]
         assert score["value"] == pytest.approx(sum(each) / 2)
         assert score["low"] <= score["value"] <= score["high"]
-    assert (
-        predictions[names[2], 0]["dev"].probabilities != predictions[names[2], 1]["dev"].probabilities
-    ).any()
-
-
-def test_the_epoch_that_is_kept_is_the_most_accurate_on_dev(finished: Finished):
-    run, predictions = finished
-    for training in run.trainings:
-        file = run.folder_of(training) / "training" / "history.jsonl"
-        records = [json.loads(line) for line in file.read_text().splitlines()]
-        judged = [record["eval_judged"] for record in records if "eval_judged" in record]
-        assert len(judged) == 2
-        assert predictions[training.key]["dev"].right.mean() == pytest.approx(max(judged))
+    first, second = (predictions["mspp-ae-ie", seed]["dev"].probabilities for seed in (0, 1))
+    assert (first != second).any()
 
 
 def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pytest.MonkeyPatch):
@@ -433,13 +400,10 @@ def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pyt
 
 
 def test_sources_and_layouts_of_the_systems(finished: Finished, settings: Settings):
-    run, _ = finished
-    assert [settings.checkpoint(name) for name in ("ae", "")] == [
-        f"{settings.mspp}/model",
-        "storyworld/longformer",
-    ]
+    sources = [settings.checkpoint(name) for name in ("ae", "")]
+    assert sources == [f"{settings.mspp}/model", "storyworld/longformer"]
     for name, positions in (("pairwise-sum", "compact"), ("mspp-ae-ie", "strided")):
-        layout = run.reader(CLAIM_SYSTEMS[name]).layout
+        layout = finished[0].reader(CLAIM_SYSTEMS[name]).layout
         assert (layout.sentences, layout.length, layout.positions) == (3, 12, positions)
 
 
@@ -456,18 +420,14 @@ def test_what_a_person_reads_before_the_start(finished: Finished):
     assert dict(claim_facts(roomy))["test: cut"] == "nothing"
     alone = replace(run, settings=replace(run.settings, systems="claim-only", seeds=1))
     assert "seeds" not in dict(cost_facts(alone))["claim only"]
-
-
-def test_a_label_that_training_never_has_is_reported(finished: Finished):
-    run, _ = finished
+    # a label that training never has, and a set without labels
     some = tuple(claim for claim in run.claims["train"] if claim.label != "not enough info")
     lacking = replace(run, claims={**run.claims, "train": some})
-    assert lacking.labels == ("supported", "refuted", "not enough info")
     facts = dict(claim_facts(lacking))
     assert facts["never learned"] == "no training claim is not enough info: such claims are lost"
     assert "(8 supported, 8 refuted, 0 not enough info)" in facts["train"]
     unknown = tuple(replace(claim, label=None) for claim in run.claims["test"])
-    facts = dict(claim_facts(replace(lacking, claims={**run.claims, "test": unknown})))
+    facts = dict(claim_facts(replace(run, claims={**run.claims, "test": unknown})))
     assert "12 without label, which are not scored" in facts["test"]
     assert "never learned" not in facts
 
@@ -493,6 +453,9 @@ def test_the_example_shows_each_sentence_and_what_is_cut(finished: Finished):
 def test_what_is_missing_is_refused_before_anything_is_read(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    long = replace(settings, sentence_length=400, systems="joint-ie", run_folder=str(tmp_path / "long"))
+    with pytest.raises(ValueError, match="reads 512 tokens, but the sentences may have 1200 together"):
+        fact_verification.prepare(long)
     monkeypatch.setattr(fact_verification, "read_claim_sets", None)  # calling it would fail
     elsewhere = replace(settings, corpus=str(tmp_path), run_folder=str(tmp_path / "run"))
     with pytest.raises(ParameterError, match=r'^mspp is ""; give a run'):
@@ -504,16 +467,10 @@ def test_what_is_missing_is_refused_before_anything_is_read(
     assert not (tmp_path / "run").exists()
 
 
-def test_sentences_that_no_encoder_has_room_for(settings: Settings, tmp_path: Path):
-    long = replace(settings, sentence_length=400, systems="joint-ie", run_folder=str(tmp_path / "run"))
-    with pytest.raises(ValueError, match="reads 512 tokens, but the sentences may have 1200 together"):
-        fact_verification.prepare(long)
-
-
 # ---- claims one by one ----
 
 
-@pytest.mark.parametrize("name", ["claim-only", "pairwise-sum", "mspp-ae-ie"])
+@pytest.mark.parametrize("name", NAMES)
 def test_claims_are_shown_with_what_the_model_predicted(finished: Finished, name: str):
     run, predictions = finished
     system, of_dev = CLAIM_SYSTEMS[name], predictions[name, 0]["dev"]
@@ -537,9 +494,8 @@ def test_the_first_of_many_are_shown_and_fewer_are_written(
     monkeypatch.setattr(views, "MOST_SHOWN", 5)
     monkeypatch.setattr(views, "ON_A_PAGE", 2)
     shown = replace(run, settings=replace(run.settings, shown_system="claim-only"))
-    assert (
-        len(views.read_verdicts(run, CLAIM_SYSTEMS["claim-only"], predictions["claim-only", 0]["dev"])) == 5
-    )
+    of_dev = predictions["claim-only", 0]["dev"]
+    assert len(views.read_verdicts(run, CLAIM_SYSTEMS["claim-only"], of_dev)) == 5
     assert fact_verification.verdicts(shown, predictions).children
     page = (run.folder / "verdicts.html").read_text(encoding="utf-8")
     assert [claim.text in page for claim in run.claims["dev"][:3]] == [True, True, False]
@@ -560,27 +516,148 @@ def test_a_claim_of_ones_own_is_judged_by_every_system(finished: Finished, tmp_p
     assert page.count("Nobody was hurt.") == 3
     with pytest.raises(ValueError, match="there are 3 sentences; the systems read 2: delete some"):
         views.judge_own(run, "A claim.", ["one", "two", "three"])
-
-
-def test_shares_on_the_page_are_those_of_the_system():
-    claim = EvidencedClaim(id="", text="The ferry sank.", evidence=("It sank.",), label=None, group="")
-    read = views._judged(loaded("pairwise-max"), claim, precision="float32")
+    read = views._judged(
+        loaded("pairwise-max"), claim_of("", "It sank.", ("So.",), None), precision="float32"
+    )
     assert (read.id, read.shares, read.gold) == ("pairwise, max", (1.0,), None)
 
 
-def test_own_texts(tmp_path: Path):
-    claim, evidence = own_texts(Settings(evidence_sentences=5))
-    assert (claim, own_sentences(evidence)) == (EXAMPLE_CLAIM, own_sentences(EXAMPLE_EVIDENCE))
-    two = own_texts(Settings(evidence_sentences=2))[1]
-    assert own_sentences(two) == own_sentences(EXAMPLE_EVIDENCE)[:2]
-    assert len(own_sentences(EXAMPLE_EVIDENCE)) == 3
+def test_texts_of_ones_own(tmp_path: Path):
+    every = views.own_sentences(views.EXAMPLE_EVIDENCE)
+    assert len(every) == 3
+    for most in (5, 2):
+        claim, evidence = views.own_texts(Settings(evidence_sentences=most))
+        assert (claim, views.own_sentences(evidence)) == (views.EXAMPLE_CLAIM, every[:most])
     file = tmp_path / "claim.txt"
     file.write_text("A claim.\nOne.\nTwo.", encoding="utf-8")
-    assert own_texts(Settings(own_claim=str(file), evidence_sentences=2)) == ("A claim.", "One.\nTwo.")
+    given = Settings(own_claim=str(file), evidence_sentences=2)
+    assert views.own_texts(given) == ("A claim.", "One.\nTwo.")
     with pytest.raises(DataError, match="there are 2 sentences of evidence; the systems read 1; delete some"):
-        own_texts(Settings(own_claim=str(file), evidence_sentences=1))
+        views.own_texts(replace(given, evidence_sentences=1))
     file.write_text("A claim.", encoding="utf-8")
     with pytest.raises(DataError, match="there is a claim but no sentence of evidence; write a claim on"):
-        own_texts(Settings(own_claim=str(file)))
+        views.own_texts(given)
     with pytest.raises(DataError, match="write one sentence on each line"):
-        own_sentences(" \n ")
+        views.own_sentences(" \n ")
+
+
+# ---- the report by hand ----
+
+JUDGED = tuple(
+    claim_of(f"c{n}", f"claim {n}", ("e",), label, f"page {n // 2}")
+    for n, label in enumerate(("supported", "supported", "refuted", "refuted"))
+)
+# What each training predicts of the four claims, + = supported.
+PREDICTED = {
+    ("claim-only", 0): "++++",
+    ("claim-only", 1): "++++",
+    ("pairwise-sum", 0): "++-+",
+    ("pairwise-sum", 1): "+++-",
+    ("joint-ie", 0): "++--",
+    ("joint-ie", 1): "++--",
+}
+
+
+def report_of(folder: Path, *, corpus: str = "storyworld", **sets: tuple[EvidencedClaim, ...]) -> Report:
+    settings = Settings(
+        run_folder=str(folder), systems="claim-only pairwise-sum joint-ie", seeds=2, corpus=corpus
+    )
+    claims = dict.fromkeys(("train", "dev", "test"), JUDGED) | sets
+    opened = open_run(folder, name=VerificationRun.NAME, parameters={})
+    run = VerificationRun(settings=settings, claims=claims, opened=opened)
+    rows = {"+": [0.75, 0.25], "-": [0.25, 0.75]}
+    predictions = {
+        key: {
+            name: ClaimPredictions(
+                claims=claims[name], labels=LABELS[:2], probabilities=np.array([rows[sign] for sign in signs])
+            )
+            for name in run.held_out
+        }
+        for key, signs in PREDICTED.items()
+    }
+    return fact_verification.report(run, fact_verification.evaluate(run, predictions))
+
+
+@pytest.fixture(scope="module")
+def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return report_of(tmp_path_factory.mktemp("claims") / "run")
+
+
+def test_accuracy_over_seeds_with_its_interval_over_pages(by_hand: Report):
+    scores = {row.system: row for row in by_hand.rows if row.split == "test" and row.seed is None}
+    columns = ("value", "low", "high", "deviation", "seeds", "n", "clusters")
+    rows = {name: tuple(getattr(row, column) for column in columns) for name, row in scores.items()}
+    assert rows["joint-ie"] == (1, 1, 1, 0, 2, 4, 2)
+    assert rows["pairwise-sum"] == (0.75, 0.5, 1, 0, 2, 4, 2), "of page 0 all are right, of page 1 half"
+    assert rows["claim-only"] == (0.5, 0, 1, 0, 2, 4, 2)
+    assert rows["majority"] == (0.5, 0, 1, None, None, 4, 2)
+    assert scores["majority"].note == "supported"
+    each = {(row.system, row.split, row.seed): row.value for row in by_hand.rows if row.seed is not None}
+    assert len(each) == 3 * 2 * 2
+    assert each["pairwise-sum", "dev", 1] == 0.75
+
+
+def test_systems_are_compared_page_by_page(by_hand: Report):
+    rows = {(row["a"], row["b"]): row for row in by_hand.tables["comparisons"] if row["split"] == "test"}
+    alone = [("pairwise-sum", "claim-only"), ("joint-ie", "claim-only")]
+    assert list(rows) == [*alone, ("joint-ie", "pairwise-sum")]
+    row = rows["joint-ie", "pairwise-sum"]
+    assert (row["difference"], row["low"], row["high"], row["clusters"]) == (0.25, 0, 0.5, 2)
+    assert row["p_holm"] == row["p"] == 1, "of two pages one differs: either sign is as likely"
+    assert [rows[pair]["p_holm"] for pair in alone] == [min(1, 2 * rows[pair]["p"]) for pair in alone]
+    assert row["p_seeds"] is None, "neither differs from seed to seed"
+    header, *cells = table_cells(fact_verification.comparisons(by_hand).data)
+    assert header[0] == "on test"
+    assert cells[2] == ["joint IE_1", "pairwise, weighted sum", "+25.0 [0.0, 50.0]", "1.000", "\u2013"]
+
+
+def test_mistakes_are_counted_and_shared_out_over_the_seeds(by_hand: Report):
+    rows = {
+        (row["system"], row["seed"], row["split"], row["gold"]): row["predicted"]
+        for row in by_hand.tables["confusion"]
+    }
+    assert rows["pairwise-sum", 1, "test", "refuted"] == {"supported": 1, "refuted": 1}
+    html = fact_verification.mistakes(by_hand).data
+    _, *cells = table_cells(html)
+    assert cells[2:4] == [
+        ["pairwise, weighted sum", "supported", "2", "100.0", "0.0"],
+        ["pairwise, weighted sum", "refuted", "2", "50.0", "50.0"],
+    ]
+    assert len(cells) == html.count("<b>") == 6
+
+
+def test_rows_of_the_tables(by_hand: Report):
+    test, dev = (table.html() for table in fact_verification.score_tables(by_hand))
+    rows = [row for row in test.split("<tr")[2:] if "<td" in row]
+    labels = ("always \u201csupported\u201d", "claim only", "pairwise, weighted sum", "joint IE_1")
+    for row, label, share in zip(rows, labels, ("50.0", "50.0", "75.0", "100.0"), strict=True):
+        assert label in row
+        assert share in row
+    assert ["(p = 1.000" in row for row in rows] == [False, False, False, True], "against pairwise reading"
+    assert "[50.0, 100.0]" in rows[2]
+    assert "80.01" in test, "the paper's pairwise reading with a weighted sum, on dev"
+    assert "storyworld, dev" in dev
+
+
+def test_a_set_without_labels_is_not_scored_and_one_in_part_by_what_is_known(tmp_path: Path):
+    blank = tuple(replace(claim, label=None) for claim in JUDGED)
+    report = report_of(tmp_path / "run", test=blank, symmetric=(blank[0], *JUDGED[1:]))
+    assert report.data["scored"] == {"dev": 4, "symmetric": 3}
+    assert report.data["precision"] == precision_told("auto")
+    assert report.data["claims"] == {"train": 4, "dev": 4, "test": 4, "symmetric": 4}
+    assert {row.split for row in report.rows} == {"dev", "symmetric"}
+    assert report.scores["pairwise-sum/symmetric/label_accuracy"]["value"] == pytest.approx(2 / 3)
+    assert views.shown_set(report) == "dev"
+    first = fact_verification.score_tables(report)[0]
+    assert first.caption.startswith("Claims verified: storyworld, FeverSymmetric")
+    assert {row["split"] for row in report.tables["comparisons"]} == {"dev", "symmetric"}
+
+
+def test_files_are_named_by_their_checksums(folder: Path, by_hand: Report):
+    checksums = report_of(folder / "run", corpus=str(folder)).data["checksums"]
+    assert {split: len(checksum) for split, checksum in checksums.items()} == {
+        "train": 64,
+        "dev": 64,
+        "test": 64,
+    }
+    assert by_hand.data["checksums"] == {}

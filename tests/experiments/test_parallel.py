@@ -33,7 +33,6 @@ from cdlm_lab.experiments import (
 from cdlm_lab.models.encoder import TinySizes, load_language_model
 from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.training import fine_tuning
-from cdlm_lab.training import fine_tuning as parallel
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, read_result, write_result
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.training.trainer import TrainingResult
@@ -93,13 +92,13 @@ def start(settings: Pretraining, folder: Path, *, by: str) -> subprocess.Popen:
 
 
 def workers(folder: Path) -> list[psutil.Process]:
-    found = []
+    training = []
     for process in psutil.process_iter(["cmdline"]):
         line = process.info["cmdline"] or []
-        told = any(one.startswith(str(folder)) for one in line)
-        if "--nproc-per-node" not in line and parallel.__name__ in line and told:
-            found.append(process)
-    return found
+        of_folder = any(one.startswith(str(folder)) for one in line)
+        if "--nproc-per-node" not in line and fine_tuning.__name__ in line and of_folder:
+            training.append(process)
+    return training
 
 
 def until(condition: Callable[[], bool], *, of: subprocess.Popen | None = None, seconds: float = 240) -> None:
@@ -129,9 +128,8 @@ def assert_same(found: Path, expected: Path) -> None:
 
 def test_several_processes_take_a_share_of_the_time() -> None:
     assert runs.time_in_words(7260, Processes()) == "2 h 1 min"
-    assert runs.time_in_words(7260, Processes(here=2, machines=2, meeting="a:1")) == (
-        "30 min 15 s with 4 processes"
-    )
+    four = Processes(here=2, machines=2, meeting="a:1")
+    assert runs.time_in_words(7260, four) == "30 min 15 s with 4 processes"
 
 
 @pytest.fixture(scope="module")
@@ -145,84 +143,46 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-# Each trains with `parallel` in a folder, as its notebook does, and gives that of the system.
-def train_coreference(encoders: Path, folder: Path, by: str) -> Path:
-    settings = coreference.Settings(
-        run_folder=str(folder), model=str(encoders / "cdlm"), context="sentences", topic_level="topic",
-        train_stories=3, held_out_stories=2, max_length=128, window=8, epochs=2, negatives_per_positive=1.0,
-        train_pairs=16, batch_size=8, micro_batch_size=4, learning_rate=1e-3, warmup_steps=1,
-        precision="float32", parallel=by, workers=WORKERS,
-    )  # fmt: skip
-    coreference.train(coreference.prepare(settings))
-    return folder
+STORIES = {"train_stories": 4, "held_out_stories": 2}
+MSPP = STORIES | {"sentence_length": 12, "batch_size": 8, "micro_batch_size": 4}
+CLAIMS = MSPP | {"evidence_sentences": 2, "systems": "joint-ie"}
+# What is trained -> its experiment, the parameter that names an encoder, its system, other parameters.
+TRAININGS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
+    "coreference": (coreference, "model", "", {
+        "context": "sentences", "topic_level": "topic", "train_stories": 3, "held_out_stories": 2,
+        "max_length": 128, "window": 8, "epochs": 2, "negatives_per_positive": 1.0, "train_pairs": 16,
+        "batch_size": 8, "micro_batch_size": 4, "learning_rate": 1e-3, "warmup_steps": 1,
+    }),
+    "matching": (document_matching, "encoders", "cdlm", {
+        "train_stories": 6, "held_out_stories": 3, "max_length": 192, "window": 8, "systems": "cdlm",
+        "encoder_epochs": 2, "encoder_batch_size": 4, "encoder_micro_batch_size": 2,
+    }),
+    "questions": (multihop_qa, "encoders", "cdlm", {
+        "train_questions": 8, "passage_sentences": 1, "variants": "cdlm", "epochs": 2, "batch_size": 4,
+        "micro_batch_size": 2, "max_length": 384, "window": 8,
+    } | STORIES),
+    "paragraphs": (paragraph_pretraining, "model", "", {
+        "train_clusters": 10, "held_out_clusters": 4, "sentence_length": 12, "steps": 6, "batch_size": 8,
+        "micro_batch_size": 4, "warmup_steps": 1, "evaluate_every": 3,
+    }),
+    "answers": (answer_selection, "encoder", "joint-ie", MSPP | {"systems": "pairwise joint-ie"}),
+    "claims": (fact_verification, "encoder", "joint-ie", CLAIMS),
+}  # fmt: skip
 
 
-def train_matching(encoders: Path, folder: Path, by: str) -> Path:
-    settings = document_matching.Settings(
-        run_folder=str(folder), train_stories=6, held_out_stories=3, encoders=str(encoders), max_length=192,
-        window=8, systems="cdlm", encoder_epochs=2, encoder_batch_size=4, encoder_micro_batch_size=2,
-        parallel=by, precision="float32", workers=WORKERS,
-    )  # fmt: skip
-    run = document_matching.prepare(settings)
-    document_matching.train(run)
-    document_matching.predict(run)
-    return folder / "systems" / "cdlm-0"
-
-
-def train_questions(encoders: Path, folder: Path, by: str) -> Path:
-    settings = multihop_qa.Settings(
-        run_folder=str(folder), train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1,
-        variants="cdlm", encoders=str(encoders), epochs=2, batch_size=4, micro_batch_size=2, max_length=384,
-        window=8, precision="float32", parallel=by, workers=WORKERS,
-    )  # fmt: skip
-    run = multihop_qa.prepare(settings)
-    multihop_qa.train(run)
-    multihop_qa.predict(run)
-    return folder / "systems" / "cdlm-0"
-
-
-def train_paragraphs(encoders: Path, folder: Path, by: str) -> Path:
-    settings = paragraph_pretraining.Settings(
-        run_folder=str(folder), train_clusters=10, held_out_clusters=4, sentence_length=12,
-        model=str(encoders / "cdlm"), steps=6, batch_size=8, micro_batch_size=4, warmup_steps=1,
-        evaluate_every=3, precision="float32", parallel=by, workers=WORKERS,
-    )  # fmt: skip
-    paragraph_pretraining.train(paragraph_pretraining.prepare(settings, cache=encoders / "cache"))
-    return folder
-
-
-def train_answers(encoders: Path, folder: Path, by: str) -> Path:
-    settings = answer_selection.Settings(
-        run_folder=str(folder), train_stories=4, held_out_stories=2, systems="pairwise joint-ie",
-        encoder=str(encoders / "cdlm"), sentence_length=12, batch_size=8, micro_batch_size=4,
-        precision="float32", parallel=by, workers=WORKERS,
-    )  # fmt: skip
-    run = answer_selection.prepare(settings)
-    answer_selection.train(run)
-    answer_selection.predict(run)
-    return folder / "systems" / "joint-ie-0"
-
-
-def train_claims(encoders: Path, folder: Path, by: str) -> Path:
-    settings = fact_verification.Settings(
-        run_folder=str(folder), train_stories=4, held_out_stories=2, evidence_sentences=2, systems="joint-ie",
-        encoder=str(encoders / "cdlm"), sentence_length=12, batch_size=8, micro_batch_size=4,
-        precision="float32", parallel=by, workers=WORKERS,
-    )  # fmt: skip
-    run = fact_verification.prepare(settings)
-    fact_verification.train(run)
-    fact_verification.predict(run)
-    return folder / "systems" / "joint-ie-0"
-
-
-TRAININGS = {
-    "coreference": train_coreference,
-    "matching": train_matching,
-    "questions": train_questions,
-    "paragraphs": train_paragraphs,
-    "answers": train_answers,
-    "claims": train_claims,
-}
+def train_task(name: str, encoders: Path, folder: Path, by: str) -> Path:
+    """Train with `parallel` in a folder, as its notebook does; gives that of the system."""
+    experiment, parameter, system, values = TRAININGS[name]
+    encoder = str(encoders if parameter == "encoders" else encoders / "cdlm")
+    form = {"run_folder": str(folder), "precision": "float32", "parallel": by, "workers": WORKERS}
+    settings = experiment.Settings(**values, **form, **{parameter: encoder})
+    cache = {"cache": encoders / "cache"} if name == "paragraphs" else {}
+    run = experiment.prepare(settings, **cache)
+    experiment.train(run)
+    if not system:
+        return folder
+    experiment.predict(run)
+    return folder / "systems" / f"{system}-0"
 
 
 class Started(Exception):
@@ -235,11 +195,10 @@ def started(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> tup
     def keep(recipe: Recipe, *, job: TrainingJob, **others: Any) -> None:
         raise Started(recipe, job)
 
-    for module in (fine_tuning,):
-        monkeypatch.setattr(module, "train_in_processes", keep)
-    with pytest.raises(Started) as told:
+    monkeypatch.setattr(fine_tuning, "train_in_processes", keep)
+    with pytest.raises(Started) as stopped:
         train()
-    return told.value.args
+    return stopped.value.args
 
 
 def assert_same_job(found: TrainingJob, expected: TrainingJob) -> None:
@@ -257,21 +216,24 @@ def assert_same_job(found: TrainingJob, expected: TrainingJob) -> None:
         assert all(torch.equal(batches[0][key], batches[1][key]) for key in batches[0])
 
 
+def made_again(train: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes make the same model and examples."""
+    recipe, job = started(train, monkeypatch)
+    assert_same_job(Recipe.of_json(json.loads(json.dumps(recipe.as_json()))).make(), job)
+
+
 @pytest.mark.parametrize("name", TRAININGS)
 def test_other_processes_make_the_same_model_and_examples(
     name: str, encoders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe, job = started(lambda: TRAININGS[name](encoders, tmp_path, "ddp 2"), monkeypatch)
-    told = json.loads(json.dumps(recipe.as_json()))
-    assert_same_job(Recipe.of_json(told).make(), job)
+    made_again(lambda: train_task(name, encoders, tmp_path, "ddp 2"), monkeypatch)
 
 
 def test_other_processes_make_the_same_pretraining(
     settings: Pretraining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepared = pretraining.read(settings[0], cache=settings[1])
-    recipe, job = started(lambda: pretraining.train(prepared), monkeypatch)
-    assert_same_job(Recipe.of_json(json.loads(json.dumps(recipe.as_json()))).make(), job)
+    made_again(lambda: pretraining.train(prepared), monkeypatch)
 
 
 def test_the_notebook_takes_over_what_the_processes_trained(
@@ -284,18 +246,16 @@ def test_the_notebook_takes_over_what_the_processes_trained(
         processes: Processes, *, arguments: list[str], look: Callable[[], None], **others: Any
     ) -> None:
         started_with.append(processes.told)
-        parallel.train_as_one_of_several(Path(arguments[0]))
+        fine_tuning.train_as_one_of_several(Path(arguments[0]))
         look()
 
-    monkeypatch.setattr(parallel, "run_processes", run_here)
-    found = train_claims(encoders, tmp_path / "two", "fsdp 2")
+    monkeypatch.setattr(fine_tuning, "run_processes", run_here)
+    found = train_task("claims", encoders, tmp_path / "two", "fsdp 2")
     assert started_with == ["2 processes, which share out the weights (FSDP)"]
-    expected = train_claims(encoders, tmp_path / "one", "")
+    expected = train_task("claims", encoders, tmp_path / "one", "")
     assert timeless(found) == timeless(expected)
-    assert (found / "model/model.safetensors").read_bytes() == (
-        expected / "model/model.safetensors"
-    ).read_bytes()
-    assert (found / "test.jsonl").read_text() == (expected / "test.jsonl").read_text()
+    for file in ("model/model.safetensors", "test.jsonl"):
+        assert (found / file).read_bytes() == (expected / file).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -309,9 +269,9 @@ def test_what_cannot_be_is_refused_before_anything_is_trained(
     by: str, complaint: str, encoders: Path, tmp_path: Path
 ) -> None:
     for name in ("paragraphs", "answers", "claims", "coreference"):
-        with pytest.raises(ParameterError, match=re.escape(complaint)) as told:
-            TRAININGS[name](encoders, tmp_path / name, by)
-        assert "\n" not in str(told.value)
+        with pytest.raises(ParameterError, match=re.escape(complaint)) as refused:
+            train_task(name, encoders, tmp_path / name, by)
+        assert "\n" not in str(refused.value)
         assert not list(tmp_path.glob(f"{name}/**/training"))
 
 
@@ -321,19 +281,19 @@ def test_what_cannot_be_is_refused_before_anything_is_trained(
     [*((name, "ddp 2") for name in TRAININGS), ("claims", "fsdp 2"), ("answers", "fsdp 2")],
 )
 def test_two_processes_fine_tune_as_one(name: str, by: str, encoders: Path, tmp_path: Path) -> None:
-    expected = TRAININGS[name](encoders, tmp_path / "one", "")
-    assert_same(TRAININGS[name](encoders, tmp_path / "two", by), expected)
+    expected = train_task(name, encoders, tmp_path / "one", "")
+    assert_same(train_task(name, encoders, tmp_path / "two", by), expected)
 
 
 @pytest.mark.slow
 def test_a_killed_fine_tuning_goes_on(encoders: Path, tmp_path: Path) -> None:
     """As it would have ended, to the last bit; nobody is left, those who make examples neither."""
-    expected = train_claims(encoders, tmp_path / "whole", "ddp 2")
+    expected = train_task("claims", encoders, tmp_path / "whole", "ddp 2")
     folder = tmp_path / "killed"
     program = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import test_parallel; "
         "test_parallel.WORKERS = 1; "
-        "test_parallel.train_claims(Path(sys.argv[2]), Path(sys.argv[3]), 'ddp 2')"
+        "test_parallel.train_task('claims', Path(sys.argv[2]), Path(sys.argv[3]), 'ddp 2')"
     )
     here = str(Path(__file__).parent)
     parent = subprocess.Popen(
@@ -345,26 +305,18 @@ def test_a_killed_fine_tuning_goes_on(encoders: Path, tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     until(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in family))
-    found = train_claims(encoders, folder, "ddp 2")
+    found = train_task("claims", encoders, folder, "ddp 2")
     assert timeless(found) == timeless(expected)
-    assert load_file(found / "model/model.safetensors").keys()
-    for name, value in load_file(expected / "model/model.safetensors").items():
-        assert torch.equal(load_file(found / "model/model.safetensors")[name], value)
+    ours, theirs = (load_file(folder / "model/model.safetensors") for folder in (found, expected))
+    assert all(torch.equal(ours[name], value) for name, value in theirs.items())
 
 
 def test_what_a_result_is_written_as(tmp_path: Path) -> None:
     result = TrainingResult(
-        best_checkpoint=None,
-        last_checkpoint=tmp_path / "checkpoint-3",
-        best_step=None,
-        validation_loss=None,
-        validation_perplexity=None,
-        steps=3,
-        interrupted=True,
-        seconds=1.5,
-        tokens=7,
+        best_checkpoint=None, last_checkpoint=tmp_path / "checkpoint-3", best_step=None, validation_loss=None,
+        validation_perplexity=None, steps=3, interrupted=True, seconds=1.5, tokens=7,
         history=({"step": 1, "loss": 2.0},),
-    )
+    )  # fmt: skip
     write_result(result, tmp_path)
     assert read_result(tmp_path) == result
 
@@ -416,7 +368,7 @@ def test_two_machines_train_as_one(settings: Pretraining, alone: Path, tmp_path:
     first = start(settings, folder, by=f"ddp 1 on 2 machines at localhost:{port}")
     until(lambda: (folder / "training" / "settings.json").is_file(), of=first)
     where = Processes(machines=2, meeting=f"localhost:{port}")
-    command = where.command(parallel.__name__, [str(folder / "training")])
+    command = where.command(fine_tuning.__name__, [str(folder / "training")])
     second = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=240)
     assert second.returncode == 0, second.stderr
     printed, errors = first.communicate(timeout=240)

@@ -15,7 +15,7 @@ from torch import nn
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
 from cdlm_lab.examples.tokens import token_texts
-from cdlm_lab.experiments import perplexity, pretraining, tour
+from cdlm_lab.experiments import cluster_corpora, perplexity, pretraining, tour
 from cdlm_lab.experiments.attention_analysis.ranks import Analysis
 from cdlm_lab.experiments.attention_analysis.ranks import Settings as AnalysisSettings
 from cdlm_lab.experiments.cluster_corpora import (
@@ -24,29 +24,11 @@ from cdlm_lab.experiments.cluster_corpora import (
     held_out_examples,
     tokenised_split,
     training_examples,
-    variant_of,
 )
 from cdlm_lab.experiments.multihop_qa import MultihopRun
 from cdlm_lab.experiments.multihop_qa import Settings as QuestionSettings
-from cdlm_lab.experiments.perplexity import (
-    ClusterLosses,
-    cluster_losses,
-    comparisons_of,
-    evaluate,
-    measure,
-    score_rows,
-)
-from cdlm_lab.experiments.pretraining import (
-    Prepared,
-    Settings,
-    cost_of_step,
-    example_view,
-    facts_of,
-    loss_of_text,
-    preview,
-    read,
-    summary,
-)
+from cdlm_lab.experiments.perplexity import ClusterLosses
+from cdlm_lab.experiments.pretraining import Prepared, Settings
 from cdlm_lab.experiments.runs import Training
 from cdlm_lab.experiments.systems.answering import ENCODERS
 from cdlm_lab.experiments.systems.matching import SYSTEMS, Matchers, MatcherSettings
@@ -57,20 +39,24 @@ from cdlm_lab.report import read_report
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
 
 
+def saved(folder: Path, *parts: object) -> str:
+    for part in parts:
+        part.save_pretrained(folder)
+    return str(folder)
+
+
 @pytest.mark.parametrize("variant", ["cdlm", "local-cdlm"])
 def test_a_run_leaves_a_model_that_opens_in_plain_huggingface(
     variant: str, tmp_path: Path, small: Settings, cache: Path
 ) -> None:
-    settings = replace(small, variant=variant, run_folder=str(tmp_path / "run"))
+    settings, records = replace(small, variant=variant, run_folder=str(tmp_path / "run")), []
     prepared = pretraining.prepare(settings, cache=cache)
-    records = []
     result = pretraining.train(prepared, on_log=records.append)
     report = pretraining.report(prepared, pretraining.evaluate(prepared, result))
     assert result.steps == 4
     assert {"loss", "eval_perplexity"} <= {key for record in records for key in record}
     folder = tmp_path / "run" / MODEL_FOLDER
-    plain = LongformerForMaskedLM.from_pretrained(folder)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    plain, tokenizer = LongformerForMaskedLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     assert "<doc-s>" in tokenizer.get_vocab()
     ids = torch.tensor([tokenizer("The mayor asked for calm.")["input_ids"]])
     with torch.no_grad():
@@ -79,25 +65,28 @@ def test_a_run_leaves_a_model_that_opens_in_plain_huggingface(
     attention = plain.longformer.encoder.layer[0].attention.self
     copied = torch.equal(attention.query.weight, attention.query_global.weight)
     assert copied is (variant == "local-cdlm"), "only models without globals get them from the local weights"
-    saved = read_report(tmp_path / "run")
-    scores = {(row.system, row.metric): row for row in saved.rows}
+    read = read_report(tmp_path / "run")
+    scores = {(row.system, row.metric): row for row in read.rows}
     assert scores[variant, "perplexity"].clusters == 6
     assert scores["", "training_tokens"].value == result.tokens
-    assert saved.tables["history"] == [dict(record) for record in result.history]
-    assert saved.data["train_clusters"] == 20
-    assert saved.data["files_passed_over"] == "none"
-    assert summary(report).startswith(f"{variant}/perplexity: ")
-    assert summary(report).endswith(f"trained on {result.tokens:,} tokens; model: {folder}")
+    assert read.tables["history"] == [dict(record) for record in result.history]
+    assert (read.data["train_clusters"], read.data["files_passed_over"]) == (20, "none")
+    summary = pretraining.summary(report)
+    assert summary.startswith(f"{variant}/perplexity: ")
+    assert summary.endswith(f"trained on {result.tokens:,} tokens; model: {folder}")
 
 
 def test_preparing_trains_nothing_and_says_what_will_be(prepared: Prepared) -> None:
-    facts = dict(facts_of(prepared))
+    facts, lost = dict(pretraining.facts_of(prepared)), pretraining.loss_of_text(prepared)
     assert facts["precision"] == "float32"
     assert facts["training"].startswith("4 steps of 2 examples")
     assert "20 for training" in facts["clusters"]
-    lost = loss_of_text(prepared)
     assert lost.examples == 8, "steps x batch size"
     assert 0 < lost.share_lost < 1, "256 tokens hold a part of 3 to 6 reports"
+    memory, seconds = pretraining.cost_of_step(prepared)
+    # 1.5 million weights, gradients and two moments are 24 MB; activations of 256 tokens are less than 1 GB
+    assert 20e6 < memory < 1e9
+    assert 1e-3 < seconds < 100
 
 
 @pytest.mark.parametrize(
@@ -122,117 +111,93 @@ def test_settings_that_cannot_be(small: Settings, change: dict, message: str) ->
 
 
 def test_preview_is_the_example(prepared: Prepared) -> None:
-    shown, example = example_view(prepared, index=1), prepared.train_examples.describe(1)
+    shown = pretraining.example_view(prepared, index=1)
+    example = prepared.train_examples.describe(1)
     assert shown.masked.sum() == (example.labels != -100).sum()
     np.testing.assert_array_equal(shown.global_, shown.masked)
     assert sum(document.cut for document in shown.documents) == sum(example.packed.lost_tokens)
     assert shown.tokens[0] == "<s>"
     replaced = [shown.replacement[i] for i in np.flatnonzero(shown.masked)]
     assert 0.6 < np.mean([text == "<mask>" for text in replaced]) < 0.97, "80% are masks"
-    html = preview(prepared).data
+    html = pretraining.preview(prepared).data
     assert "cdlm on storyworld" in html
     assert "4 steps of 2 examples" in html
+    for index in (-1, 8):
+        with pytest.raises(IndexError, match="there are 8"):
+            pretraining.example_view(prepared, index=index)
 
 
-def test_preview_names_a_cost(prepared: Prepared) -> None:
-    memory, seconds = cost_of_step(prepared)
-    # 1.5 million weights, gradients and two moments are 24 MB; activations of 256 tokens are less than 1 GB
-    assert 20e6 < memory < 1e9
-    assert 1e-3 < seconds < 100
-
-
-def test_tokens_of_byte_level_bpe(prepared: Prepared) -> None:
-    ids = prepared.tokenizer("The mayor", add_special_tokens=True)["input_ids"]
-    texts, starts = token_texts(prepared.tokenizer, ids)
-    assert texts == ["<s>", "The", "mayor", "</s>"]
-    assert starts.tolist() == [True, True, True, True]
-    inside = token_texts(prepared.tokenizer, prepared.tokenizer("Qzxv")["input_ids"])[1]
-    assert not inside[2:-1].any(), "pieces inside a word start none"
-
-
-def test_tokens_of_wordpiece() -> None:
+def test_tokens_of_byte_level_bpe_and_wordpiece(prepared: Prepared) -> None:
     class WordPiece:
         all_special_tokens = ("[CLS]",)
 
         def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
             return [["[CLS]", "un", "##seen", "sea"][i] for i in ids]
 
+    texts, starts = token_texts(prepared.tokenizer, prepared.tokenizer("The mayor")["input_ids"])
+    assert (texts, starts.tolist()) == (["<s>", "The", "mayor", "</s>"], [True] * 4)
+    inside = token_texts(prepared.tokenizer, prepared.tokenizer("Qzxv")["input_ids"])[1]
+    assert not inside[2:-1].any(), "pieces inside a word start none"
     texts, starts = token_texts(WordPiece(), [0, 1, 2, 3])
-    assert texts == ["[CLS]", "un", "seen", "sea"]
-    assert starts.tolist() == [True, True, False, True]
+    assert (texts, starts.tolist()) == (["[CLS]", "un", "seen", "sea"], [True, True, False, True])
 
 
-@pytest.mark.parametrize("index", [-1, 8])
-def test_an_example_that_is_not_there(prepared: Prepared, index: int) -> None:
-    with pytest.raises(IndexError, match="there are 8"):
-        example_view(prepared, index=index)
-
-
-def test_order_is_that_of_table_1() -> None:
-    assert list(VARIANTS) == ["longformer", "local-cdlm", "rand-cdlm", "prefix-cdlm", "cdlm"]
-
-
-def test_what_sets_them_apart() -> None:
-    found = {name: (variant.documents, variant.global_policy) for name, variant in VARIANTS.items()}
-    assert found == {
-        "longformer": ("random", "none"),
-        "local-cdlm": ("related", "none"),
-        "rand-cdlm": ("random", "masked"),
-        "prefix-cdlm": ("related", "prefix"),
-        "cdlm": ("related", "masked"),
-    }
-
-
-def test_an_unknown_variant_names_the_known_ones() -> None:
+def test_variants_are_those_of_table_1_in_its_order() -> None:
+    assert [tuple(variant) for variant in VARIANTS.values()] == [
+        ("longformer", "random", "none"),
+        ("local-cdlm", "related", "none"),
+        ("rand-cdlm", "random", "masked"),
+        ("prefix-cdlm", "related", "prefix"),
+        ("cdlm", "related", "masked"),
+    ]
     with pytest.raises(ValueError, match="unknown variant 'cdml'; choose one of longformer, local-cdlm"):
-        variant_of("cdml")
+        cluster_corpora.variant_of("cdml")
 
 
 def test_where_the_encoder_of_a_variant_is(tmp_path: Path) -> None:
     assert checkpoint_of("storyworld", "cdlm") == "storyworld/cdlm"
     with pytest.raises(ParameterError, match="where cdlm is not; write storyworld, or a folder with"):
         checkpoint_of(str(tmp_path), "cdlm")
-    (tmp_path / "cdlm").mkdir()
-    (tmp_path / "cdlm" / "config.json").write_text("{}")
-    assert checkpoint_of(str(tmp_path), "cdlm") == str(tmp_path / "cdlm")
-    (tmp_path / "cdlm" / "model").mkdir()
-    (tmp_path / "cdlm" / "model" / "config.json").write_text("{}")
-    assert checkpoint_of(str(tmp_path), "cdlm") == str(tmp_path / "cdlm" / "model")
+    for folder in (tmp_path / "cdlm", tmp_path / "cdlm" / "model"):
+        folder.mkdir()
+        (folder / "config.json").write_text("{}")
+        assert checkpoint_of(str(tmp_path), "cdlm") == str(folder)
 
 
 @pytest.fixture(scope="module")
 def encoders(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder of encoders whose global projections differ from the local ones, as those of others may."""
-    folder = tmp_path_factory.mktemp("encoders")
-    model, tokenizer = load_encoder("storyworld/cdlm", max_length=64, window=8)
+    folder, parts = tmp_path_factory.mktemp("encoders"), load_encoder("storyworld/cdlm", **SHORT)
     for name in ("longformer", "cdlm"):
-        model.save_pretrained(folder / name)
-        tokenizer.save_pretrained(folder / name)
+        saved(folder / name, *parts)
     return str(folder)
 
 
+SHORT = {"max_length": 64, "window": 8}
+
+
 def scoring(encoders: str, name: str, reset: bool) -> nn.Module:
-    """Notebook 03 is told of a single model, whatever its name: it resets what it is asked to."""
-    asked = reset and name == "longformer"
-    form = {"max_length": 64, "window": 8, "reset_globals": asked}
-    return load_pair_scorer(checkpoint_of(encoders, name), **form)[0]
+    """Notebook 03 is given a single model, whatever its name: it resets what it is asked to."""
+    return load_pair_scorer(
+        checkpoint_of(encoders, name), **SHORT, reset_globals=reset and name == "longformer"
+    )[0]
 
 
 def matched(encoders: str, name: str, reset: bool) -> nn.Module:
-    settings = MatcherSettings(encoders=encoders, max_length=64, window=8, reset_globals=reset)
+    settings = MatcherSettings(encoders=encoders, **SHORT, reset_globals=reset)
     matchers = Matchers(settings=settings, training=[], cache=Path("not-needed"))
     return matchers.make(SYSTEMS[name], seed=0).model
 
 
 def answering(encoders: str, name: str, reset: bool) -> nn.Module:
-    settings = QuestionSettings(encoders=encoders, max_length=64, window=8, reset_globals=reset)
+    settings = QuestionSettings(encoders=encoders, **SHORT, reset_globals=reset)
     run = MultihopRun(settings=settings, questions={})
     return run.answerer(Training(ENCODERS[name], 0), trained=False).model
 
 
 def analysed(encoders: str, name: str, reset: bool) -> nn.Module:
     checkpoint = {name: checkpoint_of(encoders, name)}
-    settings = AnalysisSettings(max_length=64, window=8, reset_globals=reset, **checkpoint)
+    settings = AnalysisSettings(**SHORT, reset_globals=reset, **checkpoint)
     return Analysis(settings=settings, topics=[], pairs={}).load(name, load_encoder)[0]
 
 
@@ -245,8 +210,7 @@ def test_globals_of_baselines_start_as_the_local_projections(
     def are_local(name: str, reset: bool) -> bool:
         layers = [one for one in load(encoders, name, reset).modules() if hasattr(one, "query_global")]
         assert layers
-        pairs = [(layer.query_global.weight, layer.query.weight) for layer in layers]
-        return all(torch.equal(*pair) for pair in pairs)
+        return all(torch.equal(layer.query_global.weight, layer.query.weight) for layer in layers)
 
     assert are_local("longformer", True)
     assert not are_local("longformer", False), "an option: what the checkpoint has"
@@ -254,10 +218,8 @@ def test_globals_of_baselines_start_as_the_local_projections(
 
 
 def test_five_models_and_none_trained_twice(tmp_path: Path, cache: Path) -> None:
-    settings = tour.Settings(
-        run_folder=str(tmp_path / "run"), train_clusters=20, held_out_clusters=6, max_length=256,
-        base_steps=4, steps=4, batch_size=2, precision="float32",
-    )  # fmt: skip
+    small = {"train_clusters": 20, "held_out_clusters": 6, "max_length": 256, "base_steps": 4, "steps": 4}
+    given = tour.Settings(run_folder=str(tmp_path / "run"), batch_size=2, precision="float32", **small)
     trained: list[str] = []
     closed: list[int] = []
 
@@ -268,7 +230,7 @@ def test_five_models_and_none_trained_twice(tmp_path: Path, cache: Path) -> None
         yield records.append
         closed.append(len(records))
 
-    prepared = tour.prepare(settings, cache=cache)
+    prepared = tour.prepare(given, cache=cache)
     shown = tour.preview(prepared).data
     assert "4 updates with 2 examples, about " in shown
     assert "4 models from it, 4 steps each" in shown
@@ -284,7 +246,7 @@ def test_five_models_and_none_trained_twice(tmp_path: Path, cache: Path) -> None
     live = tour.report(prepared, tour.evaluate(tour.predict(prepared, models), seed=0))
     assert list(dict.fromkeys(row.system for row in live.rows)) == list(VARIANTS)
     assert "Trained here" in perplexity.figure_view(live, title="Trained here").layout.title.text
-    shipped = tour.measure_shipped(replace(prepared, settings=replace(settings, held_out_clusters=2)))
+    shipped = tour.measure_shipped(replace(prepared, settings=replace(given, held_out_clusters=2)))
     assert (tmp_path / "run" / "shipped" / "report.json").is_file()
     assert {row.clusters for row in shipped.rows} == {2}
     assert len(perplexity.table_view(shipped).rows) == 5
@@ -296,19 +258,19 @@ def weights_of(folder: Path) -> torch.Tensor:
 
 
 FORM = {"split": "validation", "window": 32, "batch_size": 4}
+LEFT_OUT = dict.fromkeys(("longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm"), "")
 
 
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_losses_equal_those_of_each_example_alone(prepared: Prepared, batch_size: int) -> None:
     """Second definition: full logits of one example at a time, cross-entropy token by token."""
     examples = prepared.validation_examples
-    found = cluster_losses(prepared.model, examples, batch_size=batch_size)
+    found = perplexity.cluster_losses(prepared.model, examples, batch_size=batch_size)
     for index in range(len(examples)):
         example = {name: torch.from_numpy(values) for name, values in examples[index].items()}
+        is_global = example["global_attention_mask"][None]
         with torch.no_grad():
-            logits = prepared.model(
-                example["input_ids"][None], global_attention_mask=example["global_attention_mask"][None]
-            ).logits[0]
+            logits = prepared.model(example["input_ids"][None], global_attention_mask=is_global).logits[0]
         losses = torch.nn.functional.cross_entropy(logits.double(), example["labels"], reduction="none")
         masked, crossing = example["labels"] != -100, example["cross_document"]
         assert found.tokens[index] == masked.sum()
@@ -318,30 +280,28 @@ def test_losses_equal_those_of_each_example_alone(prepared: Prepared, batch_size
     assert found.cross_tokens.sum() > 0
 
 
-def worked_losses(values: list[float]) -> ClusterLosses:
-    """Two clusters of 2 and 6 masked tokens, no cross-document ones."""
-    nothing = np.zeros(2)
-    return ClusterLosses(
-        loss=np.array(values), tokens=np.array([2.0, 6.0]), cross_loss=nothing, cross_tokens=nothing
-    )
-
-
 def test_perplexity_in_bfloat16_is_that_of_float32(small: Settings, cache: Path) -> None:
     """Within 0.5%, of a trained model; 0.01% as measured."""
-    form = FORM | {"split": "test", "cache": cache}
-    found = [
-        measure({"cdlm": "storyworld/cdlm"}, small, **form, precision=precision)[0]["cdlm"]
+    form, model = FORM | {"split": "test", "cache": cache}, {"cdlm": "storyworld/cdlm"}
+    exact, rounded = (
+        perplexity.measure(model, small, **form, precision=precision)[0]["cdlm"]
         for precision in ("float32", "bfloat16")
-    ]
-    exact, rounded = (math.exp(one.loss.sum() / one.tokens.sum()) for one in found)
-    assert exact < 10, "it is trained"
-    assert exact != rounded == pytest.approx(exact, rel=0.005)
-    crossing = [math.exp(one.cross_loss.sum() / one.cross_tokens.sum()) for one in found]
+    )
+    of_all = [math.exp(one.loss.sum() / one.tokens.sum()) for one in (exact, rounded)]
+    crossing = [math.exp(one.cross_loss.sum() / one.cross_tokens.sum()) for one in (exact, rounded)]
+    assert of_all[0] < 10, "it is trained"
+    assert of_all[0] != of_all[1] == pytest.approx(of_all[0], rel=0.005)
     assert crossing[1] == pytest.approx(crossing[0], rel=0.005)
 
 
+def worked_losses(*values: float) -> ClusterLosses:
+    """Two clusters of 2 and 6 masked tokens, no cross-document ones."""
+    tokens, nothing = np.array([2.0, 6.0]), np.zeros(2)
+    return ClusterLosses(loss=np.array(values), tokens=tokens, cross_loss=nothing, cross_tokens=nothing)
+
+
 def test_scores_are_weighted_by_tokens() -> None:
-    (row,), comparisons = score_rows({"cdlm": worked_losses([2.0, 12.0])}, seed=0)
+    (row,), comparisons = perplexity.score_rows({"cdlm": worked_losses(2.0, 12.0)}, seed=0)
     assert (row.system, row.metric) == ("cdlm", "perplexity"), "no score where no token is marked"
     assert row.value == pytest.approx(math.exp((2 + 12) / (2 + 6)))
     assert (row.clusters, row.n) == (2, 8)
@@ -349,25 +309,22 @@ def test_scores_are_weighted_by_tokens() -> None:
 
 
 def test_comparisons_are_of_neighbours_in_the_order_given() -> None:
-    losses = {"a": worked_losses([2.0, 12.0]), "b": worked_losses([2.0, 4.0]), "c": worked_losses([2.0, 4.0])}
-    rows = comparisons_of(losses, seed=0)
+    losses = {"a": worked_losses(2.0, 12.0), "b": worked_losses(2.0, 4.0), "c": worked_losses(2.0, 4.0)}
+    scores, rows = perplexity.score_rows(losses, seed=0)
     assert [(row["a"], row["b"]) for row in rows] == [("a", "b"), ("b", "c")]
     assert rows[0]["difference"] == pytest.approx((14 - 6) / 8)
-    assert rows[1]["difference"] == 0
-    assert rows[1]["p_holm"] == 1
-    scores, _ = score_rows(losses, seed=0)
+    assert (rows[1]["difference"], rows[1]["p_holm"]) == (0, 1)
     assert [(row.p, row.against) for row in scores] == [(rows[0]["p_holm"], "b"), (1, "c"), (None, "")]
 
 
 def test_views_are_made_from_the_report_alone(
     tmp_path: Path, small: Settings, cache: Path, tiny_folder: Path
 ) -> None:
-    models = dict.fromkeys(("local_cdlm", "rand_cdlm", "prefix_cdlm"), "")
-    models |= dict.fromkeys(("cdlm", "longformer"), str(tiny_folder))
+    models = LEFT_OUT | dict.fromkeys(("cdlm", "longformer"), str(tiny_folder))
     settings = perplexity.Settings(run_folder=str(tmp_path / "run"), split="validation", **models)
-    losses, _ = predictions = measure(settings.checkpoints, small, cache=cache, **FORM)
+    losses, _ = predictions = perplexity.measure(settings.checkpoints, small, cache=cache, **FORM)
     assert list(losses) == ["longformer", "cdlm"], "paper order"
-    perplexity.report(perplexity.prepare(settings), evaluate(predictions, seed=0))
+    perplexity.report(perplexity.prepare(settings), perplexity.evaluate(predictions, seed=0))
     report = read_report(tmp_path / "run")
     assert report.data["clusters"] == 6
     first, second = (row for row in report.rows if row.metric == "perplexity")
@@ -386,48 +343,43 @@ def test_from_settings_to_a_report(
     tmp_path: Path, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where the tokenised corpora are kept
-    left_out = dict.fromkeys(("longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm"), "")
-    settings = perplexity.Settings(cdlm=str(tiny_folder), clusters=3, max_length=256, **left_out)
+    settings = perplexity.Settings(cdlm=str(tiny_folder), clusters=3, max_length=256, **LEFT_OUT)
     prepared = perplexity.prepare(settings)
     shown = perplexity.preview(prepared).data
     assert "3 of storyworld, test; 0 dropped" in shown
     assert "3 readings of a cluster: about " in shown
-    report = perplexity.report(prepared, evaluate(perplexity.predict(prepared), seed=settings.seed))
+    scores = perplexity.evaluate(perplexity.predict(prepared), seed=settings.seed)
+    report = perplexity.report(prepared, scores)
     assert {(row.system, row.clusters) for row in report.rows} == {("cdlm", 3)}
 
 
 def test_other_vocabularies_are_not_compared(
     small: Settings, cache: Path, tiny_folder: Path, tmp_path: Path
 ) -> None:
-    other, tokenizer = load_language_model("tiny", max_length=256, window=32, sizes=TinySizes(vocabulary=600))
-    other.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
+    parts = load_language_model("tiny", max_length=256, window=32, sizes=TinySizes(vocabulary=600))
+    models = {"longformer": tiny_folder, "cdlm": saved(tmp_path, *parts)}
     with pytest.raises(ValueError, match="vocabulary is not that of the variants before"):
-        measure({"longformer": tiny_folder, "cdlm": tmp_path}, small, cache=cache, **FORM)
+        perplexity.measure(models, small, cache=cache, **FORM)
 
 
 def test_variants_may_be_left_out_but_not_all() -> None:
-    left_out = dict.fromkeys(("longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm"), "")
-    assert perplexity.Settings(**left_out).checkpoints == {"cdlm": "storyworld/cdlm"}
+    assert perplexity.Settings(**LEFT_OUT).checkpoints == {"cdlm": "storyworld/cdlm"}
     with pytest.raises(ParameterError, match="every model is left out; name at least one"):
-        perplexity.Settings(cdlm="", **left_out)
+        perplexity.Settings(cdlm="", **LEFT_OUT)
 
 
 def test_splits_share_no_cluster(small: Settings, prepared: Prepared, cache: Path) -> None:
     seen: set[str] = set()
     for name in ("train", "validation", "test"):
-        split = tokenised_split(small, name, tokenizer=prepared.tokenizer)
+        split = tokenised_split(small, name, tokenizer=prepared.tokenizer, cache=cache)
         texts = {str(documents) for documents in split.clusters["input_ids"]}
         assert not texts & seen
         seen |= texts
 
 
 def test_every_variant_is_measured_on_the_same_masked_tokens(small: Settings, prepared: Prepared) -> None:
-    split = prepared.validation_split
-    examples = [
-        held_out_examples(split, small, variant=variant, tokenizer=prepared.tokenizer, name="validation")[3]
-        for variant in VARIANTS.values()
-    ]
+    split, form = prepared.validation_split, {"tokenizer": prepared.tokenizer, "name": "validation"}
+    examples = [held_out_examples(split, small, variant=one, **form)[3] for one in VARIANTS.values()]
     for example in examples[1:]:
         np.testing.assert_array_equal(example["labels"], examples[0]["labels"])
         np.testing.assert_array_equal(example["input_ids"], examples[0]["input_ids"])
@@ -437,42 +389,34 @@ def test_every_variant_is_measured_on_the_same_masked_tokens(small: Settings, pr
     assert counts == [0, 0, masked, prefix, masked]
 
 
-def test_rand_reads_unrelated_documents_and_cdlm_related_ones(small: Settings, prepared: Prepared) -> None:
-    for name, clusters in (("rand-cdlm", False), ("cdlm", True)):
-        examples = training_examples(
-            prepared.train_split, small, variant=VARIANTS[name], tokenizer=prepared.tokenizer, size=4
-        )
-        ids = examples.describe(0).cluster_ids
-        assert len(ids) >= 3
-        assert (len(set(ids)) == 1) is clusters
+@pytest.mark.parametrize(("name", "related"), [("rand-cdlm", False), ("cdlm", True)])
+def test_rand_reads_unrelated_documents_and_cdlm_related_ones(
+    small: Settings, prepared: Prepared, name: str, related: bool
+) -> None:
+    form = {"variant": VARIANTS[name], "tokenizer": prepared.tokenizer, "size": 4}
+    ids = training_examples(prepared.train_split, small, **form).describe(0).cluster_ids
+    assert len(ids) >= 3
+    assert (len(set(ids)) == 1) is related
 
 
-class TestMasking:
-    def test_words_are_masked_in_training_and_tokens_in_evaluation(
-        self, small: Settings, prepared: Prepared
-    ) -> None:
-        settings = replace(small, masking="whole_words")
-        tokenizer = prepared.tokenizer
-        parts = {"variant": VARIANTS["cdlm"], "tokenizer": tokenizer}
-        given = training_examples(prepared.train_split, settings, size=40, **parts)
-        for index in range(40):
-            example = given.describe(index)
-            starts = token_texts(tokenizer, example.packed.input_ids)[1] | example.packed.is_special
-            line_end = example.packed.input_ids == tokenizer.convert_tokens_to_ids("Ċ")
-            starts[1:] |= example.packed.is_special[:-1]
-            changes = example.masked[1:] != example.masked[:-1]
-            assert not (changes & ~(starts | line_end)[1:]).any(), "a word is masked in part"
-        held_out = [
-            held_out_examples(prepared.validation_split, choice, name="validation", **parts)
-            for choice in (small, settings)
-        ]
-        for index in range(6):
-            np.testing.assert_array_equal(*(examples[index]["input_ids"] for examples in held_out))
-            np.testing.assert_array_equal(*(examples[index]["labels"] for examples in held_out))
-
-    def test_tokens_are_what_it_is_without_saying(self, small: Settings, prepared: Prepared) -> None:
-        assert small.masking == "tokens"
-        assert prepared.train_examples.continues is None
+def test_words_are_masked_in_training_and_tokens_in_evaluation(small: Settings, prepared: Prepared) -> None:
+    assert small.masking == "tokens", "what it is without saying"
+    assert prepared.train_examples.continues is None
+    settings, tokenizer = replace(small, masking="whole_words"), prepared.tokenizer
+    parts = {"variant": VARIANTS["cdlm"], "tokenizer": tokenizer}
+    given = training_examples(prepared.train_split, settings, size=40, **parts)
+    for index in range(40):
+        example = given.describe(index)
+        starts = token_texts(tokenizer, example.packed.input_ids)[1] | example.packed.is_special
+        line_end = example.packed.input_ids == tokenizer.convert_tokens_to_ids("Ċ")
+        starts[1:] |= example.packed.is_special[:-1]
+        changes = example.masked[1:] != example.masked[:-1]
+        assert not (changes & ~(starts | line_end)[1:]).any(), "a word is masked in part"
+    split, form = prepared.validation_split, {"name": "validation"} | parts
+    held_out = [held_out_examples(split, choice, **form) for choice in (small, settings)]
+    for index in range(6):
+        for name in ("input_ids", "labels"):
+            np.testing.assert_array_equal(*(examples[index][name] for examples in held_out))
 
 
 def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
@@ -483,13 +427,12 @@ def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
         (tmp_path / split).mkdir()
         text = "".join(f"word{number}\tNULL\n" * 80 + "\n" for number in range(count))
         (tmp_path / split / "book.tsv").write_text(text)
-    settings = replace(
-        small, corpus=str(tmp_path), train_clusters=0, held_out_clusters=0, minimum_documents=1
-    )
-    split = tokenised_split(settings, "train", tokenizer=prepared.tokenizer, cache=cache)
+    every = {"train_clusters": 0, "held_out_clusters": 0, "minimum_documents": 1}
+    settings, form = replace(small, corpus=str(tmp_path), **every), {"tokenizer": prepared.tokenizer}
+    split = tokenised_split(settings, "train", cache=cache, **form)
     assert split.counts.documents_per_cluster == {1: 7}
     given = [
-        training_examples(split, settings, variant=VARIANTS[name], tokenizer=prepared.tokenizer, size=14)
+        training_examples(split, settings, variant=VARIANTS[name], size=14, **form)
         for name in ("longformer", "local-cdlm")
     ]
     for index in range(14):
@@ -499,25 +442,26 @@ def test_single_passages_are_the_same_under_longformer_and_local_cdlm(
     for start in (0, 7):
         seen = [given[0].describe(index).document_ids for index in range(start, start + 7)]
         assert sorted(seen) == [(f"book/{number}",) for number in range(1, 8)]
-    held_out = tokenised_split(settings, "validation", tokenizer=prepared.tokenizer, cache=cache)
-    assert len(held_out.clusters) == 2
+    assert len(tokenised_split(settings, "validation", cache=cache, **form).clusters) == 2
 
 
 def test_files_passed_over_are_printed_and_stand_in_facts_and_report(
     small: Settings, prepared: Prepared, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("train/a/1.txt", "train/a/2.TXT", "train/a/3.html", "train/notes.md", "loose.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("The mayor asked for calm.")
+    def write(*names: str) -> None:
+        for name in names:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text("The mayor asked for calm.")
+
+    write("train/a/1.txt", "train/a/2.TXT", "train/a/3.html", "train/notes.md", "loose.txt")
     settings = replace(small, corpus=str(tmp_path), minimum_documents=2)
     split = tokenised_split(settings, "train", tokenizer=prepared.tokenizer, cache=cache)
     assert list(split.clusters[0]["document_ids"]) == ["1", "2"]
     named = "3: loose.txt, train/notes.md, train/a/3.html"
     capsys.readouterr()
-    for name in ("validation/b/1.txt", "validation/b/2.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("The mayor asked for calm.")
-    read(settings, cache=cache)
+    write("validation/b/1.txt", "validation/b/2.txt")
+    pretraining.read(settings, cache=cache)
     assert capsys.readouterr().out.count(f"{tmp_path}: files passed over: {named}") == 1, "not once a split"
-    assert dict(facts_of(replace(prepared, train_split=split)))["files passed over"] == named
-    assert "files passed over" not in dict(facts_of(prepared))
+    facts = dict(pretraining.facts_of(replace(prepared, train_split=split)))
+    assert facts["files passed over"] == named
+    assert "files passed over" not in dict(pretraining.facts_of(prepared))

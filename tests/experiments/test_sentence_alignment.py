@@ -9,29 +9,10 @@ import pytest
 
 from cdlm_lab.data.document_pairs import DocumentPair, PairDocument
 from cdlm_lab.data.files import DataError
+from cdlm_lab.experiments import sentence_alignment as experiment
 from cdlm_lab.experiments.document_matching import MatchingRun
 from cdlm_lab.experiments.document_matching import Settings as MatchingSettings
-from cdlm_lab.experiments.sentence_alignment import (
-    EXAMPLE,
-    Aligned,
-    AlignmentRun,
-    Settings,
-    compare_own,
-    compared_pair,
-    evaluate,
-    facts,
-    matched_run,
-    mrr_figure,
-    own_pair_box,
-    own_texts,
-    predict,
-    prepare,
-    preview,
-    ranked,
-    report,
-    score_table,
-    train,
-)
+from cdlm_lab.experiments.sentence_alignment import Aligned, AlignmentRun, Settings, matched_run, ranked
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.report import Report, open_run, read_report
 from cdlm_lab.scores import Score
@@ -58,19 +39,14 @@ REJECTED = {("gru-han", 0): np.array([True]), ("gru-han", 1): np.array([False])}
 
 
 def reported(folder: Path, **values) -> Report:
-    aligned = Aligned(
-        pairs=PAIRS,
-        scores=SCORES,
-        detected=DETECTED,
-        probabilities={key: one * 1.0 for key, one in DETECTED.items()},
-        unrelated=UNRELATED,
-        rejected=REJECTED,
-    )
+    probabilities = {key: one * 1.0 for key, one in DETECTED.items()}
+    form = {"pairs": PAIRS, "scores": SCORES, "unrelated": UNRELATED, "rejected": REJECTED}
+    aligned = Aligned(**form, detected=DETECTED, probabilities=probabilities)
     settings = Settings(run_folder=str(folder), **values)
     opened = open_run(folder, name="sentence alignment", parameters={})
     matching = MatchingRun(settings=MatchingSettings(), pairs={})
     run = AlignmentRun(settings=settings, matching=matching, opened=opened)
-    return report(run, evaluate(run, aligned))
+    return experiment.report(run, experiment.evaluate(run, aligned))
 
 
 @pytest.fixture
@@ -89,14 +65,23 @@ def values(report: Report, group: str) -> dict:
 
 
 def test_given_that_the_documents_are_related(by_hand) -> None:
-    row = values(by_hand, "oracle")["gru-han", "attention"]
+    oracle = values(by_hand, "oracle")
+    row = oracle["gru-han", "attention"]
     # seed 0: 1 and 1/2; seed 1: 1/3 and 1
     assert row["mrr"].value == pytest.approx(((1 + 1 / 2) / 2 + (1 / 3 + 1) / 2) / 2)
     assert row["mrr"].deviation == pytest.approx(np.std([3 / 4, 2 / 3], ddof=1))
-    assert row["at_1"].value == pytest.approx(1 / 2)
-    assert row["at_5"].value == 1
-    assert row["mrr"].seeds == 2
-    assert values(by_hand, "oracle")["gru-han", "cosine"]["mrr"].value == pytest.approx((1 / 4 + 1 / 2) / 2)
+    assert (row["at_1"].value, row["at_5"].value, row["mrr"].seeds) == (pytest.approx(1 / 2), 1, 2)
+    assert oracle["gru-han", "cosine"]["mrr"].value == pytest.approx((1 / 4 + 1 / 2) / 2)
+    # random is the mean over all orders: of 4 sentences (1 + 1/2 + 1/3 + 1/4) / 4 = 25/48, of 2 3/4
+    row = oracle["random", ""]
+    assert row["mrr"].value == pytest.approx((25 / 48 + 3 / 4) / 2)
+    assert row["at_1"].value == pytest.approx((1 / 4 + 1 / 2) / 2)
+    assert row["mrr"].seeds == 1
+    # cosine is tested against attention
+    (row,) = by_hand.tables["comparisons"]
+    assert (row["a"], row["by"], row["b"], row["b_by"]) == ("gru-han", "cosine", "gru-han", "attention")
+    assert row["difference"] == pytest.approx(3 / 8 - (3 / 4 + 2 / 3) / 2)
+    assert oracle["gru-han", "cosine"]["mrr"].p == row["p_holm"]
 
 
 def test_jointly_a_pair_that_was_not_found_counts_0(by_hand) -> None:
@@ -126,27 +111,12 @@ def test_released_sentences_of_pan_are_pooled(tmp_path) -> None:
     assert row["mrr"].value == pytest.approx(((1 + 1 / 60 + 1) / 3 + (1 / 3 + 1 + 1 / 60) / 3) / 2)
 
 
-def test_random_is_the_mean_over_all_orders(by_hand) -> None:
-    # 4 sentences: (1 + 1/2 + 1/3 + 1/4) / 4 = 25/48; 2 sentences: 3/4
-    row = values(by_hand, "oracle")["random", ""]
-    assert row["mrr"].value == pytest.approx((25 / 48 + 3 / 4) / 2)
-    assert row["at_1"].value == pytest.approx((1 / 4 + 1 / 2) / 2)
-    assert row["mrr"].seeds == 1
-
-
-def test_cosine_is_tested_against_attention(by_hand) -> None:
-    (row,) = by_hand.tables["comparisons"]
-    assert (row["a"], row["by"], row["b"], row["b_by"]) == ("gru-han", "cosine", "gru-han", "attention")
-    assert row["difference"] == pytest.approx(3 / 8 - (3 / 4 + 2 / 3) / 2)
-    assert values(by_hand, "oracle")["gru-han", "cosine"]["mrr"].p == row["p_holm"]
-
-
 def test_sentences_that_a_system_does_not_read_come_last_and_tie() -> None:
-    found = ranked(pair("p", 5, 4), np.array([-0.5, 0.25]))
-    assert found.scores[:2].tolist() == [-0.5, 0.25]
-    assert (found.scores[2:] < -0.5).all()
-    assert len(set(found.scores[2:])) == 1
-    assert np.flatnonzero(found.relevant).tolist() == [4]
+    one = ranked(pair("p", 5, 4), np.array([-0.5, 0.25]))
+    assert one.scores[:2].tolist() == [-0.5, 0.25]
+    (last,) = set(one.scores[2:])
+    assert last < -0.5
+    assert np.flatnonzero(one.relevant).tolist() == [4]
 
 
 # ---- on a run of notebook 04
@@ -155,19 +125,19 @@ def test_sentences_that_a_system_does_not_read_come_last_and_tie() -> None:
 @pytest.fixture(scope="module")
 def finished(matched: MatchingRun, tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("alignment")
-    run = prepare(Settings(run_folder=str(folder), matching_run=str(matched.folder), systems=""))
-    train(run)
-    aligned = predict(run)
-    return run, aligned, report(run, evaluate(run, aligned))
+    settings = Settings(run_folder=str(folder), matching_run=str(matched.folder), systems="")
+    run = experiment.prepare(settings)
+    experiment.train(run)
+    aligned = experiment.predict(run)
+    return run, aligned, experiment.report(run, experiment.evaluate(run, aligned))
 
 
 def copied(matched: MatchingRun, folder: Path, changes: dict, without: tuple[str, ...] = ()) -> Settings:
     """A folder with the report of another run of notebook 04."""
-    values = json.loads((matched.folder / "report.json").read_text())
-    values["parameters"] |= changes
-    for name in without:
-        del values["parameters"][name]
-    (folder / "report.json").write_text(json.dumps(values))
+    report = json.loads((matched.folder / "report.json").read_text())
+    changed = (report["parameters"] | changes).items()
+    report["parameters"] = {name: value for name, value in changed if name not in without}
+    (folder / "report.json").write_text(json.dumps(report))
     return Settings(matching_run=str(folder), systems="")
 
 
@@ -175,14 +145,12 @@ def test_a_finished_run_is_read_with_its_own_settings(matched, finished, tmp_pat
     run = finished[0]
     assert run.matching.settings == matched.settings
     assert run.matching.pairs == matched.pairs
-    assert dict(facts(run)).keys() == {"pairs", "systems"}  # nothing is trained
-    assert "true sentences" in preview(run).data
+    assert dict(experiment.facts(run)).keys() == {"pairs", "systems"}  # nothing is trained
+    assert "true sentences" in experiment.preview(run).data
     # by how many processes it was made does not matter where it is read
     several = copied(matched, tmp_path, {"parallel": "ddp 3"}, without=("workers",))
     assert matched_run(several).settings == replace(matched.settings, run_folder=str(tmp_path))
-
-
-def test_runs_of_before_had_other_defaults(matched, tmp_path: Path) -> None:
+    # runs of before had other defaults
     missing = ("attention_dropout", "precision", "warmup_share", "reset_globals", "parallel", "workers")
     settings = matched_run(copied(matched, tmp_path, {}, without=missing)).settings
     assert (settings.attention_dropout, settings.precision) == ("checkpoint", "auto")
@@ -191,63 +159,56 @@ def test_runs_of_before_had_other_defaults(matched, tmp_path: Path) -> None:
 
 def test_a_run_of_its_own_trains_in_the_precision_that_is_given(tmp_path: Path) -> None:
     settings = Settings(run_folder=str(tmp_path), systems="gru-han", precision="float32")
-    run = AlignmentRun(settings=settings, matching=matched_run(settings))
+    run = AlignmentRun.read(settings)
     assert run.matching.settings.precision == "float32"
-    listed = dict(facts(run))
+    listed = dict(experiment.facts(run))
     assert (listed["trained first"], listed["precision of training"]) == ("GRU-HAN, seed 0", "float32")
 
 
 def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(finished) -> None:
-    _, aligned, written = finished
+    run, aligned, written = finished
     assert all(pair.related and pair.aligned for pair in aligned.pairs)
     hierarchical = ("bert-han", "bert-han-shallow", "gru-han")
     assert {key[:2] for key in aligned.scores} == {
         ("tf-idf", "cosine"),
         *((name, by) for name in hierarchical for by in ("attention", "cosine")),
-        ("cdlm", "global attention"),
-        ("cdlm", "encodings"),
+        *(("cdlm", by) for by in ("global attention", "encodings")),
     }
-    for key in aligned.scores:
-        lists = aligned.lists(key)
+    for lists in map(aligned.lists, aligned.scores):
         assert [len(one.scores) for one in lists] == [len(pair.first.sentences) for pair in aligned.pairs]
-        true = [np.flatnonzero(one.relevant).tolist() for one in lists]
-        assert true == [list(pair.aligned) for pair in aligned.pairs]
+        true = [tuple(np.flatnonzero(one.relevant)) for one in lists]
+        assert true == [pair.aligned for pair in aligned.pairs]
     ways = list(values(written, "joint"))
     assert len(ways) == 9
     for group in ("oracle", "released"):
         assert list(values(written, group)) == [("random", ""), *ways]
-        assert "TF-IDF cosine, cosine" in score_table(written, group).html()
-    assert mrr_figure(written).data
-    assert read_report(finished[0].folder).data["reading_of_p_at_n"] == "hit"
+        assert "TF-IDF cosine, cosine" in experiment.score_table(written, group).html()
+    assert experiment.mrr_figure(written).data
+    assert read_report(run.folder).data["reading_of_p_at_n"] == "hit"
 
 
-def test_joint_scores_are_those_of_the_pairs_that_were_detected(finished) -> None:
-    _, aligned, written = finished
-    oracle = values(written, "oracle")
-    for way, row in values(written, "joint").items():
+def test_joint_and_released_scores_count_decisions(finished) -> None:
+    """Joint scores are those of the pairs that were detected; released ones count the unrelated pairs too."""
+    run, aligned, written = finished
+    oracle, joint = values(written, "oracle"), values(written, "joint")
+    for way, row in joint.items():
         detected = [one for (system, _), one in aligned.detected.items() if system == way[0]]
         if all(one.all() for one in detected):
             assert row["mrr"].value == pytest.approx(oracle[way]["mrr"].value)
         if not any(one.any() for one in detected):
             assert row["mrr"].value == 0
         assert row["mrr"].value <= oracle[way]["mrr"].value + 1e-12
-
-
-def test_released_scores_count_the_unrelated_test_pairs_too(finished) -> None:
-    run, aligned, written = finished
     assert aligned.unrelated == [pair for pair in run.matching.pairs["test"] if not pair.related]
-    released, joint = (
-        values(written, group)["tf-idf", "cosine"]["at_1"].value for group in ("released", "joint")
-    )
     pairs = len(aligned.pairs) + len(aligned.unrelated)
-    right = joint * len(aligned.pairs) + aligned.rejected["tf-idf", 0].sum()
-    assert released == pytest.approx(right / pairs)
+    of_joint = joint["tf-idf", "cosine"]["at_1"].value * len(aligned.pairs)
+    released = values(written, "released")["tf-idf", "cosine"]["at_1"].value
+    assert released == pytest.approx((of_joint + aligned.rejected["tf-idf", 0].sum()) / pairs)
 
 
 def test_alignments_of_the_longformers_are_kept(finished, monkeypatch: pytest.MonkeyPatch) -> None:
     run, aligned, _ = finished
     monkeypatch.setattr(MatchingRun, "load", None)  # loading a model would fail
-    again = predict(run)
+    again = experiment.predict(run)
     for key, scores in aligned.scores.items():
         for one, same in zip(scores, again.scores[key], strict=True):
             np.testing.assert_array_equal(one, same)
@@ -255,34 +216,33 @@ def test_alignments_of_the_longformers_are_kept(finished, monkeypatch: pytest.Mo
 
 def test_the_picture_of_a_pair_has_a_column_for_every_system(finished) -> None:
     run, aligned, _ = finished
-    html = compared_pair(run, aligned).data
-    assert all(system.label in html for system in run.matching.systems)
-    assert "the true sentence" in html
-    named = replace(run, settings=replace(run.settings, shown_pair=aligned.pairs[1].id))
-    assert compared_pair(named, aligned).data.count("<tr") > 3
+
+    def html(shown: str = "") -> str:
+        settings = replace(run.settings, shown_pair=shown)
+        return experiment.compared_pair(replace(run, settings=settings), aligned).data
+
+    assert all(system.label in html() for system in run.matching.systems)
+    assert "the true sentence" in html()
+    assert html(aligned.pairs[1].id).count("<tr") > 3
     with pytest.raises(ParameterError, match="shown_pair is 'none such'"):
-        compared_pair(replace(run, settings=replace(run.settings, shown_pair="none such")), aligned)
+        html("none such")
 
 
-def test_two_documents_of_ones_own(finished) -> None:
+def test_two_documents_of_ones_own(finished, tmp_path: Path) -> None:
     run, *_ = finished
-    html = compare_own(run, *EXAMPLE)
+    html = experiment.compare_own(run, *experiment.EXAMPLE)
     assert html.count("related: ") == len(run.matching.systems)
     assert "A gas blast killed 14 miners" in html
     assert html in (run.folder / "own_pair.html").read_text(encoding="utf-8")
-    assert own_pair_box(run).first.value == EXAMPLE[0]
-    hostile = compare_own(run, "<script>alert(1)</script> fell.", "It fell.")
-    assert "<script>" not in hostile
+    assert experiment.own_pair_box(run).first.value == experiment.EXAMPLE[0]
+    assert "<script>" not in experiment.compare_own(run, "<script>alert(1)</script> fell.", "It fell.")
     with pytest.raises(ParameterError, match="the second document is empty"):
-        compare_own(run, "One.", " \n")
-
-
-def test_own_documents_come_from_two_files(tmp_path: Path) -> None:
+        experiment.compare_own(run, "One.", " \n")
     (tmp_path / "a.txt").write_text("One.")
     files = dict.fromkeys(("first_document", "second_document"), str(tmp_path / "a.txt"))
-    assert own_texts(Settings(**files)) == ("One.", "One.")
+    assert experiment.own_texts(Settings(**files)) == ("One.", "One.")
     with pytest.raises(DataError, match=r"a\.txt"):
-        prepare(Settings(**files | {"second_document": str(tmp_path / "not" / "a.txt")}))
+        experiment.prepare(Settings(**files | {"second_document": str(tmp_path / "not" / "a.txt")}))
 
 
 @pytest.mark.parametrize(
@@ -299,11 +259,11 @@ def test_values_that_cannot_be(values: dict, message: str) -> None:
 
 
 def test_runs_that_cannot_be_read(matched: MatchingRun, tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="where no finished run of notebook 04 is"):
-        matched_run(Settings(matching_run=str(tmp_path), systems=""))
-    with pytest.raises(ParameterError, match="systems names gru-han-deep, which"):
-        matched_run(Settings(matching_run=str(matched.folder), systems="gru-han-deep tf-idf"))
-    opened = open_run(tmp_path / "other", name="other", parameters={"seed": 1})
-    opened.write_report(scores=[])
-    with pytest.raises(ParameterError, match="a run of 'other' without 'systems'"):
-        matched_run(Settings(matching_run=str(tmp_path / "other"), systems=""))
+    open_run(tmp_path / "other", name="other", parameters={"seed": 1}).write_report(scores=[])
+    for folder, systems, message in (
+        (tmp_path, "", "where no finished run of notebook 04 is"),
+        (matched.folder, "gru-han-deep tf-idf", "systems names gru-han-deep, which"),
+        (tmp_path / "other", "", "a run of 'other' without 'systems'"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            matched_run(Settings(matching_run=str(folder), systems=systems))

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from cdlm_lab.data.storyworld.grammar import Angle, Bridge, Comparison, EventType, Phonology, Template, Unit
+from cdlm_lab.data.storyworld.grammar import Angle, Bridge, EventType, Phonology, Template, Unit
 
 TEXTS = Path(__file__).with_name("texts")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is installed
@@ -43,15 +43,11 @@ def catalogue() -> Catalogue:
     events = []
     for kind in shared["kinds"]:
         row = _read(kind)
-        hidden = () if row["disaster"] else shared["disaster_only"]
+        hidden = () if row.pop("disaster") else shared["disaster_only"]
         row |= {section: shared[section] | row[section] for section in ("words", "cast", "numbers")}
-        event = _event_type(
-            kind,
-            row,
-            shared=[unit for unit in units if unit.key not in hidden],
-            bridges=[bridge for bridge in bridges if bridge.slot not in hidden],
-        )
-        events.append(_trimmed(event, leads))
+        row["units"] = [*_units(row["units"]), *(unit for unit in units if unit.key not in hidden)]
+        row["bridges"] = [bridge for bridge in bridges if bridge.slot not in hidden]
+        events.append(_trimmed(EventType(name=kind, **row), leads))
     names = ({part: syllables.split() for part, syllables in row.items()} for row in _read("names"))
     return Catalogue(
         events=tuple(events),
@@ -63,35 +59,6 @@ def catalogue() -> Catalogue:
 
 def _read(name: str) -> Any:
     return yaml.load((TEXTS / f"{name}.yaml").read_text(encoding="utf-8"), Loader=_LOADER)
-
-
-def _event_type(
-    name: str, row: Mapping[str, Any], *, shared: Iterable[Unit], bridges: Iterable[Bridge]
-) -> EventType:
-    texts = dict(row["texts"])
-    units, comparison = list(_units(row["units"])), row["comparison"]
-    first, second = (
-        comparison["statements"].replace("PLACE", f"place_{side}").replace("COUNT", f"count_{side}")
-        for side in "ab"
-    )
-    return EventType(
-        name=name,
-        **{section: row[section] for section in ("nouns", "words", "cast", "numbers")},
-        headlines=texts.pop("headlines"),
-        leads=texts.pop("leads"),
-        macros=texts,
-        core=[unit for unit in units if unit.topic == "core"],
-        details=[*(unit for unit in units if unit.topic != "core"), *shared],
-        bridges=bridges,
-        comparison=Comparison(
-            units=(
-                Unit(key="compare.a", topic="bridge", templates=first),
-                Unit(key="compare.b", topic="bridge", templates=second),
-            ),
-            which=comparison["which"],
-            whether=comparison["whether"],
-        ),
-    )
 
 
 def _units(rows: Mapping[str, Mapping[str, str]]) -> Iterator[Unit]:

@@ -16,11 +16,12 @@ A template without a final stop is a clause: it can be attributed, joined or ope
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from itertools import chain
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 Node = str | tuple
 _KEY = re.compile(r"\{(?!ev\})(\w+)")
@@ -174,12 +175,22 @@ class Comparison(Table):
     which: Wording
     whether: Wording
 
+    @model_validator(mode="before")
+    @classmethod
+    def _sides(cls, row: Mapping[str, str]) -> dict[str, Any]:
+        """PLACE and COUNT in its statements become the slots of either side."""
+        units = []
+        for side in "ab":
+            text = row["statements"].replace("PLACE", f"place_{side}").replace("COUNT", f"count_{side}")
+            units.append(Unit(key=f"compare.{side}", topic="bridge", templates=text))
+        return {"units": units, "which": row["which"], "whether": row["whether"]}
+
 
 class EventType(Table):
     """All that is written about one kind of event.
 
-    `macros`: fragments by name, as "what" (a clause that tells the event) and "after" (a noun phrase for it);
-    `core`: what every report may be expected to say; `details`: the rest, its own ones before the shared.
+    `texts`: headlines, leads, and fragments: "what" (a clause that tells the event) and "after" (a noun
+    phrase for it). `units`: its own before those that every kind of event has.
     """
 
     name: str
@@ -187,21 +198,22 @@ class EventType(Table):
     words: dict[str, Options]
     cast: dict[str, Part]
     numbers: dict[str, Quantity]
-    macros: dict[str, Wordings]
-    headlines: Wordings
-    leads: Wordings
-    core: tuple[Unit, ...]
-    details: tuple[Unit, ...]
+    texts: dict[str, Wordings]
+    units: tuple[Unit, ...]
     bridges: tuple[Bridge, ...]
     comparison: Comparison
+
+    @property
+    def core(self) -> list[Unit]:
+        """What every report may be expected to say."""
+        return [unit for unit in self.units if unit.topic == "core"]
 
     def templates(self) -> Iterator[Template]:
         """All wordings of its reports."""
         halves = [half for bridge in self.bridges for half in (bridge.link, bridge.reply)]
-        for unit in (*self.core, *self.details, *halves, *self.comparison.units):
+        for unit in (*self.units, *halves, *self.comparison.units):
             yield from unit.templates
-        for several in (self.headlines, self.leads, *self.macros.values()):
-            yield from several
+        yield from chain.from_iterable(self.texts.values())
 
 
 class Angle(Table):

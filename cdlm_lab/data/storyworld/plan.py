@@ -54,7 +54,7 @@ def write_reports(world: World, rng: Random) -> tuple[list[Draft], Plan]:
     dealt = [(bridge, *_insert(rng, drafts, (bridge.link, bridge.reply))) for bridge in some]
     plan = Plan(dealt, (compared, *_insert(rng, drafts, compared.units)))
     order: dict[str, list[Template]] = {}
-    headlines = list(world.type.headlines)
+    headlines = list(world.type.texts["headlines"])
     rng.shuffle(headlines)
     for draft, headline in zip(drafts, headlines, strict=False):  # six or more headlines, six reports at most
         _write(draft, rng, headline=headline, order=order)
@@ -86,7 +86,7 @@ def _deal(world: World, rng: Random, drafts: list[Draft]) -> None:
             draft.units.append(unit)
     # Of a report's sentences, the lead, the core and one more are no details.
     wants = [max(3, round(draft.words / UNIT_WORDS - len(draft.units) - 2)) for draft in drafts]
-    pool = list(world.type.details)
+    pool = [unit for unit in world.type.units if unit.topic != "core"]
     rng.shuffle(pool)
     details = [(rng.random(), unit) for unit in pool[: max(wants) + POOL_SPARE]]
     for draft, wanted in zip(drafts, wants, strict=True):
@@ -125,7 +125,7 @@ def _insert(rng: Random, drafts: list[Draft], halves: tuple[Unit, Unit]) -> tupl
 
 
 def _write(draft: Draft, rng: Random, *, headline: Template, order: dict[str, list[Template]]) -> None:
-    writer, own = draft.writer, draft.writer.world.type.leads
+    writer, own = draft.writer, draft.writer.world.type.texts["leads"]
     writer.begin()
     writer.write(headline)
     writer.end(stop="")

@@ -29,9 +29,9 @@ _WORD = re.compile(r"[^\W\d_]+")  # letters alone, so that numbers are no words
 
 
 class _Stories:
-    """Some stories of a split by their numbers; the latest 128 are kept in memory. Raises ValueError: an
-    unknown split, `start` below 0, too few stories (fewer than 2 where `two_for` says what takes them), or
-    one of `least` ({name: (value, least)}) too small."""
+    """Some stories of a split by their numbers; the latest 128 are kept in memory. Raises ValueError for an
+    unknown split, and for numbers that are too small: `two_for` says what takes two stories, `least` has
+    {name: (value, least)}."""
 
     def __init__(
         self, split: str, stories: int, *, seed: int, start: int, two_for: str = "", **least: tuple[int, int]
@@ -186,15 +186,12 @@ def read_storyworld_pairs(
 
     Related are two reports of the story, in a drawn order. Unrelated are the first of these and a report of
     another of the (at least two) stories: of the same type of event (a ferry that sank, a bridge that fell)
-    unless the type occurs once, or, if `unrelated` is "random", of any. The sentences of a document are those
-    of its report; the first is the headline.
+    unless the type occurs once, or, if `unrelated` is "random", of any. The first sentence is the headline.
 
     A sentence of the first report is `aligned` if it states a number of the event (18 killed, 329 injured)
-    that a sentence of the second report states too, in whatever words. Not counted are headlines, which state
-    no numbers; numbers that belong to a person or a thing rather than to the event (an age, the people a firm
-    employs); and what is told without numbers, such as a name or a quotation, even if both reports have it.
-    Each related pair has aligned sentences, and they are sure; that another sentence has nothing to do with
-    the second report is not.
+    that a sentence of the second report states too, in whatever words. Numbers of a person or a thing (an
+    age, the people a firm employs) do not count, nor what is told without numbers. So aligned sentences are
+    sure; that another sentence has nothing to do with the second report is not.
     """
     members = _Stories(split, stories, seed=seed, start=start, two_for="unrelated reports")
     if unrelated not in get_args(Hardness):
@@ -263,32 +260,26 @@ def read_storyworld_questions(
     the clue, tells who did; another, the reply, where that person grew up) and one comparison of two reports'
     numbers (which of two places has more, or yes or no).
 
-    A paragraph is a run of sentences of a report, under its headline; a headline that another paragraph of
-    the question has is numbered: "The gap in the road (2)". Two paragraphs hold a supporting sentence each,
-    at a place in the run that is drawn from those which the report's length allows. The others are drawn runs
-    of other reports: of the story's own, then of other stories. A bridge question takes first, if the range
-    has one, another story's reply to a question of the same wording, then reports of that story and of its
-    own in turn, so that of four paragraphs two are of each. Otherwise the one sentence that tells where
-    somebody grew up, or that of the story which most paragraphs are from, would be the answer, clue or not.
+    A paragraph is a run of sentences of a report, never its first sentence, under its headline (numbered
+    where another paragraph has the same: "The gap in the road (2)"). Two paragraphs hold a supporting
+    sentence each, at a drawn place in the run; the others are drawn runs of other reports of the story, then
+    of other stories: of the same type of event first, each from the next story on. A bridge question takes
+    first, if the range has one, another story's reply to a question of the same wording, then reports of that
+    story and of its own in turn: else the one sentence that tells where somebody grew up, or that of the
+    story which most paragraphs are from, would be the answer, clue or not. The names that a question turns on
+    stand in none but the two paragraphs, and another story's clue to the same wording in none. The order is
+    drawn. How many stories there are changes the other paragraphs alone, and only where the range ends before
+    they do.
 
-    Other stories are those of the same type of event, then the rest, each counted from the next story on and,
-    after the last, from the first again. The names that a question turns on stand in none but the two
-    paragraphs, and another story's clue to the same wording in none. The order of the paragraphs is drawn.
-    Where in its report a supporting sentence stands is not: never first, where drawn runs may begin.
-    Questions and the runs that support them do not depend on how many stories there are; the other paragraphs
-    and the order do where the range ends before the story that a longer one would take.
+    Raises ValueError, while reading, where the reports of the range do not suffice.
 
     Args:
         sentences: of a paragraph; fewer if the report has fewer.
         paragraphs: of a question; at least 2.
         withheld: what a system can score that sees one of the two documents: the clue of a bridge question,
             or one of the two sentences compared, drawn, is not in the context. In its paragraph's place is
-            another run of the same report, or, if that is too short, of a further one. The other paragraphs
-            and `answer` are the same as without; the answer to a bridge question still stands in the context,
-            that to a comparison may not. `supporting` has only the sentence that is left.
-
-    Raises:
-        ValueError: while reading: `paragraphs` is more than the reports of the range allow.
+            another run of the same report, or, if that is too short, of a further one; all else is the same
+            but `supporting`, which has only the sentence that is left.
     """
     least = {"sentences": (sentences, 1), "paragraphs": (paragraphs, 2)}
     members = _Stories(split, stories, seed=seed, start=start, two_for="reports of another story", **least)
@@ -462,11 +453,9 @@ def read_storyworld_tags(
 ) -> Iterator[TaggedDocument]:
     """Tagging: a document for each story, its reports one after the other, the first of them labelled.
 
-    That one is drawn; the others follow in their order and are context. The names of a story are invented and
-    occur in several of its reports, so that what a word is can be learned from where it stands elsewhere.
-    Words are those of `token_spans`; in the labelled report they are also cut where a name begins or ends,
-    which text without labels does not show: "Orn's" is one word of the context, though the labelled report
-    may have "Orn" and "'s".
+    That one is drawn; the others follow in their order and are context, where the invented names occur again.
+    Words are those of `token_spans`; in the labelled report they are also cut where a name begins or ends:
+    "Orn's" is one word of the context, though the labelled report may have "Orn" and "'s".
     """
     return map(_tagged_document, _Stories(split, stories, seed=seed, start=start))
 

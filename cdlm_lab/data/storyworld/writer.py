@@ -110,7 +110,7 @@ class Writer:
                 case ("word", key):
                     self.put(self.world.words[key])
                 case ("macro", key):
-                    self.write(draw(self.rng, self.world.type.macros[key]))
+                    self.write(draw(self.rng, self.world.type.texts[key]))
                 case ("event",):
                     start = self.length
                     self.put(draw(self.rng, self.world.type.nouns))

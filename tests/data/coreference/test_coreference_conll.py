@@ -188,102 +188,84 @@ def test_the_file_is_there_whole_or_not_at_all(tmp_path, monkeypatch, refused):
     assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [("x.conll", "before")]
 
 
-def test_files_of_the_shared_task(write):
-    """Parts are documents of their own, and chains end with the document."""
-    form = "bc/x/01 0 {token} {word} NN * - - - - {mentions}\n"
-    words = rows("", "I/(0) saw her/(12|(3) car/12)", "She/(3)|(0 left/0)", form=form)
-    text = "".join(f"#begin document (bc/x/01); part 00{part}\n{words}\n#end document\n" for part in (0, 1))
-    (first, second), passed_over = of_corpus(write("x.conll", text))
-    assert passed_over == {}
-    assert [(topic.id, [(d.id, d.subtopic) for d in topic.documents]) for topic in (first, second)] == [
-        ("bc/x/01", [("bc/x/01", "bc/x/01")]),
-        ("bc/x/01/1", [("bc/x/01/1", "bc/x/01/1")]),
-    ]
-    (found,) = first.documents
-    assert found.tokens == ("I", "saw", "her", "car", "She", "left")
-    assert found.sentences == ((0, 4), (4, 6))
-    assert [(m.cluster, m.tokens, m.sentence, m.kind) for m in found.mentions] == [
-        ("bc/x/01:0", (0, 1), 0, "entity"), ("bc/x/01:3", (2, 3), 0, "entity"),
-        ("bc/x/01:12", (2, 4), 0, "entity"), ("bc/x/01:3", (4, 5), 1, "entity"),
-        ("bc/x/01:0", (4, 6), 1, "entity"),
-    ]  # fmt: skip
-    assert len(gold_clusters([first, second])) == 6
+SHARED_TASK = "{name} 0 {token} {word} NN * - - - - {mentions}\n"
+EIGHT = "{topic}\t{topic}_0\t{name}\t{sentence}\t{token}\t{word}\tTrue\t{mentions}\n"
+PARTS = rows("bc/x/01", "I/(0) saw her/(12|(3) car/12)", "She/(3)|(0 left/0)", form=SHARED_TASK)
+UNMARKED = "rows without #begin document, which are one document"
+JOINED = "mention across two sentences, which were joined"
+
+
+def eight(topic: int, name: str, *sentences: str) -> str:
+    """As in CD2CR: topics in the first column, no empty lines."""
+    return rows(name, *sentences, form=EIGHT.replace("{topic}", str(topic))).replace("\n\n", "\n")
 
 
 @pytest.mark.parametrize(
-    ("text", "documents", "clusters"),
+    ("text", "documents", "clusters", "counted"),
     [
+        # CoNLL-2012: parts are documents of their own, and chains end with the document
+        ("".join(f"#begin document (bc/x/01); part 00{n}\n{PARTS}\n#end document\n" for n in (0, 1)),
+         {f"bc/x/01{n}": ("bc/x/01" + n, "bc/x/01" + n, ((0, 4), (4, 6))) for n in ("", "/1")},
+         {f"bc/x/01{n}:{chain}": {(f"bc/x/01{n}", *span) for span in spans} for n in ("", "/1")
+          for chain, spans in {"0": [(0, 1), (4, 6)], "3": [(2, 3), (4, 5)], "12": [(2, 4)]}.items()}, {}),
         # two columns: no words
         ("#begin document (all); part 000\nall\t(1)\nall\t_\n\nall\t(2\nall\t2)\n#end document",
-         [("all", ("_", "_", "_", "_"), ((0, 2), (2, 4)))], {"train:1": 1, "train:2": 1}),
-        # those of the paper's code: topic, sub-topic, document, sentence, token, word, flag, mentions
-        ("#begin document test_events\n36\t36_0\t36_1ecb.xml\t3\t41\tFire\tTrue\t(7)|(8\n"
-         "36\t36_0\t36_1ecb.xml\t3\t42\tbroke out\tTrue\t8)\n36\t36_0\t36_1ecb.xml\t5\t60\tIt\tTrue\t(7)\n"
-         "36\t36_0\t36_2ecb.xml\t5\t60\tfire\tFalse\t(7)\n#end document",
-         [("36_1ecb.xml", ("Fire", "broke out", "It"), ((0, 2), (2, 3))),
-          ("36_2ecb.xml", ("fire",), ((0, 1),))],
-         {"test_events:7": 3, "test_events:8": 1}),
+         {"all": ("train", "train", ((0, 2), (2, 4)))},
+         {"train:1": {("all", 0, 1)}, "train:2": {("all", 2, 4)}}, {}),
         # eight columns of another sort
         ("#begin document x\nd 0 0 Fire NN - A (1)\nd 0 1 rages VB - B -\n#end document",
-         [("d", ("Fire", "rages"), ((0, 2),))], {"x:1": 1}),
+         {"d": ("x", "x", ((0, 2),))}, {"x:1": {("d", 0, 1)}}, {}),
+        # a whole corpus in one section, and a splitter of sentences that broke a mention
+        ("#begin document test_entities\n" + eight(0, "0_news_1", "A virus/(7) (/(8", "a/8) flu/(7)")
+         + eight(0, "0_science_2", "It/(7) spread", "far") + eight(1, "1_news_3", "Rain/(7)"),
+         {"0_news_1": ("0", "0_0", ((0, 5),)), "0_science_2": ("0", "0_0", ((0, 2), (2, 3))),
+          "1_news_3": ("1", "1_0", ((0, 1),))},
+         {"test_entities:7":
+          {("0_news_1", 1, 2), ("0_news_1", 4, 5), ("0_science_2", 0, 1), ("1_news_3", 0, 1)},
+          "test_entities:8": {("0_news_1", 2, 4)}}, {JOINED: 1, "section without #end document": 1}),
+        # as NewsWCL50 and MEANTIME: a section for each document, the topic in its name, chains with dashes
+        # that go through the topic, a blank behind the bar, a tab at the end of the line
+        ("".join(section(name, rows(name, one).replace("|_", "| ").replace("\n", "\t\n")) for name, one in (
+            ("0/-/0_L", "Mr./(0_PRK-M_A-I|_(0_T_AC Kim/0_PRK-M_A-I) left/0_T_AC)"),
+            ("0/-/0_R", "He/(0_PRK-M_A-I)"), ("1/-/1_L", "She/(0_PRK-M_A-I)"))),
+         {"0/-/0_L": ("0", "0/-", ((0, 3),)), "0/-/0_R": ("0", "0/-", ((0, 1),)),
+          "1/-/1_L": ("1", "1/-", ((0, 1),))},
+         {"0:0_PRK-M_A-I": {("0/-/0_L", 0, 2), ("0/-/0_R", 0, 1)}, "0:0_T_AC": {("0/-/0_L", 0, 3)},
+          "1:0_PRK-M_A-I": {("1/-/1_L", 0, 1)}}, {}),
+        # no sections: one document, named as the file
+        (rows("d1", "It/(1)", "She/(1)"), {"d1": ("given", "given", ((0, 1), (1, 2)))},
+         {"given:1": {("d1", 0, 1), ("d1", 1, 2)}}, {UNMARKED: 1}),
+        # names up to the first "_" are topics if they put documents together, else all are of one
+        ("".join(section(name, rows(name, "It/(1)")) for name in ("36_a", "36_b", "37_c")),
+         {name: (name[:2], name[:2], ((0, 1),)) for name in ("36_a", "36_b", "37_c")},
+         {"36:1": {("36_a", 0, 1), ("36_b", 0, 1)}, "37:1": {("37_c", 0, 1)}}, {}),
+        ("".join(section(name, rows(name, "It/(1)")) for name in ("one", "two_x")),
+         dict.fromkeys(("one", "two_x"), ("train", "train", ((0, 1),))),
+         {"train:1": {("one", 0, 1), ("two_x", 0, 1)}}, {}),
     ],
-    ids=["two columns", "the paper's", "other eight columns"],
 )  # fmt: skip
-def test_files_of_other_columns(write, text, documents, clusters):
-    (topic,), passed_over = of_corpus(write("x.conll", text))
-    assert passed_over == {}
-    assert [(found.id, found.tokens, found.sentences) for found in topic.documents] == documents
-    assert {name: len(members) for name, members in gold_clusters([topic]).items()} == clusters
+def test_files_of_other_makers(write, text, documents, clusters, counted):
+    found, passed_over = of_corpus(write("given.conll", text))
+    assert {
+        document.id: (topic.id, document.subtopic, document.sentences)
+        for topic in found
+        for document in topic.documents
+    } == documents
+    assert places(found) == clusters
+    assert passed_over == counted
 
 
-def test_a_corpus_in_one_section_with_eight_columns(write):
-    """As CD2CR: topics in the first column, no empty lines, and a splitter of sentences that broke a
-    mention."""
-    form = "{topic}\t{topic}_0\t{name}\t{sentence}\t{token}\t{word}\tTrue\t{mentions}\n"
-    text = "#begin document test_entities\n"
-    for topic, name, sentences in (
-        (0, "0_news_1", ["A virus/(7) (/(8", "a/8) flu/(7)"]),
-        (0, "0_science_2", ["It/(7) spread"]),
-        (1, "1_news_3", ["Rain/(7)"]),
+def test_words_of_other_makers(write):
+    """Those of CoNLL-2012 and of the paper's code; without them "_"."""
+    shared = f"#begin document x\n{PARTS}#end document"
+    own = "#begin document x\n3\t3_0\ta\t3\t41\tFire\tTrue\t(7)\n3\t3_0\ta\t3\t42\tbroke out\tFalse\t-\n"
+    for text, words in (
+        (shared, ("I", "saw", "her", "car", "She", "left")),
+        (own, ("Fire", "broke out")),
+        ("#begin document all\nall\t(1)\nall\t_\n", ("_", "_")),
     ):
-        text += rows(name, *sentences, form=form.replace("{topic}", str(topic))).replace("\n\n", "\n")
-    found, passed_over = of_corpus(write("x.conll", text + "#end document"))
-    assert [(t.id, [d.id for d in t.documents]) for t in found] == [
-        ("0", ["0_news_1", "0_science_2"]),
-        ("1", ["1_news_3"]),
-    ]
-    assert found[0].documents[0].subtopic == "0_0"
-    assert found[0].documents[0].sentences == ((0, 5),), "the sentences with a mention across them are one"
-    assert passed_over == {"mention across two sentences, which were joined": 1}
-    assert places(found) == {
-        "test_entities:7": {
-            ("0_news_1", 1, 2), ("0_news_1", 4, 5), ("0_science_2", 0, 1), ("1_news_3", 0, 1)
-        },
-        "test_entities:8": {("0_news_1", 2, 4)},
-    }  # fmt: skip
-
-
-def test_a_corpus_with_a_section_for_each_document(write):
-    """As NewsWCL50 and MEANTIME: the topic in the name, chains with dashes that go through its documents, a
-    blank behind the bar, a tab at the end of the line, a header without brackets."""
-    text = ""
-    for name, words in (
-        ("0/-/0_L", "Mr./(0_PRK-Misc_ACTOR-I|_(0_Trip_ACTION Kim/0_PRK-Misc_ACTOR-I) left/0_Trip_ACTION)"),
-        ("0/-/0_R", "He/(0_PRK-Misc_ACTOR-I)"),
-        ("1/-/1_L", "She/(0_PRK-Misc_ACTOR-I)"),
-    ):
-        text += section(name, rows(name, words).replace("|_", "| ").replace("\n", "\t\n"))
-    found, passed_over = of_corpus(write("x.conll", text))
-    assert [(t.id, [(d.id, d.subtopic) for d in t.documents]) for t in found] == [
-        ("0", [("0/-/0_L", "0/-"), ("0/-/0_R", "0/-")]),
-        ("1", [("1/-/1_L", "1/-")]),
-    ]
-    assert places(found) == {
-        "0:0_PRK-Misc_ACTOR-I": {("0/-/0_L", 0, 2), ("0/-/0_R", 0, 1)},
-        "0:0_Trip_ACTION": {("0/-/0_L", 0, 3)},
-        "1:0_PRK-Misc_ACTOR-I": {("1/-/1_L", 0, 1)},
-    }
-    assert passed_over == {}
+        (topic,), _ = of_corpus(write("x.conll", text))
+        assert topic.documents[0].tokens == words
 
 
 def test_what_cannot_be_used_is_counted(write):
@@ -315,19 +297,7 @@ def test_what_cannot_be_used_is_counted(write):
     assert counted.counts["end of a mention that does not start"] == (1, f"{path}:9")
 
 
-def test_topics_by_name_and_documents_of_several_files(write, tmp_path):
-    """Names up to the first "_" are topics if they put documents together; else all are one."""
-    for names, expected in (
-        (("36_a", "36_b", "37_c"), {"36": 2, "37": 1}),
-        (("one", "two_x"), {"train": 2}),
-    ):
-        path = write("x.conll", "".join(section(name, rows(name, "It/(1)")) for name in names))
-        found, _ = of_corpus(path)
-        assert {topic.id: len(topic.documents) for topic in found} == expected
-        assert {name: len(members) for name, members in places(found).items()} == {
-            f"{topic}:1": size for topic, size in expected.items()
-        }
-    # and files of one topic each, with numbers of their own
+def test_files_of_one_topic_each_have_numbers_of_their_own(tmp_path):
     files = []
     for topic in topics(
         document((0, 1, "x")),
@@ -346,7 +316,6 @@ def test_topics_by_name_and_documents_of_several_files(write, tmp_path):
 BEGIN, END = "#begin document (x); part 000\n", "#end document\n"
 TWICE = "document: a comes a second time; keep the lines of a document together"
 NONE = 'write them in the last column, as (1), (1 and 1); "-" is none'
-UNMARKED = "rows without #begin document, which are one document"
 
 
 @pytest.mark.parametrize(
@@ -367,12 +336,6 @@ def test_files_that_are_refused(write, refused, text, message):
         of_corpus(path)
     with pytest.raises(ValueError, match=r"^kind is 'entities'; choose one of event, entity$"):
         of_corpus(path, kind="entities")
-
-
-def test_rows_without_sections_are_one_document(write):
-    found, passed_over = of_corpus(write("given.conll", rows("d1", "It/(1)", "She/(1)")))
-    assert places(found) == {"given:1": {("d1", 0, 1), ("d1", 1, 2)}}
-    assert passed_over == {UNMARKED: 1}
 
 
 def test_files_of_a_corpus(write, tmp_path):

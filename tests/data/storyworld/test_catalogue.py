@@ -22,8 +22,8 @@ def test_every_slot_word_and_fragment_is_known(event):
     for template in event.templates():
         assert template.keys <= known, template.text
         assert set(re.findall(r"\{\$(\w+)\}", template.text)) <= event.words.keys() | {"next"}, template.text
-        assert set(re.findall(r"\{>(\w+)\}", template.text)) <= event.macros.keys(), template.text
-    assert len(event.headlines) >= 6  # as many as reports of a story
+        assert set(re.findall(r"\{>(\w+)\}", template.text)) <= event.texts.keys(), template.text
+    assert len(event.texts["headlines"]) >= 6  # as many as reports of a story
 
 
 def test_a_template():
