@@ -58,26 +58,32 @@ class _Xml:
     source: str
     root: Element
 
-    def error(self, what: str, remedy: str, *, field: str, mark: str = "") -> DataError:
-        """A message, to be raised, about the line in which `mark` first stands."""
-        line = self.source[: max(0, self.source.find(mark))].count("\n") + 1
+    def error(self, field: str, what: str, remedy: str, *, at: Element | None = None) -> DataError:
+        """A message, to be raised, about the line in which the number of an element first stands."""
+        place = -1 if at is None else self.source.find(_mark(at))
+        line = self.source.count("\n", 0, max(0, place)) + 1
         return DataError(self.path, what, remedy, line=line, field=field)
 
     def sentence(self, token: Element) -> int:
         """Number of the sentence that a token belongs to."""
-        number = token.get("sentence", "")
+        number, mark = token.get("sentence", ""), _mark(token)
         if _SENTENCE_NUMBER.fullmatch(number):
             return int(number)
-        mark = f't_id="{token.get("t_id")}"'
         what = f"{number!r} of the token {mark} is not a number" if number else f"missing in the token {mark}"
-        raise self.error(what, 'write the number from 0, as in sentence="3"', field="sentence", mark=mark)
+        raise self.error("sentence", what, 'write the number from 0, as in sentence="3"', at=token)
 
     def section(self, name: str) -> Element:
         """The markables or the relations."""
         section = self.root.find(name)
         if section is None:
-            raise self.error(f"there is no <{name}>", _RELEASE, field=name)
+            raise self.error(name, f"there is no <{name}>", _RELEASE)
         return section
+
+
+def _mark(element: Element) -> str:
+    """How the file writes the number of a token, markable or relation: m_id="3"."""
+    name = next((name for name in ("t_id", "m_id", "r_id") if name in element.attrib), "")
+    return f'{name}="{element.get(name)}"' if name else f"<{element.tag}>"
 
 
 def _parse(path: Path) -> _Xml:
@@ -90,7 +96,7 @@ def _parse(path: Path) -> _Xml:
         what, field = f"not XML ({error})", f"column {column + 1}"
         raise DataError(path, what, _RELEASE, line=line, field=field) from None
     except DefusedXmlException as error:
-        line = source[: max(0, source.find("<!DOCTYPE"))].count("\n") + 1
+        line = source.count("\n", 0, max(0, source.find("<!DOCTYPE"))) + 1
         what, remedy = f"the XML defines entities ({error})", "remove the DOCTYPE: the corpus has none"
         raise DataError(path, what, remedy, line=line, field="DOCTYPE") from None
 
@@ -151,7 +157,7 @@ def _plain_document(file: Path) -> records.Document:
         if sentence or not file.stem.endswith("plus"):
             lines.append(" ".join(token.text.strip() for token in tokens if token.text))
     if not any(lines):
-        raise xml.error("no token has any text", _RELEASE, field="token")
+        raise xml.error("token", "no token has any text", _RELEASE)
     starts = accumulate((len(line) + 1 for line in lines), initial=0)
     spans = tuple((start, start + len(line)) for start, line in zip(starts, lines, strict=False))
     return records.Document(id=file.stem, text="\n".join(lines), sentences=spans)
@@ -269,13 +275,12 @@ def _read_tokens(xml: _Xml) -> _Text:
     text, last, has_address = _Text(), 0, xml.path.stem.endswith("plus")
     for token in xml.root.iter("token"):
         identifier, sentence = token.get("t_id", ""), xml.sentence(token)
-        mark = f't_id="{identifier}"'
         if not identifier or identifier in text.places:
-            what = f"a second token {mark}" if identifier else "missing in a token"
-            raise xml.error(what, "number the tokens from 1", field="t_id", mark=mark)
+            what = f"a second token {_mark(token)}" if identifier else "missing in a token"
+            raise xml.error("t_id", what, "number the tokens from 1", at=token)
         if sentence < last:
-            what = f"{sentence} of the token {mark} comes after {last}"
-            raise xml.error(what, "put the tokens in order", field="sentence", mark=mark)
+            what = f"{sentence} of the token {_mark(token)} comes after {last}"
+            raise xml.error("sentence", what, "put the tokens in order", at=token)
         last = sentence
         word = (token.text or "").replace("\ufffd", "").strip()
         if not word or (has_address and sentence == 0):
@@ -286,7 +291,7 @@ def _read_tokens(xml: _Xml) -> _Text:
         text.tokens.append(word)
         text.sentences[sentence] = (start, len(text.tokens))
     if not text.tokens:
-        raise xml.error("no token has any text", _RELEASE, field="token")
+        raise xml.error("token", "no token has any text", _RELEASE)
     return text
 
 
@@ -296,11 +301,10 @@ def _read_mentions(
     """Mentions whose first token is in a validated sentence, as (id, span, kind, cluster), and their tags."""
     markables: dict[str, Element] = {}
     for markable in xml.section("Markables"):
-        identifier = markable.get("m_id", "")
-        mark = f'm_id="{identifier}"'
+        identifier, tag = markable.get("m_id", ""), markable.tag
         if not identifier or identifier in markables:
-            what = f"a second markable {mark}" if identifier else f"missing in a markable {markable.tag}"
-            raise xml.error(what, "number the markables of a file", field="m_id", mark=mark)
+            what = f"a second markable {_mark(markable)}" if identifier else f"missing in a markable {tag}"
+            raise xml.error("m_id", what, "number the markables of a file", at=markable)
         markables[identifier] = markable
     clusters = _read_relations(xml, markables)
     mentions, tags = [], {}
@@ -312,9 +316,8 @@ def _read_mentions(
         if sentence not in validated:
             continue
         if None in positions or any(other != sentence for other, _ in places):
-            mark = f'm_id="{identifier}"'
-            what = f"the mention {mark} has tokens without text or in two sentences"
-            raise xml.error(what, _TOKEN_REMEDY, field="token_anchor", mark=mark)
+            what = f"the mention {_mark(markable)} has tokens without text or in two sentences"
+            raise xml.error("token_anchor", what, _TOKEN_REMEDY, at=markable)
         name, span = f"{xml.path.stem}:{identifier}", (min(positions), max(positions) + 1)
         mentions.append((name, span, _kind(markable), clusters.get(identifier, name)))
         tags[name] = markable.tag
@@ -323,12 +326,11 @@ def _read_mentions(
 
 def _anchors(xml: _Xml, markable: Element, text: _Text) -> list[tuple[int, int | None]]:
     """Sentence number and index of the tokens of a mention."""
-    mark = f'm_id="{markable.get("m_id")}"'
     anchors = [anchor.get("t_id", "") for anchor in markable]
     missing = [anchor for anchor in anchors if anchor not in text.places]
     if missing or not anchors:
         what = f"names the token {missing[0]!r}, which is not there" if missing else "has no tokens"
-        raise xml.error(f"the mention {mark} {what}", _TOKEN_REMEDY, field="token_anchor", mark=mark)
+        raise xml.error("token_anchor", f"the mention {_mark(markable)} {what}", _TOKEN_REMEDY, at=markable)
     return [text.places[anchor] for anchor in anchors]
 
 
@@ -336,26 +338,26 @@ def _read_relations(xml: _Xml, markables: Mapping[str, Element]) -> dict[str, st
     """Mention -> name of its cluster, for the mentions that are in a relation."""
     clusters: dict[str, str] = {}
     for relation in xml.section("Relations"):
-        mark = f'r_id="{relation.get("r_id")}"'
+        name = f"the relation {_mark(relation)}"
         targets = [end.get("m_id", "") for end in relation if end.tag == "target"]
         sources = [end.get("m_id", "") for end in relation if end.tag == "source"]
         if len(targets) != 1:
-            what = f"the relation {mark} has {len(targets)} targets"
-            raise xml.error(what, "give it one: the markable that names it", field="target", mark=mark)
+            what, remedy = f"{name} has {len(targets)} targets", "give it one: the markable that names it"
+            raise xml.error("target", what, remedy, at=relation)
         for end in (*sources, *targets):
             if end not in markables:
-                what = f"the relation {mark} names the markable {end!r}, which is not there"
-                raise xml.error(what, "name markables by their m_id", field="m_id", mark=mark)
-        intra, instance = relation.tag.startswith("INTRA"), markables[targets[0]].get("instance_id")
-        if not intra and not instance:
-            what = f'missing in the markable m_id="{targets[0]}", the target of the relation {mark}'
-            raise xml.error(what, _RELEASE, field="instance_id", mark=f'm_id="{targets[0]}"')
+                what = f"{name} names the markable {end!r}, which is not there"
+                raise xml.error("m_id", what, "name markables by their m_id", at=relation)
+        target, within = markables[targets[0]], relation.tag.startswith("INTRA")
+        if not within and not target.get("instance_id"):
+            what = f"missing in the markable {_mark(target)}, the target of {name}"
+            raise xml.error("instance_id", what, _RELEASE, at=target)
         for source in sources:
             if source in clusters:
-                what = f'the mention m_id="{source}" is in two relations'
-                raise xml.error(what, "leave it in one of them", field="source", mark=mark)
-            within = f"{xml.path.stem}:intra:{relation.get('r_id')}:{_kind(markables[source])}"
-            clusters[source] = within if intra else str(instance)
+                what = f"the mention {_mark(markables[source])} is in two relations"
+                raise xml.error("source", what, "leave it in one of them", at=relation)
+            own = f"{xml.path.stem}:intra:{relation.get('r_id')}:{_kind(markables[source])}"
+            clusters[source] = own if within else target.attrib["instance_id"]
     return clusters
 
 

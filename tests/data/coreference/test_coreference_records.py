@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from functools import partial
 
 import pytest
 
@@ -48,89 +49,77 @@ def test_a_document_with_mentions():
     assert len({first, second, mention("d:1", (0, 2))}) == 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "what"),
-    [
-        ({"kind": "EVENT"}, "kind is 'EVENT'; choose one of event, entity"),
-        ({"cluster": ""}, "no cluster; give it one of its own if it corefers with no other"),
-        ({"tokens": (2, 2)}, "(2, 2) is no span of tokens; write (first, last + 1)"),
-        ({"tokens": (-1, 2)}, "(-1, 2) is no span of tokens; write (first, last + 1)"),
-    ],
-)
-def test_mention_that_cannot_be(changes, what):
-    with raises(f"mention m of document d: {what}"):
-        mention("m", **changes)
-
-
-@pytest.mark.parametrize(
-    ("made", "what"),
-    [
-        (mention("m", document="e"), "of document e stands in the list of document d"),
-        (mention("m", (4, 6), sentence=1),
-         "of document d: its tokens (4, 6) lie outside: the document has 5"),
-        (mention("m", sentence=2),
-         "of document d: sentence 2 is not one of its 2; sentences are numbered from 0"),
-        (mention("m", sentence=-1),
-         "of document d: sentence -1 is not one of its 2; sentences are numbered from 0"),
-        (mention("m", (2, 4)), "of document d: its tokens (2, 4) lie outside sentence 0, (0, 3)"),
-        (mention("m", (2, 4), sentence=1),
-         "of document d: its tokens (2, 4) lie outside sentence 1, (3, 5)"),
-    ],
-)  # fmt: skip
-def test_mention_that_does_not_fit(made, what):
-    for checks in (lambda: document(made), lambda: check_mention(made, document())):
-        with raises(f"mention m {what}"):
-            checks()
-    check_mention(mention("m", (0, 3)), document())  # mentions at the edges fit
-    check_mention(mention("m", (3, 5), sentence=1), document())
-
-
-@pytest.mark.parametrize(
-    ("changes", "what"),
-    [
-        ({"tokens": (), "sentences": ()}, " has no text; leave it out"),
-        ({"tokens": ("Rain", "\t", ".", "It", "")}, ": token 1 is empty; leave it out"),
-        ({"sentences": ((0, 3), (4, 5))},
-         ": sentence 1 is (4, 5) after 3 tokens; sentences follow each other without gaps"),
-        ({"sentences": ((0, 3), (3, 3), (3, 5))},
-         ": sentence 1 is (3, 3) after 3 tokens; sentences follow each other without gaps"),
-        ({"sentences": ((0, 3),)}, ": the sentences end at 3 of 5 tokens; sentences hold all of them"),
-        ({"sentences": ((0, 6),)}, ": the sentences end at 6 of 5 tokens; sentences hold all of them"),
-        ({"validated": (0, 2)}, ": validated sentence 2 is not one of its 2; sentences are numbered from 0"),
-    ],
-)  # fmt: skip
-def test_document_that_cannot_be(changes, what):
-    with raises(f"document d{what}"):
-        document(**changes)
-
-
+M = "mention m of document d"
+ZERO, GAPS = "sentences are numbered from 0", "sentences follow each other without gaps"
 OTHER = document(mention("m", document="e"), id="e")
 EVENT, ENTITY = mention("d:1"), mention("d:2", (1, 2), kind="entity")
 BOTH = "mention d:1 of document d is an event, mention d:2 of document d an entity; split the cluster"
 
 
+def topic(name: str, *documents: CoreferenceDocument) -> Topic:
+    return Topic(id=name, documents=documents)
+
+
 @pytest.mark.parametrize(
-    ("topic", "documents", "what"),
+    ("make", "message"),
     [
-        ("t", [], "topic t has no documents; leave it out"),
-        ("u", [document()], "document d is of topic t, not of u"),
-        ("t", [document(), document()], "topic t has two documents d; name them apart"),
-        ("t", [document(mention("m")), OTHER], "mention m of document e: document d has one of this id too"),
-        ("t", [document(EVENT, ENTITY)], f"cluster c is of both kinds: {BOTH}"),
+        (partial(mention, "m", kind="EVENT"), f"{M}: kind is 'EVENT'; choose one of event, entity"),
+        (partial(mention, "m", cluster=""),
+         f"{M}: no cluster; give it one of its own if it corefers with no other"),
+        (partial(mention, "m", (2, 2)), f"{M}: (2, 2) is no span of tokens; write (first, last + 1)"),
+        (partial(mention, "m", (-1, 2)), f"{M}: (-1, 2) is no span of tokens; write (first, last + 1)"),
+        (partial(document, tokens=(), sentences=()), "document d has no text; leave it out"),
+        (partial(document, tokens=("Rain", "\t", ".", "It", "")),
+         "document d: token 1 is empty; leave it out"),
+        (partial(document, sentences=((0, 3), (4, 5))),
+         f"document d: sentence 1 is (4, 5) after 3 tokens; {GAPS}"),
+        (partial(document, sentences=((0, 3), (3, 3), (3, 5))),
+         f"document d: sentence 1 is (3, 3) after 3 tokens; {GAPS}"),
+        *((partial(document, sentences=((0, end),)),
+           f"document d: the sentences end at {end} of 5 tokens; sentences hold all of them")
+          for end in (3, 6)),
+        (partial(document, validated=(0, 2)),
+         f"document d: validated sentence 2 is not one of its 2; {ZERO}"),
+        (partial(document, mention("m"), mention("m", (1, 2))),
+         f"{M}: a second mention of this id; number them apart"),
+        (partial(topic, "t"), "topic t has no documents; leave it out"),
+        (partial(topic, "u", document()), "document d is of topic t, not of u"),
+        (partial(topic, "t", document(), document()), "topic t has two documents d; name them apart"),
+        (partial(topic, "t", document(mention("m")), OTHER),
+         "mention m of document e: document d has one of this id too"),
+        (partial(topic, "t", document(EVENT, ENTITY)), f"cluster c is of both kinds: {BOTH}"),
+    ],
+)  # fmt: skip
+def test_records_that_cannot_be(make, message):
+    with raises(message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (mention("m", document="e"), "mention m of document e stands in the list of document d"),
+        (mention("m", (4, 6), sentence=1), f"{M}: its tokens (4, 6) lie outside: the document has 5"),
+        (mention("m", sentence=2), f"{M}: sentence 2 is not one of its 2; {ZERO}"),
+        (mention("m", sentence=-1), f"{M}: sentence -1 is not one of its 2; {ZERO}"),
+        (mention("m", (2, 4)), f"{M}: its tokens (2, 4) lie outside sentence 0, (0, 3)"),
+        (mention("m", (2, 4), sentence=1), f"{M}: its tokens (2, 4) lie outside sentence 1, (3, 5)"),
     ],
 )
-def test_topic_that_cannot_be(topic, documents, what):
-    with raises(what):
-        Topic(id=topic, documents=tuple(documents))
-    with raises("mention m of document d: a second mention of this id; number them apart"):
-        document(mention("m"), mention("m", (1, 2)))
+def test_mention_that_does_not_fit(made, message):
+    with raises(message):
+        document(made)
+    with raises(message):
+        check_mention(made, document())
+    check_mention(mention("m", (0, 3)), document())  # mentions at the edges fit
+    check_mention(mention("m", (3, 5), sentence=1), document())
 
 
 def test_clusters_through_topics():
     one = document(mention("d:1"), mention("d:2", (1, 2), cluster="x"), mention("d:3", (2, 3)))
     entity = mention("e:1", document="e", kind="entity", cluster="y")
     two = document(mention("e:2", (1, 2), document="e"), entity, id="e", topic="u")
-    topics = [Topic(id="t", documents=(one,)), Topic(id="u", documents=(two,))]
+    topics = [topic("t", one), topic("u", two)]
     assert [found.id for found in mentions_of(topics)] == ["d:1", "d:2", "d:3", "e:2", "e:1"]
     assert [found.id for found in mentions_of(topics, kind="entity")] == ["e:1"]
     names = {name: [m.id for m in members] for name, members in gold_clusters(topics, kind="event").items()}
@@ -138,7 +127,7 @@ def test_clusters_through_topics():
     cut = gold_clusters(topics, by_topic=True)
     assert {name: len(members) for name, members in cut.items()} == {"t/c": 2, "t/x": 1, "u/c": 1, "u/y": 1}
     both = document(mention("e:2", document="e", kind="entity"), id="e", topic="u")
-    topics[1] = Topic(id="u", documents=(both,))
+    topics[1] = topic("u", both)
     message = "cluster c is of both kinds: mention d:1 of document d is an event, "
     with pytest.raises(ValueError, match=message):
         gold_clusters(topics)

@@ -138,7 +138,6 @@ COLUMNS = "Topic, File, Sentence Number, commas between"
     ("rows", "message"),
     [
         (HEADER + "36,1ecb,1\n36,1ecb\n", "3: row: 2 columns instead of 3; write it as 36,1ecbplus,3"),
-        (HEADER + "36;1ecb;1\n", "2: row: 1 columns instead of 3; write it as 36,1ecbplus,3"),
         (HEADER + "x,1ecb,1\n", "2: Topic: 'x' is none; write it as 36"),
         (HEADER + "46,1ecb,1\n", "2: Topic: 46 is not a topic of ECB+; the topics are 1 to 45"),
         (HEADER + "36,1ecb.xml,1\n", "2: File: '1ecb.xml' is none; write it as 1ecbplus"),
