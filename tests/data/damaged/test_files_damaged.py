@@ -333,13 +333,10 @@ def test_damaged_files(reader: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert counts.keys() <= set(OUTCOMES)
 
 
-@pytest.mark.parametrize(
-    ("read", "said"),
-    [
-        (lambda folder: json.loads((folder / "a").read_bytes()), "JSONDecodeError: Expecting value"),
-        (lambda folder: (1 / 0, 0), "ZeroDivisionError: division by zero"),
-    ],
-)
+@pytest.mark.parametrize(("read", "said"), [
+    (lambda folder: json.loads((folder / "a").read_bytes()), "JSONDecodeError: Expecting value"),
+    (lambda folder: (1 / 0, 0), "ZeroDivisionError: division by zero"),
+])  # fmt: skip
 def test_other_errors_fail_with_the_seed(tmp_path: Path, read: Callable[[Path], Any], said: str) -> None:
     calls = iter([lambda folder: (0, 0), read])  # the first reads the undamaged files
     reader = Reader(lambda rng: {"a": b"x y"}, lambda folder: next(calls)(folder), gold=True)
