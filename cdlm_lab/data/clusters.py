@@ -334,7 +334,9 @@ def read_neus(path: Path, split: Split) -> Iterator[Cluster]:
     if own_split is None:
         remedy = "name it neus_train.source, neus_val.source or neus_test.source"
         raise DataError(path, "the name does not say the split", remedy, field="file name")
-    for number, line in read_lines(path) if own_split == split else ():
+    if own_split != split:
+        return
+    for number, line in read_lines(path):
         cluster_id = f"{plain_stem(path).replace('_', '-')}-{number - 1}"
         documents = []
         for index, piece in enumerate(line.split("[SEP]")):

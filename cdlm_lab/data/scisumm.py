@@ -412,16 +412,11 @@ class _Release:
         self.replaced: dict[str, int] = {}
         self.unplaced: list[str] = []
         self.passed_over: list[str] = []
-        collections = {name: read_collection(root, name) for name in (TASK, NET)}
-        if not any(collections.values()):
+        present = {name: files for name in (TASK, NET) if (files := read_collection(root, name))}
+        if not present:
             remedy = f"put {TASK}.tar.xz or {NET}.tar.xz there"
             raise DataError(root, "neither archives nor folders of CL-SciSumm", remedy, field="folder")
-        papers = [
-            paper
-            for name, members in collections.items()
-            if members
-            for paper in self._read(root / name, members)
-        ]
+        papers = [paper for name, files in present.items() for paper in self._read(root / name, files)]
         order = (TRAINING, TEST, NET)
         papers.sort(key=lambda paper: (_PAPERS.index(paper[2]), order.index(paper[0][0]), paper))
         self._keep(papers)
@@ -458,9 +453,8 @@ class _Release:
         # A paper that a folder names in its own way may be one with an id of the Anthology.
         for place, paper in sorted(parsed, key=lambda one: "/" in one[1].id):
             name, start = paper.id, letters_of(" ".join(paper.sentences[2:4]))
-            if len(start) >= _SAME_START:
-                known = starts.setdefault(start, name)
-                paper = replace(paper, id=known) if "/" in name else paper
+            known = starts.setdefault(start, name) if len(start) >= _SAME_START else name
+            paper = replace(paper, id=known) if "/" in name else paper
             self.kept.setdefault(paper.id, paper)
             self.texts[place, name] = paper
 

@@ -279,7 +279,7 @@ def damaged(folder: Path, files: Files, rng: Chance) -> list[str]:
         for change in changes:
             data = change(data, rng) if data else data
         path.write_bytes(data)
-    return [chosen, *(getattr(change, "__name__", "somewhere") for change in changes)]
+    return [chosen, *(change.__name__ for change in changes)]
 
 
 def outcome(reader: Reader, folder: Path, seed: str) -> str:
