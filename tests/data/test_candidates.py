@@ -129,17 +129,13 @@ OTHER = (
     "already, of another question or of other rows; put the rows of a question together, "
     "and give each question its own id"
 )
-Q1, NO_QUESTIONS = (
-    f"'Q1' is the id of line 2 {OTHER}",
-    "1: file: no questions; add some, or leave the file out",
-)
+Q1 = f"'Q1' is the id of line 2 {OTHER}"
+NO_QUESTIONS = "1: file: no questions; add some, or leave the file out"
 FIRST = WIKIQA.split("\n")[1]
 BELONG = "lines of the four files belong together; copy them again"
 CLOSE = "does not close; copy the file again, or close it"
 TAGS = "where a tag belongs; write one of <QApairs id='...'>, <question>, <positive>, <negative>, </QApairs>"
 OUTSIDE = "it stands outside a question; put it between <QApairs id='...'> and </QApairs>"
-
-
 HEAD = f"begin with {', '.join(COLUMNS)}, tabs between"
 
 
