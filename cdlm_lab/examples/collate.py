@@ -12,12 +12,7 @@ from cdlm_lab.errors import check_least
 from cdlm_lab.examples.masking import NOT_MASKED
 
 # What fills the other keys of an example up.
-_FILL = {
-    "labels": NOT_MASKED,
-    "global_attention_mask": 0,
-    "cross_document": False,
-    "mention_mask": False,
-}
+_FILL = {"labels": NOT_MASKED, "global_attention_mask": 0, "cross_document": False, "mention_mask": False}
 
 
 @dataclass(frozen=True, slots=True)

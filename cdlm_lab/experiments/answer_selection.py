@@ -138,8 +138,7 @@ class AnswerSplit:
 
 
 def read_answers(settings: Settings) -> dict[str, AnswerSplit]:
-    """Questions of train, dev and test. Raises ParameterError: a split has no two questions that can be used.
-    Raises DataError: a file that cannot be read."""
+    """Questions of train, dev and test. Raises ParameterError: a split has no two that can be used."""
     return {split: _split(settings, split) for split in ("train", *HELD_OUT)}
 
 
@@ -157,16 +156,13 @@ def _split(settings: Settings, split: str) -> AnswerSplit:
             f"{source}: {len(used)} of the {len(sets)} questions of {split} can be used: others have "
             "no right or no wrong candidate; give at least two"
         )
-    if split == "train" and 0 < settings.train_questions < len(used):
-        drawn = np.random.default_rng(0).permutation(len(used))[: settings.train_questions]
-        used = [used[number] for number in sorted(drawn)]
-    return AnswerSplit(sets=tuple(used), read=corpora.counts_of(sets), corpus=corpus, checksum=checksum)
+    used = runs.drawn(used, settings.train_questions if split == "train" else 0, seed=0)
+    return AnswerSplit(sets=used, read=corpora.counts_of(sets), corpus=corpus, checksum=checksum)
 
 
 def cluster_of(one: CandidateSet) -> str:
-    """What a question has in common with others, for intervals: of storyworld the story, else the question
-    itself."""
-    return one.id.rpartition("-c")[0] if one.id.startswith(f"{STORYWORLD}-") else one.id
+    """The story of a question, or the question itself."""
+    return runs.story_or_id(one.id, mark="-c")
 
 
 # ---- the run ----
@@ -188,7 +184,7 @@ class AnswerRun(JointRun):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the questions."""
+        """Of the questions, for the report."""
         splits = self.splits
         return {
             "precision": precision_told(self.settings.precision),
@@ -218,8 +214,7 @@ class AnswerRun(JointRun):
         return sum(-(-len(one.candidates) // k) for one in self.of_split("train"))
 
     def config(self, system: AnswerSystem, seed: int = 0) -> TrainingConfig:
-        """How a system is trained, with the paper's weight decay. Raises ParameterError for values that
-        cannot be."""
+        """How a system is trained, with the paper's weight decay."""
         return replace(self.settings.config(items=self.examples_of(system), seed=seed), weight_decay=0.01)
 
     def items(self, system: AnswerSystem) -> str:
@@ -250,8 +245,7 @@ class AnswerRun(JointRun):
 
 
 def prepare(settings: Settings) -> AnswerRun:
-    """Take the folder, read the questions and look whether all is there and fits; nothing is trained. Raises
-    ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this run."""
+    """Take the folder, read the questions and look whether all is there and fits."""
     own_texts(settings.own_question)
     return AnswerRun.open(settings)
 
@@ -267,8 +261,7 @@ def preview(run: AnswerRun) -> HTML:
 
 
 def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
-    """What is asked, what was left out, and how many sentences of the first LOOKED_AT questions of each split
-    do not fit, as (name, text)."""
+    """What is asked and left out, and what of the first LOOKED_AT questions of each split is cut."""
     rankers = {system: run.reader(system) for system in run.systems[:2]}
     rows = []
     for split, one in run.splits.items():
@@ -284,8 +277,7 @@ def question_facts(run: AnswerRun) -> list[tuple[str, str]]:
 
 
 def pretraining_facts(run: AnswerRun) -> list[tuple[str, str]]:
-    """What each system with MSPP was pretrained to read, where that is not what it reads here, as (name,
-    text)."""
+    """What systems with MSPP were pretrained to read, where that is not what they read here."""
     rows = []
     for system in run.systems:
         wanted = run.settings.head_of(system)
@@ -331,8 +323,7 @@ def example(run: AnswerRun) -> HTML:
 
 
 def measured_latencies(run: AnswerRun) -> list[Latency]:
-    """Seconds for one question, of every system with seed 0 on the first test questions; measured once and
-    kept in `latency.json`."""
+    """Of every system with seed 0 on the first test questions; measured once and kept in `latency.json`."""
     file = run.folder / "latency.json"
     if not file.is_file():
         sets = ranking.timed_sets(run.of_split("test"))
@@ -348,8 +339,8 @@ def measured_latencies(run: AnswerRun) -> list[Latency]:
 def evaluate(
     run: AnswerRun, predictions: Predictions, *, latencies: Sequence[Latency] | None = None
 ) -> Scores:
-    """P@1, MAP and MRR of all systems and of a random order on dev and test, the tests between systems on
-    test, what shows a collapse, and latencies; None = they are measured."""
+    """P@1, MAP and MRR of all systems and of a random order, the tests between systems on test, what shows a
+    collapse, and latencies; None = they are measured."""
     values: dict[Cell, list[np.ndarray]] = {}
     for system in run.systems:
         for group, split in product((ALL, RERANKED) if system.is_joint else (ALL,), HELD_OUT):

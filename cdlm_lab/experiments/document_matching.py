@@ -115,12 +115,10 @@ _SUFFIXES = (".csv", ".csv.gz", ".csv.xz")
 
 
 def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
-    """Pairs of train, dev and test; and what could not be used of SciSumm, sort -> files and lines, and which
-    linked documents have the text of another one.
+    """Pairs of train, dev and test, and what was lost: kind of loss -> files, lines or documents.
 
     No document is in two splits; but the benchmark's CSV files were split by pairs, so there it may be:
-    `shared_documents` counts them. Raises ParameterError: a corpus that is none of the four. Raises
-    DataError: a file that cannot be read. Raises ValueError: a split with only one sort of pairs.
+    `shared_documents` counts them. Raises ParameterError: a corpus that is none of the four.
     """
     folder, lost, by_pairs = Path(given.corpus), {}, False
     if given.corpus == STORYWORLD:
@@ -182,10 +180,9 @@ def linked_pairs(
 ) -> tuple[Pairs, dict[str, list[str]]]:
     """Pairs by split, and the documents that have the text of another one.
 
-    Links are split first, and unrelated pairs drawn within each split thereafter, so that no document is in
-    two of them. Documents of one text, or of one opening where that is read, are in the same split and never
-    taken for unrelated to what one of them is linked with. A pair is of the cluster of its first document,
-    the whole of it."""
+    Links are split first, and unrelated pairs drawn within each split. Documents of one text, or of one
+    opening where that is read, are in the same split and never taken for unrelated to what one of them is
+    linked with. A pair is of the cluster of its first document, the whole of it."""
     used = [link for link in links if link.in_first or not given.passage_sentences]
     twin_of = _read_alike(documents, used, opening=given.passage_sentences)
     form = {"shares": SHARES, "seed": given.data_seed, "drop_crossing": True}
@@ -202,8 +199,7 @@ def linked_pairs(
 def _read_alike(
     documents: Mapping[str, PairDocument], links: Sequence[DocumentLink], *, opening: int
 ) -> dict[str, str]:
-    """Twins by their texts; and of the documents that links point to, which are read from their start, by so
-    many sentences."""
+    """Twins by their texts and, of documents that are cited, by the first sentences, which are read."""
     whole = pairs_of.twins(documents.values())
     cited = dict.fromkeys(whole.get(link.second, link.second) for link in links)
     starts = pairs_of.twins((documents[name] for name in cited), sentences=opening)
@@ -289,7 +285,7 @@ class MatchingRun(SystemRun):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the pairs."""
+        """Of the pairs, for the report."""
         return {
             "corpus": self.settings.corpus,
             "precision": precision_told(self.settings.precision),
@@ -364,8 +360,7 @@ class MatchingRun(SystemRun):
 
 
 def prepare(given: Settings) -> MatchingRun:
-    """Take the folder, read the corpus and look whether every system has what it needs. Raises ValueError:
-    whatever does not fit, in one line. Raises RunError: the folder is not free for this run."""
+    """Take the folder, read the corpus and look whether every system has what it needs."""
     return MatchingRun.open(given)
 
 
@@ -396,8 +391,8 @@ Counts = Mapping[tuple[str, str], list[np.ndarray]]  # (system, split) -> with e
 
 
 def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
-    """Accuracy and F1 of all systems on dev and test, and on test the tests of each against the one that it
-    builds on, by the mean over the seeds; clusters of pairs are drawn."""
+    """Accuracy and F1 of all systems, and on test the tests of each against the one that it builds on;
+    clusters of pairs are drawn."""
     counts: dict[tuple[str, str], list[np.ndarray]] = {}
     rows = []
     for (system, seed), of_split in predictions.items():

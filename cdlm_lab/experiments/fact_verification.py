@@ -102,8 +102,7 @@ class Settings(JointSettings):
 
 def read_claim_sets(settings: Settings) -> Claims:
     """Claims of train, dev and test, and of FeverSymmetric if its file is there too. Raises ParameterError: a
-    claim of train or dev without label; all of train have one label; all of another set are of one group.
-    Raises DataError: a file that cannot be read."""
+    claim of train or dev without label; all of train have one label; all of another set are of one group."""
     path = settings.corpus
     names = SETS[:3] if path == STORYWORLD else dict.fromkeys((*SETS[:3], *claim_sets(path)))
     claims = {name: _read_set(name, settings) for name in names}
@@ -129,15 +128,12 @@ def _read_set(name: str, settings: Settings) -> tuple[EvidencedClaim, ...]:
     evidence, is_train = settings.evidence_sentences, name == "train"
     if settings.corpus == STORYWORLD:
         stories = settings.train_stories if is_train else settings.held_out_stories
-        claims = tuple(read_storyworld_claims(name, stories, evidence=evidence))
+        claims = list(read_storyworld_claims(name, stories, evidence=evidence))
     else:
         form = {"evidence": settings.evidence, "most_evidence": evidence}
-        claims = tuple(read_claims(settings.corpus, name, **form))
+        claims = list(read_claims(settings.corpus, name, **form))
     most = settings.train_claims if is_train else settings.held_out_claims
-    if not most or most >= len(claims):
-        return claims
-    numbers = np.random.default_rng([0, SETS.index(name)]).permutation(len(claims))[:most]
-    return tuple(claims[number] for number in sorted(numbers))
+    return runs.drawn(claims, most, seed=[0, SETS.index(name)])
 
 
 def labels_of(claims: Claims) -> tuple[str, ...]:
@@ -188,7 +184,7 @@ class VerificationRun(JointRun):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the claims; storyworld, which is made, has no checksums."""
+        """Of the claims, for the report; storyworld, which is made, has no checksums."""
         corpus, made = self.settings.corpus, self.settings.corpus == STORYWORLD
         return {
             "corpus": corpus,
@@ -203,7 +199,7 @@ class VerificationRun(JointRun):
         return self.claims[name]
 
     def config(self, system: ClaimSystem, seed: int = 0) -> TrainingConfig:
-        """How each system is trained. Raises ParameterError for values that cannot be."""
+        """How each system is trained."""
         return self.settings.config(items=len(self.claims["train"]), seed=seed)
 
     def reader(self, system: ClaimSystem, seed: int = 0, *, trained: bool = False) -> Verifier:
@@ -246,8 +242,7 @@ class VerificationRun(JointRun):
 
 
 def prepare(settings: Settings) -> VerificationRun:
-    """Take the folder, read the claims and look whether all is there and fits; nothing is trained. Raises
-    ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this run."""
+    """Take the folder, read the claims and look whether all is there and fits."""
     own_texts(settings)
     return VerificationRun.open(settings)
 
@@ -302,8 +297,7 @@ def example(run: VerificationRun) -> HTML:
 
 
 def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -> list[list[str]]:
-    """A training claim, then each sentence of its evidence that is read, as cells of HTML. A pairwise system
-    reads the claim with each sentence by itself."""
+    """A training claim, then each sentence of its evidence that is read, as cells of HTML."""
     verifier = run.reader(system)
     sequence = verifier.examples([run.claims["train"][index]]).describe(0)
     return [
@@ -316,8 +310,8 @@ def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -
 
 
 def evaluate(run: VerificationRun, predictions: Predictions) -> Scores:
-    """Label accuracy of all systems on every set that has labels, and of the most frequent training label;
-    the tests between systems, and how often each label is taken for each."""
+    """Label accuracy of all systems and of the most frequent training label on every set that has labels, the
+    tests between systems, and how often each label is taken for each."""
     labelled = {
         name: [number for number, claim in enumerate(run.claims[name]) if claim.label is not None]
         for name in run.held_out

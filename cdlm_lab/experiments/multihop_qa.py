@@ -23,7 +23,7 @@ from cdlm_lab.examples.questions import FitFacts
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.experiments import runs
 from cdlm_lab.experiments.cluster_corpora import checkpoint_of, reset_globals
-from cdlm_lab.experiments.runs import Cell, Scores, SystemRun, Training, predict, report, train
+from cdlm_lab.experiments.runs import Cell, EpochSettings, Scores, SystemRun, Training, predict, report, train
 from cdlm_lab.experiments.systems import answering
 from cdlm_lab.experiments.systems.answering import Answerer, Encoder, QuestionPredictions
 from cdlm_lab.experiments.views.questions import (
@@ -33,14 +33,12 @@ from cdlm_lab.experiments.views.questions import (
     own_texts,
 )
 from cdlm_lab.metrics.question_answering import HOTPOTQA_SCORES, scores_by_question
-from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import bytes_per_number, estimate
-from cdlm_lab.models.precision import Precision, precision_told
+from cdlm_lab.models.precision import precision_told
 from cdlm_lab.models.question_answering import load_question_answerer
 from cdlm_lab.parameters import ParameterError, settings
-from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import TrainingJob, in_training_order
 from cdlm_lab.widgets.packed import DocumentLoss, PackedPreview
 from cdlm_lab.widgets.score_tables import score_table
 
@@ -53,7 +51,7 @@ Questions = Mapping[str, tuple[MultihopQuestion, ...]]  # by split
 
 
 @settings
-class Settings:
+class Settings(EpochSettings):
     """The parameters of notebook 06, whose first cell says what each is."""
 
     run_folder: str = "runs/multihop_qa"
@@ -77,18 +75,8 @@ class Settings:
     reset_globals: bool = True
     max_length: int = 512  # what is longer loses the ends of its paragraphs, and is reported
     window: int = 32
-    seeds: int = Field(default=1, ge=1)
-    epochs: int = Field(default=2, ge=1)
-    batch_size: int = 16
-    micro_batch_size: int = 16
-    learning_rate: float = 0.001
-    warmup_steps: int = 20
-    attention_dropout: AttentionDropout = 0.0
-    precision: Precision = "auto"
     support: Literal["threshold", "two_paragraphs"] = "threshold"
     most_answer_tokens: int = Field(default=30, ge=1)
-    parallel: str = ""
-    workers: Workers = "auto"
     shown_model: str = ""
     own_question: str = ""
     own_documents: str = ""
@@ -99,7 +87,7 @@ class Settings:
         if bool(self.own_question) != bool(self.own_documents):
             missing = "own_documents" if self.own_question else "own_question"
             raise ParameterError(f'{missing} is ""; give a question and a file of documents, or neither')
-        Processes.of(self.parallel)
+        super().__post_init__()
         _ = self.shown
 
     @property
@@ -113,11 +101,8 @@ class Settings:
         return runs.shown_system(self.shown_model, self.chosen, parameter="shown_model")
 
     def config(self, *, items: int, seed: int) -> TrainingConfig:
-        """How each encoder is trained; weight decay and epsilon as in the released code, where the paper is
-        silent. Raises ParameterError for values that cannot be."""
-        names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps")
-        given = {name: getattr(self, name) for name in (*names, "precision", "parallel", "workers")}
-        config = config_of_passes(items=items, seed=seed, **given)
+        """Weight decay and epsilon are those of the released code, where the paper is silent."""
+        config = super().config(items=items, seed=seed)
         return replace(config, weight_decay=0.01, adam_epsilon=1e-6)
 
 
@@ -125,11 +110,9 @@ class Settings:
 
 
 def read_questions(given: Settings) -> Questions:
-    """Questions of train, dev and test; answers and supporting facts are known of all. Facts that name a
-    sentence which is not there, as a few of the official ones do, are `unknown_supporting`. Raises
-    ParameterError: a corpus that is neither, a file without gold, or one question in two splits. Raises
-    DataError: a file that cannot be read.
-    """
+    """Questions of train, dev and test. Facts that name a sentence which is not there, as a few of the
+    official ones do, are `unknown_supporting`. Raises ParameterError: a corpus that is neither, a file
+    without gold, or one question in two splits."""
     if given.corpus == STORYWORLD:
         stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
         form = {"sentences": given.passage_sentences, "paragraphs": given.paragraphs}
@@ -138,22 +121,14 @@ def read_questions(given: Settings) -> Questions:
     else:
         form = {"dev_from_train": given.dev_from_train, "seed": given.data_seed}
         read = read_question_folder(given.corpus, **form)
-    return {split: tuple(_drawn(questions, split, given)) for split, questions in read.items()}
-
-
-def _drawn(questions: Sequence[MultihopQuestion], split: str, given: Settings) -> Sequence[MultihopQuestion]:
-    """The questions that are used, in their order."""
-    most = given.train_questions if split == "train" else given.held_out_questions
-    if not most or most >= len(questions):
-        return questions
-    order = np.random.default_rng([given.data_seed, SPLITS.index(split)]).permutation(len(questions))
-    return [questions[number] for number in sorted(order[:most])]
+    most = dict.fromkeys(SPLITS, given.held_out_questions) | {"train": given.train_questions}
+    seeds = {split: [given.data_seed, number] for number, split in enumerate(SPLITS)}
+    return {split: runs.drawn(some, most[split], seed=seeds[split]) for split, some in read.items()}
 
 
 def cluster_of(question: MultihopQuestion) -> str:
-    """What a question shares its paragraphs with others of, for intervals: of storyworld the story, else the
-    question itself."""
-    return question.id.rpartition("-q")[0] if question.id.startswith("storyworld-") else question.id
+    """The story of a question, or the question itself."""
+    return runs.story_or_id(question.id, mark="-q")
 
 
 # ---- the run ----
@@ -181,7 +156,7 @@ class MultihopRun(SystemRun):
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the questions."""
+        """Of the questions, for the report."""
         return {
             "corpus": self.settings.corpus,
             "precision": precision_told(self.settings.precision),
@@ -205,8 +180,7 @@ class MultihopRun(SystemRun):
 
     @cached_property
     def untrained(self) -> Answerer:
-        """A new one on the first encoder, loaded once for all that looks before the start; not to be
-        trained."""
+        """A new one on the first encoder, for all that looks before the start; not to be trained."""
         return self.answerer(self.trainings[0], trained=False)
 
     def job(self, training: Training, *, answerer: Answerer | None = None) -> TrainingJob:
@@ -251,8 +225,7 @@ class MultihopRun(SystemRun):
 
 
 def prepare(given: Settings) -> MultihopRun:
-    """Take the folder, read the questions and look whether all is there; nothing is trained. Raises
-    ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this run."""
+    """Take the folder, read the questions and look whether all is there."""
     own_texts(given)
     return MultihopRun.open(given)
 
@@ -268,8 +241,7 @@ def preview(run: MultihopRun) -> HTML:
 
 
 def question_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """What is asked, and what of the first LOOKED_AT questions of each split fits into the sequences, as
-    (name, text)."""
+    """What is asked, and what of the first LOOKED_AT questions of each split fits into the sequences."""
     rows = []
     for split, questions in run.questions.items():
         kinds = Counter(one.kind or "other" for one in questions)
@@ -300,8 +272,7 @@ def _lost_in_words(fit: FitFacts) -> str:
 
 
 def training_facts(run: MultihopRun) -> list[tuple[str, str]]:
-    """What training an encoder takes, as (name, text); one batch of the first is learned from to know that:
-    all are of one size."""
+    """What training an encoder takes, from a batch of the first: all are of one size."""
     job = run.job(run.trainings[0], answerer=run.untrained)
     batch = job.collate([job.train_examples[number] for number in range(job.config.micro_batch_size)])
     masks = (batch[name].sum(1).float().mean().item() for name in ("attention_mask", "global_attention_mask"))
@@ -358,8 +329,8 @@ AGAINST = "longformer"  # what the variants are tested against
 
 
 def evaluate(run: MultihopRun, predictions: Predictions) -> Scores:
-    """Scores of all encoders on dev and test, and the tests between them; for each training the official
-    prediction file of test is written beside its answers."""
+    """Scores of all encoders, and the tests between them; for each training the official prediction file of
+    test is written beside its answers."""
     gold = {split: [hotpot_record(one) for one in run.questions[split]] for split in ("dev", "test")}
     values: dict[Cell, list[np.ndarray]] = {}
     for training in run.trainings:

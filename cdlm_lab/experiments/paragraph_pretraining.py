@@ -160,8 +160,7 @@ def read_split(
     settings: Settings, split: Split, *, tokenizer: PreTrainedTokenizerBase, cache: Path
 ) -> ParagraphSplit:
     """Tokenise a split, or open it if that was done before, and draw examples: for training as many as it
-    takes, else one of each paragraph that is long enough. Raises ValueError: the split has too little to ask
-    about, or cannot be read."""
+    takes, else one of each paragraph that is long enough. Raises ValueError: there is too little."""
     is_train = split == "train"
     clusters = settings.train_clusters if is_train else settings.held_out_clusters
     read = {"split": split, "size": clusters, "seed": 0}
@@ -224,7 +223,7 @@ class ParagraphRun:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the report says of the corpus and the model."""
+        """Of the corpus and the model, for the report."""
         counts = {split: one.examples.counts for split, one in self.splits.items()}
         cut, read = _cut(self)
         return {
@@ -242,9 +241,7 @@ class ParagraphRun:
 
 
 def prepare(settings: Settings, *, cache: str | Path = CACHE) -> ParagraphRun:
-    """Take the folder, load the model, tokenise the corpus (once) and make the examples; nothing is trained.
-    Raises ValueError: whatever does not fit, in one line. Raises RunError: the folder is not free for this
-    run."""
+    """Take the folder, load the model, tokenise the corpus (once) and make the examples."""
     opened = open_run(settings.run_folder, name="paragraph pretraining", parameters=asdict(settings))
     run = replace(read(settings, cache=str(cache)), opened=opened)
     tell_passed_over(settings.corpus, passed_over(settings.corpus))
@@ -283,12 +280,10 @@ def has_copied_globals(model: ParagraphModel) -> bool:
 
 
 def train(run: ParagraphRun, *, on_log: OnLog | None = None) -> TrainingResult:
-    """Train, keep the checkpoint with the lowest sum of both losses on validation, and write the model into
-    `model` in the run's folder, its head beside it.
+    """Train, and write the model with the lowest sum of both losses on validation, its head beside it.
 
     No token is global in this task. Global projections that were copies of the local ones at the start are so
-    at the end; a checkpoint's own are kept as they were. Raises Stopped: it was asked to stop; the same call
-    goes on from there.
+    at the end; a checkpoint's own are kept as they were. Raises Stopped: the same call goes on from there.
     """
 
     def save(model: ParagraphModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
@@ -350,8 +345,7 @@ def answer_tasks(
     precision: Precision = "float32",
     name: str,
 ) -> ParagraphAnswers:
-    """Put all examples to a model, on the device that it is on; a progress bar called `name`. Scores and
-    losses are float32 in each precision."""
+    """What a model makes of all examples, on the device that it is on; in float32 in each precision."""
     described = [examples.describe(number) for number in range(len(examples))]
     scores = np.zeros((len(described), examples.layout.candidates))
     losses, masked = np.zeros(len(described)), np.zeros(len(described), dtype=np.int64)
@@ -415,12 +409,11 @@ def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResul
 
 def score_rows(answers: ParagraphAnswers, *, seed: int) -> list[Score]:
     """`mspp/called`, `mspp/called/<kind>`, `mspp/first`, `mspp/above/<kind>` and `mlm/perplexity`, each with
-    a 95% interval over the documents of s_0, whose draws `seed` is of.
+    a 95% interval over the documents of s_0.
 
     `n` counts candidates, examples, pairs or masked tokens. `chance` is what knowing nothing gives: calling
-    each candidate wrong, scores at random; None of perplexity and of `called` by kind, where it depends on
-    what is called. Kinds of fewer than two documents are left out. Raises ValueError: the examples are of a
-    single document.
+    each candidate wrong, scores at random; None where it depends on what is called. Kinds of fewer than two
+    documents are left out.
     """
     positive = answers.kinds == SAME_PARAGRAPH  # (examples, k)
     right = (answers.scores > 0) == positive
@@ -581,8 +574,7 @@ def example(
     run: ParagraphRun, *, split: Split = "train", index: int = 0, answers: ParagraphAnswers | None = None
 ) -> ParagraphExampleView:
     """s_0 and its candidates: where each comes from, its label, its masked words, how much of it is cut, and
-    what a model made of it, if `answers` to the examples of that split are there. Raises IndexError: there is
-    no such example."""
+    what a model made of it. Raises IndexError: there is no such example."""
     examples = run.splits[split].examples
     one = examples.describe(index)
     tokens, starts_word = token_texts(run.tokenizer, one.sequence.input_ids)

@@ -28,25 +28,67 @@ from typing import IO, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import torch
 from IPython.display import HTML
+from pydantic import Field
 from torch import nn
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.metrics.significance import compare_means, holm, mean_score, t_test_of_seeds
+from cdlm_lab.models.encoder import AttentionDropout
 from cdlm_lab.models.estimate import parameter_count
 from cdlm_lab.models.precision import Precision, computing_in, precision_told
-from cdlm_lab.parameters import ParameterError
+from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import Progress
 from cdlm_lab.report import Report, Run, open_run
 from cdlm_lab.scores import Score
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
-from cdlm_lab.training.fine_tuning import Recipe, TrainingJob, fine_tune
+from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.fine_tuning import Item, Recipe, TrainingJob, config_of_passes, fine_tune
 from cdlm_lab.training.history import seconds_of_batch
 from cdlm_lab.training.processes import Processes
 from cdlm_lab.widgets.html import escaped, seconds_in_words, table_html
 from cdlm_lab.widgets.tables import p_in_words
 
 # ---- systems x seeds in the folder of a run ----
+
+
+@settings
+class EpochSettings:
+    """How each system is trained with each seed, where all are trained alike."""
+
+    seeds: int = Field(default=1, ge=1)
+    epochs: int = Field(default=2, ge=1)
+    batch_size: int = Field(default=16, ge=1)
+    micro_batch_size: int = Field(default=16, ge=1)
+    learning_rate: float = 0.001  # the largest; it falls linearly
+    warmup_steps: int = Field(default=20, ge=0)  # at most half of all
+    attention_dropout: AttentionDropout = 0.0
+    precision: Precision = "auto"
+    parallel: str = ""
+    workers: Workers = "auto"
+
+    def __post_init__(self) -> None:
+        Processes.of(self.parallel)
+
+    def config(self, *, items: int, seed: int, **more: Any) -> TrainingConfig:
+        """With one seed, on so many examples. Raises ParameterError for values that cannot be."""
+        names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "precision")
+        given = {name: getattr(self, name) for name in (*names, "parallel", "workers")}
+        return config_of_passes(items=items, seed=seed, **given, **more)
+
+
+def drawn(items: Sequence[Item], most: int, *, seed: int | Sequence[int]) -> tuple[Item, ...]:
+    """At most so many of the items, in their order; 0 = all."""
+    if not 0 < most < len(items):
+        return tuple(items)
+    numbers = np.random.default_rng(seed).permutation(len(items))[:most]
+    return tuple(items[number] for number in sorted(numbers))
+
+
+def story_or_id(name: str, *, mark: str) -> str:
+    """What a question has in common with others, for intervals: of storyworld what stands before the mark in
+    its id, the story; else it is a cluster by itself."""
+    return name.rpartition(mark)[0] if name.startswith("storyworld-") else name
 
 
 class Training(NamedTuple):
@@ -159,8 +201,7 @@ class SystemRun:
 
 
 def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "systems") -> tuple[Any, ...]:
-    """The systems of a list of names separated by spaces, in the order of `known`. Raises ParameterError: an
-    unknown name, or none."""
+    """The systems of a list of names, in the order of `known`. Raises ParameterError: unknown, or none."""
     given = names.split()
     if not given or (unknown := [name for name in given if name not in known]):
         what = repr(unknown[0]) if given else "nothing"
@@ -199,7 +240,7 @@ def job_of_run(*, experiment: str, run: str, settings: Mapping[str, Any], traini
 
 
 def predict(run: SystemRun) -> dict[tuple[str, int], dict[str, Any]]:
-    """(system, seed) -> data set -> predictions; trained systems make those that are not there yet."""
+    """(system, seed) -> data set -> predictions, of which those are made that are not there yet."""
     predictions = {}
     for training in run.trainings:
         files = run.files(training)
@@ -245,7 +286,7 @@ def outputs_by_length(
 
     Args:
         model: is put into evaluation mode and stays on its device.
-        batch_size: examples read at once; changes nothing but speed and memory.
+        batch_size: changes nothing but speed and memory.
         lengths: of the examples, in whatever unit; None = as `length_of` of them says.
         read: from a number to an example; None = by subscript.
         name: beside the progress bar; None = no bar.
@@ -294,7 +335,7 @@ def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def read_rows(file: Path, ids: Iterable[str], *, what: str) -> list[dict[str, Any]]:
     """The rows that `write_rows` wrote, each with an `id`. Raises ValueError: they are of other ids, in
-    number or order; `what`: of what, for the message."""
+    number or order."""
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
     if [row["id"] for row in rows] != list(ids):
         raise of_another_run(file, what)
@@ -381,8 +422,7 @@ def cost_facts(run: SystemRun) -> list[tuple[str, str]]:
 
 
 def cost_in_words(job: TrainingJob, *, items: str, parallel: str = "") -> str:
-    """What a training takes, from the time of one batch; the model ends on the CPU, with the weights it
-    had."""
+    """What a training takes, from the time of one batch; the model ends as it was, on the CPU."""
     model, config = job.model, job.config
     chosen = [job.train_examples[number] for number in range(config.micro_batch_size)]
     seconds, _ = seconds_of_batch(model, partial(job.collate, chosen), precision=config.precision)

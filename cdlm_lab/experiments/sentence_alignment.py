@@ -89,9 +89,7 @@ class AlignmentRun(SystemRun):
 
 
 def prepare(given: Settings) -> AlignmentRun:
-    """Take the folder and read the run of notebook 04; nothing is trained. Raises ParameterError: there is no
-    finished run, or a system was not part of it. Raises DataError: the corpus, or a document of one's own,
-    cannot be read. Raises RunError: the folder is not free for this run."""
+    """Take the folder and read the run of notebook 04."""
     own_texts(given)
     return AlignmentRun.open(given)
 
@@ -102,8 +100,7 @@ _BEFORE: Mapping[str, Any] = {"warmup_share": 0.1, "reset_globals": False}
 
 def matched_run(given: Settings) -> MatchingRun:
     """The finished run of notebook 04; if none is named, one of its own on storyworld in the folder of this
-    run, with the parameters that notebook 04 comes with. Raises ParameterError: there is no finished run, or
-    a system was not part of it. Raises DataError: the corpus cannot be read."""
+    run. Raises ParameterError: there is no finished run, or a system was not part of it."""
     kind = document_matching.Settings
     if not given.matching_run:
         folder, systems = Path(given.run_folder) / "matching", given.systems or DEFAULT_SYSTEMS
@@ -173,8 +170,7 @@ class Aligned:
 
 
 def ranked(pair: DocumentPair, scores: np.ndarray) -> RankedList:
-    """The sentences of the first document of a pair whose true ones are known; those that a system does not
-    read come last, all equal."""
+    """The sentences of the first document; those that a system does not read come last, all equal."""
     count = len(pair.first.sentences)
     lowest = scores.min(initial=0.0) - 1.0
     complete = np.concatenate([scores, np.full(count - len(scores), lowest)])
@@ -183,8 +179,7 @@ def ranked(pair: DocumentPair, scores: np.ndarray) -> RankedList:
 
 def predict(run: AlignmentRun) -> Aligned:
     """Rank the sentences of every related test pair whose true ones are known. What takes long, the
-    Longformers, is kept in the folder of the run; a stopped run goes on. Raises DataError: no pair has true
-    sentences."""
+    Longformers, is kept in the folder of the run. Raises DataError: no pair has true sentences."""
     matching, test = run.matching, run.matching.pairs["test"]
     predictions = {key: of_split["test"] for key, of_split in runs.predict(matching).items()}
     numbers = [number for number, pair in enumerate(test) if pair.related and pair.aligned]
@@ -318,7 +313,7 @@ def _comparisons(
     aligned: Aligned, values: Mapping[tuple[str, str], Sequence[OfSeed]], *, seed: int
 ) -> list[dict[str, Any]]:
     """MRR given that the documents are related: each system's best way against that of the system that it
-    builds on, and each other way against it; `p_holm` is corrected for all of these."""
+    builds on, and each other way against it."""
     clusters = [pair.cluster for pair in aligned.pairs]
     rows = []
     for system, by in values:
@@ -371,8 +366,7 @@ _WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # of a system the first that 
 
 def compared_pair(run: AlignmentRun, aligned: Aligned) -> HTML:
     """A test pair under every system, trained with seed 0: the one that `shown_pair` names, or one that most
-    systems detect, with few true sentences, which are neither first nor last. Raises ParameterError: there is
-    no such pair with true sentences."""
+    systems detect, with few true sentences, which are neither first nor last."""
     name, names = run.settings.shown_pair, [pair.id for pair in aligned.pairs]
     if name and name not in names:
         raise ParameterError(
@@ -409,8 +403,7 @@ def own_pair_box(run: AlignmentRun) -> OwnPair:
 
 def compare_own(run: AlignmentRun, first: str, second: str) -> str:
     """HTML: whether each system, trained with seed 0, takes two texts to belong together, and the sentences
-    that say so; also written to `own_pair.html` in the folder of the run. Raises ParameterError: a text
-    without sentences."""
+    that say so; also in `own_pair.html`. Raises ParameterError: a text without sentences."""
     form = {"first": _own("first document", first), "second": _own("second document", second)}
     pair = DocumentPair(id="own", **form, related=False, aligned=None, cluster="own")
     columns = []
@@ -444,7 +437,7 @@ def _column(
 
 def _shares(scores: np.ndarray) -> np.ndarray:
     """Scores of global attention, which have no scale, as shares of what lies above the lowest; a sentence
-    that is not in the sequence, and so 1 below the lowest, gets nothing."""
+    that is not in the sequence has a score 1 below the lowest."""
     read = scores >= scores.min() + 1
     above = np.maximum(scores - scores[read].min(initial=np.inf if read.any() else scores.min()), 0)
     return above / above.sum() if above.sum() > 0 else above

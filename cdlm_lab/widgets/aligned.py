@@ -74,13 +74,8 @@ def compared_alignments_html(
     """A row for each sentence of a document: the weight that each system gives it, on a scale of its own, and
     its text. With one system the text stands on the blue of the weight, with several each weight does.
 
-    Args:
-        columns: the systems.
-        sentences: of the first document (untrusted, as all texts).
-        gold: numbers of the true sentences, from 0; () = none, or not known.
-        title, other_title: of the first and of the second document.
-        other_sentences: of the second document, folded below.
-    """
+    `sentences` and `title` are of the first document (untrusted, as all texts), the others of the second,
+    which is folded below; `gold`: numbers of the true sentences, from 0; () = none, or not known."""
     _check(sentences, columns, gold)
     numbers = [span(f"{place + 1}", SMALL) for place in range(max(len(sentences), len(other_sentences)))]
     titles = [name_html(name, "font-weight:600") for name in (title, other_title)]
@@ -143,12 +138,8 @@ def alignment_figure(rows: Sequence[SystemRow]) -> go.Figure:
     """The MRR of each system as a group of bars, one for each way of ranking, with 95% intervals; the groups
     stand in the order of the rows, and those of the system `random` become a dashed line.
 
-    Args:
-        rows: of systems and ways of ranking, `gru-han/cosine`, with labels of the systems alone.
-
-    Raises:
-        ValueError: no system, or one without MRR.
-    """
+    `rows` are of systems and ways of ranking, `gru-han/cosine`, with labels of the systems alone. Raises
+    ValueError for no system, or one without MRR."""
     groups: dict[str, list[SystemRow]] = {}
     for row in _checked_bars(rows):
         groups.setdefault(row.system.partition("/")[0], []).append(row)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import ipywidgets
 from IPython.display import display
-from ipywidgets import HTML, Button, HBox, Layout, VBox
+from ipywidgets import HTML, Button, Dropdown, HBox, Layout, VBox
 
 from cdlm_lab.data.typed_documents import lines_of, pasted_documents
 from cdlm_lab.widgets.html import MUTED, div, escaped
 from cdlm_lab.widgets.live_curve import ReplacedOutput
 
-Show = Callable[[str], None]
+Show = Callable[[str], None]  # takes the HTML of an answer
 HINT = "One document below the other, each under a line <code>== its {} ==</code>"
 
 
@@ -63,8 +63,8 @@ def asking(button: Button, message: HTML) -> Iterator[None]:
         button.disabled, message.value = False, problem
 
 
-def _button(description: str, icon: str = "search") -> Button:
-    return Button(description=description, button_style="primary", icon=icon)
+def _button(description: str, icon: str = "search", **layout: str) -> Button:
+    return Button(description=description, button_style="primary", icon=icon, layout=Layout(**layout))
 
 
 def _text_box(text: str, rows: int, *, width: str = "960px", **options: object) -> ipywidgets.Textarea:
@@ -80,18 +80,11 @@ def _line_box(text: str, noun: str) -> ipywidgets.Text:
 
 
 class AnswerOnClick(VBox):
-    """Boxes, a button, and below them the answer to what stands in the boxes. Nothing is asked before a
-    click, nor twice in a row.
+    """Boxes with hints, a button, and below them the answer to what stands in the boxes. Nothing is asked
+    before a click, nor twice in a row.
 
-    Args:
-        boxes: widgets with a value; an `ipywidgets.HTML` among them is a hint.
-        answer: takes the values of the boxes and returns the HTML of the answer; it may raise ValueError with
-            a line for the person who typed.
-        description: of the button.
-        answered: HTML of the answer to what stands in the boxes at first; "" = it is not known yet.
-
-    Attributes:
-        boxes, button, message, answer: the parts, from top to bottom.
+    `answer` takes the values of the boxes and returns HTML; it may raise ValueError with a line for the
+    person who typed. `answered`: the answer to what stands in the boxes at first; "" = it is not known yet.
     """
 
     def __init__(
@@ -149,7 +142,7 @@ def own_candidates_box(
     answered: str = "",
 ) -> AnswerOnClick:
     """A line for a question or a claim and a box for its candidates, one on each line; empty lines are passed
-    over. `query` and `candidates` stand in the boxes at first; `answered` is HTML of the answer to them."""
+    over."""
 
     def find(query: str, candidates: str) -> str:
         query = _filled(query, words.query).strip()
@@ -170,8 +163,7 @@ def own_question_box(
     answered: str = "",
 ) -> AnswerOnClick:
     """A line for a question and a box for documents, each under a line with its title; `answer` takes the
-    question and (title, text) of each document. `question` and `documents` stand in the boxes at first;
-    `answered` is HTML of the answer to them."""
+    question and (title, text) of each document."""
 
     def find(question: str, documents: str) -> str:
         return answer(_filled(question, "question"), pasted_documents(documents))
@@ -182,8 +174,8 @@ def own_question_box(
 
 
 def own_text_box(tag: Callable[[str], str], *, text: str, tagged: str = "") -> AnswerOnClick:
-    """A box for a text, such as a chapter or a paper; `tag` gives HTML of the tagged text, and `tagged` is
-    that of the `text` that stands in the box at first."""
+    """A box for a text, such as a chapter or a paper, and its tagged text as HTML; `tagged` is that of the
+    `text` at first."""
 
     def find(text: str) -> str:
         return tag(_filled(text, "text", "write or paste one"))
@@ -194,14 +186,8 @@ def own_text_box(tag: Callable[[str], str], *, text: str, tagged: str = "") -> A
 
 
 class ShownBelow:
-    """Controls with a button, and the answer to what they hold as ordinary output below them, which stays in
-    the notebook.
-
-    Args:
-        answer: returns the HTML of the answer; it may raise ValueError with a line for the person.
-        rows: the controls, from top to bottom; the button must be among them.
-        show: called with the HTML of each answer; None = it is the output below.
-    """
+    """Controls, the button among them, and the answer to what they hold as ordinary output below them, which
+    stays in the notebook, or as `show` shows it. `answer` may raise ValueError with a line for the person."""
 
     def __init__(
         self,
@@ -231,14 +217,8 @@ class ShownBelow:
 
 class OwnDocuments(ShownBelow):
     """A box for documents with marked mentions, and the clusters that come of them; a slider puts the same
-    mentions together more or less readily.
-
-    Args:
-        text: what stands in the box at first.
-        find: takes the text and returns a function from a threshold to the HTML of the clusters.
-        threshold: of the slider at first, in (0, 1).
-        show: called with the HTML of the clusters; None = they are the output below.
-    """
+    mentions together more or less readily. `find` takes the text and returns a function from a threshold, in
+    (0, 1), to the HTML of the clusters."""
 
     def __init__(
         self,
@@ -250,7 +230,7 @@ class OwnDocuments(ShownBelow):
     ) -> None:
         self._find = find
         self._clusters_at: Callable[[float], str] | None = None
-        self.text = _text_box(text, rows=14, width="1180px")
+        self.text, button = _text_box(text, rows=14, width="1180px"), _button("Find clusters")
         self.threshold = ipywidgets.FloatSlider(
             value=threshold,
             min=0.02,
@@ -261,11 +241,10 @@ class OwnDocuments(ShownBelow):
             tooltip="the higher, the fewer mentions are put together",
             layout=Layout(width="380px"),
         )
-        button, marks = _button("Find clusters"), "<code>&lt;m&gt;</code> and <code>&lt;/m&gt;</code>"
+        marks = "<code>&lt;m&gt;</code> and <code>&lt;/m&gt;</code>"
         hint = HTML(f"{HINT.format('name')}; mentions stand between {marks}.")
-        super().__init__(
-            self._clusters, (hint, self.text, HBox([button, self.threshold])), button=button, show=show
-        )
+        rows = (hint, self.text, HBox([button, self.threshold]))
+        super().__init__(self._clusters, rows, button=button, show=show)
         self.threshold.observe(lambda change: self._draw(), names="value")
 
     def _clusters(self) -> str:
@@ -278,13 +257,8 @@ class OwnDocuments(ShownBelow):
 
 
 class OwnPair(ShownBelow):
-    """Boxes for two documents, side by side where there is room, and what a matcher makes of the pair.
-
-    Args:
-        first, second: what stands in the boxes at first.
-        compare: takes the two texts and returns the HTML of the answer.
-        show: called with that HTML; None = it is the output below.
-    """
+    """Boxes for two documents, side by side where there is room, and what a matcher makes of the pair, as
+    HTML."""
 
     def __init__(
         self, first: str, second: str, *, compare: Callable[[str, str], str], show: Show | None = None
@@ -295,10 +269,8 @@ class OwnPair(ShownBelow):
             _text_box(text, rows=10, description=name, layout=Layout(**layout), style=style)
             for text, name in ((first, "first document"), (second, "second document"))
         )
-        beside, button = (
-            Layout(flex_flow="row wrap", width="100%", max_width="1180px"),
-            _button("Compare", "exchange"),
-        )
+        button = _button("Compare", "exchange")
+        beside = Layout(flex_flow="row wrap", width="100%", max_width="1180px")
         rows = (HBox([self.first, self.second], layout=beside), button)
         super().__init__(lambda: compare(self.first.value, self.second.value), rows, button=button, show=show)
 
@@ -308,28 +280,17 @@ DIRECTIONS = {"from the chosen words": "from", "to the chosen words": "to"}
 
 
 class ChosenSentences(ShownBelow):
-    """Lists of models, views and directions, and a button that draws what is chosen in the explorer.
-
-    Args:
-        draw: takes the name of a model, `head` or `model`, `from` or `to`, and returns HTML.
-        models: names to choose from.
-        show: called with that HTML; None = it is the output below.
-    """
+    """Lists of models, views and directions, and a button that draws what is chosen in the explorer: `draw`
+    takes the name of a model, `head` or `model`, `from` or `to`, and returns HTML."""
 
     def __init__(
         self, draw: Callable[[str, str, str], str], *, models: Sequence[str], show: Show | None = None
     ) -> None:
-        lists = [
-            ipywidgets.Dropdown(options=options, value=value, description=name)
-            for name, options, value in (
-                ("model", list(models), models[-1]),
-                ("view", VIEWS, "head"),
-                ("attention", DIRECTIONS, "from"),
-            )
-        ]
-        self.model, self.view, self.direction = lists
-        layout = Layout(width="220px", flex="0 0 auto")  # its words are never cut
-        button = Button(description="Show what is chosen above", button_style="primary", layout=layout)
+        self.model = Dropdown(options=list(models), value=models[-1], description="model")
+        self.view = Dropdown(options=VIEWS, description="view")
+        self.direction = Dropdown(options=DIRECTIONS, description="attention")
+        lists = (self.model, self.view, self.direction)
+        button = _button("Show what is chosen above", "", width="220px", flex="0 0 auto")  # never cut
         row = HBox([button, *lists], layout=Layout(flex_flow="row wrap"))
         super().__init__(lambda: draw(*(one.value for one in lists)), [row], button=button, show=show)
 

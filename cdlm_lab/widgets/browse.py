@@ -26,22 +26,14 @@ Filters = Mapping[str, Mapping[str, Callable[[Any], bool]]]
 class Leafing(VBox):
     """The controls and what they show.
 
-    An entry of a list says how many items it would leave, given the other lists. The item that is seen stays
-    as long as it is among those chosen, and comes back after a choice without items.
+    An entry of a list of `filters` says how many items it would leave, given the other lists. The item that
+    is seen stays as long as it is among those chosen, and comes back after a choice without items.
 
     Args:
-        items: at least one.
-        noun: what one of them is, such as "question".
-        filters: the lists.
-        text, right: what the list of items says of one: a text, and whether the model was right.
-        html: an item as HTML.
+        noun: what an item is, such as "question".
+        text, right: what `picker`, the list of items, says of one: a text, and whether the model was right.
+        html: an item as HTML, for `view`.
         wide: lists that need more room -> width of the list, and of its name.
-
-    Attributes:
-        filters: the lists by name; their values are the names of entries.
-        picker: the list of items; its value is the number of one in `items`, None = none is left.
-        previous, next, position: the arrows, and which of how many is seen.
-        view: the item that is seen.
     """
 
     def __init__(

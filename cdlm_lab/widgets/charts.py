@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -24,9 +24,8 @@ from cdlm_lab.widgets.tables import PERPLEXITY
 
 SORTS = ("positive", "negative")  # the two mentions of a pair corefer, or they do not
 KIND_NAMES = {"event": "events", "entity": "entities"}
-LONGEST_NAME = 28  # characters
+LONGEST_NAME = 24  # characters
 SYMBOLS = tuple(html.VARIANT_SYMBOLS.values())
-Numbers = TypeVar("Numbers")
 
 _AXIS = {
     "gridcolor": RULE,
@@ -128,23 +127,17 @@ def marks(x: Sequence[Any], y: Sequence[Any], words: str | Sequence[str] = "", *
     return go.Scatter(x=x, y=y, **hover, **style)
 
 
-def checked_array(name: str, values: Any, *, shape: str, low: float, high: float) -> np.ndarray:
-    """Numbers as an array of the axes that `shape` names, such as `(pairs,)`, between `low` and `high`; NaN =
-    not measured."""
+def checked_array(
+    name: str, values: Any, *, shape: str, low: float, high: float, gaps: bool = True
+) -> np.ndarray:
+    """Numbers as an array of the axes that `shape` names, such as `(pairs,)`, between `low` and `high`;
+    `gaps`: True = it may have NaN, for what was not measured, but no axis is empty."""
     array = np.asarray(values, dtype=float)
-    if array.ndim != len(shape.strip("(),").split(",")):
+    if array.ndim != len(shape.strip("(),").split(",")) or (gaps and not array.size):
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
-    if wrong := array[(array < low) | (array > high)].tolist():
+    if wrong := array[~((array >= low) & (array <= high) | (np.isnan(array) & gaps))].tolist():
         raise ValueError(f"{name} must lie in [{low:g}, {high:g}], got {wrong[0]}")
     return array
-
-
-def not_empty(numbers: Mapping[str, Sequence[Numbers]], name: str) -> dict[str, Sequence[Numbers]]:
-    """The lines that have any numbers; a ValueError that calls them `name` if there are none."""
-    shown = {key: values for key, values in numbers.items() if len(values)}
-    if not shown:
-        raise ValueError(f"there is nothing to show: {name} is empty")
-    return shown
 
 
 def perplexity_figure(scores: Iterable[Score], *, title: str = "") -> go.Figure:
@@ -224,14 +217,11 @@ _LOSSES = {"MLM": "nats for each masked token", "MSPP": "nats for each candidate
 
 def pretraining_losses_figure(records: Sequence[Mapping[str, Any]], *, right: float) -> go.Figure:
     """The losses of masked words and of which sentences share a paragraph (Di Liello et al. 2022, section
-    3.4): lines are training, smoothed; diamonds are validation.
+    3.4): lines are training, smoothed; diamonds are validation; dashed is where MSPP would be if the share
+    `right` of candidates of the same paragraph, such as k_1 / k, were all that the model knew.
 
-    Args:
-        records: of a run: `step` with `loss_mlm` and `loss_mspp`, or with `eval_loss_mlm` and
-            `eval_loss_mspp`; what is missing or None is passed over.
-        right: share of the candidates that are of the same paragraph, in (0, 1), such as k_1 / k; a dashed
-            line is drawn where MSPP would be if that share were all that the model knew.
-    """
+    `records` of a run have `step` with `loss_mlm` and `loss_mspp`, or with `eval_loss_mlm` and
+    `eval_loss_mspp`; what is missing or None is passed over."""
     if not 0 < right < 1:
         raise ValueError(f"right is {right}; the share of right candidates lies in (0, 1)")
     figure = make_subplots(
@@ -271,7 +261,6 @@ def _course(records: Iterable[Mapping[str, Any]], key: str) -> tuple[list[int], 
 
 PANELS_A_ROW = 3
 _GRID = np.arange(101.0)  # a density is known at the ranks 0, 1, ..., 100
-_LONGEST_LABEL = 24
 # Vermilion to blue, both from Okabe and Ito; around zero the ground shows through, be it light or dark.
 _DIVERGING = [
     [0.0, "rgba(213,94,0,1)"],
@@ -305,12 +294,8 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
 
     Above the line of a row stand the pairs that corefer, below it those that do not. All areas are equal, and
     one scale of heights holds for the whole figure. A tick marks each mean, which is written at the right.
-
-    Args:
-        ranks: variant -> `positive/event`, `positive/entity`, `negative/event`, `negative/entity` -> (pairs,)
-            percentile ranks of the targets, 0 to 100. Missing and empty ones are left out.
-        title: shown above (plain text).
-    """
+    `ranks`: variant -> name of RANK_CELLS -> (pairs,) percentile ranks of the targets, 0 to 100; missing and
+    empty ones are left out."""
     shown = {variant: _checked_ranks(variant, ranks[variant]) for variant in paper_order(ranks)}
     measured = {cell for cells in shown.values() for cell in cells}
     kinds = [kind for kind in KIND_NAMES if any(f"{sort}/{kind}" in measured for sort in SORTS)]
@@ -351,13 +336,9 @@ def rank_distributions(ranks: Mapping[str, Mapping[str, np.ndarray]], *, title: 
 def _checked_ranks(variant: str, cells: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     if unknown := [name for name in cells if name not in RANK_CELLS]:
         raise ValueError(f"{variant}: unknown cell {unknown[0]!r}; choose from {', '.join(RANK_CELLS)}")
-    arrays = {
-        cell: checked_array(f"{variant}, {cell}: percentile ranks", values, shape="(pairs,)", low=0, high=100)
-        for cell, values in cells.items()
-    }
-    for cell, values in arrays.items():
-        if np.isnan(values).any():
-            raise ValueError(f"{variant}, {cell}: percentile ranks must lie in [0, 100], got nan")
+    form = {"shape": "(pairs,)", "low": 0, "high": 100, "gaps": False}
+    names = {cell: f"{variant}, {cell}: percentile ranks" for cell in cells}
+    arrays = {cell: checked_array(names[cell], values, **form) for cell, values in cells.items()}
     return {cell: values for cell, values in arrays.items() if len(values)}
 
 
@@ -393,32 +374,32 @@ def _lay_out_distributions(figure: go.Figure, variants: Sequence[str], title: st
     line = {"showgrid": False, "zeroline": True, "ticklabelstandoff": 6}
     figure.update_yaxes(range=[-deepest - 0.05, 1.05], tickvals=[], ticks="", **line)
     for row, variant in enumerate(variants, start=1):
-        figure.update_yaxes(tickvals=[0], ticktext=[_label(variant)], tickfont_size=14, row=row, col=1)
+        figure.update_yaxes(
+            tickvals=[0], ticktext=[short_name(html.variant_name(variant))], tickfont_size=14, row=row, col=1
+        )
     figure.update_annotations(font_size=13)
     margin, legend = {"t": above, "b": below}, {"itemclick": False, "itemdoubleclick": False}
     legend |= {"y": -58 / room, "yanchor": "top"}
     lay_out(figure, title=title, height=above + room + below, margin=margin, legend=legend)
 
 
-def _label(variant: str) -> str:
-    return plain_text(shortened(html.variant_name(variant), _LONGEST_LABEL))
-
-
 def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
     """Which heads rank coreferring targets higher than others: a panel for each variant, one scale for all.
 
-    Args:
-        maps: variant -> (layers, heads) mean rank of the targets that corefer minus that of those that do
-            not, in percentage points. NaN = not measured, drawn as a small cross.
-        title: shown above (plain text).
-    """
-    shown = {variant: _checked_map(variant, maps[variant]) for variant in paper_order(maps)}
+    `maps`: variant -> (layers, heads) mean rank of the targets that corefer minus that of those that do not,
+    in percentage points; NaN = not measured, drawn as a small cross."""
+    form = {"shape": "(layers, heads)", "low": -100, "high": 100}
+    shown = {
+        variant: checked_array(f"{variant}: differences of ranks", maps[variant], **form)
+        for variant in paper_order(maps)
+    }
     finite = [abs(value) for values in shown.values() for value in values[np.isfinite(values)]]
     if not finite:
         raise ValueError("there are no heads to show: no difference was measured")
     columns = min(len(shown), PANELS_A_ROW)
     rows = math.ceil(len(shown) / columns)
-    titles, spacing = list(map(_label, shown)), {"horizontal_spacing": 0.07, "vertical_spacing": 0.3 / rows}
+    titles = [short_name(html.variant_name(variant)) for variant in shown]
+    spacing = {"horizontal_spacing": 0.07, "vertical_spacing": 0.3 / rows}
     figure = make_subplots(rows=rows, cols=columns, subplot_titles=titles, **spacing)
     for place, (variant, values) in enumerate(shown.items()):
         where = {"row": place // columns + 1, "col": place % columns + 1}
@@ -440,14 +421,6 @@ def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
         margin={"t": 84 if title else 48, "b": 56},
         coloraxis=_difference_axis(max(*finite, 1.0)),
     )
-
-
-def _checked_map(variant: str, values: np.ndarray) -> np.ndarray:
-    shape = "(layers, heads)"
-    array = checked_array(f"{variant}: differences of ranks", values, shape=shape, low=-100, high=100)
-    if not array.size:
-        raise ValueError(f"{variant}: differences of ranks must have shape {shape}, got {array.shape}")
-    return array
 
 
 def _map_traces(variant: str, values: np.ndarray) -> list[go.Heatmap | go.Scatter]:

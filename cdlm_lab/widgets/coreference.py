@@ -224,14 +224,9 @@ def dendrogram_figure(
     """The tree with its leaves on the left, as wide as the scores go down from 1 to 0.
 
     A branch has the colour of a gold cluster if all mentions below it are of that cluster, and is grey
-    otherwise; grey bands hold the clusters that the threshold leaves. Gold clusters of one mention, and
-    unknown ones, are hollow grey dots. The figure grows with the mentions: 200 of them are legible.
-
-    Args:
-        tree: (mentions - 1, 4), of `clustering.merge_tree`.
-        mentions: the leaves, in the order of the scores the tree was made from.
-        threshold: drawn as a line; clusters are joined to its left.
-        title: shown above (plain text).
+    otherwise; grey bands hold the clusters that the threshold, a line, leaves. Gold clusters of one mention,
+    and unknown ones, are hollow grey dots. The figure grows with the mentions: 200 of them are legible.
+    `tree`: (mentions - 1, 4), of `clustering.merge_tree`; `mentions`: the leaves, in the order of its scores.
     """
     tree = np.asarray(tree, dtype=np.float64)
     labels = labels_at(tree, threshold)

@@ -150,13 +150,10 @@ class LiveCurve:
     `seconds` (since the run began), `total_steps`. Other keys are passed over.
 
     Args:
-        title: shown above the curve (untrusted text).
         measure: what validation is shown as, `perplexity`, or `loss` (its logarithm) for tasks in which
             perplexity means nothing.
         write: where lines of text go; None = they are printed.
-        show: called with the HTML of each picture. None = the notebook's output is made and then replaced;
-            outside a notebook nothing is shown.
-        clock: a clock in seconds.
+        show: called with the HTML of each picture; None = it is the notebook's output, if there is one.
     """
 
     def __init__(

@@ -232,11 +232,8 @@ def overview_svg(document: np.ndarray, lanes: Sequence[tuple[str, np.ndarray, st
     """A sequence as a picture 1,000 units wide with a lane of documents and one lane for each property.
 
     The height of a bar is the share of the tokens in its place that have the property, the fullest place of a
-    lane being full height (with masks at 15% nothing would be seen otherwise).
-
-    Args:
-        document: int (seq,), number of the document a token belongs to; -1 = none.
-        lanes: (label, bool (seq,) with True = has the property, colour), drawn from top to bottom.
+    lane being full height (with masks at 15% nothing would be seen otherwise). `document`: int (seq,), number
+    of the document a token belongs to; -1 = none. `lanes`: (label, bool (seq,), colour), from top to bottom.
     """
     tops = [row * (_LANE + _GAP) + 2 for row in range(len(lanes) + 1)]
     labels = ["documents", *(label for label, _, _ in lanes)]

@@ -100,41 +100,6 @@ class ReadRanking:
         return self.scores[system]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """A candidate in its place, from 1; `before`: the place by the other system, None = there is none."""
-
-    text: str
-    right: bool | None
-    place: int
-    probability: float | None
-    before: int | None
-
-    @property
-    def in_sight(self) -> bool:
-        return self.place <= OPEN or bool(self.right) or self.before == 1
-
-    @property
-    def frame(self) -> str:
-        """The frame around what the other system put on top: is it right?"""
-        colour = {True: CROSS, False: WRONG, None: GLOBAL}[self.right]
-        return f"border:1px solid {colour};padding:0 5px"
-
-    @property
-    def cells(self) -> list[str]:
-        """Place, probability, place by the other system and how far up or down it moved, and the candidate
-        itself."""
-        bar = span(UNREAD, SMALL) if self.probability is None else html.share_bar(self.probability)
-        cells = [div(f"{self.place}", f"width:20px;font-size:12px;{MUTED}"), div(bar, "width:62px")]
-        if self.before is not None:
-            by = self.before - self.place
-            moved = f" \u25b2{by}" if by > 0 else f" \u25bc{-by}" if by < 0 else ""
-            number = span(f"{self.before}{span(moved, MUTED)}", "font-size:12px;white-space:nowrap")
-            cells.append(div(number, _BESIDE))
-        box = f"padding:0 6px;{_GROUND if self.right else ''};{self.frame if self.before == 1 else ''}"
-        return [*cells, html.text_box(f"{f'{_RIGHT} ' if self.right else ''}{escaped(self.text)}", box)]
-
-
 def ranking_html(read: ReadRanking, *, system: str, beside: str) -> str:
     """The question, what became of it, and the candidates with their probabilities, the best one first.
 
@@ -142,17 +107,50 @@ def ranking_html(read: ReadRanking, *, system: str, beside: str) -> str:
     framed, if it is another one. Below the first OPEN places only right candidates and the first one of
     `beside` are shown, the others open on a click."""
     other = None if beside == system else beside
-    lines = _lines(read, system, other)
+    before = {number: place for place, number in enumerate(read.order(other), 1)} if other else {}
     head = ["", "probability", '<span style="padding-left:6px">candidate</span>']
     if other is not None:
         head.insert(2, div(f"<bdi>{escaped(other)}</bdi>", f"{_BESIDE};overflow-wrap:anywhere"))
+    lines = []  # (whether it is in sight, place, cells) of each candidate
+    for place, number in enumerate(read.order(system, beside=other), start=1):
+        in_sight = place <= OPEN or before.get(number) == 1 or bool(read.right and read.right[number])
+        lines.append((in_sight, place, _cells(read, number, place, read.probabilities(system), before)))
     tables = []
-    for in_sight, group in groupby(lines, lambda line: line.in_sight):
+    for in_sight, group in groupby(lines, lambda line: line[0]):
         run = list(group)
-        table = html.bare_table((line.cells for line in run), head=head if run[0].place == 1 else ())
-        places = f"places {run[0].place} to {run[-1].place}" if len(run) > 1 else f"place {run[0].place}"
+        first, last = run[0][1], run[-1][1]
+        table = html.bare_table((cells for _, _, cells in run), head=head if first == 1 else ())
+        places = f"places {first} to {last}" if len(run) > 1 else f"place {first}"
         tables.append(table if in_sight else html.fold(span(places, SMALL), table))
-    return html.view_html("ranking", f"{_head(read, system, other)}{_legend(lines, other)}{''.join(tables)}")
+    above = f"{_head(read, system, other)}{_legend(read, system, other)}"
+    return html.view_html("ranking", f"{above}{''.join(tables)}")
+
+
+def _cells(
+    read: ReadRanking,
+    number: int,
+    place: int,
+    probabilities: Sequence[float | None],
+    before: Mapping[int, int],
+) -> list[str]:
+    """Place, probability, place by the other system and how far up or down it moved, and the candidate."""
+    probability, right = probabilities[number], bool(read.right and read.right[number])
+    bar = span(UNREAD, SMALL) if probability is None else html.share_bar(probability)
+    cells = [div(f"{place}", f"width:20px;font-size:12px;{MUTED}"), div(bar, "width:62px")]
+    if before:
+        by = before[number] - place
+        moved = f" \u25b2{by}" if by > 0 else f" \u25bc{-by}" if by < 0 else ""
+        moved = span(f"{before[number]}{span(moved, MUTED)}", "font-size:12px;white-space:nowrap")
+        cells.append(div(moved, _BESIDE))
+    frame = _frame(None if read.right is None else right) if before.get(number) == 1 else ""
+    box = f"padding:0 6px;{_GROUND if right else ''};{frame}"
+    return [*cells, html.text_box(f"{f'{_RIGHT} ' if right else ''}{escaped(read.candidates[number])}", box)]
+
+
+def _frame(right: bool | None) -> str:
+    """The frame around what the other system put on top: is it right?"""
+    colour = {True: CROSS, False: WRONG, None: GLOBAL}[right]
+    return f"border:1px solid {colour};padding:0 5px"
 
 
 def rankings_page(reads: Sequence[ReadRanking], *, system: str, beside: str, title: str) -> str:
@@ -172,22 +170,6 @@ def rankings_page(reads: Sequence[ReadRanking], *, system: str, beside: str, tit
     return html.page_of(reads, show, noun="question", facts=facts, title=title)
 
 
-def _lines(read: ReadRanking, system: str, beside: str | None) -> list[_Line]:
-    """The candidates in the order of the system."""
-    before = {} if beside is None else {number: place for place, number in enumerate(read.order(beside), 1)}
-    probabilities = read.probabilities(system)
-    return [
-        _Line(
-            text=read.candidates[number],
-            right=None if read.right is None else read.right[number],
-            place=place,
-            probability=probabilities[number],
-            before=before.get(number),
-        )
-        for place, number in enumerate(read.order(system, beside=beside), start=1)
-    ]
-
-
 def _head(read: ReadRanking, system: str, beside: str | None) -> str:
     """The question, and which systems put a right answer on top."""
     head = f"{html.muted(escaped(read.id))}{html.headline(read.question)}"
@@ -204,16 +186,15 @@ def _head(read: ReadRanking, system: str, beside: str | None) -> str:
     return f"{head}{div('&ensp;&middot;&ensp;'.join(parts), 'margin:2px 0')}"
 
 
-def _legend(lines: Sequence[_Line], beside: str | None) -> str:
+def _legend(read: ReadRanking, system: str, beside: str | None) -> str:
     """What ground and frame mean; of the marks those alone that are on the page."""
     parts, box, other = [], "border-radius:3px;padding:0 6px", f"<bdi>{escaped(beside or '')}</bdi>"
-    if any(line.right for line in lines):
+    if any(read.right or ()):
         parts.append(span(f"{_RIGHT} right answer", f"{_GROUND};{box}"))
     if beside is not None:
-        top = next(line for line in lines if line.before == 1)
-        parts.append(span(f"first by {other}", f"{box};{top.frame}"))
+        parts.append(span(f"first by {other}", f"{box};{_frame(read.right_on_top(beside))}"))
         parts.append(f"\u25b2 \u25bc places up and down from {other}")
-    if any(line.probability is None for line in lines):
+    if None in read.scores[system]:
         parts.append(f"{UNREAD}: below what was read{'' if beside is None else f', in the order of {other}'}")
     return html.legend(parts)
 
@@ -276,9 +257,9 @@ def score_spread_figure(spreads: Mapping[str, Sequence[float]]) -> go.Figure:
 
     `spreads`: name of a system -> of each group the standard deviation of its log-odds; from top to bottom.
     """
-    shown = {
-        name: np.asarray(values, dtype=float) for name, values in charts.not_empty(spreads, "spreads").items()
-    }
+    shown = {name: np.asarray(values, dtype=float) for name, values in spreads.items() if len(values)}
+    if not shown:
+        raise ValueError("there is nothing to show: spreads is empty")
     for name, values in shown.items():
         if wrong := [value for value in values.tolist() if not 0 <= value < math.inf]:
             raise ValueError(f"{name}: a spread is {wrong[0]}; it must be finite and not negative")

@@ -60,14 +60,11 @@ def score_table(
     Args:
         labels: system -> what to call it, in the order of the rows; None = all as they are called,
             variants of CDLM as in the paper and in its order.
-        group: the part or setting that is shown.
+        group: the part or setting that is shown; a ValueError if it has no scores.
         split: None = that of the experiment; beside others there are no numbers of papers.
         caption: what was measured; the size is added.
         others: rows below ours, such as those of a paper.
         experiment: of whose columns the table is; "" = that of the report.
-
-    Raises:
-        ValueError: there is no score of that split and group.
     """
     layout = LAYOUTS[experiment or report.name]
     wanted = layout.split if split is None else split
@@ -84,21 +81,6 @@ def score_table(
 def _each(names: Mapping[str, str], form: Form = PER_CENT) -> list[Column]:
     """A column of ours for each metric, by its heading; p stands in the cells."""
     return [measured(heading, metric, form, with_p=True) for metric, heading in names.items()]
-
-
-def _papers(
-    datasets: Sequence[str], *tables: tuple[str, str], columns: Sequence[str], below: str, group: str = ""
-) -> list[Column]:
-    """A column of a paper's numbers with their deviations for each data set."""
-    more = {"columns": columns, "below": below, "deviations": True, "group": group}
-    return [published(dataset, *tables, dataset=dataset, **more) for dataset in datasets]
-
-
-def _released(corpus: str, table: str, measures: Sequence[str], below: str) -> Column:
-    """CDA's numbers stand beside `released` alone, which scores unrelated pairs as its code does."""
-    decimals = (4, 1, 1, 1)[: len(measures)]
-    columns = {"columns": measures, "decimals": decimals, "below": f"paper: {below}"}
-    return published(corpus, ("cda", table), dataset=corpus, group="released", **columns)
 
 
 def pairs_in_words(counts: Iterable[int]) -> str:
@@ -146,8 +128,13 @@ def _rank_size(report: Report, *_: str) -> tuple[int, str]:
 
 
 _CROSSING = "cross_document_perplexity"
-_ANSWERS = {"columns": tuple(ANSWER_MEASURES), "below": "paper: P@1 / MAP / MRR"}
+_OF_HOTPOT = {"dataset": "HotpotQA dev", "below": "paper: F1, HotpotQA"}
+_MATCHED = {"columns": ("accuracy", "f1"), "below": "paper: Acc / F1", "decimals": (1, 1), "gaps": False}
+_ANSWERS = {"columns": tuple(ANSWER_MEASURES), "below": "paper: P@1 / MAP / MRR", "deviations": True}
 _ANSWER_SETS = ("ASNQ", "WikiQA", "TREC-QA")
+_ALIGNED = ("mrr", "at_10", "at_5", "at_1")
+# CDA's numbers stand beside `released` alone, which scores unrelated pairs as its code does.
+_RELEASED = {"decimals": (4, 1, 1, 1), "group": "released"}
 
 LAYOUTS: Mapping[str, Layout] = {
     "cross-document perplexity": Layout(
@@ -159,7 +146,6 @@ LAYOUTS: Mapping[str, Layout] = {
             published(
                 "Multi-News",
                 ("cdlm", "1"),
-                dataset="Multi-News",
                 columns=("validation perplexity", "test perplexity"),
                 below="paper: validation / test",
             ),
@@ -183,15 +169,7 @@ LAYOUTS: Mapping[str, Layout] = {
             *_each({"accuracy": "accuracy", "f1": "F1"}),
             seeds(),
             *(
-                published(
-                    corpus,
-                    *(("cda", "2"), ("cda", "3"), ("cdlm", "4")),
-                    dataset=corpus,
-                    columns=("accuracy", "f1"),
-                    below="paper: Acc / F1",
-                    decimals=(1, 1),
-                    gaps=False,
-                )
+                published(corpus, ("cda", "2"), ("cda", "3"), ("cdlm", "4"), **_MATCHED)
                 for corpus in ("AAN", "OC", "S2ORC", "PAN")
             ),
         ],
@@ -205,8 +183,12 @@ LAYOUTS: Mapping[str, Layout] = {
             *_each({"mrr": "MRR"}, tables.THOUSANDTHS),
             *_each({"at_10": "P@10", "at_5": "P@5", "at_1": "P@1"}),
             seeds(),
-            _released("S2ORC", "4", ("mrr", "at_10", "at_5", "at_1"), "MRR / P@10 / P@5 / P@1"),
-            _released("PAN", "5", ("mrr", "at_10", "at_5"), "MRR / P@10 / P@5"),
+            published(
+                "S2ORC", ("cda", "4"), columns=_ALIGNED, below="paper: MRR / P@10 / P@5 / P@1", **_RELEASED
+            ),
+            published(
+                "PAN", ("cda", "5"), columns=_ALIGNED[:3], below="paper: MRR / P@10 / P@5", **_RELEASED
+            ),
         ],
         size=_size("pairs", "clusters"),
         note="MRR: mean reciprocal rank of the first true sentence; P@N in per cent. p: against the row "
@@ -217,12 +199,9 @@ LAYOUTS: Mapping[str, Layout] = {
         shown=[
             *_each(QUESTION_MEASURES),
             seeds(),
-            *(
-                published(
-                    of, ("cdlm", "5"), dataset="HotpotQA dev", columns=(metric,), below="paper: F1, HotpotQA"
-                )
-                for metric, of in (("f1", "answer"), ("sp_f1", "support"), ("joint_f1", "joint"))
-            ),
+            published("answer", ("cdlm", "5"), columns=("f1",), **_OF_HOTPOT),
+            published("support", ("cdlm", "5"), columns=("sp_f1",), **_OF_HOTPOT),
+            published("joint", ("cdlm", "5"), columns=("joint_f1",), **_OF_HOTPOT),
         ],
         size=_size("questions", "clusters"),
         note="All in per cent. EM: share of the questions of which the answer, the supporting sentences, or"
@@ -236,11 +215,15 @@ LAYOUTS: Mapping[str, Layout] = {
         shown=[
             *_each({"precision": "precision", "recall": "recall", "f1": "span F1"}),
             seeds(),
-            *_papers(
-                ("LitBank", "JNLPBA", "OntoNotes1000"),
-                *(("doc-arc", table) for table in "234"),
-                columns=("f1",),
-                below="paper: F1 (SD)",
+            *(
+                published(
+                    corpus,
+                    *(("doc-arc", table) for table in "234"),
+                    columns=("f1",),
+                    below="paper: F1 (SD)",
+                    deviations=True,
+                )
+                for corpus in ("LitBank", "JNLPBA", "OntoNotes1000")
             ),
         ],
         size=_tagging_size,
@@ -253,8 +236,11 @@ LAYOUTS: Mapping[str, Layout] = {
         shown=[
             *_each(ANSWER_MEASURES),
             seeds(),
-            *_papers(_ANSWER_SETS, ("mspp", "1"), group="all", **_ANSWERS),
-            *_papers(_ANSWER_SETS, ("mspp", "2"), ("mspp", "7"), group="reranked", **_ANSWERS),
+            *(published(one, ("mspp", "1"), group="all", **_ANSWERS) for one in _ANSWER_SETS),
+            *(
+                published(one, ("mspp", "2"), ("mspp", "7"), group="reranked", **_ANSWERS)
+                for one in _ANSWER_SETS
+            ),
         ],
         size=_answer_size,
         note="All in per cent, means over questions. P@1: the first candidate is right; MAP: average "
@@ -268,11 +254,12 @@ LAYOUTS: Mapping[str, Layout] = {
         shown=[
             *_each({"label_accuracy": "label accuracy"}),
             seeds(),
-            *_papers(
-                ("FEVER",),
+            published(
+                "FEVER",
                 ("mspp", "8"),
                 columns=("dev label_accuracy", "label_accuracy"),
                 below="paper: dev / test",
+                deviations=True,
             ),
         ],
         size=_size("scored", "groups"),
@@ -285,13 +272,7 @@ LAYOUTS: Mapping[str, Layout] = {
         shown=[
             *_each(RANK_CELLS | RANK_GAPS, tables.POINTS),
             seeds(),
-            published(
-                "ECB+",
-                ("cdlm", "6"),
-                dataset="ECB+",
-                columns=tuple(RANK_CELLS),
-                below="paper: the first four",
-            ),
+            published("ECB+", ("cdlm", "6"), columns=tuple(RANK_CELLS), below="paper: the first four"),
         ],
         size=_rank_size,
         note="Rank of the second mention among the tokens of its document, by the attention between it and "

@@ -27,9 +27,6 @@ _SMALL = f"font-size:11px;font-weight:400;white-space:nowrap;{MUTED}"
 _MARKDOWN = re.compile(r"[\\`*|]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\]\()|<(?=[A-Za-z/!?])")
 
 
-# ---- a table ----
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """What stands in one place of a table; plain text throughout."""
@@ -87,11 +84,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreTable:
-    """A table that Jupyter displays as HTML, and as text where there is no HTML.
-
-    Raises:
-        ValueError: no rows, or a row with more or fewer cells than there are columns.
-    """
+    """A table that Jupyter displays as HTML, and as text where there is no HTML."""
 
     caption: str  # what it is, above it; "" = none
     columns: Sequence[Heading]  # texts before numbers
@@ -152,9 +145,6 @@ def markdown_text(text: str) -> str:
     return _MARKDOWN.sub(r"\\\g<0>", " ".join(visible(text).split()))
 
 
-# ---- how numbers are written ----
-
-
 @dataclass(frozen=True, slots=True)
 class Form:
     """How a value and its bounds are written, all of a cell alike, and between which the values lie."""
@@ -202,9 +192,6 @@ def number_cell(score: Score | None, form: Form, *, with_p: bool = False, agains
         to = f" to {against}" if against else ""
         below.append(f"(p {'' if score.p < 0.001 else '= '}{p_text(score.p)}{to})")
     return Cell(text=text, below=" ".join(below))
-
-
-# ---- rows and columns ----
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,17 +335,11 @@ def table_of(
     lines: Sequence[str] = (),
 ) -> ScoreTable:
     """A table with a row for each system, its label in front; the best of each column is bold, ties all.
-    Columns that nothing stands in are left out.
+    Columns that nothing stands in are left out. The cells of a row without scores say that it was not run,
+    unless only a paper has it.
 
-    Args:
-        rows: one that has no scores was not measured, and its cells say so, unless only a paper has it.
-        first: heading of the labels.
-        sources: system -> where its numbers are from.
-        lines: below the table.
-
-    Raises:
-        ValueError: no rows, or two of one system.
-    """
+    `first`: heading of the labels; `sources`: system -> where its numbers are from; `lines` stand below the
+    table. A ValueError for no rows, or two of one system."""
     names = [row.system for row in rows if not row.published]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two rows of {repeated[0]}; give each system once")
@@ -409,9 +390,6 @@ def explained(rows: Iterable[SystemRow]) -> str:
     return " ".join([*parts, *(["Bold: best."] if len(shown) > 1 else [])])
 
 
-# ---- the papers' numbers ----
-
-
 @cache
 def published_numbers() -> Mapping[tuple[str, str], Mapping[tuple[str, str, str], str]]:
     """(paper, table) -> (dataset, row, column) -> the number as it is printed."""
@@ -439,8 +417,8 @@ def published_rows(
 def published(
     name: str,
     *tables: tuple[str, str],
-    dataset: str,
     columns: Sequence[str],
+    dataset: str = "",
     below: str = "",
     decimals: Sequence[int] | None = None,
     deviations: bool = False,
@@ -452,6 +430,7 @@ def published(
     Args:
         tables: (paper, table); each number is of the first that has it.
         columns: of the table.
+        dataset: "" = it is called as the column.
         decimals: to how many each is rounded; None = as printed.
         deviations: with those that the paper reports, in parentheses.
         gaps: a number that the paper lacks is a dash; False = it is passed over.
@@ -462,10 +441,12 @@ def published(
         numbers = ChainMap(*(published_numbers()[table] for table in tables))
         texts = []
         for place, column in enumerate(columns):
-            text = numbers.get((dataset, row.system, column))
+            text = numbers.get((dataset or name, row.system, column))
             if text is not None and decimals is not None:
                 text = f"{float(text):.{decimals[place]}f}"
-            deviation = numbers.get((dataset, row.system, f"{column} deviation")) if deviations else None
+            deviation = (
+                numbers.get((dataset or name, row.system, f"{column} deviation")) if deviations else None
+            )
             texts.append(f"{text} ({deviation})" if text and deviation else text)
         shown = [text or NONE for text in texts if text or gaps]
         return Cell(text=" / ".join(shown) if any(texts) else "")

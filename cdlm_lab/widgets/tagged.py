@@ -123,13 +123,9 @@ def labels_of_reads(reads: Iterable[ReadSentence]) -> tuple[str, ...]:
 
 
 def tagged_sentence_html(read: ReadSentence, *, labels: Sequence[str], chosen: int | None = None) -> str:
-    """The sentence with its spans, and the occurrences of one word, nearest first.
-
-    Args:
-        labels: all labels of the documents, in the order of their colours, so that a label has the same
-            colour in all sentences.
-        chosen: number of that word; None = `ReadSentence.first_choice`.
-    """
+    """The sentence with its spans, and the occurrences of one word, nearest first: that with the number
+    `chosen`, None = `ReadSentence.first_choice`. `labels`: all those of the documents, in the order of their
+    colours, so that a label has the same colour in all sentences."""
     if chosen is not None and not 0 <= chosen < len(read.words):
         raise ValueError(f"chosen is {chosen}; the sentence has words 0 to {len(read.words) - 1}")
     word, colours = read.first_choice if chosen is None else chosen, _colours(labels)

@@ -150,17 +150,17 @@ def numbered(block: list[Line]) -> list[tuple[int, str]]:
 
 
 def test_blocks_and_parts(write, refused):
-    path = write("a.txt", "\r\n\na\nb\r\n \t\n\n#x\nc\n#y\n#z\n\nd")
-    first, marked, last = [(3, "a"), (4, "b")], [(7, "#x"), (8, "c"), (9, "#y"), (10, "#z")], [(12, "d")]
-    assert list(map(numbered, tagged.line_blocks(path))) == [first, marked, last]
-    blocks = [first, *([line] for line in marked), last]
-    assert list(map(numbered, tagged.line_blocks(path, mark="#"))) == blocks
-    path = write("a.txt", "a\nb\n\nc\n#x 1\n\nd\n\n#y\ne\n")
-    parts = [
-        (numbered([head])[0], list(map(numbered, some))) for head, some in tagged.marked_parts(path, mark="#")
-    ]
-    before, x = ((1, ""), [[(1, "a"), (2, "b")], [(4, "c")]]), ((5, "#x 1"), [[(7, "d")]])
-    assert parts == [before, x, ((9, "#y"), [[(10, "e")]])]
+    path = write("a.txt", "\r\n\na\nb\r\n \t\n\n#x\nc\n#y 1\n\ne\n\nd\n#z\nf")
+    first, marked, last = (
+        [(3, "a"), (4, "b")],
+        [(7, "#x"), (8, "c"), (9, "#y 1")],
+        [(13, "d"), (14, "#z"), (15, "f")],
+    )
+    assert list(map(numbered, tagged.line_blocks(path))) == [first, marked, [(11, "e")], last]
+    parts = {head[1:]: list(map(numbered, some)) for head, some in tagged.marked_parts(path, mark="#")}
+    x, y, z = marked[0], marked[2], last[1]
+    expected = {(1, ""): [first], x: [marked[1:2]], y: [[(11, "e")], last[:1]], z: [last[2:]]}
+    assert list(parts.items()) == list(expected.items())
     remedy = "delete the line, or write the document below it"
     for text, line in (("#x\n\n#y\na\n", 1), ("#x\na\n#y\n\n", 3)):
         path = write("b.txt", text)

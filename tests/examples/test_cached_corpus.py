@@ -122,278 +122,285 @@ def leftovers(cache: Path) -> list[str]:
     return sorted(path.name for path in cache.iterdir() if path.name != ".fp.lock")
 
 
-class TestEncodeCluster:
-    def test_tokens_without_special_ones_and_documents_without_text_left_out(self, tokenizer):
-        row, empty = encode_cluster(a_cluster("c", "w1 w2", " \n\t", "", "w3"), tokenizer)
-        assert (row["cluster_id"], row["document_ids"], empty) == ("c", ["c0", "c3"], 2)
-        texts = [" ".join(tokenizer.convert_ids_to_tokens(ids.tolist())) for ids in row["input_ids"]]
-        assert texts == ["w1 w2", "w3"]
-        assert [facts.tolist() for facts in row["fact_ids"]] == [[-1, -1], [-1]]
-        assert {array.dtype for array in [*row["input_ids"], *row["fact_ids"]]} == {np.dtype(np.int32)}
-        assert encode_cluster(a_cluster("c", " "), tokenizer)[0]["input_ids"] == []
+def test_tokens_without_special_ones_and_documents_without_text_left_out(tokenizer):
+    row, empty = encode_cluster(a_cluster("c", "w1 w2", " \n\t", "", "w3"), tokenizer)
+    assert (row["cluster_id"], row["document_ids"], empty) == ("c", ["c0", "c3"], 2)
+    texts = [" ".join(tokenizer.convert_ids_to_tokens(ids.tolist())) for ids in row["input_ids"]]
+    assert texts == ["w1 w2", "w3"]
+    assert [facts.tolist() for facts in row["fact_ids"]] == [[-1, -1], [-1]]
+    assert {array.dtype for array in [*row["input_ids"], *row["fact_ids"]]} == {np.dtype(np.int32)}
+    assert encode_cluster(a_cluster("c", " "), tokenizer)[0]["input_ids"] == []
 
-    def test_facts_are_numbered_by_first_appearance_and_shared_across_documents(self, tokenizer):
-        #              0    5  8       16
-        first = Document(
-            id="a",
-            text="w10 w11 w12 w13 w14",
-            facts=(Fact(start=12, end=15, id="late"), Fact(start=0, end=7, id="early")),
+
+def test_facts_are_numbered_by_first_appearance_and_shared_across_documents(tokenizer):
+    #              0    5  8       16
+    first = Document(
+        id="a",
+        text="w10 w11 w12 w13 w14",
+        facts=(Fact(start=12, end=15, id="late"), Fact(start=0, end=7, id="early")),
+    )
+    second = Document(
+        id="b", text="w1 w10 w11", facts=(Fact(start=0, end=2, id="new"), Fact(start=3, end=10, id="early"))
+    )
+    row, _ = encode_cluster(Cluster(id="c", documents=(first, second)), tokenizer)
+    assert [facts.tolist() for facts in row["fact_ids"]] == [[0, 0, -1, 1, -1], [2, 0, 0]]
+
+
+def test_a_token_belongs_to_a_fact_if_its_characters_overlap(tokenizer):
+    #          w10 = [0, 3), w11 = [4, 7), w12 = [8, 11)
+    def numbers(*facts: Fact) -> list[int]:
+        row, _ = encode_cluster(of_one("w10 w11 w12", *facts), tokenizer)
+        return row["fact_ids"][0].tolist()
+
+    assert numbers(Fact(start=4, end=7, id="x")) == [-1, 0, -1]
+    assert numbers(Fact(start=3, end=8, id="x")) == [-1, 0, -1], "touching is not overlapping"
+    assert numbers(Fact(start=2, end=9, id="x")) == [0, 0, 0], "one character is enough"
+    assert numbers(Fact(start=3, end=4, id="x")) == [-1, -1, -1], "a space is no token"
+    overlapping = Fact(start=4, end=11, id="b"), Fact(start=0, end=7, id="a")
+    assert numbers(*overlapping) == [0, 0, 1], "the fact that starts first wins"
+
+
+def test_word_pieces_and_bytes_of_a_fact():
+    """Byte-level BPE as in RoBERTa: several pieces a word, and letters of several bytes."""
+    rules = Tokenizer(models.BPE())
+    rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    rules.decoder = decoders.ByteLevel()
+    rules.post_processor = processors.ByteLevel(trim_offsets=True)
+    trainer = trainers.BpeTrainer(vocab_size=270, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    rules.train_from_iterator(["the mayor of the town"], trainer)
+    bpe = PreTrainedTokenizerFast(tokenizer_object=rules)
+    text = "the mayor Žofie Qu of the"
+    fact = Fact(start=text.index("Ž"), end=text.index(" of"), id="name")
+    row, _ = encode_cluster(of_one(text, fact), bpe)
+    inside = row["input_ids"][0][row["fact_ids"][0] == 0]
+    assert bpe.decode(inside.tolist()).strip() == "Žofie Qu"
+    assert len(inside) > 2
+    assert not (row["fact_ids"][0] == 0).all()
+
+
+def test_rows_of_clusters(build, tokenizer, tmp_path):
+    corpus = build()
+    assert corpus.column_names == ["cluster_id", "document_ids", "input_ids", "fact_ids"]
+    assert corpus["cluster_id"][:] == ["big", "just"]
+    assert corpus["document_ids"][:] == [["big0", "big1", "big2", "big3"], ["just0", "just2", "just3"]]
+    assert [len(ids) for ids in corpus[0]["input_ids"]] == [2, 1, 3, 1]
+    assert tokenizer.decode(corpus[1]["input_ids"][1]) == "w9 w10"
+    assert read_counts(tmp_path, fingerprint="fp") == CorpusCounts(
+        clusters_read=4,
+        clusters_kept=2,
+        clusters_dropped=2,
+        minimum_documents=3,
+        documents=7,
+        empty_documents_removed=3,
+        tokens=7 + 4,
+        longest_document=3,
+        documents_per_cluster={3: 1, 4: 1},
+    )
+    values = json.loads((tmp_path / "fp" / "counts.json").read_text(encoding="utf-8"))
+    assert (values["clusters_dropped"], values["documents_per_cluster"]) == (2, {"3": 1, "4": 1})
+
+
+def test_minimum_documents_is_a_parameter(build):
+    names = build(minimum_documents=2)["cluster_id"][:]
+    assert names == ["big", "small", "hollow", "just"]
+
+
+def test_rows_of_paragraphs(tokenizer, tmp_path):
+    corpus = KINDS["paragraphs"].build(tokenizer, tmp_path)
+    assert corpus.column_names == ["document_id", "paragraph_sizes", "input_ids"]
+    assert corpus["document_id"][:] == ["a", "b"]
+    assert corpus["paragraph_sizes"][:] == [[2, 1], [2, 1]]
+    assert [[len(ids) for ids in row] for row in corpus["input_ids"]] == [[2, 1, 3], [4, 1, 1]]
+    assert tokenizer.decode(corpus[0]["input_ids"][2]) == "w4 w5 w6"
+    assert tokenizer.mask_token_id not in corpus[1]["input_ids"][0]  # somebody wrote it in a text
+    assert read_paragraph_counts(tmp_path, fingerprint="fp") == ParagraphCounts(
+        documents_read=4, documents_kept=2, paragraphs=4, sentences=6, tokens=12, longest_sentence=4
+    )
+
+
+def test_read_cluster_equals_the_plain_row(build):
+    corpus = build(minimum_documents=1)
+    for selection in (corpus, corpus.select([2, 0]), corpus.shuffle(seed=1)):
+        for row, plain in enumerate(selection):
+            read = read_cluster(selection.with_format("arrow"), row)
+            assert (read.id, list(read.document_ids)) == (plain["cluster_id"], plain["document_ids"])
+            assert [ids.tolist() for ids in read.input_ids] == plain["input_ids"]
+            assert [ids.tolist() for ids in read.fact_ids] == plain["fact_ids"]
+            assert read.input_ids[0].dtype == np.int32
+
+
+def test_read_document_equals_the_plain_row(tokenizer, tmp_path):
+    more = [  # in several batches of the file
+        Paragraphed(
+            id=f"d{n}",
+            paragraphs=tuple(tuple(f"w{n} w{p} w{s}" for s in range(p + 1)) for p in range(n % 5 + 1)),
         )
-        second = Document(
-            id="b",
-            text="w1 w10 w11",
-            facts=(Fact(start=0, end=2, id="new"), Fact(start=3, end=10, id="early")),
-        )
-        row, _ = encode_cluster(Cluster(id="c", documents=(first, second)), tokenizer)
-        assert [facts.tolist() for facts in row["fact_ids"]] == [[0, 0, -1, 1, -1], [2, 0, 0]]
-
-    def test_a_token_belongs_to_a_fact_if_its_characters_overlap(self, tokenizer):
-        #          w10 = [0, 3), w11 = [4, 7), w12 = [8, 11)
-        def numbers(*facts: Fact) -> list[int]:
-            row, _ = encode_cluster(of_one("w10 w11 w12", *facts), tokenizer)
-            return row["fact_ids"][0].tolist()
-
-        assert numbers(Fact(start=4, end=7, id="x")) == [-1, 0, -1]
-        assert numbers(Fact(start=3, end=8, id="x")) == [-1, 0, -1], "touching is not overlapping"
-        assert numbers(Fact(start=2, end=9, id="x")) == [0, 0, 0], "one character is enough"
-        assert numbers(Fact(start=3, end=4, id="x")) == [-1, -1, -1], "a space is no token"
-        overlapping = Fact(start=4, end=11, id="b"), Fact(start=0, end=7, id="a")
-        assert numbers(*overlapping) == [0, 0, 1], "the fact that starts first wins"
-
-    def test_word_pieces_and_bytes_of_a_fact(self):
-        """Byte-level BPE as in RoBERTa: several pieces a word, and letters of several bytes."""
-        rules = Tokenizer(models.BPE())
-        rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        rules.decoder = decoders.ByteLevel()
-        rules.post_processor = processors.ByteLevel(trim_offsets=True)
-        trainer = trainers.BpeTrainer(vocab_size=270, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
-        rules.train_from_iterator(["the mayor of the town"], trainer)
-        bpe = PreTrainedTokenizerFast(tokenizer_object=rules)
-        text = "the mayor Žofie Qu of the"
-        fact = Fact(start=text.index("Ž"), end=text.index(" of"), id="name")
-        row, _ = encode_cluster(of_one(text, fact), bpe)
-        inside = row["input_ids"][0][row["fact_ids"][0] == 0]
-        assert bpe.decode(inside.tolist()).strip() == "Žofie Qu"
-        assert len(inside) > 2
-        assert not (row["fact_ids"][0] == 0).all()
+        for n in range(150)
+    ]
+    corpus = KINDS["paragraphs"].build(tokenizer, tmp_path, more)
+    for selection in (corpus, corpus.select([149, 0, 63, 64]), corpus.shuffle(seed=1)):
+        rows = selection.with_format("arrow")
+        for row, plain in enumerate(selection):
+            read = read_document(rows, row)
+            assert read.id == plain["document_id"]
+            sentences = [read.sentence(number) for number in range(len(read.paragraphs))]
+            assert [ids.tolist() for ids in sentences] == plain["input_ids"]
+            assert {ids.dtype for ids in sentences} == {np.dtype(np.int32)}
+            assert len(read.tokens) == read.ends[-1] == sum(map(len, sentences))
+            sizes = enumerate(plain["paragraph_sizes"])
+            assert read.paragraphs.tolist() == [number for number, size in sizes for _ in range(size)]
 
 
-class TestRows:
-    def test_clusters(self, build, tokenizer, tmp_path):
-        corpus = build()
-        assert corpus.column_names == ["cluster_id", "document_ids", "input_ids", "fact_ids"]
-        assert corpus["cluster_id"][:] == ["big", "just"]
-        assert corpus["document_ids"][:] == [["big0", "big1", "big2", "big3"], ["just0", "just2", "just3"]]
-        assert [len(ids) for ids in corpus[0]["input_ids"]] == [2, 1, 3, 1]
-        assert tokenizer.decode(corpus[1]["input_ids"][1]) == "w9 w10"
-        assert read_counts(tmp_path, fingerprint="fp") == CorpusCounts(
-            clusters_read=4,
-            clusters_kept=2,
-            clusters_dropped=2,
-            minimum_documents=3,
-            documents=7,
-            empty_documents_removed=3,
-            tokens=7 + 4,
-            longest_document=3,
-            documents_per_cluster={3: 1, 4: 1},
-        )
-        values = json.loads((tmp_path / "fp" / "counts.json").read_text(encoding="utf-8"))
-        assert (values["clusters_dropped"], values["documents_per_cluster"]) == (2, {"3": 1, "4": 1})
-
-    def test_minimum_documents_is_a_parameter(self, build):
-        names = build(minimum_documents=2)["cluster_id"][:]
-        assert names == ["big", "small", "hollow", "just"]
-
-    def test_paragraphs(self, tokenizer, tmp_path):
-        corpus = KINDS["paragraphs"].build(tokenizer, tmp_path)
-        assert corpus.column_names == ["document_id", "paragraph_sizes", "input_ids"]
-        assert corpus["document_id"][:] == ["a", "b"]
-        assert corpus["paragraph_sizes"][:] == [[2, 1], [2, 1]]
-        assert [[len(ids) for ids in row] for row in corpus["input_ids"]] == [[2, 1, 3], [4, 1, 1]]
-        assert tokenizer.decode(corpus[0]["input_ids"][2]) == "w4 w5 w6"
-        assert tokenizer.mask_token_id not in corpus[1]["input_ids"][0]  # somebody wrote it in a text
-        assert read_paragraph_counts(tmp_path, fingerprint="fp") == ParagraphCounts(
-            documents_read=4, documents_kept=2, paragraphs=4, sentences=6, tokens=12, longest_sentence=4
-        )
-
-    def test_read_cluster_equals_the_plain_row(self, build):
-        corpus = build(minimum_documents=1)
-        for selection in (corpus, corpus.select([2, 0]), corpus.shuffle(seed=1)):
-            for row, plain in enumerate(selection):
-                read = read_cluster(selection.with_format("arrow"), row)
-                assert (read.id, list(read.document_ids)) == (plain["cluster_id"], plain["document_ids"])
-                assert [ids.tolist() for ids in read.input_ids] == plain["input_ids"]
-                assert [ids.tolist() for ids in read.fact_ids] == plain["fact_ids"]
-                assert read.input_ids[0].dtype == np.int32
-
-    def test_read_document_equals_the_plain_row(self, tokenizer, tmp_path):
-        more = [  # in several batches of the file
-            Paragraphed(
-                id=f"d{n}",
-                paragraphs=tuple(tuple(f"w{n} w{p} w{s}" for s in range(p + 1)) for p in range(n % 5 + 1)),
-            )
-            for n in range(150)
-        ]
-        corpus = KINDS["paragraphs"].build(tokenizer, tmp_path, more)
-        for selection in (corpus, corpus.select([149, 0, 63, 64]), corpus.shuffle(seed=1)):
-            rows = selection.with_format("arrow")
-            for row, plain in enumerate(selection):
-                read = read_document(rows, row)
-                assert read.id == plain["document_id"]
-                sentences = [read.sentence(number) for number in range(len(read.paragraphs))]
-                assert [ids.tolist() for ids in sentences] == plain["input_ids"]
-                assert {ids.dtype for ids in sentences} == {np.dtype(np.int32)}
-                assert len(read.tokens) == read.ends[-1] == sum(map(len, sentences))
-                sizes = enumerate(plain["paragraph_sizes"])
-                assert read.paragraphs.tolist() == [number for number, size in sizes for _ in range(size)]
-
-    def test_tokens_of_sentences_are_those_of_the_joint_model(self, shipped_question_tokenizer, tmp_path):
-        texts = ("Ada won the race.", "Bo came second, </s> later.")
-        document = Paragraphed(id="a", paragraphs=(texts,))
-        corpus = KINDS["paragraphs"].build(shipped_question_tokenizer, tmp_path, [document])
-        expected = encode_pieces(texts, shipped_question_tokenizer)
-        assert corpus[0]["input_ids"] == [ids.tolist() for ids in expected]
+def test_tokens_of_sentences_are_those_of_the_joint_model(shipped_question_tokenizer, tmp_path):
+    texts = ("Ada won the race.", "Bo came second, </s> later.")
+    document = Paragraphed(id="a", paragraphs=(texts,))
+    corpus = KINDS["paragraphs"].build(shipped_question_tokenizer, tmp_path, [document])
+    expected = encode_pieces(texts, shipped_question_tokenizer)
+    assert corpus[0]["input_ids"] == [ids.tolist() for ids in expected]
 
 
-class TestBuilding:
-    """Both kinds are built alike."""
+def test_any_number_of_processes_makes_the_same_corpus(kind, tokenizer, tmp_path):
+    files, counts = [], []
+    for processes in (1, 3):
+        cache = tmp_path / str(processes)
+        kind.build(tokenizer, cache, map(kind.nth, range(400)), processes=processes)
+        files.append((cache / "fp" / kind.file).read_bytes())
+        counts.append(kind.counts(cache, fingerprint="fp"))
+    assert files[0] == files[1]
+    assert counts[0] == counts[1]
+    dropped = {CorpusCounts: "clusters_kept", ParagraphCounts: "documents_kept"}[type(counts[0])]
+    assert 0 < getattr(counts[0], dropped) < 400
 
-    def test_any_number_of_processes_makes_the_same_corpus(self, kind, tokenizer, tmp_path):
-        files, counts = [], []
-        for processes in (1, 3):
-            cache = tmp_path / str(processes)
-            kind.build(tokenizer, cache, map(kind.nth, range(400)), processes=processes)
-            files.append((cache / "fp" / kind.file).read_bytes())
-            counts.append(kind.counts(cache, fingerprint="fp"))
-        assert files[0] == files[1]
-        assert counts[0] == counts[1]
-        dropped = {CorpusCounts: "clusters_kept", ParagraphCounts: "documents_kept"}[type(counts[0])]
-        assert 0 < getattr(counts[0], dropped) < 400
 
-    def test_a_complete_corpus_is_reused_without_reading_the_source(self, kind, tokenizer, tmp_path):
-        first = kind.build(tokenizer, tmp_path)
+def test_a_complete_corpus_is_reused_without_reading_the_source(kind, tokenizer, tmp_path):
+    first = kind.build(tokenizer, tmp_path)
 
-        def forbidden() -> Iterator[Any]:
-            raise AssertionError("the source was read again")
+    def forbidden() -> Iterator[Any]:
+        raise AssertionError("the source was read again")
 
-        again = kind.make(forbidden, tokenizer, cache_dir=tmp_path, fingerprint="fp")
-        assert again.to_dict() == first.to_dict()
+    again = kind.make(forbidden, tokenizer, cache_dir=tmp_path, fingerprint="fp")
+    assert again.to_dict() == first.to_dict()
 
-    def test_an_error_in_the_source_passes_and_leaves_nothing(self, kind, tokenizer, tmp_path):
-        def broken() -> Iterator[Any]:
-            yield from kind.records
-            raise ValueError("corpus.jsonl:7: no field 'documents'")
 
-        with pytest.raises(ValueError, match=r"^corpus\.jsonl:7: no field 'documents'$"):
-            kind.make(broken, tokenizer, cache_dir=tmp_path, fingerprint="fp")
-        assert leftovers(tmp_path) == []
-        assert len(kind.build(tokenizer, tmp_path)) == kind.rows
+def test_an_error_in_the_source_passes_and_leaves_nothing(kind, tokenizer, tmp_path):
+    def broken() -> Iterator[Any]:
+        yield from kind.records
+        raise ValueError("corpus.jsonl:7: no field 'documents'")
 
-    def test_a_folder_that_lost_a_file_is_made_again(self, kind, tokenizer, tmp_path):
+    with pytest.raises(ValueError, match=r"^corpus\.jsonl:7: no field 'documents'$"):
+        kind.make(broken, tokenizer, cache_dir=tmp_path, fingerprint="fp")
+    assert leftovers(tmp_path) == []
+    assert len(kind.build(tokenizer, tmp_path)) == kind.rows
+
+
+def test_a_folder_that_lost_a_file_is_made_again(kind, tokenizer, tmp_path):
+    kind.build(tokenizer, tmp_path)
+    for name in ("counts.json", kind.file):
+        (tmp_path / "fp" / name).unlink()
+        assert len(kind.build(tokenizer, tmp_path, kind.records[:1])) == 1
+
+
+def test_a_damaged_file_says_what_to_do(kind, tokenizer, tmp_path):
+    kind.build(tokenizer, tmp_path)
+    (tmp_path / "fp" / kind.file).write_bytes(b"not arrow")
+    wanted = rf"{kind.file} cannot be read .*; delete the folder .*fp and run again"
+    with pytest.raises(ValueError, match=wanted):
         kind.build(tokenizer, tmp_path)
-        for name in ("counts.json", kind.file):
-            (tmp_path / "fp" / name).unlink()
-            assert len(kind.build(tokenizer, tmp_path, kind.records[:1])) == 1
 
-    def test_a_damaged_file_says_what_to_do(self, kind, tokenizer, tmp_path):
-        kind.build(tokenizer, tmp_path)
-        (tmp_path / "fp" / kind.file).write_bytes(b"not arrow")
-        wanted = rf"{kind.file} cannot be read .*; delete the folder .*fp and run again"
-        with pytest.raises(ValueError, match=wanted):
-            kind.build(tokenizer, tmp_path)
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="dies by fork: until written for Windows")
-    def test_a_killed_build_is_not_taken_for_complete_and_is_cleared_away(self, kind, tokenizer, tmp_path):
-        def killed() -> None:
-            def records() -> Iterator[Any]:
-                yield from map(kind.long, range(200))  # more than are kept in memory
-                os._exit(9)
-
-            kind.make(records, tokenizer, cache_dir=tmp_path, fingerprint="fp")
-
-        child = multiprocessing.get_context("fork").Process(target=killed)
-        child.start()
-        child.join(60)
-        assert child.exitcode == 9
-        assert [name for name in leftovers(tmp_path) if name.endswith(".building")], "nothing to clear away"
-        assert len(kind.build(tokenizer, tmp_path)) == kind.rows
-        assert leftovers(tmp_path) == ["fp"]
-
-    def test_of_two_at_once_one_builds_and_the_other_waits(self, kind, tokenizer, tmp_path):
-        """Threads stand in for the processes of torchrun: a file lock keeps them apart just the same."""
-        together = threading.Barrier(2)
-        builds = []
-
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="dies by fork: until written for Windows")
+def test_a_killed_build_is_not_taken_for_complete_and_is_cleared_away(kind, tokenizer, tmp_path):
+    def killed() -> None:
         def records() -> Iterator[Any]:
-            builds.append(threading.get_ident())
-            for record in kind.records:
-                time.sleep(0.05)
-                yield record
+            yield from map(kind.long, range(200))  # more than are kept in memory
+            os._exit(9)
 
-        def one() -> int:
-            together.wait()
-            return len(kind.make(records, tokenizer, cache_dir=tmp_path, fingerprint="fp"))
+        kind.make(records, tokenizer, cache_dir=tmp_path, fingerprint="fp")
 
-        with ThreadPoolExecutor(2) as pool:
-            assert [job.result() for job in [pool.submit(one), pool.submit(one)]] == [kind.rows] * 2
-        assert len(builds) == 1
-        assert leftovers(tmp_path) == ["fp"]
+    child = multiprocessing.get_context("fork").Process(target=killed)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 9
+    assert [name for name in leftovers(tmp_path) if name.endswith(".building")], "nothing to clear away"
+    assert len(kind.build(tokenizer, tmp_path)) == kind.rows
+    assert leftovers(tmp_path) == ["fp"]
 
-    def test_rows_reach_the_disk_while_the_source_is_read(self, kind, tokenizer, tmp_path):
-        sizes = []
 
-        def watched() -> Iterator[Any]:
-            for number in range(1000):
-                if number in (500, 999):
-                    sizes.append(next(tmp_path.glob(f".fp.*.building/{kind.file}")).stat().st_size)
-                yield kind.long(number)
+def test_of_two_at_once_one_builds_and_the_other_waits(kind, tokenizer, tmp_path):
+    """Threads stand in for the processes of torchrun: a file lock keeps them apart just the same."""
+    together = threading.Barrier(2)
+    builds = []
 
-        corpus = kind.make(watched, tokenizer, cache_dir=tmp_path, fingerprint="fp")
-        final = (tmp_path / "fp" / kind.file).stat().st_size
-        assert len(corpus) == 1000
-        assert 0.4 < sizes[0] / final < 0.6
-        assert 0.9 < sizes[1] / final < 1
+    def records() -> Iterator[Any]:
+        builds.append(threading.get_ident())
+        for record in kind.records:
+            time.sleep(0.05)
+            yield record
 
-    def test_peak_of_memory_is_the_same_for_four_times_the_records(self, kind, tokenizer, tmp_path):
-        fingerprints = itertools.count()
+    def one() -> int:
+        together.wait()
+        return len(kind.make(records, tokenizer, cache_dir=tmp_path, fingerprint="fp"))
 
-        def peak(count: int) -> int:
-            gc.collect()
-            tracemalloc.start()
-            name = str(next(fingerprints))
-            kind.make(lambda: map(kind.long, range(count)), tokenizer, cache_dir=tmp_path, fingerprint=name)
-            highest = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            return highest
+    with ThreadPoolExecutor(2) as pool:
+        assert [job.result() for job in [pool.submit(one), pool.submit(one)]] == [kind.rows] * 2
+    assert len(builds) == 1
+    assert leftovers(tmp_path) == ["fp"]
 
-        peak(100)  # pays for imports and caches
-        few, many = ([peak(count) for _ in range(2)] for count in (200, 800))
-        # the least of several: other threads of the tests allocate too
-        assert min(many) < 1.3 * min(few)
 
-    @pytest.mark.parametrize("name", ["", "../elsewhere", "a/b", "a b", "."])
-    def test_a_fingerprint_that_is_no_file_name(self, kind, tokenizer, tmp_path, name):
-        with pytest.raises(ValueError, match="is no file name"):
-            kind.make(lambda: iter(kind.records), tokenizer, cache_dir=tmp_path, fingerprint=name)
+def test_rows_reach_the_disk_while_the_source_is_read(kind, tokenizer, tmp_path):
+    sizes = []
 
-    def test_bad_input(self, kind, tokenizer, build, tmp_path):
-        with pytest.raises(
-            FileNotFoundError, match=f"no such tokenised corpus; make it with {kind.make.__name__}"
-        ):
-            kind.counts(tmp_path, fingerprint="never-made")
-        with pytest.raises(ValueError, match="Slow is a slow tokenizer"):
-            kind.build(Slow(), tmp_path)
-        with pytest.raises(ValueError, match="minimum_documents is 0"):
-            build(minimum_documents=0)
-        with pytest.raises(
-            ValueError, match="none of the 4 clusters has at least 9 non-empty documents; lower"
-        ):
-            build(minimum_documents=9)
-        with pytest.raises(
-            ValueError, match=r"none of the 2 documents has a sentence; those of fewer than 20 "
-        ):
-            KINDS["paragraphs"].build(tokenizer, tmp_path, [PARAGRAPHS[1], PARAGRAPHS[3]])
-        assert leftovers(tmp_path) == []
+    def watched() -> Iterator[Any]:
+        for number in range(1000):
+            if number in (500, 999):
+                sizes.append(next(tmp_path.glob(f".fp.*.building/{kind.file}")).stat().st_size)
+            yield kind.long(number)
+
+    corpus = kind.make(watched, tokenizer, cache_dir=tmp_path, fingerprint="fp")
+    final = (tmp_path / "fp" / kind.file).stat().st_size
+    assert len(corpus) == 1000
+    assert 0.4 < sizes[0] / final < 0.6
+    assert 0.9 < sizes[1] / final < 1
+
+
+def test_peak_of_memory_is_the_same_for_four_times_the_records(kind, tokenizer, tmp_path):
+    fingerprints = itertools.count()
+
+    def peak(count: int) -> int:
+        gc.collect()
+        tracemalloc.start()
+        name = str(next(fingerprints))
+        kind.make(lambda: map(kind.long, range(count)), tokenizer, cache_dir=tmp_path, fingerprint=name)
+        highest = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return highest
+
+    peak(100)  # pays for imports and caches
+    few, many = ([peak(count) for _ in range(2)] for count in (200, 800))
+    # the least of several: other threads of the tests allocate too
+    assert min(many) < 1.3 * min(few)
+
+
+@pytest.mark.parametrize("name", ["", "../elsewhere", "a/b", "a b", "."])
+def test_a_fingerprint_that_is_no_file_name(kind, tokenizer, tmp_path, name):
+    with pytest.raises(ValueError, match="is no file name"):
+        kind.make(lambda: iter(kind.records), tokenizer, cache_dir=tmp_path, fingerprint=name)
+
+
+def test_bad_input(kind, tokenizer, build, tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=f"no such tokenised corpus; make it with {kind.make.__name__}"
+    ):
+        kind.counts(tmp_path, fingerprint="never-made")
+    with pytest.raises(ValueError, match="Slow is a slow tokenizer"):
+        kind.build(Slow(), tmp_path)
+    with pytest.raises(ValueError, match="minimum_documents is 0"):
+        build(minimum_documents=0)
+    with pytest.raises(ValueError, match="none of the 4 clusters has at least 9 non-empty documents; lower"):
+        build(minimum_documents=9)
+    with pytest.raises(ValueError, match=r"none of the 2 documents has a sentence; those of fewer than 20 "):
+        KINDS["paragraphs"].build(tokenizer, tmp_path, [PARAGRAPHS[1], PARAGRAPHS[3]])
+    assert leftovers(tmp_path) == []
 
 
 class Slow(PythonBackend):
@@ -407,28 +414,28 @@ class Slow(PythonBackend):
         return 1
 
 
-class TestFingerprint:
-    def test_it_changes_with_everything_that_changes_the_tokens(self, tokenizer):
-        vocabulary = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "w1": 5}
-        other = BertTokenizerFast(vocab=vocabulary)
-        prints = [
-            *(
-                make(*given)
-                for make in (corpus_fingerprint, paragraph_fingerprint)
-                for given in (("a", tokenizer), ("b", tokenizer), ("a", other))
-            ),
-            corpus_fingerprint("a", tokenizer, minimum_documents=2),
-            tokenizer_fingerprint(tokenizer, FORMAT_VERSION, "a"),  # whatever else may be made of the texts
-            tokenizer_fingerprint(tokenizer, "ab", "c"),
-            tokenizer_fingerprint(tokenizer, "a", "bc"),
-        ]
-        assert len(set(prints)) == len(prints)
-        assert all(len(name) == 32 and int(name, 16) >= 0 for name in prints)
+def test_a_fingerprint_changes_with_everything_that_changes_the_tokens(tokenizer):
+    vocabulary = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "w1": 5}
+    other = BertTokenizerFast(vocab=vocabulary)
+    prints = [
+        *(
+            make(*given)
+            for make in (corpus_fingerprint, paragraph_fingerprint)
+            for given in (("a", tokenizer), ("b", tokenizer), ("a", other))
+        ),
+        corpus_fingerprint("a", tokenizer, minimum_documents=2),
+        tokenizer_fingerprint(tokenizer, FORMAT_VERSION, "a"),  # whatever else may be made of the texts
+        tokenizer_fingerprint(tokenizer, "ab", "c"),
+        tokenizer_fingerprint(tokenizer, "a", "bc"),
+    ]
+    assert len(set(prints)) == len(prints)
+    assert all(len(name) == 32 and int(name, 16) >= 0 for name in prints)
 
-    @pytest.mark.parametrize("make", [corpus_fingerprint, paragraph_fingerprint])
-    def test_it_stays_after_the_tokenizer_was_used_and_saved_and_loaded(self, make, tokenizer, tmp_path):
-        before = make("a", tokenizer)
-        tokenizer("w1 w2 w3", truncation=True, max_length=2, padding="max_length")
-        assert make("a", tokenizer) == before
-        tokenizer.save_pretrained(tmp_path)
-        assert make("a", type(tokenizer).from_pretrained(tmp_path)) == before
+
+@pytest.mark.parametrize("make", [corpus_fingerprint, paragraph_fingerprint])
+def test_a_fingerprint_stays_after_the_tokenizer_was_used_and_saved_and_loaded(make, tokenizer, tmp_path):
+    before = make("a", tokenizer)
+    tokenizer("w1 w2 w3", truncation=True, max_length=2, padding="max_length")
+    assert make("a", tokenizer) == before
+    tokenizer.save_pretrained(tmp_path)
+    assert make("a", type(tokenizer).from_pretrained(tmp_path)) == before

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data.claims import LABELS, EvidencedClaim
 from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.examples import candidates as candidate_examples
 from cdlm_lab.examples.candidates import (
     CandidateExamples,
     ClaimExamples,
@@ -21,10 +22,8 @@ from cdlm_lab.examples.candidates import (
     JointLayout,
     PairedClaimCollate,
     cascade_scores,
-    chunks,
     fixed_order,
     joint_sequence,
-    shuffled_order,
     top_k,
 )
 from cdlm_lab.examples.passes import Passes
@@ -40,6 +39,10 @@ def test_the_fixed_order_is_that_of_the_hashes():
     assert result.tolist() == by_hand == [0, 2, 1], "the same on every machine"
     assert result.dtype == np.int64
     assert fixed_order([], key="q1").shape == (0,)
+    assert fixed_order(["same"] * 4, key="q").tolist() == [0, 1, 2, 3]
+    orders = {tuple(fixed_order(["a", "b", "c", "d"], key=f"q{n}")) for n in range(50)}
+    assert len(orders) > 15, "24 there are"
+    assert fixed_order(["a\ud800", "b"], key="q").tolist() in ([0, 1], [1, 0]), "half a pair of JSON"
 
 
 @given(st.lists(st.text(max_size=3), unique=True, max_size=7), st.randoms(use_true_random=False))
@@ -50,30 +53,20 @@ def test_the_fixed_order_does_not_depend_on_the_order_of_the_file(texts, random)
     assert sorted(first) == list(range(len(texts)))
 
 
-def test_equal_texts_stay_in_order_and_questions_differ():
-    assert fixed_order(["same"] * 4, key="q").tolist() == [0, 1, 2, 3]
-    orders = {tuple(fixed_order(["a", "b", "c", "d"], key=f"q{n}")) for n in range(50)}
-    assert len(orders) > 15, "24 there are"
-    assert fixed_order(["a\ud800", "b"], key="q").tolist() in ([0, 1], [1, 0]), "half a pair of JSON"
-
-
 def test_a_shuffled_order_is_a_pure_function_of_seed_epoch_and_question():
     settings = {"seed": 1, "epoch": 2, "index": 3}
-    first = shuffled_order(30, **settings)
+    first, again = (candidate_examples.shuffled_order(30, **settings) for _ in range(2))
     assert sorted(first) == list(range(30))
-    assert (first == shuffled_order(30, **settings)).all()
+    assert (first == again).all()
     for other in ({"seed": 2}, {"epoch": 3}, {"index": 4}):
-        assert (first != shuffled_order(30, **{**settings, **other})).any()
+        assert (first != candidate_examples.shuffled_order(30, **{**settings, **other})).any()
 
 
 def test_groups_have_each_candidate_once():
-    order = np.array([3, 0, 4, 1, 2])
-    assert [group.tolist() for group in chunks(order, k=2)] == [[3, 0], [4, 1], [2]]
-    assert [group.tolist() for group in chunks(order, k=5)] == [[3, 0, 4, 1, 2]]
-    assert [group.tolist() for group in chunks(order, k=9)] == [[3, 0, 4, 1, 2]]
-    assert chunks(order[:0], k=2) == []
-    with pytest.raises(ValueError, match=r"^k is 0; it must be at least 1$"):
-        chunks(order, k=0)
+    order = [3, 0, 4, 1, 2]
+    for k, groups in ((2, [[3, 0], [4, 1], [2]]), (5, [order]), (9, [order])):
+        assert [group.tolist() for group in candidate_examples.chunks(np.array(order), k=k)] == groups
+    assert candidate_examples.chunks(np.array([]), k=2) == []
 
 
 def test_the_first_k_and_their_ties():
@@ -95,19 +88,10 @@ def test_the_first_k_are_none_worse_than_the_others(scores, k):
 
 def test_a_cascade_by_hand():
     pairwise = np.array([0.9, 0.8, 0.2, 0.2, 0.7, 0.1])
-    joint = np.array([-5.0, 3.0, NAN, NAN, -5.0, NAN])
-    result = cascade_scores(pairwise, joint)
+    result = cascade_scores(pairwise, np.array([-5.0, 3.0, NAN, NAN, -5.0, NAN]))
     # candidate 1, then 0 and 4 tied, below all of them 2 and 3 tied, then 5
     assert result.dtype == np.float64
     assert result[1] > result[0] == result[4] > result[2] == result[3] > result[5]
-
-
-def test_a_cascade_without_one_of_its_models():
-    scores = np.array([0.3, -0.5, 0.3])
-    nothing = cascade_scores(scores, np.full(3, NAN))
-    assert nothing[0] == nothing[2] > nothing[1]
-    everything = cascade_scores(scores, np.array([1.0, 2.0, 0.0]))
-    assert np.argsort(-everything).tolist() == [1, 0, 2]
 
 
 @given(st.lists(st.tuples(st.integers(-1, 1), st.none() | st.integers(-1, 1)), min_size=1, max_size=6))
@@ -122,73 +106,68 @@ def test_any_two_of_a_cascade_are_ordered_by_its_definition(candidates):
             assert (first == second) == (key == other)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: top_k(np.ones(2), np.arange(2), k=0), "k is 0; it must be at least 1"),
-        (lambda: top_k(np.array([1, NAN]), np.arange(2), k=1), "scores[1] is nan; a score must be finite"),
-        (
-            lambda: top_k(np.ones(3), np.array([0, 1]), k=1),
-            "order must have each number below 3 once, one for each score",
-        ),
-        (
-            lambda: top_k(np.ones(2), np.array([1, 1]), k=1),
-            "order must have each number below 2 once, one for each score",
-        ),
-        (
-            lambda: cascade_scores(np.ones(2), np.ones(3)),
-            "pairwise (2,) and joint (3,) must have the same shape (n,)",
-        ),
-        (
-            lambda: cascade_scores(np.array([NAN, 1]), np.ones(2)),
-            "pairwise[0] is nan; a score must be finite",
-        ),
-        (
-            lambda: cascade_scores(np.ones(2), np.array([NAN, np.inf])),
-            "joint[1] is inf; a score must be finite",
-        ),
-        (lambda: Passes(items=0, seed=0, stream=1, size=None, shuffle=True), "there are no examples to make"),
-        (
-            lambda: Passes(items=1, seed=-1, stream=1, size=None, shuffle=True),
-            "seed is -1; it must not be negative",
-        ),
-        (
-            lambda: Passes(items=1, seed=0, stream=1, size=0, shuffle=True),
-            "size is 0; it must be at least 1, or None for one pass",
-        ),
-    ],
-)
-def test_messages(call, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        call()
-
-
 SPECIAL = SpecialTokens(
     start=1, end=2, cls=3, sep=4, pad=0, mask=5, all_special=frozenset(range(6)), vocabulary_size=100
 )
 LAYOUT = JointLayout(sentences=4, length=4)
 COMPACT = JointLayout(sentences=4, length=4, positions="compact")
-# The question is too long by two pieces, candidate 1 fits to the piece, 2 is absent and 3 has no piece.
-PIECES = ([10, 11, 12, 13, 14], np.array([20, 21, 22], dtype=np.int32), None, [])
 CANDIDATES = st.lists(st.none() | st.lists(st.integers(6, 99), max_size=6), min_size=3, max_size=3)
 
 
-def test_all_of_it_by_hand():
-    result = joint_sequence(PIECES, layout=LAYOUT, special=SPECIAL)
-    assert result.input_ids.tolist() == [3, 10, 11, 12, 4, 20, 21, 22, 4]
-    assert result.token_type_ids.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 3]
+def passes_of(**settings) -> Passes:
+    return Passes(**{"items": 1, "seed": 0, "stream": 1, **settings})
+
+
+def written(*pieces) -> candidate_examples.JointSequence:
+    return joint_sequence(pieces, layout=LAYOUT, special=SPECIAL)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: candidate_examples.chunks(np.arange(2), k=0), "k is 0; it must be at least 1"),
+        (lambda: top_k(np.ones(2), np.arange(2), k=0), "k is 0; it must be at least 1"),
+        (lambda: top_k(np.array([1, NAN]), np.arange(2), k=1), "scores[1] is nan; a score must be finite"),
+        (lambda: top_k(np.ones(3), np.array([0, 1]), k=1), "order must have each number below 3 once, one"),
+        (lambda: top_k(np.ones(2), np.array([1, 1]), k=1), "order must have each number below 2 once, one"),
+        (lambda: cascade_scores(np.ones(2), np.ones(3)), "pairwise (2,) and joint (3,) must have the same"),
+        (lambda: cascade_scores(np.array([NAN, 1]), np.ones(2)), "pairwise[0] is nan; a score must be"),
+        (lambda: cascade_scores(np.ones(2), np.array([NAN, np.inf])), "joint[1] is inf; a score must be"),
+        (lambda: passes_of(items=0), "there are no examples to make"),
+        (lambda: passes_of(seed=-1), "seed is -1; it must not be negative"),
+        (lambda: passes_of(size=0), "size is 0; it must be at least 1, or None for one pass"),
+        (lambda: JointLayout(sentences=1), "sentences is 1; a question and a candidate are 2"),
+        (lambda: JointLayout(sentences=2, length=1), "length is 1; the front token and one of text need 2"),
+        (lambda: JointLayout(sentences=2, positions="padded"), "unknown positions 'padded'; choose one of"),
+        (lambda: written([7], [8]), "there are 2 sentences; the layout has 4"),
+        (lambda: written(*[[7]] * 5), "there are 5 sentences; the layout has 4"),
+        (lambda: written(None, [7], [8], [9]), "sentence 0, the question or claim, is absent; only"),
+    ],
+)
+def test_messages(call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        call()
+
+
+def test_a_sequence_by_hand():
+    # The question is too long by two pieces, candidate 1 fits to the piece, 2 is absent and 3 has no piece.
+    result = written([10, 11, 12, 13, 14], np.array([20, 21, 22], dtype=np.int32), None, [])
+    arrays = {
+        name: getattr(result, name)
+        for name in ("input_ids", "token_type_ids", "position_ids", "starts", "cut")
+    }
+    assert {name: array.tolist() for name, array in arrays.items()} == {
+        "input_ids": [3, 10, 11, 12, 4, 20, 21, 22, 4],
+        "token_type_ids": [0, 0, 0, 0, 1, 1, 1, 1, 3],
+        "position_ids": [0, 1, 2, 3, 4, 5, 6, 7, 12],  # sentence 3 starts at 3 * 4
+        "starts": [0, 4, -1, 8],
+        "cut": [2, 0, 0, 0],
+    }
+    assert {array.dtype for array in arrays.values()} == {np.dtype(np.int64)}
     assert result.sentence.tolist() == result.token_type_ids.tolist()
-    assert result.position_ids.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 12], "sentence 3 starts at 3 * 4"
-    assert result.starts.tolist() == [0, 4, -1, 8]
-    assert result.cut.tolist() == [2, 0, 0, 0]
-    arrays = (result.input_ids, result.token_type_ids, result.position_ids, result.starts, result.cut)
-    assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
-
-
-def test_short_sentences_leave_gaps_in_strided_positions_and_none_in_compact_ones():
+    # short sentences leave gaps in strided positions and none in compact ones
     pieces = ([10], [20, 21], [30], None)
-    strided = joint_sequence(pieces, layout=LAYOUT, special=SPECIAL)
-    compact = joint_sequence(pieces, layout=COMPACT, special=SPECIAL)
+    strided, compact = (joint_sequence(pieces, layout=each, special=SPECIAL) for each in (LAYOUT, COMPACT))
     assert strided.position_ids.tolist() == [0, 1, 4, 5, 6, 8, 9]
     assert compact.position_ids.tolist() == [0, 1, 2, 3, 4, 5, 6]
     for name in ("input_ids", "token_type_ids", "starts", "cut"):
@@ -204,7 +183,7 @@ def test_the_layout_of_the_paper():
     assert full.cut.tolist() == [94 - 63] * 6
 
 
-def _padded_positions(pieces: list) -> list[int]:
+def padded_positions(pieces: list) -> list[int]:
     """The paper's definition: pad each sentence to L, number all, take the numbers of what is no padding."""
     numbers = []
     for sentence, one in enumerate(pieces):
@@ -218,8 +197,8 @@ def _padded_positions(pieces: list) -> list[int]:
 @given(st.lists(st.integers(6, 99), max_size=6), CANDIDATES)
 def test_a_sequence_is_the_padded_one_without_padding(question, candidates):
     pieces = [question, *candidates]
-    result = joint_sequence(pieces, layout=LAYOUT, special=SPECIAL)
-    assert result.position_ids.tolist() == _padded_positions(pieces)
+    result = written(*pieces)
+    assert result.position_ids.tolist() == padded_positions(pieces)
     assert (result.token_type_ids == result.position_ids // LAYOUT.length).all()
     for number, one in enumerate(pieces):
         own = result.input_ids[result.sentence == number].tolist()
@@ -229,56 +208,8 @@ def test_a_sequence_is_the_padded_one_without_padding(question, candidates):
         assert start == -1 if one is None else result.position_ids[start] == number * LAYOUT.length
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"sentences": 1}, "sentences is 1; a question and a candidate are 2"),
-        ({"sentences": 2, "length": 1}, "length is 1; the front token and one of text need 2"),
-        (
-            {"sentences": 2, "positions": "padded"},
-            "unknown positions 'padded'; choose one of strided, compact",
-        ),
-    ],
-)
-def test_messages_about_layouts(settings, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        JointLayout(**settings)
-
-
-@pytest.mark.parametrize(
-    ("pieces", "message"),
-    [
-        ([[7], [8]], "there are 2 sentences; the layout has 4"),
-        ([[7]] * 5, "there are 5 sentences; the layout has 4"),
-        ([None, [7], [8], [9]], "sentence 0, the question or claim, is absent; only candidates may be"),
-    ],
-)
-def test_messages_about_sentences(pieces, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        joint_sequence(pieces, layout=LAYOUT, special=SPECIAL)
-
-
-def test_texts_are_tokenised_one_by_one(tokenizer):
-    result = encode_pieces(["w1  w2", " w3\n", "   ", "[SEP] w4"], tokenizer)
-    first = tokenizer.convert_tokens_to_ids("w1")
-    assert [ids.tolist() for ids in result[:3]] == [[first, first + 1], [first + 2], []]
-    assert tokenizer.sep_token_id not in result[3], "it is somebody's text"
-    assert result[3][-1] == first + 3
-    assert {ids.dtype for ids in result} == {np.dtype(np.int32)}
-    assert encode_pieces([], tokenizer) == []
-
-
-SET = CandidateSet(id="q", question="w1 w2", candidates=("w3", "w4 w5"), correct=(True, False))
-CLAIM = EvidencedClaim(id="c", text="w6", evidence=("w7", "w8 w9"), label=None, group="g")
-
-
-def words(pieces, tokenizer) -> list[str]:
-    return [" ".join(tokenizer.convert_ids_to_tokens(ids.tolist())) for ids in pieces]
-
-
-def test_the_question_or_claim_comes_first(tokenizer):
-    assert words(EncodedCandidates([SET], tokenizer)["q"], tokenizer) == ["w1 w2", "w3", "w4 w5"]
-    assert words(EncodedClaims([CLAIM], tokenizer)["c"], tokenizer) == ["w6", "w7", "w8 w9"]
+def in_words(ids: np.ndarray | torch.Tensor, tokenizer) -> str:
+    return " ".join(tokenizer.convert_ids_to_tokens(ids.tolist()))
 
 
 FOUR = JointLayout(sentences=4, length=4)
@@ -289,6 +220,24 @@ def question(name: str, *candidates: str, right: tuple[int, ...] = (0,)) -> Cand
     return CandidateSet(id=name, question=f"w1 {name}", candidates=candidates, correct=correct)
 
 
+def claim(name: str, text: str, *evidence: str, label: str | None = None) -> EvidencedClaim:
+    return EvidencedClaim(id=name, text=text, evidence=evidence, label=label, group="g")
+
+
+def test_texts_are_tokenised_one_by_one_the_question_or_claim_first(tokenizer):
+    result = encode_pieces(["w1  w2", " w3\n", "   ", "[SEP] w4"], tokenizer)
+    first = tokenizer.convert_tokens_to_ids("w1")
+    assert [ids.tolist() for ids in result[:3]] == [[first, first + 1], [first + 2], []]
+    assert tokenizer.sep_token_id not in result[3], "it is somebody's text"
+    assert result[3][-1] == first + 3
+    assert {ids.dtype for ids in result} == {np.dtype(np.int32)}
+    assert encode_pieces([], tokenizer) == []
+    of_question = EncodedCandidates([question("w2", "w3", "w4 w5")], tokenizer)["w2"]
+    assert [in_words(ids, tokenizer) for ids in of_question] == ["w1 w2", "w3", "w4 w5"]
+    of_claim = EncodedClaims([claim("c", "w6", "w7", "w8 w9")], tokenizer)["c"]
+    assert [in_words(ids, tokenizer) for ids in of_claim] == ["w6", "w7", "w8 w9"]
+
+
 # Groups of three: 3 + 2, 1, and 3 candidates.
 SETS = [
     question("w100", "w10", "w11", "w12 w13 w14 w15", "w16", "w17", right=(1, 3)),
@@ -296,10 +245,10 @@ SETS = [
     question("w102", "w30", "w31", "w32", right=()),
 ]
 CLAIMS = [
-    EvidencedClaim(id="a", text="w1", evidence=("w2 w3", "w4"), label="refuted", group="g"),
-    EvidencedClaim(id="b", text="w5", evidence=(), label="not enough info", group="g"),
-    EvidencedClaim(id="c", text="w6 w7", evidence=("w8",), label=None, group="h"),
-    EvidencedClaim(id="d", text="w9", evidence=("w1", "w2", "w3", "w4"), label="supported", group="h"),
+    claim("a", "w1", "w2 w3", "w4", label="refuted"),
+    claim("b", "w5", label="not enough info"),
+    claim("c", "w6 w7", "w8"),
+    claim("d", "w9", "w1", "w2", "w3", "w4", label="supported"),
 ]
 
 
@@ -307,9 +256,8 @@ CLAIMS = [
 def make(tokenizer, special):
     def _make(**settings) -> CandidateExamples:
         settings = {"sets": SETS, "layout": FOUR, "shuffle": False, **settings}
-        return CandidateExamples(
-            encoded=EncodedCandidates(settings["sets"], tokenizer), special=special, **settings
-        )
+        encoded = EncodedCandidates(settings["sets"], tokenizer)
+        return CandidateExamples(encoded=encoded, special=special, **settings)
 
     return _make
 
@@ -324,8 +272,8 @@ def owners(examples: CandidateExamples, start: int, stop: int) -> list[tuple[int
     return [(number, group.tolist()) for number, group in map(examples.owner, range(start, stop))]
 
 
-def in_words(ids: np.ndarray | torch.Tensor, tokenizer) -> str:
-    return " ".join(tokenizer.convert_ids_to_tokens(ids.tolist()))
+def sizes(examples: CandidateExamples) -> list[int]:
+    return [len(group) for _, group in owners(examples, 0, len(examples))]
 
 
 def same(first: dict, second: dict) -> bool:
@@ -336,14 +284,14 @@ def test_an_example_by_hand(make, tokenizer):
     one = make(sets=[question("w104", "w30", "w31 w32 w33 w34", right=(1,))])[0]
     order = fixed_order(["w30", "w31 w32 w33 w34"], key="w104").tolist()
     assert order == [1, 0], "so that the candidates stand in another order than in the set"
-    text = "[CLS] w1 w104 [SEP] w31 w32 w33 [SEP] w30"
-    assert in_words(one["input_ids"], tokenizer) == text
-    assert one["token_type_ids"].tolist() == [0, 0, 0, 1, 1, 1, 1, 2, 2]
-    assert one["position_ids"].tolist() == [0, 1, 2, 4, 5, 6, 7, 8, 9]
-    assert one["starts"].tolist() == [0, 3, 7, -1]
-    assert one["labels"].tolist() == [1, 0, -100]
+    assert in_words(one.pop("input_ids"), tokenizer) == "[CLS] w1 w104 [SEP] w31 w32 w33 [SEP] w30"
     assert {array.dtype for array in one.values()} == {np.dtype(np.int64)}
-    assert list(one) == ["input_ids", "token_type_ids", "position_ids", "starts", "labels"]
+    assert {name: array.tolist() for name, array in one.items()} == {
+        "token_type_ids": [0, 0, 0, 1, 1, 1, 1, 2, 2],
+        "position_ids": [0, 1, 2, 4, 5, 6, 7, 8, 9],
+        "starts": [0, 3, 7, -1],
+        "labels": [1, 0, -100],
+    }
 
 
 def test_for_testing_each_candidate_is_read_once_in_the_fixed_order(make):
@@ -352,7 +300,7 @@ def test_for_testing_each_candidate_is_read_once_in_the_fixed_order(make):
     result = owners(examples, 0, 4)
     assert [number for number, _ in result] == [0, 0, 1, 2]
     assert result[0][1] + result[1][1] == fixed_order(SETS[0].candidates, key="w100").tolist()
-    assert [len(group) for _, group in result] == [3, 2, 1, 3]
+    assert sizes(examples) == [3, 2, 1, 3]
     for index, (number, group) in enumerate(result):
         labels = [int(SETS[number].correct[candidate]) for candidate in group]
         assert examples[index]["labels"].tolist() == labels + [-100] * (3 - len(group))
@@ -372,7 +320,7 @@ def test_labels_and_the_order_of_the_file_do_not_decide_the_order_for_testing(ma
 
 
 def test_training_reads_each_candidate_once_in_each_pass_in_another_order(make):
-    examples = make(shuffle=True, size=10, seed=5)
+    examples, again = (make(shuffle=True, size=10, seed=5) for _ in range(2))
     assert len(examples) == 10
     passes = [owners(examples, 0, 4), owners(examples, 4, 8)]
     for result in passes:
@@ -380,23 +328,18 @@ def test_training_reads_each_candidate_once_in_each_pass_in_another_order(make):
         assert pairs == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (2, 0), (2, 1), (2, 2)]
     assert passes[0] != passes[1]
     assert sorted(passes[0]) != sorted(passes[1]), "not only the groups move, their candidates do"
-    again = make(shuffle=True, size=10, seed=5)
     assert all(same(again[index], examples[index]) for index in reversed(range(10)))
     assert owners(make(shuffle=True, seed=6), 0, 4) != passes[0]
 
 
-def test_one_candidate_at_a_time_is_a_cross_encoder(make, tokenizer):
+def test_groups_of_one_candidate_are_a_cross_encoder_and_may_be_smaller_than_the_layout(make, tokenizer):
     pairwise = make(layout=JointLayout(sentences=2, length=4))
     assert len(pairwise) == 9
     assert in_words(pairwise[5]["input_ids"], tokenizer) == "[CLS] w1 w101 [SEP] w20"
     assert pairwise[5]["labels"].tolist() == [1]
-    assert [len(group) for _, group in owners(make(k=1), 0, 9)] == [1] * 9
-
-
-def test_groups_may_be_smaller_than_the_layout(make):
+    assert sizes(make(k=1)) == [1] * 9
     examples = make(k=2)
-    assert [len(group) for _, group in owners(examples, 0, len(examples))] == [2, 2, 1, 1, 2, 1]
-    assert examples[0]["starts"].shape == (4,)
+    assert sizes(examples) == [2, 2, 1, 1, 2, 1]
     assert (examples[0]["starts"] == -1).tolist() == [False, False, False, True]
     assert examples[0]["labels"][2] == -100
 
@@ -424,73 +367,56 @@ def test_claims_by_hand(claims, tokenizer):
         "[CLS] w6 w7 [SEP] w8",
         "[CLS] w9 [SEP] w1 [SEP] w2 [SEP] w3",  # there is room for three
     ]
-    assert [one["labels"].tolist() for one in result] == [1, 2, -100, 0]
+    labels, starts = [1, 2, -100, 0], [[0, 2, 5, -1], [0, -1, -1, -1], [0, 3, -1, -1], [0, 2, 4, 6]]
+    assert [one["labels"].tolist() for one in result] == labels
     assert [LABELS[number] for number in (1, 2, 0)] == ["refuted", "not enough info", "supported"]
-    assert [one["starts"].tolist() for one in result] == [
-        [0, 2, 5, -1],
-        [0, -1, -1, -1],
-        [0, 3, -1, -1],
-        [0, 2, 4, 6],
-    ]
-    assert result[0]["labels"].shape == ()
+    assert [one["starts"].tolist() for one in result] == starts
+    batch = JointCollate(0)(result)
+    assert (batch["labels"].tolist(), batch["starts"].tolist()) == (labels, starts)
 
 
-def test_claims_are_shuffled_and_their_evidence_is_not(claims, tokenizer):
+def test_claims_are_shuffled_and_their_evidence_is_not(claims):
     shuffled = replace(claims, shuffle=True, size=8, seed=1)
     passes = [[shuffled.owner(index) for index in range(start, start + 4)] for start in (0, 4)]
     assert sorted(passes[0]) == sorted(passes[1]) == [0, 1, 2, 3]
     assert passes[0] != passes[1]
-    for index in range(8):
-        assert same(shuffled[index], claims[shuffled.owner(index)])
+    assert all(same(shuffled[index], claims[shuffled.owner(index)]) for index in range(8))
 
 
 def test_a_batch_by_hand(make, tokenizer):
-    examples = make()
-    batch = JointCollate(tokenizer.pad_token_id)([examples[2], examples[3]])
-    assert in_words(batch["input_ids"][0], tokenizer) == "[CLS] w1 w101 [SEP] w20 [PAD] [PAD] [PAD] [PAD]"
-    assert batch["attention_mask"].tolist() == [[1] * 5 + [0] * 4, [1] * 9]
-    assert batch["position_ids"].tolist() == [[0, 1, 2, 4, 5, 0, 0, 0, 0], [0, 1, 2, 4, 5, 8, 9, 12, 13]]
-    assert batch["token_type_ids"].tolist() == [[0, 0, 0, 1, 1, 0, 0, 0, 0], [0, 0, 0, 1, 1, 2, 2, 3, 3]]
-    assert batch["starts"].tolist() == [[0, 3, -1, -1], [0, 3, 5, 7]]
-    assert batch["labels"].tolist() == [[1, -100, -100], [0, 0, 0]]
+    two = [make()[index] for index in (2, 3)]
+    batch = JointCollate(tokenizer.pad_token_id)(two)
     assert {tensor.dtype for tensor in batch.values()} == {torch.int64}
-
-
-def test_a_padding_id_other_than_zero_and_labels_of_tokens(make):
-    examples = make()
-    masked = [one | {"mlm_labels": one["input_ids"]} for one in (examples[2], examples[3])]
-    batch = JointCollate(77)(masked)
+    text = in_words(batch.pop("input_ids")[0], tokenizer)
+    assert text == "[CLS] w1 w101 [SEP] w20 [PAD] [PAD] [PAD] [PAD]"
+    assert {name: tensor.tolist() for name, tensor in batch.items()} == {
+        "attention_mask": [[1] * 5 + [0] * 4, [1] * 9],
+        "position_ids": [[0, 1, 2, 4, 5, 0, 0, 0, 0], [0, 1, 2, 4, 5, 8, 9, 12, 13]],
+        "token_type_ids": [[0, 0, 0, 1, 1, 0, 0, 0, 0], [0, 0, 0, 1, 1, 2, 2, 3, 3]],
+        "starts": [[0, 3, -1, -1], [0, 3, 5, 7]],
+        "labels": [[1, -100, -100], [0, 0, 0]],
+    }
+    # another padding id than zero, and labels of tokens
+    batch = JointCollate(77)([one | {"mlm_labels": one["input_ids"]} for one in two])
     assert batch["input_ids"][0, 5:].tolist() == [77] * 4
-    assert batch["mlm_labels"][0, 5:].tolist() == [-100] * 4
-    assert batch["mlm_labels"][0, :5].tolist() == examples[2]["input_ids"].tolist()
-
-
-def test_a_batch_of_claims(claims):
-    batch = JointCollate(0)([claims[index] for index in range(4)])
-    assert batch["labels"].tolist() == [1, 2, -100, 0]
-    assert batch["starts"].shape == (4, 4)
+    assert batch["mlm_labels"][0].tolist() == two[0]["input_ids"].tolist() + [-100] * 4
 
 
 def test_claims_in_pairs_by_hand(claims, tokenizer):
-    collate = PairedClaimCollate(tokenizer.pad_token_id, FOUR)
-    batch = collate([claims[index] for index in range(3)])
+    batch = PairedClaimCollate(tokenizer.pad_token_id, FOUR)([claims[index] for index in range(3)])
+    assert {tensor.dtype for tensor in batch.values()} == {torch.int64}
     assert [in_words(row, tokenizer) for row in batch["input_ids"]] == [
         "[CLS] w1 [SEP] w2 w3",
         "[CLS] w1 [SEP] w4 [PAD]",
         "[CLS] w5 [PAD] [PAD] [PAD]",
         "[CLS] w6 w7 [SEP] w8",
     ]
-    assert batch["position_ids"].tolist() == [
-        [0, 1, 4, 5, 6],
-        [0, 1, 4, 5, 0],
-        [0, 1, 0, 0, 0],
-        [0, 1, 2, 4, 5],
-    ]
-    assert batch["token_type_ids"].tolist() == [[0, 0, 1, 1, 1], [0, 0, 1, 1, 0], [0] * 5, [0, 0, 0, 1, 1]]
+    positions, types = batch["position_ids"].tolist(), batch["token_type_ids"].tolist()
+    assert positions == [[0, 1, 4, 5, 6], [0, 1, 4, 5, 0], [0, 1, 0, 0, 0], [0, 1, 2, 4, 5]]
+    assert types == [[0, 0, 1, 1, 1], [0, 0, 1, 1, 0], [0] * 5, [0, 0, 0, 1, 1]]
     assert batch["starts"].tolist() == [[0, 2], [0, 2], [0, -1], [0, 3]]
     assert batch["claim"].tolist() == [0, 0, 1, 2]
     assert batch["labels"].tolist() == [1, 2, -100]
-    assert {tensor.dtype for tensor in batch.values()} == {torch.int64}
 
 
 @pytest.mark.parametrize("positions", ["strided", "compact"])
@@ -501,13 +427,8 @@ def test_a_pair_is_what_the_claim_is_with_that_evidence_alone(claims, tokenizer,
         for claim in CLAIMS
         for number, evidence in enumerate(claim.evidence[:3] or ("",))
     ]
-    narrow = ClaimExamples(
-        claims=alone,
-        encoded=EncodedClaims(alone, tokenizer),
-        layout=JointLayout(sentences=2, length=4, positions=positions),
-        special=special,
-        shuffle=False,
-    )
+    layout = JointLayout(sentences=2, length=4, positions=positions)
+    narrow = replace(claims, claims=alone, encoded=EncodedClaims(alone, tokenizer), layout=layout)
     pairs = PairedClaimCollate(0, wide.layout)([wide[index] for index in range(4)])
     expected = JointCollate(0)([narrow[index] for index in range(len(narrow))])
     rows = torch.arange(len(alone)) != 2  # of claim b, which has no evidence: there it has a blank one

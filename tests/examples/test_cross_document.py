@@ -1,4 +1,4 @@
-"""None"""
+"""Examples of cross-document language modelling: chance, orders, documents, facts stated elsewhere."""
 
 import os
 import pickle
@@ -30,245 +30,194 @@ def same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
     return all(np.array_equal(first[key], second[key]) for key in KEYS)
 
 
-class TestKeys:
-    def test_names_kinds_and_shapes(self, examples):
-        example = examples()[3]
-        assert list(example) == KEYS
-        assert {key: values.dtype.name for key, values in example.items()} == {
-            "input_ids": "int64",
-            "labels": "int64",
-            "global_attention_mask": "int64",
-            "cross_document": "bool",
-        }
+def test_examples_agree_with_their_descriptions(examples, special):
+    made = examples()
+    assert list(made[3]) == KEYS
+    assert [values.dtype.name for values in made[3].values()] == ["int64", "int64", "int64", "bool"]
+    for index, example in enumerate(made):
+        given = made.describe(index)
         assert len({values.shape for values in example.values()}) == 1
+        masked = example["labels"] != -100
+        assert (given.masked == masked).all()
+        assert (given.packed.input_ids[masked] == example["labels"][masked]).all()
+        assert (given.packed.input_ids[~masked] == example["input_ids"][~masked]).all()
+        assert not special.is_special(given.packed.input_ids[masked]).any()
+        assert given.index == index
+        assert len(given.document_ids) == len(given.cluster_ids) == len(given.packed.kept_tokens)
 
-    def test_they_agree_with_the_description(self, examples, special):
-        made = examples()
+
+def test_global_policies_are_compared_on_the_same_masks(examples):
+    made = {policy: examples(global_policy=policy) for policy in ("masked", "prefix", "none")}
+    example = made["masked"][0]
+    length = len(example["labels"])
+    expected = {
+        "masked": example["labels"] != -100,
+        "prefix": np.arange(length) < int(np.ceil(0.15 * length)),
+        "none": np.zeros(length, dtype=bool),
+    }
+    for policy, chosen in expected.items():
+        assert ((made[policy][0]["global_attention_mask"] == 1) == chosen).all()
         for index in range(40):
-            example, given = made[index], made.describe(index)
-            masked = example["labels"] != -100
-            assert (given.masked == masked).all()
-            assert (given.packed.input_ids[masked] == example["labels"][masked]).all()
-            assert (given.packed.input_ids[~masked] == example["input_ids"][~masked]).all()
-            assert not special.is_special(given.packed.input_ids[masked]).any()
-            assert given.index == index
-            assert len(given.document_ids) == len(given.cluster_ids) == len(given.packed.kept_tokens)
-
-    @pytest.mark.parametrize("policy", ["masked", "prefix", "none"])
-    def test_global_policies(self, examples, policy):
-        example = examples(global_policy=policy)[0]
-        chosen = example["global_attention_mask"] == 1
-        length = len(chosen)
-        expected = {
-            "masked": example["labels"] != -100,
-            "prefix": np.arange(length) < int(np.ceil(0.15 * length)),
-            "none": np.zeros(length, dtype=bool),
-        }
-        assert (chosen == expected[policy]).all()
-
-    def test_policies_are_compared_on_the_same_masks(self, examples):
-        masked, none = examples(global_policy="masked"), examples(global_policy="none")
-        for index in range(40):
-            assert np.array_equal(masked[index]["labels"], none[index]["labels"])
-            assert np.array_equal(masked[index]["input_ids"], none[index]["input_ids"])
+            for key in ("labels", "input_ids"):
+                assert np.array_equal(made["masked"][index][key], made[policy][index][key])
 
 
-class TestPurity:
-    def test_a_longer_run_begins_like_a_shorter_one(self, examples):
-        short, long = examples(size=50), examples(size=500)
-        assert all(same(short[index], long[index]) for index in range(50))
-
-    def test_after_pickling_and_in_worker_processes(self, examples):
-        made = examples(size=90)
-        copy = pickle.loads(pickle.dumps(made))  # noqa: S301 (our own bytes)
-        loader = DataLoader(made, batch_size=7, num_workers=2, collate_fn=list)
-        for index, example in enumerate(example for batch in loader for example in batch):
-            assert same(example, made[index])
-            assert same(example, copy[index])
-
-    @pytest.mark.slow
-    def test_in_a_new_interpreter_with_another_hash_seed(self, examples, forty, special, tmp_path):
-        file = forty.cache_files[0]["filename"]
-        code = (
-            "import sys, numpy as np\n"
-            "from datasets import Dataset\n"
-            "from cdlm_lab.examples.cross_document import CrossDocumentExamples\n"
-            "from cdlm_lab.examples.tokens import SpecialTokens\n"
-            f"corpus, special = Dataset.from_file({file!r}), {special!r}\n"
-            "made = CrossDocumentExamples(\n"
-            "    corpus=corpus, special=special, max_length=64, size=100, documents='random'\n"
-            ")\n"
-            "np.savez(sys.argv[1], **{f'{key}{i}': made[i][key] for i in (0, 41, 99) for key in made[i]})\n"
-        )
-        root = Path(__file__).parents[2]
-        environment = {**os.environ, "PYTHONHASHSEED": "123", "PYTHONPATH": str(root)}
-        subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.npz")], check=True, env=environment)
-        made = examples(size=100, documents="random")
-        stored = np.load(tmp_path / "x.npz")
-        for index in (0, 41, 99):
-            assert same({key: stored[f"{key}{index}"] for key in KEYS}, made[index])
-
-    def test_seeds_and_passes_differ(self, examples):
-        made = examples(size=80)
-        given = {made.describe(index).row: made.describe(index) for index in range(40)}
-        differ = 0
-        for index in range(40, 80):
-            second = made.describe(index)
-            first = given[second.row]
-            assert (first.epoch, second.epoch) == (0, 1)
-            assert sorted(first.document_ids) == sorted(second.document_ids)
-            differ += first.document_ids != second.document_ids and not np.array_equal(
-                first.labels, second.labels
-            )
-        # 3 to 5 documents have 6 to 120 orders, so about one in ten stays by chance
-        assert differ > 25
-        other = examples(size=80, seed=1)
-        assert sum(same(other[index], made[index]) for index in range(80)) == 0
+def test_examples_are_the_same_in_a_longer_run_after_pickling_and_in_worker_processes(examples):
+    made, longer = examples(size=90), examples(size=500)
+    copy = pickle.loads(pickle.dumps(made))  # noqa: S301 (our own bytes)
+    loader = DataLoader(made, batch_size=7, num_workers=2, collate_fn=list)
+    for index, example in enumerate(example for batch in loader for example in batch):
+        assert same(example, made[index])
+        assert same(example, copy[index])
+        assert same(example, longer[index])
 
 
-class TestOrder:
-    def test_each_pass_has_every_cluster_once_in_an_order_of_its_own(self, examples):
-        made = examples(size=120)
-        rows = np.array([made.describe(index).row for index in range(120)]).reshape(3, 40)
-        assert (np.sort(rows) == np.arange(40)).all()
-        assert len({tuple(order) for order in rows.tolist()} | {tuple(range(40))}) == 4
-
-    def test_size_may_end_in_the_middle_of_a_pass(self, examples):
-        assert len(examples(size=55)) == 55
-        assert examples(size=55).describe(54).epoch == 1
-        assert len(examples()) == 40
-
-    def test_evaluation_takes_the_clusters_as_they_come(self, examples):
-        made = examples(shuffle=False)
-        assert [made.describe(index).row for index in range(40)] == list(range(40))
-        assert [made.describe(index).cluster_ids[0] for index in (0, 39)] == ["c0", "c39"]
-
-    def test_evaluation_on_a_part_has_the_masks_of_the_whole(self, examples, forty):
-        whole, part = examples(shuffle=False), examples(shuffle=False, corpus=forty.select(range(10)))
-        assert all(same(whole[index], part[index]) for index in range(10))
-
-    def test_it_can_be_iterated(self, examples):
-        assert len(list(examples(size=45))) == 45
-
-
-class TestDocuments:
-    def test_related_takes_all_documents_of_one_cluster(self, examples):
-        made = examples(shuffle=False)
-        for index in range(40):
-            given = made.describe(index)
-            assert set(given.cluster_ids) == {f"c{index}"}
-            count = (3, 4, 5)[index % 3]
-            assert sorted(given.document_ids) == [f"c{index}d{number}" for number in range(count)]
-
-    def test_every_order_of_documents_is_as_likely(self, tokenised, special):
-        corpus = tokenised([Cluster(id="c", documents=tuple(Document(id=d, text="w1") for d in "abc"))])
-        made = CrossDocumentExamples(corpus=corpus, special=special, max_length=32, size=1200)
-        orders = ["".join(made.describe(index).document_ids) for index in range(1200)]
-        shares = [orders.count(order) / 1200 for order in ("abc", "acb", "bac", "bca", "cab", "cba")]
-        np.testing.assert_allclose(shares, 1 / 6, atol=0.04)
-
-    def test_random_never_has_two_documents_of_one_cluster(self, examples):
-        made = examples(size=200, documents="random")
-        partners = set()
-        for index in range(200):
-            given = made.describe(index)
-            assert len(set(given.cluster_ids)) == len(given.cluster_ids) == (3, 4, 5)[given.row % 3]
-            assert given.cluster_ids[0] == f"c{given.row}"
-            partners |= set(given.cluster_ids[1:])
-        assert partners == {f"c{number}" for number in range(40)}
-
-    def test_random_has_no_cross_document_tokens(self, examples):
-        """All clusters number their facts from 0, which must not be mistaken for one fact."""
-        related, unrelated = examples(), examples(documents="random")
-        assert all(related[index]["cross_document"].any() for index in range(40))
-        assert not any(unrelated[index]["cross_document"].any() for index in range(40))
-
-    def test_random_with_exactly_enough_clusters_and_with_too_few(self, forty, special):
-        def one(rows: list[int]) -> CrossDocumentExamples:
-            return CrossDocumentExamples(
-                corpus=forty.select(rows), special=special, max_length=64, documents="random", shuffle=False
-            )
-
-        assert sorted(one([0, 1, 2]).describe(0).cluster_ids) == ["c0", "c1", "c2"]
-        with pytest.raises(ValueError, match=r"'c2' has 5 documents, .* there are only 3 clusters"):
-            one([0, 1, 2])[2]
-
-    def test_single_takes_one_document_and_all_get_their_turn(self, examples):
-        made = examples(size=2000, documents="single")
-        seen = set()
-        for index in range(2000):
-            given = made.describe(index)
-            assert len(given.document_ids) == 1
-            assert not given.cross_document.any()
-            seen |= set(given.document_ids)
-        assert len(seen) == 14 * 3 + 13 * 4 + 13 * 5
-
-
-class TestCrossDocumentTokens:
-    def test_a_small_example(self, tokenised, special, tokenizer):
-        """`w1` is in two documents; `w2` in one only; `w3` in two, but twice in the first."""
-
-        def document(name: str, text: str) -> Document:
-            facts = [
-                Fact(start=text.index(w), end=text.index(w) + 2, id=w)
-                for w in ("w1", "w2", "w3")
-                if w in text
-            ]
-            if text.count("w3") == 2:
-                facts.append(Fact(start=text.rindex("w3"), end=text.rindex("w3") + 2, id="w3"))
-            return Document(id=name, text=text, facts=tuple(facts))
-
-        texts = {"a": "w9 w1 w3 w9 w3", "b": "w3 w1 w9 w2", "c": "w9 w9"}
-        corpus = tokenised([Cluster(id="c", documents=tuple(document(n, t) for n, t in texts.items()))])
-        made = CrossDocumentExamples(corpus=corpus, special=special, max_length=32)
-        given = made.describe(0)
-        flagged = {}
-        for number, name in enumerate(given.document_ids):
-            own = (given.packed.document == number) & given.cross_document
-            flagged[name] = tokenizer.convert_ids_to_tokens(given.packed.input_ids[own].tolist())
-        assert flagged == {"a": ["w1"], "b": ["w3", "w1"], "c": []}
-
-    def test_a_fact_that_was_not_packed_does_not_count(self, forty, special):
-        """Each document is a fact and 5 or more other tokens; with room for one nothing can be recovered."""
-        one = CrossDocumentExamples(corpus=forty, special=special, max_length=16)
-        two = CrossDocumentExamples(corpus=forty, special=special, max_length=24)
-        for index in range(40):
-            given = two.describe(index)
-            enough = len(given.packed.packed_documents) > 1
-            assert given.cross_document.sum() == (2 if enough else 0)
-            assert not one.describe(index).cross_document.any()
-
-    @pytest.mark.parametrize(
-        ("kept", "expected"),
-        [
-            (6, [0, 0, -1, 1, 1, 1]),
-            (7, [0, 0, -1, 1, 1, 1, -1]),
-            (5, [0, 0, -1, -1, -1]),  # cut through fact 1
-            (4, [0, 0, -1, -1]),
-            (3, [0, 0, -1]),
-            (2, [0, 0]),
-            (1, [-1]),
-            (0, []),
-        ],
+@pytest.mark.slow
+def test_examples_are_the_same_in_a_new_interpreter_with_another_hash_seed(
+    examples, forty, special, tmp_path
+):
+    file = forty.cache_files[0]["filename"]
+    code = (
+        "import sys, numpy as np\n"
+        "from datasets import Dataset\n"
+        "from cdlm_lab.examples.cross_document import CrossDocumentExamples\n"
+        "from cdlm_lab.examples.tokens import SpecialTokens\n"
+        f"corpus, special = Dataset.from_file({file!r}), {special!r}\n"
+        "choices = {'max_length': 64, 'size': 100, 'documents': 'random'}\n"
+        "made = CrossDocumentExamples(corpus=corpus, special=special, **choices)\n"
+        "np.savez(sys.argv[1], **{f'{key}{i}': made[i][key] for i in (0, 41, 99) for key in made[i]})\n"
     )
-    def test_whole_facts(self, kept, expected):
-        facts = np.array([0, 0, -1, 1, 1, 1, -1])
-        assert whole_facts(facts, kept=kept).tolist() == expected
-        assert facts.tolist() == [0, 0, -1, 1, 1, 1, -1]
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONHASHSEED": "123", "PYTHONPATH": str(root)}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.npz")], check=True, env=environment)
+    made = examples(size=100, documents="random")
+    stored = np.load(tmp_path / "x.npz")
+    for index in (0, 41, 99):
+        assert same({key: stored[f"{key}{index}"] for key in KEYS}, made[index])
 
-    def test_recoverable_facts_by_a_second_definition(self):
-        generator = np.random.default_rng(5)
-        for _ in range(200):
-            facts = [generator.integers(-1, 4, size=generator.integers(1, 12)) for _ in range(3)]
-            for number, result in enumerate(recoverable_facts(facts)):
-                own = facts[number].tolist()
-                runs = [fact for place, fact in enumerate(own) if place == 0 or own[place - 1] != fact]
-                others = {
-                    fact for other, document in enumerate(facts) if other != number for fact in document
-                }
-                assert result.tolist() == [
-                    fact >= 0 and fact in others and runs.count(fact) == 1 for fact in own
-                ]
+
+def test_seeds_and_passes_differ(examples):
+    made, other = examples(size=80), examples(size=80, seed=1)
+    first_of = {one.row: one for one in map(made.describe, range(40))}
+    differ = 0
+    for second in map(made.describe, range(40, 80)):
+        first = first_of[second.row]
+        assert (first.epoch, second.epoch) == (0, 1)
+        assert sorted(first.document_ids) == sorted(second.document_ids)
+        moved = first.document_ids != second.document_ids
+        differ += moved and not np.array_equal(first.labels, second.labels)
+    # 3 to 5 documents have 6 to 120 orders, so about one in ten stays by chance
+    assert differ > 25
+    assert not any(same(other[index], made[index]) for index in range(80))
+
+
+def test_each_pass_has_every_cluster_once_in_an_order_of_its_own(examples):
+    made = examples(size=120)
+    rows = np.array([made.describe(index).row for index in range(120)]).reshape(3, 40)
+    assert (np.sort(rows) == np.arange(40)).all()
+    assert len({tuple(order) for order in rows.tolist()} | {tuple(range(40))}) == 4
+    assert len(examples(size=55)) == len(list(examples(size=55))) == 55
+    assert examples(size=55).describe(54).epoch == 1
+    assert len(examples()) == 40
+
+
+def test_evaluation_takes_the_clusters_as_they_come_a_part_with_the_masks_of_the_whole(examples, forty):
+    made, part = examples(shuffle=False), examples(shuffle=False, corpus=forty.select(range(10)))
+    for index in range(40):
+        given = made.describe(index)
+        assert given.row == index
+        assert set(given.cluster_ids) == {f"c{index}"}  # related takes all documents of one cluster
+        count = (3, 4, 5)[index % 3]
+        assert sorted(given.document_ids) == [f"c{index}d{number}" for number in range(count)]
+    assert all(same(made[index], part[index]) for index in range(10))
+
+
+def test_every_order_of_documents_is_as_likely(tokenised, special):
+    corpus = tokenised([Cluster(id="c", documents=tuple(Document(id=d, text="w1") for d in "abc"))])
+    made = CrossDocumentExamples(corpus=corpus, special=special, max_length=32, size=1200)
+    orders = ["".join(made.describe(index).document_ids) for index in range(1200)]
+    shares = [orders.count(order) / 1200 for order in ("abc", "acb", "bac", "bca", "cab", "cba")]
+    np.testing.assert_allclose(shares, 1 / 6, atol=0.04)
+
+
+def test_random_never_has_two_documents_of_one_cluster(examples):
+    made, related = examples(size=200, documents="random"), examples()
+    partners = set()
+    for index in range(200):
+        given = made.describe(index)
+        assert len(set(given.cluster_ids)) == len(given.cluster_ids) == (3, 4, 5)[given.row % 3]
+        assert given.cluster_ids[0] == f"c{given.row}"
+        # All clusters number their facts from 0, which must not be mistaken for one fact.
+        assert not given.cross_document.any()
+        partners |= set(given.cluster_ids[1:])
+    assert partners == {f"c{number}" for number in range(40)}
+    assert all(related[index]["cross_document"].any() for index in range(40))
+
+
+def test_random_with_exactly_enough_clusters_and_with_too_few(examples, forty):
+    made = examples(corpus=forty.select([0, 1, 2]), documents="random", shuffle=False)
+    assert sorted(made.describe(0).cluster_ids) == ["c0", "c1", "c2"]
+    with pytest.raises(ValueError, match=r"'c2' has 5 documents, .* there are only 3 clusters"):
+        made[2]
+
+
+def test_single_takes_one_document_and_all_get_their_turn(examples):
+    made = examples(size=2000, documents="single")
+    seen = set()
+    for given in map(made.describe, range(2000)):
+        assert len(given.document_ids) == 1
+        assert not given.cross_document.any()
+        seen |= set(given.document_ids)
+    assert len(seen) == 14 * 3 + 13 * 4 + 13 * 5
+
+
+def test_facts_that_are_stated_elsewhere(tokenised, special, tokenizer):
+    """`w1` is in two documents; `w2` in one only; `w3` in two, but twice in the first."""
+
+    def document(name: str, text: str) -> Document:
+        places = [(n, word) for n, word in enumerate(text.split()) if word != "w9"]
+        facts = tuple(Fact(start=3 * n, end=3 * n + 2, id=word) for n, word in places)
+        return Document(id=name, text=text, facts=facts)
+
+    texts = {"a": "w9 w1 w3 w9 w3", "b": "w3 w1 w9 w2", "c": "w9 w9"}
+    corpus = tokenised([Cluster(id="c", documents=tuple(document(n, t) for n, t in texts.items()))])
+    given = CrossDocumentExamples(corpus=corpus, special=special, max_length=32).describe(0)
+    flagged = {}
+    for number, name in enumerate(given.document_ids):
+        own = (given.packed.document == number) & given.cross_document
+        flagged[name] = tokenizer.convert_ids_to_tokens(given.packed.input_ids[own].tolist())
+    assert flagged == {"a": ["w1"], "b": ["w3", "w1"], "c": []}
+
+
+def test_a_fact_that_was_not_packed_does_not_count(examples):
+    """Each document is a fact and 5 or more other tokens; with room for one nothing can be recovered."""
+    one, two = examples(max_length=16), examples(max_length=24)
+    for index in range(40):
+        given = two.describe(index)
+        enough = len(given.packed.packed_documents) > 1
+        assert given.cross_document.sum() == (2 if enough else 0)
+        assert not one.describe(index).cross_document.any()
+
+
+def test_whole_facts():
+    facts = np.array([0, 0, -1, 1, 1, 1, -1])
+    for kept in (6, 7, 3, 2, 0):
+        assert whole_facts(facts, kept=kept).tolist() == facts[:kept].tolist()
+    for kept, expected in ((5, [0, 0, -1, -1, -1]), (4, [0, 0, -1, -1]), (1, [-1])):  # cut through a fact
+        assert whole_facts(facts, kept=kept).tolist() == expected
+    assert facts.tolist() == [0, 0, -1, 1, 1, 1, -1]
+
+
+def test_recoverable_facts_by_a_second_definition():
+    generator = np.random.default_rng(5)
+    for _ in range(200):
+        facts = [generator.integers(-1, 4, size=generator.integers(1, 12)) for _ in range(3)]
+        for number, result in enumerate(recoverable_facts(facts)):
+            own = facts[number].tolist()
+            runs = [fact for place, fact in enumerate(own) if place == 0 or own[place - 1] != fact]
+            others = {fact for other, document in enumerate(facts) if other != number for fact in document}
+            expected = [fact >= 0 and fact in others and runs.count(fact) == 1 for fact in own]
+            assert result.tolist() == expected
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def documents(*lengths: int) -> list[np.ndarray]:
     return [100 * (number + 1) + np.arange(length, dtype=np.int32) for number, length in enumerate(lengths)]
 
 
-def packed(*lengths: int, max_length: int, policy: str) -> Packed:
+def packed(*lengths: int, max_length: int = 20, policy: str = "whole_documents") -> Packed:
     return pack_documents(documents(*lengths), max_length=max_length, policy=policy, special=SPECIAL)
 
 
@@ -29,62 +29,49 @@ def picture(example: Packed) -> str:
     return "".join(SIGNS.get(token) or "abcdefgh"[token // 100 - 1] for token in example.input_ids.tolist())
 
 
+NO_FIT, SHARE, END = "did not fit", "cut to share", "cut at the end"
+TOO_LONG = "first document longer than the budget"
+
+
 @pytest.mark.parametrize(
-    ("policy", "lengths", "max_length", "expected"),
+    ("policy", "lengths", "max_length", "expected", "reasons"),
     [
-        ("whole_documents", (3, 2, 1), 14, "C<aaa><bb><c>S"),
+        ("whole_documents", (3, 2, 1), 14, "C<aaa><bb><c>S", ("", "", "")),
         # b does not fit, so packing stops, although c would fit
-        ("whole_documents", (3, 5, 1), 13, "C<aaa>S"),
-        ("whole_documents", (3, 2, 1), 13, "C<aaa><bb>S"),
-        ("whole_documents", (9, 1), 8, "C<aaaa>S"),
-        ("whole_documents", (4, 1), 8, "C<aaaa>S"),
+        ("whole_documents", (3, 5, 1), 13, "C<aaa>S", ("", NO_FIT, NO_FIT)),
+        ("whole_documents", (3, 2, 1), 13, "C<aaa><bb>S", ("", "", NO_FIT)),
+        ("whole_documents", (9, 1), 8, "C<aaaa>S", (TOO_LONG, NO_FIT)),
+        ("whole_documents", (4, 1), 8, "C<aaaa>S", ("", NO_FIT)),
         # 12 text tokens are 4 for each; b needs 1, so a and c share 11, the odd one going to a
-        ("equal_share", (9, 1, 9), 20, "C<aaaaaa><b><ccccc>S"),
-        ("equal_share", (9, 1, 2), 20, "C<aaaaaaaaa><b><cc>S"),
-        ("equal_share", (3, 3, 3), 13, "C<aa><bb><c>S"),
+        ("equal_share", (9, 1, 9), 20, "C<aaaaaa><b><ccccc>S", (SHARE, "", SHARE)),
+        ("equal_share", (9, 1, 2), 20, "C<aaaaaaaaa><b><cc>S", ("", "", "")),
+        ("equal_share", (3, 3, 3), 13, "C<aa><bb><c>S", (SHARE, SHARE, SHARE)),
         # one token for each needs 2 + 3 x 3 = 11
-        ("equal_share", (3, 3, 3), 11, "C<a><b><c>S"),
-        ("equal_share", (3, 3, 3), 10, "C<aa><bb>S"),
-        ("truncate_last", (3, 5, 1), 13, "C<aaa><bbbb>S"),
-        ("truncate_last", (3, 2, 1), 14, "C<aaa><bb><c>S"),
+        ("equal_share", (3, 3, 3), 11, "C<a><b><c>S", (SHARE, SHARE, SHARE)),
+        ("equal_share", (3, 3, 3), 10, "C<aa><bb>S", (SHARE, SHARE, NO_FIT)),
+        ("truncate_last", (3, 5, 1), 13, "C<aaa><bbbb>S", ("", END, NO_FIT)),
+        ("truncate_last", (3, 2, 1), 14, "C<aaa><bb><c>S", ("", "", "")),
         # 2 places left for <b>, which needs 3
-        ("truncate_last", (3, 5, 1), 9, "C<aaa>S"),
-        ("truncate_last", (3, 5, 1), 10, "C<aaa><b>S"),
-        ("truncate_last", (9, 5), 5, "C<a>S"),
+        ("truncate_last", (3, 5, 1), 9, "C<aaa>S", ("", NO_FIT, NO_FIT)),
+        ("truncate_last", (3, 5, 1), 10, "C<aaa><b>S", ("", END, NO_FIT)),
+        ("truncate_last", (9, 5), 5, "C<a>S", (END, NO_FIT)),
     ],
 )
-def test_pictures(policy, lengths, max_length, expected):
+def test_pictures_and_reasons(policy, lengths, max_length, expected, reasons):
     example = packed(*lengths, max_length=max_length, policy=policy)
-    assert picture(example) == expected
+    assert (picture(example), example.reasons) == (expected, reasons)
 
 
 def test_arrays_and_losses_of_one_example():
     example = packed(4, 1, 5, 2, max_length=16, policy="truncate_last")
-    assert picture(example) == "C<aaaa><b><ccc>S"
-    # tokens           C  <  a  a  a  a  >  <  b  >  <  c  c  c  >  S
-    document = [-1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, -1]
-    assert example.document.tolist() == document
-    assert example.is_special.tolist() == [sign in "C<>S" for sign in "C<aaaa><b><ccc>S"]
-    assert example.kept_tokens == (4, 1, 3, 0)
-    assert example.lost_tokens == (0, 0, 2, 2)
-    assert example.reasons == ("", "", "cut at the end", "did not fit")
+    signs = "C<aaaa><b><ccc>S"
+    assert picture(example) == signs
+    assert example.document.tolist() == [-1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, -1]
+    assert example.is_special.tolist() == [sign in "C<>S" for sign in signs]
+    assert (example.kept_tokens, example.lost_tokens) == ((4, 1, 3, 0), (0, 0, 2, 2))
+    assert example.reasons == ("", "", END, NO_FIT)
     assert example.packed_documents == (0, 1, 2)
-    for array in (example.input_ids, example.document):
-        assert array.dtype == np.int64
-
-
-@pytest.mark.parametrize(
-    ("policy", "lengths", "max_length", "reasons"),
-    [
-        ("whole_documents", (9, 1), 8, ("first document longer than the budget", "did not fit")),
-        ("whole_documents", (3, 5, 1), 13, ("", "did not fit", "did not fit")),
-        ("equal_share", (9, 1, 9), 20, ("cut to share", "", "cut to share")),
-        ("equal_share", (1, 1, 1), 10, ("", "", "did not fit")),
-        ("truncate_last", (9, 1), 8, ("cut at the end", "did not fit")),
-    ],
-)
-def test_reasons(policy, lengths, max_length, reasons):
-    assert packed(*lengths, max_length=max_length, policy=policy).reasons == reasons
+    assert example.input_ids.dtype == example.document.dtype == np.int64
 
 
 CASES = st.tuples(st.lists(st.integers(1, 60), min_size=1, max_size=8), st.integers(5, 200))
@@ -103,12 +90,14 @@ def test_every_policy_keeps_beginnings_and_accounts_for_every_token(case, policy
     assert sum(example.kept_tokens) > 0
     everything = sum(lengths) + 2 * len(lengths) + 2
     assert (len(example.input_ids) == everything) == (everything <= max_length)
+    if policy != "whole_documents":  # the budget is used up when there is text, less a frame without text
+        assert len(example.input_ids) >= min(everything, max_length - 2)
 
 
 @given(case=CASES)
 def test_whole_documents_cuts_none_but_the_first(case):
     lengths, max_length = case
-    example = packed(*lengths, max_length=max_length, policy="whole_documents")
+    example = packed(*lengths, max_length=max_length)
     for kept, length in list(zip(example.kept_tokens, lengths, strict=True))[1:]:
         assert kept in (0, length)
     if example.lost_tokens[0]:
@@ -132,25 +121,18 @@ def test_equal_share_is_the_water_level(case):
     assert not any(example.kept_tokens[count:])
 
 
-@pytest.mark.parametrize("policy", ["equal_share", "truncate_last"])
-def test_the_budget_is_used_up_when_there_is_text(policy):
-    assert len(packed(40, 7, 90, max_length=64, policy=policy).input_ids) == 64
-
-
-def test_the_documents_are_left_unchanged():
+def test_the_documents_are_left_unchanged_and_the_budget_is_used_up():
     given_documents = documents(30, 30)
     pack_documents(given_documents, max_length=20, policy="equal_share", special=SPECIAL)
     assert [d.tolist() for d in given_documents] == [d.tolist() for d in documents(30, 30)]
+    for policy in ("equal_share", "truncate_last"):
+        assert len(packed(40, 7, 90, max_length=64, policy=policy).input_ids) == 64
 
 
 @pytest.mark.parametrize(
     ("lengths", "arguments", "message"),
     [
-        (
-            (3,),
-            {"policy": "greedy"},
-            "unknown packing policy 'greedy'; choose one of whole_documents, equal_share",
-        ),
+        ((3,), {"policy": "greedy"}, "unknown packing policy 'greedy'; choose one of whole_documents,"),
         ((3,), {"max_length": 4}, "max_length is 4; a document with its special tokens needs at least 5"),
         ((), {}, "no documents to pack"),
         ((3, 0), {}, r"documents\[1\] is empty"),
@@ -158,31 +140,27 @@ def test_the_documents_are_left_unchanged():
 )
 def test_bad_input(lengths, arguments, message):
     with pytest.raises(ValueError, match=message):
-        packed(*lengths, **{"max_length": 20, "policy": "whole_documents", **arguments})
+        packed(*lengths, **arguments)
 
 
 def test_loss_of_text_adds_up():
     examples = [
-        packed(9, 1, max_length=8, policy="whole_documents"),  # keeps 4 of 9 and 0 of 1
-        packed(3, 5, 1, max_length=13, policy="whole_documents"),  # keeps 3, loses 5 and 1
-        packed(3, 2, 1, max_length=14, policy="whole_documents"),  # keeps all 6
+        packed(9, 1, max_length=8),  # keeps 4 of 9 and 0 of 1
+        packed(3, 5, 1, max_length=13),  # keeps 3, loses 5 and 1
+        packed(3, 2, 1, max_length=14),  # keeps all 6
     ]
     loss = LossOfText.over(iter(examples))
     assert (loss.examples, loss.examples_with_loss, loss.documents, loss.tokens) == (3, 2, 8, 10 + 9 + 6)
-    assert loss.tokens_lost == {"did not fit": 1 + 5 + 1, "first document longer than the budget": 5}
-    assert loss.documents_touched == {"did not fit": 3, "first document longer than the budget": 1}
+    assert loss.tokens_lost == {NO_FIT: 1 + 5 + 1, TOO_LONG: 5}
+    assert loss.documents_touched == {NO_FIT: 3, TOO_LONG: 1}
     assert loss.share_lost == pytest.approx(12 / 25)
     assert sum(loss.tokens_lost.values()) + sum(sum(e.kept_tokens) for e in examples) == loss.tokens
     assert str(loss) == (
         "48.0% of 25 tokens in 8 documents were left out (did not fit: 7 tokens of 3 documents; "
         "first document longer than the budget: 5 tokens of 1 document)"
     )
-
-
-def test_loss_of_no_text():
-    assert str(LossOfText.over([packed(3, max_length=9, policy="equal_share")])) == (
-        "0.0% of 3 tokens in 1 document were left out"
-    )
+    nothing = LossOfText.over([packed(3, max_length=9, policy="equal_share")])
+    assert str(nothing) == "0.0% of 3 tokens in 1 document were left out"
     assert LossOfText.over([]).share_lost == 0
 
 
@@ -194,14 +172,13 @@ SIX = SpecialTokens(
 def encoded(name: str, *subwords: int, first: int = 10) -> EncodedDocument:
     """A document whose words have so many subwords each; its ids count up from `first`."""
     words = tuple(f"w{n}" for n in range(len(subwords)))
-    record = CoreferenceDocument(
-        id=name, topic="t", subtopic="t", tokens=words, sentences=((0, len(words)),), validated=(0,)
-    )
+    spans = {"sentences": ((0, len(words)),), "validated": (0,)}
+    record = CoreferenceDocument(id=name, topic="t", subtopic="t", tokens=words, **spans)
     starts = np.cumsum([0, *subwords])
     return EncodedDocument(document=record, input_ids=np.arange(first, first + starts[-1]), starts=starts)
 
 
-def test_all_of_it_by_hand():
+def test_documents_of_words_by_hand():
     result = document_sequence([encoded("a", 1, 2), encoded("b", 3, first=20)], special=SIX, max_length=50)
     assert result.input_ids.tolist() == [3, 1, 10, 11, 12, 2, 1, 20, 21, 22, 2, 4]
     assert result.document.tolist() == [-1, -1, 0, 0, 0, -1, -1, 1, 1, 1, -1, -1]
@@ -212,22 +189,16 @@ def test_all_of_it_by_hand():
     assert result.word_numbers([2, 1]).tolist() == [-1, -1, 0, 1, 1, -1, -1, 2, 2, 2, -1, -1]
 
 
-def test_what_is_too_long_loses_its_end():
-    result = document_sequence(
-        [encoded("a", *[1] * 9), encoded("b", 1, first=20)], special=SIX, max_length=10
-    )
+def test_what_is_too_long_loses_its_end_or_what_is_far_from_its_span():
+    two = [encoded("a", *[1] * 9), encoded("b", 1, first=20)]
+    result = document_sequence(two, special=SIX, max_length=10)
     assert result.input_ids.tolist() == [3, 1, 10, 11, 12, 2, 1, 20, 2, 4]
     assert result.lost_tokens == (6, 0)
     assert result.positions(0, (8, 9)).tolist() == []
-
-
-@pytest.mark.parametrize(("span", "kept"), [((0, 1), [0, 1, 2]), ((4, 5), [3, 4, 5]), ((8, 9), [6, 7, 8])])
-def test_a_window_is_centred_on_its_span_and_shifted_at_the_borders(span, kept):
-    result = document_sequence(
-        [encoded("a", *[1] * 9), encoded("b", 1, first=20)], special=SIX, max_length=10,
-        around=[span, (0, 1)],
-    )  # fmt: skip
-    assert result.word[result.document == 0].tolist() == kept
+    # centred on the span, and shifted at the borders
+    for span, kept in (((0, 1), [0, 1, 2]), ((4, 5), [3, 4, 5]), ((8, 9), [6, 7, 8])):
+        result = document_sequence(two, special=SIX, max_length=10, around=[span, (0, 1)])
+        assert result.word[result.document == 0].tolist() == kept
 
 
 @pytest.mark.parametrize(

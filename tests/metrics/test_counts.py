@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from seqeval.metrics import f1_score, precision_score, recall_score
 from seqeval.scheme import IOB2
 
+from cdlm_lab.metrics import counts
 from cdlm_lab.metrics.counts import (
-    DECISION_SCORES,
     READINGS,
     f1_of,
     match_counts,
@@ -57,10 +57,10 @@ def tags(text: str) -> list[list[list[str]]]:
     ],
 )
 def test_worked_counts(gold, predicted, seqeval, strict, released):
-    found = {
+    counted = {
         reading: tuple(span_counts(tags(gold), tags(predicted), reading=reading)[0]) for reading in READINGS
     }
-    assert found == {"seqeval": seqeval, "strict": strict, "released": released}
+    assert counted == {"seqeval": seqeval, "strict": strict, "released": released}
 
 
 def test_a_row_for_each_document_and_the_released_code_does_not_see_where_one_ends():
@@ -71,9 +71,7 @@ def test_a_row_for_each_document_and_the_released_code_does_not_see_where_one_en
     assert span_counts(gold, predicted, reading="released").tolist() == [[1, 2, 1], [0, 0, 1], [0, 1, 0]]
     longer = span_counts(tags("Bb || Ia O"), tags("Bb || Ib O"), reading="released")
     assert longer.tolist() == [[1, 1, 1], [0, 0, 0]]  # the same words and label, whatever goes on with it
-
-
-def test_the_released_label_is_what_follows_the_last_hyphen():
+    # the released label is what follows the last hyphen
     gold, predicted = [[["B-cell-line"]]], [[["B-dna-line"]]]
     assert [int(span_counts(gold, predicted, reading=reading)[0, 0]) for reading in READINGS] == [0, 0, 1]
 
@@ -132,22 +130,22 @@ def test_second_definitions(pairs):
     for reading in ("seqeval", "strict"):
         spans = partial(spans_of, strict=reading == "strict")
         expected = []
-        for ours, theirs in zip(predicted, gold, strict=True):
-            found = {(at, span) for at, sentence in enumerate(ours) for span in spans(sentence)}
-            known = {(at, span) for at, sentence in enumerate(theirs) for span in spans(sentence)}
-            expected.append([len(found & known), len(found), len(known)])
+        for both in zip(predicted, gold, strict=True):
+            ours, theirs = (
+                {(at, span) for at, sentence in enumerate(side) for span in spans(sentence)} for side in both
+            )
+            expected.append([len(ours & theirs), len(ours), len(theirs)])
         assert span_counts(gold, predicted, reading=reading).tolist() == expected
     rows = [
         [tag for document in side for sentence in document for tag in sentence] for side in (gold, predicted)
     ]
-    known, found = map(released_spans, rows)
+    theirs, ours = map(released_spans, rows)
     total = span_counts(gold, predicted, reading="released").sum(axis=0)
-    assert total.tolist() == [len(found & known), len(found), len(known)]
+    assert total.tolist() == [len(ours & theirs), len(ours), len(theirs)]
 
 
 def test_worked_words():
-    gold = tags("Ba Ia O | Bb || O O")
-    predicted = tags("Ba Ba Bb | Ba || Ib O")
+    gold, predicted = tags("Ba Ia O | Bb || O O"), tags("Ba Ba Bb | Ba || Ib O")
     # right: both words of the first span, whatever their prefixes; the last word, rightly outside, is nothing
     assert word_counts(gold, predicted).tolist() == [[2, 4, 3], [0, 1, 0]]
     chosen = [[[True, False, True], [False]], [[True, True]]]
@@ -158,10 +156,10 @@ def test_worked_words():
 
 
 def test_scores_of_counts():
-    counts = np.array([[3, 4, 6], [0, 0, 5], [0, 5, 0], [0, 0, 0]])
-    assert precision_of(counts).tolist() == [0.75, 0, 0, 0]
-    assert recall_of(counts).tolist() == [0.5, 0, 0, 0]
-    assert f1_of(counts) == pytest.approx([2 * 0.75 * 0.5 / 1.25, 0, 0, 0])
+    rows = np.array([[3, 4, 6], [0, 0, 5], [0, 5, 0], [0, 0, 0]])
+    assert precision_of(rows).tolist() == [0.75, 0, 0, 0]
+    assert recall_of(rows).tolist() == [0.5, 0, 0, 0]
+    assert f1_of(rows) == pytest.approx([2 * 0.75 * 0.5 / 1.25, 0, 0, 0])
     assert f1_of([3, 4, 6]) == pytest.approx(0.6)
     assert f1_of(np.ones((2, 5, 3))).shape == (2, 5)
     for of in (precision_of, recall_of, f1_of):
@@ -175,8 +173,8 @@ DECISIONS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=2
 
 def scores_of(labels, predictions, **settings) -> list[float]:
     """Accuracy, precision, recall, F1."""
-    counts = match_counts(labels, predictions, **settings).sum(axis=0)
-    return [float(of(counts)) for of in DECISION_SCORES.values()]
+    total = match_counts(labels, predictions, **settings).sum(axis=0)
+    return [float(of(total)) for of in counts.DECISION_SCORES.values()]
 
 
 def slow_scores(labels, predictions) -> list[float]:
@@ -193,14 +191,20 @@ def slow_scores(labels, predictions) -> list[float]:
     return [float(x) for x in (Fraction(right, len(labels)), precision, recall, f1)]
 
 
+@pytest.mark.filterwarnings("error")
 def test_worked_decisions():
     # True positive 1, false negatives 2, false positive 1, true negatives 3.
     labels, predictions = [1, 1, 1, 0, 0, 0, 0], [1, 0, 0, 1, 0, 0, 0]
-    assert list(DECISION_SCORES) == ["accuracy", "precision", "recall", "f1"]
+    assert list(counts.DECISION_SCORES) == ["accuracy", "precision", "recall", "f1"]
     assert scores_of(labels, predictions) == pytest.approx([4 / 7, 1 / 2, 1 / 3, 2 / 5])
     assert scores_of(predictions, labels)[1:3] == pytest.approx([1 / 3, 1 / 2])  # gold and system differ
-    counts = match_counts(labels, predictions, clusters=list("aabbbbb"))
-    assert counts.tolist() == [[1, 1, 2, 2], [0, 1, 1, 5]]  # right, predicted and gold matches, pairs
+    by_cluster = match_counts(labels, predictions, clusters=list("aabbbbb"))
+    assert by_cluster.tolist() == [[1, 1, 2, 2], [0, 1, 1, 5]]  # right, predicted and gold matches, pairs
+    # one class alone is scored, and nothing over nothing is 0
+    assert scores_of([0, 0], [0, 0]) == [1, 0, 0, 0]  # right about everything, and yet no match to find
+    assert scores_of([1, 1], [1, 1]) == [1, 1, 1, 1]
+    assert scores_of([1, 1], [0, 0]) == [0, 0, 0, 0]
+    assert scores_of([0, 0], [0, 1]) == [1 / 2, 0, 0, 0]
 
 
 @given(DECISIONS, st.randoms(use_true_random=False))
@@ -212,20 +216,6 @@ def test_decision_scores_equal_a_loop_over_pairs_in_any_order_and_cluster(pairs,
     shuffled = zip(*random.sample(pairs, len(pairs)), strict=True)
     clusters = [("c", number % 2) for number in range(len(pairs))]
     assert scores_of(*shuffled, clusters=clusters) == pytest.approx(expected)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    ("labels", "predictions", "expected"),
-    [
-        ([0, 0], [0, 0], [1, 0, 0, 0]),  # right about everything, and yet no match to find
-        ([1, 1], [1, 1], [1, 1, 1, 1]),
-        ([1, 1], [0, 0], [0, 0, 0, 0]),
-        ([0, 0], [0, 1], [1 / 2, 0, 0, 0]),
-    ],
-)
-def test_one_class_alone_is_scored_and_nothing_over_nothing_is_0(labels, predictions, expected):
-    assert scores_of(labels, predictions) == expected
 
 
 @pytest.mark.parametrize(
@@ -251,10 +241,10 @@ def test_decisions_that_are_refused(labels, predictions, message):
 def test_counts_and_f1_serve_the_paired_tests():
     gold = tags("Ba O || Ba O || Ba O")
     a, b = span_counts(gold, gold), span_counts(gold, tags("Ba O || O Ba || O O"))
-    found = compare(a, b, f1_of, n_resamples=200)
+    compared = compare(a, b, f1_of, n_resamples=200)
     # b: one correct, two predicted, three gold
-    assert found.difference == pytest.approx(1 - 2 * 1 / (2 + 3))
-    assert found.clusters == 3
+    assert compared.difference == pytest.approx(1 - 2 * 1 / (2 + 3))
+    assert compared.clusters == 3
 
 
 @pytest.mark.parametrize(
@@ -267,10 +257,10 @@ def test_counts_and_f1_serve_the_paired_tests():
         ("O", "B", r"predicted\[0\]\[0\]\[0\] .* is 'B-'; a tag is O, or B- or I- and a label"),
     ],
 )
-@pytest.mark.parametrize("counts", [span_counts, word_counts])
-def test_refused(counts, gold, predicted, message):
-    with pytest.raises(ValueError, match=message):
-        counts(tags(gold), tags(predicted))
+def test_tags_that_are_refused(gold, predicted, message):
+    for counted in (span_counts, word_counts):
+        with pytest.raises(ValueError, match=message):
+            counted(tags(gold), tags(predicted))
 
 
 def test_an_unknown_reading_and_a_mask_of_other_words_are_refused():
@@ -280,15 +270,12 @@ def test_an_unknown_reading_and_a_mask_of_other_words_are_refused():
         word_counts(tags("O O"), tags("O O"), chosen=[[[True]]])
 
 
-def test_seqeval_finds_nothing_to_warn_of():
+def test_seqeval_has_nothing_to_warn_of_and_loads_no_torch():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for reading in READINGS:
             assert span_counts(tags("O Ia | || O"), tags("Ib Bb | || Ia"), reading=reading).shape == (2, 3)
             assert span_counts([], [], reading=reading).shape == (0, 3)
-
-
-def test_neither_this_module_nor_seqeval_loads_torch():
     code = (
         "import cdlm_lab.metrics.counts, sys; print(*sorted({'torch', 'transformers'} & sys.modules.keys()))"
     )

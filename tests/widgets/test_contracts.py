@@ -121,6 +121,11 @@ def test_texts_are_text_in_views(name):
     assert "\u202e" not in html
     assert not re.search(r"<[^>]*\son\w+=", html)
     assert all(map(OUR_TAGS.fullmatch, tags_of(html)))
+    elements = re.sub(r"<(svg|style).*?</\1>|<img[^>]*>|<br>", "", html, flags=re.DOTALL)
+    opened, closed = (sorted(re.findall(rf"<{sign}([a-z]+)", elements)) for sign in ("", "/"))
+    assert opened == closed, "tags are balanced"
+    attributes = re.findall(r'\s([a-z-]+)="[^"]*"', " ".join(re.findall(r"<[a-z][^>]*>", elements)))
+    assert set(attributes) <= {"class", "style", "dir", "title"}
     count = plain(html).count(plain(SHOWN))
     assert count == times or (times is None and count), count
 

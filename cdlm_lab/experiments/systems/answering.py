@@ -71,8 +71,7 @@ class QuestionPredictions:
         }
 
     def save(self, file: Path) -> None:
-        """Write a line for each question, atomically; sentences are rows of paragraph, number, probability,
-        as JSON has no such keys."""
+        """Write a line for each question; sentences are rows of paragraph, number and probability."""
         rows = []
         for question, answer in zip(self.questions, self.answers, strict=True):
             sentences = [[*place, round(value, 6)] for place, value in answer.sentence_probabilities.items()]
@@ -107,13 +106,7 @@ def _answer(row: Mapping[str, Any]) -> DecodedAnswer:
 def predict_answers(
     answerer: Answerer, examples: QuestionExamples, *, support: str, most_tokens: int, **reading: Any
 ) -> QuestionPredictions:
-    """Answer every question; labels are not read.
-
-    Args:
-        support: which sentences are support, `threshold` or `two_paragraphs`.
-        most_tokens: of an answer.
-        reading: batch size, precision, name beside a bar.
-    """
+    """Answer every question. `reading`: batch size, precision, name beside a bar."""
     answerer.model.to(default_device())
     questions, form = examples.questions, {"support": support, "most_tokens": most_tokens}
     # in characters: tokens would need all sequences at once

@@ -14,57 +14,38 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.examples.candidates import JointSequence
 from cdlm_lab.examples.tokens import from_tokenizer, token_texts
-from cdlm_lab.experiments.runs import SystemRun, Training
-from cdlm_lab.models.encoder import AttentionDropout
+from cdlm_lab.experiments.runs import EpochSettings, SystemRun, Training
 from cdlm_lab.models.joint import paragraph_head
-from cdlm_lab.models.precision import Precision
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.report import ASIDE
 from cdlm_lab.training.checkpoints import MODEL_FOLDER
-from cdlm_lab.training.config import TrainingConfig, Workers
-from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
-from cdlm_lab.training.processes import Processes
+from cdlm_lab.training.config import TrainingConfig
+from cdlm_lab.training.fine_tuning import TrainingJob
 from cdlm_lab.widgets.packed import MarkedTokens, tokens_html
 
 
 @settings
-class JointSettings:
-    """What the systems are made of and how each is trained; in brackets the paper's values, for WikiQA and
-    TREC-QA and for FEVER where they differ."""
+class JointSettings(EpochSettings):
+    """In the paper, for WikiQA and TREC-QA (FEVER): 64 tokens; 5 seeds (not reported); 40 epochs (not
+    reported); batches of 32 (64); learning rate 2e-6 (1e-5); 1000 warm-up steps."""
 
     systems: str = ""
     encoder: str = "storyworld/longformer"  # of the systems without MSPP
     # A run folder of notebook 08, or a folder that holds several, of which the head tells the one for a
     # system; systems without MSPP need none.
     mspp: str = ""
-    sentence_length: int = Field(default=32, ge=2)  # L, the token in front included [64]
+    sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
     positions: Literal["strided", "compact"] = "strided"  # the paper's, or those of its released code
     head_layers: Literal["linear", "tanh"] = "linear"  # the same
-    seeds: int = Field(default=1, ge=1)  # [5; not reported]
-    epochs: int = Field(default=2, ge=1)  # [40; not reported]
-    patience: int = Field(default=0, ge=0)  # 0 = training never ends before its last epoch [not reported]
-    batch_size: int = Field(default=16, ge=1)  # examples, each what a system reads at once [32; 64]
-    micro_batch_size: int = Field(default=16, ge=1)
-    learning_rate: float = 0.001  # the largest; it falls linearly [2e-6; 1e-5]
-    warmup_steps: int = Field(default=20, ge=0)  # at most half of all [1000]
+    patience: int = Field(default=0, ge=0)  # 0 = training never ends before its last epoch
     dropout: float | None = None  # of hidden states and head; None = as the checkpoint says
-    attention_dropout: AttentionDropout = 0.0
-    precision: Precision = "auto"
-    parallel: str = ""
-    workers: Workers = "auto"
-
-    def __post_init__(self) -> None:
-        Processes.of(self.parallel)
 
     def config(self, *, items: int, seed: int) -> TrainingConfig:
-        """With one seed, on so many examples. Raises ParameterError for values that cannot be."""
-        names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "patience")
-        given = {name: getattr(self, name) for name in (*names, "precision", "parallel", "workers")}
-        return config_of_passes(items=items, seed=seed, **given)
+        """With one seed, on so many examples."""
+        return super().config(items=items, seed=seed, patience=self.patience)
 
     def checkpoint(self, pretrained: str) -> str:
-        """What a system starts from; `pretrained`: the head of its pre-training, `ie` or `ae`, "" = none.
-        Raises ParameterError: there is no such model in `mspp`."""
+        """What a system starts from; `pretrained`: the head of its pre-training, `ie` or `ae`, "" = none."""
         return paragraph_checkpoint(self.mspp, head=pretrained) if pretrained else self.encoder
 
     @property
@@ -90,8 +71,7 @@ class JointRun(SystemRun):
 
     @classmethod
     def open(cls, settings: JointSettings) -> Self:
-        """Look whether every system has what it starts from, take the folder, read, and look whether each can
-        be made and trained."""
+        """Look before and after reading whether every system can be made and trained."""
         for system in settings.chosen:  # before the reading, which may take long
             settings.checkpoint(system.pretrained)
         run = super().open(settings)
@@ -131,13 +111,11 @@ def drawn_for(config: TrainingConfig | None) -> dict[str, Any]:
 
 
 def paragraph_checkpoint(given: str, *, head: str) -> str:
-    """The model that was pretrained with a head, `ie` or `ae`, in the folder that the parameter `mspp` names:
-    a run folder of notebook 08, one with its model, or one that holds several run folders, of which the head
-    tells the one (those put aside by a grid do not count).
+    """The model that was pretrained with a head, `ie` or `ae`, where the parameter `mspp` says: a run folder
+    of notebook 08, its model, or a folder with several runs, of which the head tells the one (those that a
+    grid put aside do not count). One without a head is taken at its word if it alone is named.
 
     Raises ParameterError: it is missing, not given, was pretrained with the other head, or there are several.
-    A model without a head of pre-training, as another program may have left, is taken at its word if it alone
-    is named.
     """
     kind = f"{head}_k"
     remedy = f"give a run folder of notebook 08 that was pretrained with {kind}, or leave out its systems"
@@ -171,8 +149,7 @@ def _kind(folder: Path) -> str | None:
 def sentence_rows(
     tokenizer: PreTrainedTokenizerBase, sequence: JointSequence
 ) -> list[tuple[int, str, str, str]]:
-    """Of each sentence in a joint sequence its number, and as HTML its tokens, how many are read and cut, and
-    the positions of the first and the last."""
+    """Of each sentence its number, and as HTML its tokens, how many are read and cut, and its positions."""
     texts, starts_word = token_texts(tokenizer, sequence.input_ids)
     nothing = np.zeros(len(texts), dtype=bool)
     marked = MarkedTokens(

@@ -236,8 +236,7 @@ class Matchers:
 
     @cached_property
     def word_table(self) -> tuple[Vocabulary, np.ndarray | None]:
-        """The words of GRU-HAN and their first embeddings, (words, hidden_size); None = to be drawn. Raises
-        ValueError: vectors that are smaller than `hidden_size`, or that cannot be read."""
+        """The words of GRU-HAN and their first embeddings, (words, hidden_size); None = to be drawn."""
         given, size = self.settings, self.settings.hidden_size
         if not given.word_vectors:
             sentences = (text for one in _documents(self.training) for text in one.sentences)
@@ -340,7 +339,7 @@ def _documents(pairs: Sequence[DocumentPair]) -> Iterable[PairDocument]:
 
 class WordOverlap:
     """The plainest matcher, as a measure of how hard a corpus is: cosine of TF-IDF vectors, and a threshold
-    learned on the training pairs (logistic regression on the cosine)."""
+    learned on the training pairs."""
 
     def __init__(self, training: Sequence[DocumentPair]) -> None:
         self._words = TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+")

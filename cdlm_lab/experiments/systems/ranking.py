@@ -73,8 +73,8 @@ class Ranker:
     def examples(
         self, sets: Sequence[CandidateSet], *, config: TrainingConfig | None = None
     ) -> CandidateExamples:
-        """Groups of candidates: those of a training, in each epoch others and in another order; or each
-        candidate once, in groups of an order that knows nothing of labels."""
+        """Groups of candidates: those of a training, in each epoch others; or each candidate once, in an
+        order that knows nothing of labels."""
         return CandidateExamples(
             sets=sets,
             encoded=candidates.EncodedCandidates(sets, self.tokenizer),
@@ -103,12 +103,12 @@ class AnswerPredictions:
 
     def after(self, pairwise: AnswerPredictions) -> AnswerPredictions:
         """One ranking of all candidates: those that this model was given in its order, below them the others
-        in that of the pairwise one; scores are whole numbers then."""
+        as the pairwise one has them; scores are whole numbers then."""
         both = zip(pairwise.scores, self.scores, strict=True)
         return replace(self, scores=[candidates.cascade_scores(*scores) for scores in both])
 
     def read_together(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The groups of k in which a joint model has read all candidates, as `joint_diagnosis.diagnose` takes
+        """The groups in which a joint model has read all candidates, as `joint_diagnosis.diagnose` takes
         them: scores and labels (groups, k), number of the question (groups,)."""
         rows = []
         for number, (one, scores) in enumerate(zip(self.sets, self.scores, strict=True)):
@@ -136,7 +136,7 @@ class AnswerPredictions:
 
 def score_answers(ranker: Ranker, sets: Sequence[CandidateSet], **reading: Any) -> AnswerPredictions:
     """Score every candidate of every question, in groups of as many as the model reads at once. `reading`:
-    batch size, precision (scores are float32 in each), name beside a bar."""
+    batch size, precision, name beside a bar."""
     return score_examples(ranker, ranker.examples(sets), **reading)
 
 
@@ -153,9 +153,8 @@ def score_examples(ranker: Ranker, examples: CandidateExamples, **reading: Any) 
 
 
 def rerank_answers(ranker: Ranker, pairwise: AnswerPredictions, **reading: Any) -> AnswerPredictions:
-    """Score the candidates that a pairwise model ranks highest, as many as the model reads at once; ties go
-    to the first in `fixed_order`. They stand in the sequence in that order too, so that their places do not
-    say how the pairwise model ranks them."""
+    """Score the k candidates that a pairwise model ranks highest; ties go to the first in `fixed_order`. They
+    stand in the sequence in that order too, so that their places do not say how they were ranked."""
     best, sets = [], []
     for one, scores in zip(pairwise.sets, pairwise.scores, strict=True):
         members = np.sort(candidates.top_k(scores, fixed_order(one.candidates, key=one.id), k=ranker.k))
@@ -174,9 +173,8 @@ RUNS = 3
 
 
 def expected_ratios(k: int) -> tuple[float, float]:
-    """How many times as long as pairwise reading joint reading of k candidates should take (appendix C.3), if
-    every sentence has one length: of what grows with the square of a sequence (self-attention), (k + 1)^2 /
-    4k, and of what grows with its length (all other layers), (k + 1) / 2k."""
+    """How many times as long as pairwise reading joint reading of k candidates should take (appendix C.3):
+    what grows with the square of a sequence (self-attention), and with its length (all other layers)."""
     return (k + 1) ** 2 / (4 * k), (k + 1) / (2 * k)
 
 
@@ -189,9 +187,8 @@ def timed_sets(sets: Sequence[CandidateSet]) -> Sequence[CandidateSet]:
 def measured_in_turns(
     rankers: Mapping[str, Ranker], sets: Sequence[CandidateSet], *, precision: Precision
 ) -> list[Latency]:
-    """Seconds for one question of each system by its label: one question after the other, all groups of a
-    question at once, without the time for tokenising. Systems take turns, so that whatever else the machine
-    does hits all."""
+    """Seconds for one question of each system by its label, all groups of a question at once, without the
+    time for tokenising. Systems take turns, so that whatever else the machine does hits all."""
     seconds: dict[str, list[float]] = {label: [] for label in rankers}
     examples = {label: [ranker.examples([one]) for one in sets] for label, ranker in rankers.items()}
     for number in range(1 + RUNS):  # the first one tokenises, and is not counted

@@ -92,8 +92,7 @@ class Verifier:
     def examples(
         self, claims: Sequence[EvidencedClaim], *, config: TrainingConfig | None = None
     ) -> ClaimExamples:
-        """What `collate` makes batches of: those of a training, or each claim once, in order. Raises
-        ValueError: there are no claims."""
+        """Those of a training, or each claim once, in order."""
         if not self.system.reads_evidence:
             claims = [replace(claim, evidence=()) for claim in claims]
         return ClaimExamples(
@@ -159,8 +158,7 @@ def predict_verdicts(
     examples: ClaimExamples | None = None,
     **reading: Any,
 ) -> ClaimPredictions:
-    """Label every claim; labels that claims have are not read. `examples`: of the claims, if they are made
-    already; `reading`: batch size, precision, name beside a bar."""
+    """Label every claim. `examples`: of these claims; `reading`: batch size, precision, name beside a bar."""
     examples = examples or verifier.examples(claims)
     probabilities = np.zeros((len(claims), len(verifier.labels)))
     outputs = runs.outputs_by_length(verifier.model, examples, verifier.collate, unit="claim", **reading)
@@ -182,7 +180,8 @@ def evidence_shares(
     precision: Precision = "float32",
     name: str | None = None,
 ) -> list[tuple[float, ...]]:
-    """The share that each sentence of evidence has in the verdict on its claim, each in [0, 1].
+    """The share that each sentence of evidence has in the verdict on its claim, in [0, 1]; kept in a file, if
+    one is named, as they come.
 
     Of `weighted_sum` it is the sentence's weight in the sum, of `max` the part of the dimensions in which it
     is the largest; these sum to 1. A joint model has no such number. There each sentence is left out, the
@@ -190,14 +189,6 @@ def evidence_shares(
     predicted with all of them falls without it, 0 if it rises, divided by the sum over the sentences. They
     sum to 1, or are all 0 where no sentence alone is missed. Two sentences that say the same are missed
     little, however much they count together; the paper has no such numbers.
-
-    Args:
-        verifier: of a system that reads evidence.
-        file: where the shares are kept as they come; None = nowhere.
-        name: beside the progress bar; None = no bar.
-
-    Raises:
-        ValueError: the file has shares of other claims.
     """
     examples, k = verifier.examples(claims), verifier.layout.candidates
     counts = [min(len(claim.evidence), k) for claim in claims]

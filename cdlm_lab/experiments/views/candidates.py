@@ -48,8 +48,7 @@ def row_label(system: str, ranking: str, *, k: int) -> str:
 
 def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") -> ScoreTable:
     """The table of one split. With ranking `all`, the paper's Table 1; with `reranked`, Tables 2 and 7:
-    pairwise, and the joint systems on its best candidates. Numbers of the paper stand beside those of
-    test."""
+    pairwise, and the joint systems on its best candidates."""
     k, corpus = report.parameters["candidates"], report.data["format"][split]
     labels = {
         name: row_label(name, ALL if name == PAIRWISE else ranking, k=k) for name in (*ANSWER_SYSTEMS, RANDOM)
@@ -59,8 +58,7 @@ def answers_table(report: Report, *, ranking: str = ALL, split: str = "test") ->
 
 
 def comparisons(report: Report, *, ranking: str = ALL) -> HTML:
-    """The tests on test: for each pair of systems and measure the difference in points with its interval, and
-    both p-values."""
+    """The tests on test: for each pair of systems the differences in points, with both p-values."""
     rows: dict[tuple[str, str], list[str]] = {}
     for row in report.tables["comparisons"]:
         if row["group"] == ranking:
@@ -134,8 +132,7 @@ A ticket for the crossing costs 14 crowns.
 
 
 def read_rankings(run: SystemRun, predictions: Predictions, split: str = "test") -> list[ReadRanking]:
-    """Each question with the scores of all systems with seed 0, and of the joint ones on the best of
-    pairwise."""
+    """Each question with the scores of all systems with seed 0, of both rankings."""
     scores: dict[str, Sequence[np.ndarray]] = {}
     for system in run.systems:
         of_system = predictions[system.name, 0]
@@ -150,8 +147,7 @@ def read_rankings(run: SystemRun, predictions: Predictions, split: str = "test")
 
 def rankings(run: SystemRun, predictions: Predictions) -> Widget:
     """Questions of test to leaf through. Those on which a joint system changed what pairwise has right on top
-    (Table 4) also go to `changed/<system>.html` in the folder of the run, which need no kernel; the first
-    ON_A_PAGE of them."""
+    (Table 4) also go to `changed/<system>.html`, which needs no kernel; the first ON_A_PAGE of them."""
     reads = read_rankings(run, predictions)
     for system in run.systems[1:]:
         changed = [read for read in reads if read.outcome(system.label, beside=PAIRWISE) in CHANGED]
@@ -163,8 +159,7 @@ def rankings(run: SystemRun, predictions: Predictions) -> Widget:
 
 
 def own_question(run: SystemRun) -> Widget:
-    """Boxes for a question and candidates of one's own, and what every system makes of them, that of what
-    stands in the boxes at first included."""
+    """Boxes for a question and candidates of one's own, and how every system ranks them."""
     question, candidates = own_texts(run.settings.own_question)
     answered = rank_own(run, question, candidate_lines(candidates))
     return own_candidates_box(
@@ -173,8 +168,7 @@ def own_question(run: SystemRun) -> Widget:
 
 
 def rank_own(run: SystemRun, question: str, candidates: Sequence[str]) -> str:
-    """What every system trained with seed 0 makes of candidates, as HTML, which is also written to
-    `own_question.html` in the folder of the run."""
+    """How every system trained with seed 0 ranks candidates, as HTML, also in `own_question.html`."""
     correct = (False,) * len(candidates)
     one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
     scores = {
@@ -187,8 +181,7 @@ def rank_own(run: SystemRun, question: str, candidates: Sequence[str]) -> str:
 
 
 def own_texts(file: str) -> tuple[str, str]:
-    """A question and candidates, one a line, from a text file with the question on the first; the example if
-    `file` is "". Raises DataError if it cannot be read or has no candidates."""
+    """A question and candidates, one a line, from a text file; the example if it is ""."""
     if not file:
         return EXAMPLE_QUESTION, EXAMPLE_CANDIDATES
     return first_and_others(read_text(file), source=file, first="a question", other="candidate")

@@ -60,8 +60,7 @@ def shown_set(report: Report) -> str:
 
 
 def comparisons(report: Report) -> HTML:
-    """The tests between systems on the shown set: the difference with its interval, p corrected, p of the
-    t-test over seeds."""
+    """The tests between systems on the shown set."""
     name = shown_set(report)
     rows = [
         [*(escaped(CLAIM_SYSTEMS[row[side]].label) for side in "ab"), *comparison_cells(row)]
@@ -73,8 +72,7 @@ def comparisons(report: Report) -> HTML:
 
 
 def mistakes(report: Report) -> HTML:
-    """Of each system and gold label on the shown set, how many claims there are and which share of them is
-    given each label; with several seeds their mean."""
+    """Of each system and gold label on the shown set, the share of claims that is given each label."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     seeds: Counter[tuple[str, str]] = Counter()
     for row in report.tables["confusion"]:
@@ -107,7 +105,7 @@ A petition had gathered 11,523 signatures by noon.
 
 def verdicts(run: SystemRun, predictions: Predictions) -> Widget:
     """The first MOST_SHOWN claims of dev to leaf through, as the shown system with seed 0 judged them; the
-    first ON_A_PAGE also go to `verdicts.html`, which needs no kernel. Their shares are kept in the folder."""
+    first ON_A_PAGE also go to `verdicts.html`, which needs no kernel."""
     system = run.settings.shown
     reads = read_verdicts(run, system, predictions[system.name, 0]["dev"])
     title = f"Claims and verdicts: {system.label}"
@@ -144,8 +142,7 @@ def _read_claims(
 
 
 def own_claim(run: SystemRun) -> Widget:
-    """Boxes for a claim and its evidence, and the verdict of every system trained with seed 0, that on what
-    stands in the boxes at first included."""
+    """Boxes for a claim and its evidence, and the verdict of every system."""
     claim, evidence = own_texts(run.settings)
     texts = {"query": claim, "candidates": evidence, "words": EVIDENCE}
     answered = judge_own(run, claim, own_sentences(evidence))
@@ -153,8 +150,8 @@ def own_claim(run: SystemRun) -> Widget:
 
 
 def judge_own(run: SystemRun, text: str, sentences: Sequence[str]) -> str:
-    """The verdict of every system on a claim, as HTML, which is also written to `own_claim.html` in the
-    folder of the run. Raises ValueError for more sentences than the systems read."""
+    """The verdict of every system with seed 0 on a claim, as HTML, also in `own_claim.html`. Raises
+    ValueError for more sentences than the systems read."""
     most, precision = run.settings.evidence_sentences, run.settings.precision
     if len(sentences) > most:
         raise ValueError(f"there are {len(sentences)} sentences; the systems read {most}: delete some")
@@ -178,8 +175,7 @@ def _judged(verifier: Verifier, claim: EvidencedClaim, *, precision: Precision) 
 
 
 def own_texts(settings: JointSettings) -> tuple[str, str]:
-    """A claim and evidence, a sentence a line, from the text file `own_claim`, or the example. Raises
-    DataError: it cannot be read, has no evidence, or more than the systems read."""
+    """A claim and evidence, a sentence a line, from the text file `own_claim`, or the example."""
     most, file = settings.evidence_sentences, settings.own_claim
     if not file:
         return EXAMPLE_CLAIM, "\n".join(own_sentences(EXAMPLE_EVIDENCE)[:most])

@@ -64,7 +64,7 @@ def answers_in_place(
     run: SystemRun, predictions: Mapping[tuple[str, int], Mapping[str, QuestionPredictions]]
 ) -> Widget:
     """Questions of dev to leaf through, as the shown encoder answers them with seed 0; the first ON_A_PAGE of
-    them also go to `answers.html` in the folder of the run, which needs no kernel."""
+    them also go to `answers.html`, which needs no kernel."""
     reads = answered_questions(predictions[run.settings.shown.name, 0]["dev"])
     page = questions_page(reads[:ON_A_PAGE], title="Questions and answers")
     write_page(run.folder / "answers.html", page)
@@ -103,8 +103,7 @@ def _answered(question: MultihopQuestion, answer: DecodedAnswer) -> ReadQuestion
 
 
 def own_question_in_place(run: SystemRun) -> Widget:
-    """Boxes for a question and documents of one's own, and the answer of the shown encoder, trained with seed
-    0, that to what stands in the boxes at first included. Raises ValueError if these cannot be read."""
+    """Boxes for a question and documents of one's own, and the answer of the shown encoder."""
     question, documents = own_texts(run.settings)
     answered = answer_own(run, question, pasted_documents(documents))
     return own_question_box(
@@ -113,8 +112,8 @@ def own_question_in_place(run: SystemRun) -> Widget:
 
 
 def answer_own(run: SystemRun, text: str, documents: Sequence[tuple[str, str]]) -> str:
-    """HTML of the answer of the shown encoder to a question on documents, (title, text); also written to
-    `own_question.html` in the folder of the run. Raises ValueError for what cannot be read."""
+    """HTML of the answer of the shown encoder to a question on documents, (title, text), also in
+    `own_question.html`. Raises ValueError for what cannot be read."""
     paragraphs = []
     for title, body in documents:
         sentences = split_sentences(body)
@@ -128,8 +127,7 @@ def answer_own(run: SystemRun, text: str, documents: Sequence[tuple[str, str]]) 
 
 
 def own_texts(given: Any) -> tuple[str, str]:
-    """The question and the text of the file of documents, or the example. Raises DataError for a file that
-    cannot be read."""
+    """The question and the text of the file of documents, or the example."""
     if not given.own_question:
         return EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS
     return given.own_question, read_text(given.own_documents)

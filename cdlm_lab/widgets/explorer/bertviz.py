@@ -65,16 +65,10 @@ def bertviz_html(
     Between two sentences the weights are small, for each token shares 1 among its whole text: all lines are
     drawn stronger by one factor, so that the largest is opaque, and the caption says by which.
 
-    Args:
-        attention: (layer, head, query, key), from 0 to 1.
-        query_tokens, key_tokens: texts (untrusted) of the tokens that look, on the left, and of those looked
-            at, on the right.
-        view: `head`, one layer at a time with all heads on top of each other; or `model`, all layers and
-            heads side by side.
-
-    A ModuleNotFoundError says how to install bertviz, a RuntimeError that its release writes views in another
-    way.
-    """
+    `attention` is (layer, head, query, key), from 0 to 1; the tokens that look, as untrusted texts, stand on
+    the left, those looked at on the right. `view`: `head`, one layer at a time with all heads on top of each
+    other; or `model`, all layers and heads side by side. A ModuleNotFoundError says how to install bertviz, a
+    RuntimeError that its release writes views in another way."""
     if view not in MOST_TOKENS:
         raise ValueError(f"view is {view!r}; it must be {' or '.join(map(repr, MOST_TOKENS))}")
     texts = [list(query_tokens), list(key_tokens)]

@@ -24,8 +24,7 @@ class ShownDocument:
 
     name: str  # above its column
     words: tuple[str, ...]  # words and punctuation
-    # Half-open spans of words that follow each other and cover them all.
-    sentences: tuple[tuple[int, int], ...]
+    sentences: tuple[tuple[int, int], ...]  # half-open spans of words that follow each other and cover all
     # (start, end, label): a half-open span of words and whose mention it is ("" = unknown).
     mentions: tuple[tuple[int, int, str], ...] = ()
 
@@ -53,9 +52,9 @@ class ShownDocument:
         """As JSON; invisible and direction-turning characters are made visible."""
         return {
             "name": visible(self.name),
-            "words": [visible(word) for word in self.words],
-            "gaps": "".join("1" if gap else "0" for gap in self.gaps),
-            "counts": "".join("1" if count else "0" for count in self.counts),
+            "words": list(map(visible, self.words)),
+            "gaps": "".join(str(int(gap)) for gap in self.gaps),
+            "counts": "".join(str(int(count)) for count in self.counts),
             "sentences": [list(span) for span in self.sentences],
             "mentions": [[start, end, visible(label)] for start, end, label in self.mentions],
         }
@@ -72,8 +71,7 @@ class Selection:
     masked: tuple[Place, ...] = ()  # spans hidden from the model, for it to predict
     layer: int = 0  # from 0
     heads: tuple[int, ...] | None = None  # numbers of heads; None = all
-    # `from` = what the source gives, `to` = what it receives, `both` = their sum.
-    direction: Direction = "both"
+    direction: Direction = "both"  # `from` = what the source gives, `to` = what it receives, `both` = the sum
     reduce: Reduction = "mean"  # heads, and the subwords of a word: their mean, or the largest
 
     def for_browser(self) -> dict[str, Any]:
@@ -95,12 +93,8 @@ class Selection:
                 raise ValueError(f"there are no words {start} to {end} of document {document}")
             return document, start, end
 
-        def places(name: str) -> tuple[Place, ...]:
-            return tuple(filter(None, map(place, values.get(name, ()))))
-
-        chosen = values.get("heads")
+        chosen, layer = values.get("heads"), int(values.get("layer", layers - 1))
         numbers = None if chosen is None else tuple(sorted({int(head) for head in chosen}))
-        layer = int(values.get("layer", layers - 1))
         if not 0 <= layer < layers:
             raise ValueError(f"there is no layer {layer + 1} of {layers}")
         if numbers is not None and not (numbers and set(numbers) <= set(range(heads))):
@@ -110,15 +104,13 @@ class Selection:
                 choices = ", ".join(get_args(options))
                 raise ValueError(f"{name} is {values.get(name)!r}; choose one of {choices}")
         return cls(
-            source=place(values.get("source")),
-            target=place(values.get("target")),
+            **{name: place(values.get(name)) for name in ("source", "target")},
+            extra_global=tuple(filter(None, map(place, values.get("extra_global", ())))),
+            masked=tuple(filter(None, map(place, values.get("masked", ())))),
+            **{name: values[name] for name in ("direction", "reduce")},
             source_global=bool(values.get("source_global", True)),
-            extra_global=places("extra_global"),
-            masked=places("masked"),
             layer=layer,
             heads=numbers,
-            direction=values["direction"],
-            reduce=values["reduce"],
         )
 
 
@@ -145,22 +137,13 @@ class Panel:
 
     def for_browser(self) -> dict[str, Any]:
         """As JSON; arrays as base64 of little-endian float32 and bytes."""
-        return {
-            "name": visible(self.name),
-            "scores": packed(self.scores),
-            "ranks": packed(self.ranks),
-            "reach": packed(self.reach, "u1"),
-            "read": packed(self.read, "u1"),
-            "target_rank": self.target_rank,
-            "predictions": [
-                {
-                    "span": list(one.span),
-                    "truth_probability": one.truth_probability,
-                    "top": [[visible(text), probability] for text, probability in one.top],
-                }
-                for one in self.predictions
-            ],
-        }
+        arrays = {name: packed(getattr(self, name)) for name in ("scores", "ranks")}
+        arrays |= {name: packed(getattr(self, name), "u1") for name in ("reach", "read")}
+        predictions = [asdict(one) | {"span": list(one.span)} for one in self.predictions]
+        for one in predictions:
+            one["top"] = [[visible(text), probability] for text, probability in one["top"]]
+        name = {"name": visible(self.name), "target_rank": self.target_rank}
+        return name | arrays | {"predictions": predictions}
 
 
 def packed(values: np.ndarray, dtype: str = "<f4") -> str:

@@ -43,11 +43,8 @@ def page_html(stored: Mapping[str, Any], *, title: str, picture: bool = False) -
     """A self-contained page, whose policy lets nothing run but the explorer's own script (by its checksum)
     and nothing be fetched.
 
-    Args:
-        stored: what the widget would have: documents, options, selection, answer, answers, overview, view.
-        title: of the page (untrusted text).
-        picture: True = without controls, and the page writes its height where `page_png` reads it.
-    """
+    `stored` is what the widget would have: documents, options, selection, answer, answers, overview, view.
+    `picture`: True = without controls, and the page writes its height where `page_png` reads it."""
     code = f"{SCRIPT}\n{_asset('standalone.js')}\nrenderStored('stored');\n"
     if picture:
         code += "document.documentElement.dataset.height = document.body.scrollHeight;\n"
