@@ -207,7 +207,7 @@ class Writer:
             self._describe(entity)
 
     def _introduce(self, entity: Entity) -> None:
-        """Write the first mention: @ is the name, # a number. Office or unit mostly stand next to the invented
+        """Write the first mention: @ is the name, # a number. Office or unit mostly stand beside the invented
         word, so that it can be recovered from another report."""
         text, detail = "@", ""
         if entity.label == "PER":
