@@ -13,14 +13,12 @@ two documents belong together (Zhou et al. 2020, "CDA", sections 3 and 5).
 
 Its `encoder` says where sentences come from: `gru`, from words as above (GRU-HAN); `vectors`, encodings of
 sentences, as by BERT, which go through two GRU layers (BERT-HAN); `average`, the same encodings, of which a
-document is the plain mean (BERT-AVG). Attended to are the other document's sentence vectors before they are
-contextualised with `gru`, and after the first GRU layer with `vectors` (appendix A.4.2). Encodings are
-frozen, or trained along in `FineTunedMatcher` (BERT-HAN of table 3).
+document is the plain mean (BERT-AVG). Encodings are frozen, or trained along in `FineTunedMatcher`.
 
 Choices where the paper is silent: deep updates both documents at once, from the vectors before; one affine
-map serves all levels, as in the released code and as the 20K more parameters of section 5.1 say; the matcher
-has no dropout. Unlike in that code, filling is masked everywhere, no state is carried from one sentence to
-the next, and no attention is taken over the batch.
+map serves all levels, as the 20K more parameters of section 5.1 say; the matcher has no dropout. Unlike in
+the released code, filling is masked everywhere, no state is carried from one sentence to the next, and no
+attention is taken over the batch.
 """
 
 from __future__ import annotations
