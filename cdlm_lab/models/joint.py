@@ -210,10 +210,6 @@ def load_on_sentences(
         window: total width of attention; None = every token sees every other.
         max_length: positions that an encoder gets at least which is converted or made.
         load: what loads the encoder; what comes with it, as an `lm_head`, becomes part of the model.
-
-    Raises:
-        ValueError: an encoder without `head`; a trained model with another one.
-        CheckpointError: the encoder has too few positions for the sentences.
     """
     head, trained = encoder.wanted_head(model_class, name, head)
     lengths = lengths_for(name, tokens=head.layout.tokens, window=window, max_length=max_length)
@@ -334,18 +330,12 @@ def load_joint_model(
 ) -> tuple[JointModel, PreTrainedTokenizerFast]:
     """A joint model on top of any encoder, or a trained one from its folder, and its tokenizer.
 
-    An encoder with fewer token types than there are sentences gets more, which start as copies of its last.
-    In the released code they start at random.
-
-    Args:
-        head: what to put on the encoder. A trained model must have been trained with it; None = its own.
-        window: total width of attention; None = every token sees every other.
-        keep_head: True = start from the head of paragraph pre-training beside the encoder, if it is of the
-            same kind, labels and layers.
-
-    Raises:
-        ValueError: an encoder without `head`; a trained model with another one.
-        CheckpointError: the encoder has too few positions for the sentences; its paragraph head is damaged.
+    `head`: what to put on the encoder; a trained model must have been trained with it; None = its own.
+    `window`: total width of attention; None = every token sees every other. `keep_head`: True = start from
+    the head of paragraph pre-training beside the encoder, if it is of the same kind, labels and layers. An
+    encoder with fewer token types than there are sentences gets more, which start as copies of its last (in
+    the released code at random). Raises ValueError: an encoder without `head`, a trained model with another
+    one. CheckpointError: too few positions for the sentences; a damaged paragraph head.
     """
     name = os.fspath(name_or_path)
     model, tokenizer = load_on_sentences(JointModel, name, head=head, window=window, **options)

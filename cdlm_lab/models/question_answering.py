@@ -297,9 +297,6 @@ def decode(
             best sentence, ties to the first, and in each of them its sentences above 0.5, or its best one.
         most_tokens: that a span may have.
         count: of best starts and ends; `n_best` has at most so many spans.
-
-    Raises:
-        ValueError: another `support`; `count` or `most_tokens` below 1; no token can be an answer.
     """
     if support not in SUPPORT:
         raise ValueError(f"unknown support {support!r}; choose one of {', '.join(SUPPORT)}")
